@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Kind says what an event does to its record.
+type Kind string
+
+// The kinds of event. A server that does not know a kind answers CodeLater, so that a newer sidecar loses nothing.
+const (
+	KindRequest  Kind = "request"
+	KindScore    Kind = "score"
+	KindMetadata Kind = "metadata"
+	KindPrompt   Kind = "prompt"
+	KindGroup    Kind = "group"
+)
+
+// Known says whether this version folds the kind.
+func (k Kind) Known() bool {
+	switch k {
+	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup:
+		return true
+	}
+	return false
+}
+
+// Event is one accepted write: the unit that is spooled, batched, forwarded and folded.
+type Event struct {
+	ID         string    `json:"id"`          // UUIDv7 of this event
+	Kind       Kind      `json:"kind"`        //
+	RequestID  string    `json:"request_id"`  // the record that it belongs to
+	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
+	Sidecar    string    `json:"sidecar"`     // who accepted it; a server accepts under its own name
+	// Version is the template version that a link in Body meant when it was accepted; 0 when that was not known.
+	Version int `json:"version,omitempty"`
+	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Read-only.
+	Body json.RawMessage `json:"body"`
+}
+
+// AppendLine appends the event as one line of newline-delimited JSON. It is written by hand so that Body keeps its bytes
+// (encoding/json would escape and compact it). Body must be valid JSON without raw line breaks.
+func (e *Event) AppendLine(b []byte) []byte {
+	b = append(b, `{"id":"`...)
+	b = append(b, e.ID...)
+	b = append(b, `","kind":"`...)
+	b = append(b, e.Kind...)
+	b = append(b, `","request_id":"`...)
+	b = append(b, e.RequestID...)
+	b = append(b, `","accepted_at":"`...)
+	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","sidecar":`...)
+	b = AppendString(b, e.Sidecar)
+	if e.Version > 0 {
+		b = fmt.Appendf(b, `,"version":%d`, e.Version)
+	}
+	b = append(b, `,"body":`...)
+	b = append(b, e.Body...)
+	return append(b, '}', '\n')
+}
+
+// ParseEvent reads one line that AppendLine wrote, or an older or newer version did: members that it does not know are
+// ignored. The event's Body is a copy. The error names what a person would need to find the fault.
+func ParseEvent(line []byte) (Event, error) {
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, fmt.Errorf("not an event: %w", err)
+	}
+	id, err := ParseID(e.ID)
+	if err != nil {
+		return e, fmt.Errorf("id %w", err)
+	}
+	if e.RequestID, err = ParseID(e.RequestID); err != nil {
+		return e, fmt.Errorf("request_id %w", err)
+	}
+	e.ID = id
+	if e.AcceptedAt.IsZero() {
+		return e, fmt.Errorf("accepted_at is missing")
+	}
+	if body := bytes.TrimSpace(e.Body); len(body) == 0 || body[0] != '{' {
+		return e, fmt.Errorf("body must be a JSON object")
+	}
+	e.AcceptedAt = e.AcceptedAt.UTC()
+	return e, nil
+}
+
+// ResultCode says what became of one event.
+type ResultCode string
+
+// Accepted: durable now. Duplicate: it was before. Invalid: never will be. Later: not now, send it again.
+const (
+	ResultAccepted  ResultCode = "accepted"
+	ResultDuplicate ResultCode = "duplicate"
+	ResultInvalid   ResultCode = "invalid"
+	ResultLater     ResultCode = "later"
+)
+
+// Result is the answer for one event.
+type Result struct {
+	ID     string     `json:"id"`
+	Code   ResultCode `json:"code"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+// BatchAnswer answers POST /sync/events. Accepted + Duplicate + len(Refused) equals the events sent, or the batch counts as
+// not delivered.
+type BatchAnswer struct {
+	Success   bool     `json:"success"`
+	Accepted  int      `json:"accepted"`
+	Duplicate int      `json:"duplicate"`
+	Refused   []Result `json:"refused"` // codes invalid and later
+}
+
+// Answer counts results into a BatchAnswer.
+func Answer(results []Result) BatchAnswer {
+	a := BatchAnswer{Success: true, Refused: []Result{}}
+	for _, r := range results {
+		switch r.Code {
+		case ResultAccepted:
+			a.Accepted++
+		case ResultDuplicate:
+			a.Duplicate++
+		default:
+			a.Refused = append(a.Refused, r)
+		}
+	}
+	return a
+}

@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// fields reads members of an object and gathers what is wrong with them, so that a caller hears of all faults at once.
+type fields struct {
+	object Object
+	errs   []FieldError
+}
+
+// fault notes what is wrong with a field. A hostile body may have millions of faults: the first 32 are told.
+func (f *fields) fault(name, format string, args ...any) {
+	if len(f.errs) == 32 {
+		return
+	}
+	f.errs = append(f.errs, FieldError{name, fmt.Sprintf(format, args...)})
+}
+
+// err is the 422 for everything gathered, or nil.
+func (f *fields) err() error {
+	if len(f.errs) == 0 {
+		return nil
+	}
+	return Invalid(f.errs...)
+}
+
+// raw returns a member; a missing one is a fault when it is required.
+func (f *fields) raw(name string, required bool) (json.RawMessage, bool) {
+	v, ok := f.object.Get(name)
+	if !ok && required {
+		f.fault(name, "is missing")
+	}
+	return v, ok
+}
+
+func (f *fields) text(name string, required bool, runesMax int) string {
+	v, ok := f.raw(name, required)
+	if !ok {
+		return ""
+	}
+	if v[0] != '"' {
+		f.fault(name, "must be a string")
+		return ""
+	}
+	s := unquote(v)
+	if required && s == "" {
+		f.fault(name, "must not be empty")
+	}
+	f.bound(name, s, runesMax)
+	return s
+}
+
+// textOrInteger reads a name or a number, as text.
+func (f *fields) textOrInteger(name string, required bool, runesMax int) string {
+	v, ok := f.raw(name, required)
+	if ok && isNumber(v) {
+		n, ok := integer(v)
+		if !ok {
+			f.fault(name, "must be a string or an integer")
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	if ok && v[0] != '"' {
+		f.fault(name, "must be a string or an integer")
+		return ""
+	}
+	return f.text(name, required, runesMax)
+}
+
+func (f *fields) bound(name, s string, runesMax int) {
+	if len(s) > runesMax && utf8.RuneCountInString(s) > runesMax {
+		f.fault(name, "is longer than %d characters", runesMax)
+	}
+}
+
+func (f *fields) json(name string, required bool) json.RawMessage {
+	v, ok := f.raw(name, required)
+	if !ok {
+		return nil
+	}
+	if v[0] != '{' {
+		f.fault(name, "must be an object")
+		return nil
+	}
+	return v
+}
+
+// version reads a template version: a positive integer, or, from older clients, the same as a string of digits. An empty
+// string means absent.
+func (f *fields) version(name string) int {
+	v, ok := f.raw(name, false)
+	if !ok || string(v) == `""` {
+		return 0
+	}
+	if v[0] == '"' {
+		v = json.RawMessage(unquote(v))
+	}
+	n, ok := integer(v)
+	if !ok || n < 1 || n > math.MaxInt32 {
+		f.fault(name, "must be an integer of at least 1")
+		return 0
+	}
+	return int(n)
+}
+
+func (f *fields) tags(name string) []string {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	if v[0] != '[' {
+		f.fault(name, "must be an array of strings")
+		return nil
+	}
+	tags := []string{}
+	for i, e := range elements(v) {
+		path := fmt.Sprintf("%s[%d]", name, i)
+		if i == TagsMax {
+			f.fault(name, "has more than %d entries", TagsMax)
+			break
+		}
+		if e[0] != '"' {
+			f.fault(path, "must be a string")
+			continue
+		}
+		tag := unquote(e)
+		f.bound(path, tag, NameRunesMax)
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+func (f *fields) metadata(name string, required bool) map[string]string {
+	v := f.json(name, required)
+	if v == nil {
+		return nil
+	}
+	m := make(map[string]string)
+	for e := range members(v) {
+		if len(m) == MetadataKeysMax {
+			f.fault(name, "has more than %d keys", MetadataKeysMax)
+			break
+		}
+		path := name + "." + e.Name
+		if utf8.RuneCountInString(e.Name) > MetadataKeyRunesMax {
+			f.fault(name, "has a key of more than %d characters", MetadataKeyRunesMax)
+			continue
+		}
+		if e.Value[0] != '"' {
+			f.fault(path, "must be a string; metadata maps strings to strings")
+			continue
+		}
+		text := unquote(e.Value)
+		if len(text) > MetadataValueBytesMax {
+			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
+			continue
+		}
+		if _, twice := m[e.Name]; twice {
+			f.fault(path, "is given twice")
+		}
+		m[e.Name] = text
+	}
+	return m
+}
+
+// time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is no moment between the years 1 and
+// 9999 is kept in the body and unknown here (zero).
+func (f *fields) time(name string, required bool) time.Time {
+	v, ok := f.raw(name, required)
+	if !ok {
+		return time.Time{}
+	}
+	if isNumber(v) {
+		return unixTime(string(v))
+	}
+	if v[0] == '"' {
+		if t, ok := ParseTime(unquote(v)); ok {
+			return t
+		}
+	}
+	f.fault(name, "must be a number of seconds since 1970, or an ISO-8601 time")
+	return time.Time{}
+}
+
+// ParseTime reads ISO-8601 as clients write it: with or without fraction, zone and T. Without a zone it is UTC.
+func ParseTime(s string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// unixTime reads decimal seconds to the nanosecond: a float64 has only microseconds left at today's dates.
+func unixTime(number string) time.Time {
+	whole, fraction, _ := strings.Cut(number, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strings.ContainsAny(fraction, "eE") {
+		float, err := strconv.ParseFloat(number, 64)
+		if err != nil || math.Abs(float) > 1e12 {
+			return time.Time{}
+		}
+		floor := math.Floor(float)
+		seconds, fraction = int64(floor), strconv.FormatFloat(float-floor, 'f', 9, 64)[2:]
+	}
+	const year1, year9999 = -62135596800, 253402300799
+	if seconds <= year1 || seconds > year9999 {
+		return time.Time{}
+	}
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if whole != "" && whole[0] == '-' && nanos > 0 && err == nil {
+		nanos = -nanos
+	}
+	return time.Unix(seconds, nanos).UTC()
+}
+
+func isNumber(v json.RawMessage) bool { return v[0] == '-' || v[0] >= '0' && v[0] <= '9' }
+
+// integer reads a JSON number with an integral value (87, 87.0, 8.7e1) that fits 53 bits, or a plain one that fits 64.
+func integer(v json.RawMessage) (int64, bool) {
+	if len(v) == 0 || !isNumber(v) {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return n, true
+	}
+	x, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+		return 0, false
+	}
+	return int64(x), true
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Secret is a key as its owner sends it. It prints and logs as "[secret]"; only a conversion to string shows it.
+type Secret string
+
+// String hides the secret from fmt.
+func (Secret) String() string { return "[secret]" }
+
+// GoString hides the secret from fmt's %#v.
+func (Secret) GoString() string { return "[secret]" }
+
+// LogValue hides the secret from slog.
+func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
+
+// Scope says what a key may do.
+type Scope string
+
+// ScopeApp covers track-*, groups, template fetch and /sync; ScopeFull also search, reading, publishing, deleting.
+const (
+	ScopeApp  Scope = "app"
+	ScopeFull Scope = "full"
+)
+
+// Identity is who calls. Account is empty when Verified is false: a sidecar that cannot ask its server takes writes of
+// a key that it has never seen, and leaves the judgement to the server.
+type Identity struct {
+	Account  string // the account's id, not its name
+	KeyID    string
+	Scope    Scope
+	Key      Secret // as the caller sent it; a sidecar forwards it
+	Verified bool
+}
+
+// Allows says whether the identity's key covers scope.
+func (id Identity) Allows(scope Scope) bool {
+	return id.Verified && (id.Scope == ScopeFull || id.Scope == scope)
+}
+
+// KeyVerdict answers GET /sync/key: what the key is good for.
+type KeyVerdict struct {
+	Success bool   `json:"success"`
+	Account string `json:"account"`
+	KeyID   string `json:"key_id"`
+	Scope   Scope  `json:"scope"`
+}
+
+// Key is what a server knows of a key; the secret itself is not kept.
+type Key struct {
+	ID          string     `json:"id"`
+	AccountID   string     `json:"account_id"`
+	AccountName string     `json:"account"`
+	Name        string     `json:"name"`
+	Scope       Scope      `json:"scope"`
+	CreatedAt   time.Time  `json:"created_at"`
+	RevokedAt   *time.Time `json:"revoked_at"`
+}
+
+// Account owns records, templates and keys.
+type Account struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}

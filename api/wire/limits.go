@@ -1,0 +1,25 @@
+package wire
+
+// Bounds of what is accepted; what lies beyond them is a 422 that names the field, or a 413 for the body.
+// Lengths are in characters (runes) where the contract says characters, in bytes where the name says so.
+const (
+	NameRunesMax          = 512      // tag, label, template name, score name, group id
+	MetadataKeyRunesMax   = 1024     // one metadata key
+	MetadataValueBytesMax = 64 << 10 // one metadata value
+	TagsMax               = 256      // tags of one request or template
+	MetadataKeysMax       = 256      // metadata keys of one write
+	FunctionNameRunesMax  = 1024     // function_name
+	ObjectMembersMax      = 1000     // fields of a body, known and unknown
+	JSONDepthMax          = 512      // nesting of a body
+	BodyBytesMax          = 32 << 20 // a body, as sent and after decompression
+	CommitMessageRunesMax = 512      // commit message of a template version
+
+	BatchEventsMax = 1000    // events of one POST /sync/events
+	BatchBytesMax  = 4 << 20 // its bytes before compression; one larger event travels alone
+	PageItemsMax   = 1000    // items of one page of a search or a list
+	PageOffsetMax  = 100_000 // how deep page numbers reach; further on, the cursor
+)
+
+// BatchBodyBytesMax bounds a decompressed POST /sync/events: one batch, or one event whose body is as
+// large as a body may be, with its envelope.
+const BatchBodyBytesMax = BodyBytesMax + 1<<20

@@ -1,0 +1,194 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"unicode/utf8"
+)
+
+// Member is one member of a JSON object. Value aliases the object's bytes.
+type Member struct {
+	Name  string // unescaped
+	Value json.RawMessage
+	start int // where the member's name begins
+	end   int // just behind its value
+}
+
+// Object is the members of a JSON object in the order they came.
+type Object []Member
+
+// ParseObject checks that body is one strict JSON object (RFC 8259: valid UTF-8, no trailing bytes, nested
+// at most JSONDepthMax deep, no member twice at the top) and lists its members. They alias body. Its errors are 400
+// or, for a repeated member, 422.
+func ParseObject(body []byte) (Object, error) {
+	if !utf8.Valid(body) {
+		return nil, Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
+	}
+	if d := depth(body); d > JSONDepthMax {
+		return nil, Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.", d, JSONDepthMax)
+	}
+	if !json.Valid(body) {
+		return nil, Errorf(CodeBadJSON, "The body is not JSON. Send one JSON object with Content-Type: application/json.")
+	}
+	if c := bytes.TrimLeft(body, " \t\r\n"); c[0] != '{' {
+		return nil, Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
+	}
+	object := make(Object, 0, 16)
+	for m := range members(body) {
+		if len(object) == ObjectMembersMax {
+			return nil, Invalid(FieldError{m.Name, fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)})
+		}
+		if object.Has(m.Name) {
+			return nil, Invalid(FieldError{m.Name, "is given twice"})
+		}
+		object = append(object, m)
+	}
+	return object, nil
+}
+
+// Get returns the value of the member called name, and whether it is there and not null: null means absent.
+func (o Object) Get(name string) (json.RawMessage, bool) {
+	for i := range o {
+		if o[i].Name == name {
+			return o[i].Value, string(o[i].Value) != "null"
+		}
+	}
+	return nil, false
+}
+
+// Has says whether the member called name is there, null or not.
+func (o Object) Has(name string) bool {
+	for i := range o {
+		if o[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// depth is the deepest nesting of brackets outside strings; it stops counting just above JSONDepthMax.
+func depth(body []byte) int {
+	deepest, now, inString := 0, 0, false
+	for i := 0; i < len(body) && deepest <= JSONDepthMax; i++ {
+		switch c := body[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// members walks the members of a JSON object that json.Valid has accepted.
+func members(body []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		i := skipSpace(body, 0) + 1
+		for {
+			i = skipSpace(body, i)
+			if body[i] == '}' {
+				return
+			}
+			start := i
+			i = skipValue(body, i)
+			name := unquote(body[start:i])
+			i = skipSpace(body, i) + 1 // the colon
+			i = skipSpace(body, i)
+			value := i
+			i = skipValue(body, i)
+			if !yield(Member{Name: name, Value: body[value:i:i], start: start, end: i}) {
+				return
+			}
+			if i = skipSpace(body, i); body[i] == ',' {
+				i++
+			}
+		}
+	}
+}
+
+// elements walks the elements of a JSON array that json.Valid has accepted.
+func elements(array []byte) iter.Seq2[int, json.RawMessage] {
+	return func(yield func(int, json.RawMessage) bool) {
+		i := skipSpace(array, 0) + 1
+		for n := 0; ; n++ {
+			i = skipSpace(array, i)
+			if array[i] == ']' {
+				return
+			}
+			start := i
+			i = skipValue(array, i)
+			if !yield(n, array[start:i:i]) {
+				return
+			}
+			if i = skipSpace(array, i); array[i] == ',' {
+				i++
+			}
+		}
+	}
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index just behind the JSON value that begins at b[i].
+func skipValue(b []byte, i int) int {
+	switch b[i] {
+	case '"':
+		for i++; b[i] != '"'; i++ {
+			if b[i] == '\\' {
+				i++
+			}
+		}
+		return i + 1
+	case '{', '[':
+		for level := 0; ; i++ {
+			switch b[i] {
+			case '"':
+				i = skipValue(b, i) - 1 // a string: one level of recursion, no more
+			case '{', '[':
+				level++
+			case '}', ']':
+				if level--; level == 0 {
+					return i + 1
+				}
+			}
+		}
+	}
+	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ']' && b[i] != '}' {
+		i++
+	}
+	return i
+}
+
+// unquote returns the text of a valid JSON string.
+func unquote(quoted []byte) string {
+	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		panic(fmt.Sprintf("wire: a string of valid JSON does not decode: %v", err)) // cannot be: json.Valid came before
+	}
+	return s
+}
+
+// AppendString appends s as a JSON string, with < > & as they are.
+func AppendString(b []byte, s string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}

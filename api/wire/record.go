@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Record is what a server holds for one request; GET /api/public/v2/requests/{id} answers with it.
+type Record struct {
+	Success      bool              `json:"success"`
+	ID           string            `json:"id"` // the same as RequestID, for clients that read id
+	RequestID    string            `json:"request_id"`
+	FunctionName string            `json:"function_name"`
+	Provider     string            `json:"provider"`
+	Model        string            `json:"model"`
+	InputTokens  *int64            `json:"input_tokens"`
+	OutputTokens *int64            `json:"output_tokens"`
+	Tokens       *int64            `json:"tokens"`
+	Price        *float64          `json:"price"`              // US dollars; null if unknown
+	StartTime    *time.Time        `json:"request_start_time"` // as the caller said; null if it was no moment
+	EndTime      *time.Time        `json:"request_end_time"`
+	LatencyMS    *float64          `json:"latency_ms"` // null if the times make no sense
+	Status       string            `json:"status"`     // SUCCESS, or what the caller said
+	Tags         []string          `json:"tags"`
+	Metadata     map[string]string `json:"metadata"`
+	Scores       []Score           `json:"scores"` // sorted by name
+	Prompt       *RecordPrompt     `json:"prompt"`
+	GroupIDs     []string          `json:"group_ids"` // sorted
+	AcceptedAt   time.Time         `json:"accepted_at"`
+	Request      json.RawMessage   `json:"request"` // as it was sent, less secrets
+	Events       []RecordEvent     `json:"events"`  // by order time
+}
+
+// Score is a named score of 0 to 100.
+type Score struct {
+	Name  string `json:"name"`
+	Score int    `json:"score"`
+}
+
+// RecordPrompt is the link of a record to a template.
+type RecordPrompt struct {
+	Name           string          `json:"name"`
+	Version        *int            `json:"version"` // null while unknown
+	Label          *string         `json:"label"`
+	InputVariables json.RawMessage `json:"input_variables"` // an object, or null
+}
+
+// RecordEvent is one event of a record's history.
+type RecordEvent struct {
+	ID         string    `json:"id"`
+	Kind       Kind      `json:"kind"`
+	AcceptedAt time.Time `json:"accepted_at"` // by the clock of who accepted it
+	ArrivedAt  time.Time `json:"arrived_at"`  // by the server's clock
+	Sidecar    string    `json:"sidecar"`
+	Conflict   bool      `json:"conflict,omitempty"` // another request came first under this id, with other content
+}
+
+// Paging is how the peer tells pages. Pages count from 1.
+type Paging struct {
+	Page    int  `json:"page"`
+	PerPage int  `json:"per_page"`
+	Pages   int  `json:"pages"`
+	Total   int  `json:"total"`
+	HasNext bool `json:"has_next"`
+	HasPrev bool `json:"has_prev"`
+	NextNum *int `json:"next_num"`
+	PrevNum *int `json:"prev_num"`
+}
+
+// NewPaging fills in what follows from page, items per page and total.
+func NewPaging(page, perPage, total int) Paging {
+	p := Paging{Page: page, PerPage: perPage, Total: total, Pages: (total + perPage - 1) / perPage}
+	if p.HasPrev = page > 1; p.HasPrev {
+		n := page - 1
+		p.PrevNum = &n
+	}
+	if p.HasNext = page < p.Pages; p.HasNext {
+		n := page + 1
+		p.NextNum = &n
+	}
+	return p
+}
+
+// Row is one line of a list of records.
+type Row struct {
+	ID            string        `json:"id"`
+	RequestID     string        `json:"request_id"`
+	AcceptedAt    time.Time     `json:"accepted_at"` // its order time
+	FunctionName  string        `json:"function_name"`
+	Engine        string        `json:"engine"`
+	Provider      string        `json:"provider_type"`
+	InputTokens   *int64        `json:"input_tokens"`
+	OutputTokens  *int64        `json:"output_tokens"`
+	Price         *float64      `json:"price"`
+	StartTime     *time.Time    `json:"request_start_time"`
+	EndTime       *time.Time    `json:"request_end_time"`
+	Latency       *float64      `json:"latency"` // seconds
+	Status        string        `json:"status"`
+	Tags          []string      `json:"tags_array"`
+	Metadata      []MetadataRow `json:"metadata"` // sorted by key
+	Scores        []Score       `json:"scores"`   // sorted by name
+	PromptName    *string       `json:"prompt_name"`
+	PromptVersion *int          `json:"prompt_version_number"`
+	PromptLabel   *string       `json:"prompt_label,omitempty"`
+	GroupIDs      []string      `json:"group_ids,omitempty"`
+	Sidecar       string        `json:"sidecar,omitempty"`
+}
+
+// MetadataRow is one key of a record's metadata.
+type MetadataRow struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// SearchPage answers POST /api/public/v2/requests/search.
+type SearchPage struct {
+	Success bool  `json:"success"`
+	Items   []Row `json:"items"`
+	Paging
+	TotalIsLowerBound bool    `json:"total_is_lower_bound"`
+	NextCursor        *string `json:"next_cursor"`
+}
+
+// Filter is one condition of a search, or a group of them: a group when Filters is not nil.
+type Filter struct {
+	Logic   string   `json:"logic,omitempty"` // AND (the default) or OR
+	Filters []Filter `json:"filters,omitempty"`
+
+	Field     string          `json:"field,omitempty"`
+	Operator  string          `json:"operator,omitempty"`
+	Value     json.RawMessage `json:"value,omitempty"`
+	NestedKey string          `json:"nested_key,omitempty"`
+}
+
+// Search is the body of POST /api/public/v2/requests/search. Newest first by order time.
+type Search struct {
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	Page        int     `json:"page,omitempty"`     // from 1; 0 is 1
+	PerPage     int     `json:"per_page,omitempty"` // 0 is 10, at most PageItemsMax
+	Cursor      string  `json:"cursor,omitempty"`   // from next_cursor; instead of Page
+}
+
+// DecodeSearch reads the body of a search; absent, empty and null mean everything. The filter's meaning is the archive's to
+// check.
+func DecodeSearch(body []byte) (Search, error) {
+	if len(body) == 0 || string(body) == "null" {
+		return Search{}, nil
+	}
+	object, err := ParseObject(body)
+	if err != nil {
+		return Search{}, err
+	}
+	f := fields{object: object}
+	s := Search{
+		Page:    f.count("page", PageOffsetMax),
+		PerPage: f.count("per_page", PageItemsMax),
+		Cursor:  f.text("cursor", false, NameRunesMax),
+	}
+	if raw := f.json("filter_group", false); raw != nil {
+		s.FilterGroup = new(Filter)
+		if err := json.Unmarshal(raw, s.FilterGroup); err != nil {
+			f.fault("filter_group", "must be {\"logic\": \"AND\" or \"OR\", \"filters\": [...]}: %v", err)
+		}
+	}
+	for _, name := range []string{"q", "sort_by"} {
+		if v, ok := f.raw(name, false); ok && string(v) != `""` {
+			f.fault(name, "is not supported by this version; rows come newest first")
+		}
+	}
+	return s, f.err()
+}
+
+// count reads an integer of at least 1; 0 if it is absent.
+func (f *fields) count(name string, most int64) int {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return 0
+	}
+	n, ok := integer(v)
+	if !ok || n < 1 || n > most {
+		f.fault(name, "must be an integer from 1 to %d", most)
+		return 0
+	}
+	return int(n)
+}

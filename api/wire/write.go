@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RequestWrite is what a track-request says. Raw members alias the body it was decoded from.
+type RequestWrite struct {
+	RequestID    string // chosen by the caller; "" if not
+	FunctionName string
+	ProviderType string
+	Kwargs       json.RawMessage // an object
+	Args         json.RawMessage // anything; nil if absent
+	Response     json.RawMessage // an object; on the un-prefixed spelling anything
+	Start, End   time.Time       // zero if they are no moment
+	Tags         []string
+	Metadata     map[string]string
+	Prompt       PromptLink // Name is prompt_id: a name or an id; "" if absent
+	GroupID      string
+	Status       string
+	ErrorType    string
+	ErrorMessage string
+}
+
+// PromptLink ties a request to a template version. Without Version it means the labelled or the latest version at the
+// time when the link was accepted. A label wins over a version.
+type PromptLink struct {
+	Name           string
+	Version        int
+	Label          string
+	InputVariables json.RawMessage // an object; nil if absent
+}
+
+// ScoreWrite is what a track-score says.
+type ScoreWrite struct {
+	RequestID string
+	Name      string
+	Score     int
+}
+
+// MetadataWrite is what a track-metadata says.
+type MetadataWrite struct {
+	RequestID string
+	Metadata  map[string]string
+}
+
+// PromptWrite is what a track-prompt says.
+type PromptWrite struct {
+	RequestID string
+	PromptLink
+}
+
+// GroupWrite is what a track-group says.
+type GroupWrite struct {
+	RequestID string
+	GroupID   string
+}
+
+// DefaultScoreName is the name of a score that was sent without one.
+const DefaultScoreName = "default"
+
+// DecodeRequest reads a track-request. With strictResponse, request_response must be an object, as the contract of
+// /rest/track-request says; the un-prefixed spelling takes any JSON, null included. On an error, a 422 that lists every
+// field at fault, the write holds what could be read: the archive uses it so, for it refuses nothing that a sidecar took.
+func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
+	f := fields{object: object}
+	w := RequestWrite{
+		FunctionName: f.text("function_name", true, FunctionNameRunesMax),
+		ProviderType: f.text("provider_type", false, NameRunesMax),
+		Kwargs:       f.json("kwargs", true),
+		Start:        f.time("request_start_time", true),
+		End:          f.time("request_end_time", true),
+		Tags:         f.tags("tags"),
+		Metadata:     f.metadata("metadata", false),
+		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
+		Status:       f.text("status", false, NameRunesMax),
+		ErrorType:    f.text("error_type", false, BodyBytesMax),
+		ErrorMessage: f.text("error_message", false, BodyBytesMax),
+		Prompt: PromptLink{
+			Name:           f.textOrInteger("prompt_id", false, NameRunesMax),
+			Version:        f.version("prompt_version"),
+			Label:          f.text("prompt_label", false, NameRunesMax),
+			InputVariables: f.json("prompt_input_variables", false),
+		},
+	}
+	w.Args, _ = f.raw("args", false)
+	if strictResponse {
+		w.Response = f.json("request_response", true)
+	} else if w.Response, _ = f.raw("request_response", false); !object.Has("request_response") {
+		f.fault("request_response", "is missing")
+	}
+	if object.hasValue("request_id") {
+		w.RequestID = f.requestID()
+	}
+	return w, f.err()
+}
+
+// DecodeScore reads a track-score; see DecodeRequest for its error.
+func DecodeScore(object Object) (ScoreWrite, error) {
+	f := fields{object: object}
+	w := ScoreWrite{RequestID: f.requestID(), Name: f.text("name", false, NameRunesMax)}
+	if w.Name == "" {
+		w.Name = DefaultScoreName
+	}
+	if v, ok := f.raw("score", true); ok {
+		n, ok := integer(v)
+		if !ok || n < 0 || n > 100 {
+			f.fault("score", "must be an integer from 0 to 100")
+		}
+		w.Score = int(n)
+	}
+	return w, f.err()
+}
+
+// DecodeMetadata reads a track-metadata; see DecodeRequest for its error.
+func DecodeMetadata(object Object) (MetadataWrite, error) {
+	f := fields{object: object}
+	w := MetadataWrite{RequestID: f.requestID(), Metadata: f.metadata("metadata", true)}
+	return w, f.err()
+}
+
+// DecodePrompt reads a track-prompt; see DecodeRequest for its error.
+func DecodePrompt(object Object) (PromptWrite, error) {
+	f := fields{object: object}
+	w := PromptWrite{RequestID: f.requestID(), PromptLink: PromptLink{
+		Name:           f.textOrInteger("prompt_name", true, NameRunesMax),
+		Version:        f.version("version"),
+		Label:          f.text("label", false, NameRunesMax),
+		InputVariables: f.json("prompt_input_variables", true),
+	}}
+	return w, f.err()
+}
+
+// DecodeGroup reads a track-group; see DecodeRequest for its error.
+func DecodeGroup(object Object) (GroupWrite, error) {
+	f := fields{object: object}
+	w := GroupWrite{RequestID: f.requestID(), GroupID: f.textOrInteger("group_id", true, NameRunesMax)}
+	return w, f.err()
+}
+
+// requestID reads request_id. Clients send back what they got, some as a number: that cannot be an id of ours.
+func (f *fields) requestID() string {
+	v, ok := f.raw("request_id", true)
+	if !ok {
+		return ""
+	}
+	if v[0] != '"' {
+		f.fault("request_id", "%v", errID)
+		return ""
+	}
+	id, err := ParseID(unquote(v))
+	if err != nil {
+		f.fault("request_id", "%v", err)
+	}
+	return id
+}
+
+func (o Object) hasValue(name string) bool { _, ok := o.Get(name); return ok }

@@ -1,0 +1,133 @@
+// Package metrics holds every metric that promptspool exports, with its help text. A role makes one Metrics and hands it
+// to its parts; no part keeps one in a global, so that a sidecar and a server can live in one process. All
+// metrics are there from the start, at zero. Safe for concurrent use.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics is every metric of one role. Its fields are never nil.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	// Both roles.
+	HTTPRequests *prometheus.CounterVec   // by route and code
+	HTTPSeconds  *prometheus.HistogramVec // by route
+	Panics       prometheus.Counter
+
+	// A sidecar's spool.
+	SpoolEvents         prometheus.Gauge
+	SpoolBytes          prometheus.Gauge
+	SpoolDiskBytes      prometheus.Gauge
+	SpoolOldestSeconds  prometheus.Gauge
+	SpoolOutageCapacity prometheus.Gauge
+	SpoolFsyncSeconds   prometheus.Histogram
+	SpoolCommitEvents   prometheus.Histogram
+	SpoolGaps           prometheus.Counter
+	HeldEvents          prometheus.Gauge
+	DeadLetters         prometheus.Gauge
+
+	// A sidecar's forwarder.
+	ForwardSent    prometheus.Counter
+	ForwardRetries *prometheus.CounterVec // by reason
+	ForwardPaused  prometheus.Gauge
+	UpstreamUp     prometheus.Gauge
+
+	// A sidecar's templates.
+	TemplateCache *prometheus.CounterVec // by result
+
+	// A server's archive.
+	ArchiveEvents       *prometheus.CounterVec // by result
+	ArchiveApplySeconds prometheus.Histogram
+}
+
+// New makes the metrics of one role, "sidecar" or "server", registered in a registry of their own together with those of
+// the Go runtime and the process.
+func New(role, version string) *Metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f := factory{r}
+	build := f.gaugeVec("promptspool_build_info", "Always 1; its labels say what runs.", "role", "version")
+	build.WithLabelValues(role, version).Set(1)
+	m := &Metrics{
+		Registry:     r,
+		HTTPRequests: f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code"),
+		HTTPSeconds:  f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route"),
+		Panics:       f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report."),
+	}
+	m.spool(f)
+	m.forward(f)
+	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
+	for _, result := range []string{"accepted", "duplicate", "invalid", "later"} {
+		m.ArchiveEvents.WithLabelValues(result)
+	}
+	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+	return m
+}
+
+func (m *Metrics) spool(f factory) {
+	m.SpoolEvents = f.gauge("promptspool_spool_events", "Events in the spool that the server has not acknowledged.")
+	m.SpoolBytes = f.gauge("promptspool_spool_bytes", "Their bytes, before framing.")
+	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes", "Disk blocks that the spool's files occupy.")
+	m.SpoolOldestSeconds = f.gauge("promptspool_spool_oldest_seconds", "Age of the oldest event in the spool; 0 when it is empty.")
+	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds", "How long the server may stay away before the spool is full, at the present rate; +Inf when nothing is written.")
+	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds", "Time of one group commit with its fsync.")
+	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
+	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
+	m.HeldEvents = f.gauge("promptspool_held_events", "Events set aside because the server refuses their key.")
+	m.DeadLetters = f.gauge("promptspool_dead_letters", "Events set aside because the server refuses their content.")
+}
+
+func (m *Metrics) forward(f factory) {
+	m.ForwardSent = f.counter("promptspool_forward_sent_total", "Events that the server has acknowledged.")
+	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
+	for _, reason := range []string{"network", "status", "foreign", "answer", "later"} {
+		m.ForwardRetries.WithLabelValues(reason)
+	}
+	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while forwarding pauses because the server's answers break the contract.")
+	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the last call to the server was answered by it.")
+	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
+	for _, result := range []string{"hit", "stale", "miss", "error"} {
+		m.TemplateCache.WithLabelValues(result)
+	}
+}
+
+// factory registers what it makes.
+type factory struct{ registry *prometheus.Registry }
+
+func register[C prometheus.Collector](f factory, c C) C {
+	f.registry.MustRegister(c)
+	return c
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+}
+
+func (f factory) counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+}
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return register(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+}
+
+func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
+}
+
+var secondsBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+func (f factory) histogram(name, help string) prometheus.Histogram {
+	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}))
+}
+
+func (f factory) histogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
+	return register(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}, labels))
+}
+
+func (f factory) sizes(name, help string) prometheus.Histogram {
+	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 11)}))
+}
