@@ -1,0 +1,272 @@
+package auth_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/auth"
+	"promptspool/api/auth/authtest"
+	"promptspool/api/wire"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newAuth() *auth.Auth { return auth.New(auth.Config{Store: authtest.NewMemory(), Now: clock()}) }
+
+// clock ticks one second with each look at it.
+func clock() func() time.Time {
+	now := noon
+	return func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
+func create(t *testing.T, a *auth.Auth, account string, scope wire.Scope) (wire.Secret, wire.Key) {
+	t.Helper()
+	secret, k, err := a.CreateKey(t.Context(), account, "laptop", scope)
+	if err != nil {
+		t.Fatalf("CreateKey: %v", err)
+	}
+	return secret, k
+}
+
+func wantError(t *testing.T, err error, code wire.Code, message string) {
+	t.Helper()
+	if !wire.IsCode(err, code) || !strings.Contains(wire.AsError(err).Message, message) {
+		t.Errorf("error is %v, want code %s with %q", err, code, message)
+	}
+}
+
+func TestMemoryPassesTheSuite(t *testing.T) {
+	authtest.Run(t, func(*testing.T) auth.Store { return authtest.NewMemory() })
+}
+
+func TestAKeyThatWasMadeIsItsAccount(t *testing.T) {
+	a := newAuth()
+	for _, scope := range []wire.Scope{wire.ScopeApp, wire.ScopeFull} {
+		secret, k := create(t, a, "team", scope)
+		got, err := a.Authenticate(t.Context(), secret)
+		if err != nil {
+			t.Fatalf("Authenticate: %v", err)
+		}
+		want := wire.Identity{Account: k.AccountID, KeyID: k.ID, Scope: scope, Key: secret, Verified: true}
+		if got != want {
+			t.Errorf("identity is %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestAKeyHasTheFormThatIsPromised(t *testing.T) {
+	a := newAuth()
+	secret, k := create(t, a, "team", wire.ScopeApp)
+	if !regexp.MustCompile(`^ps_[A-Za-z0-9_-]{43}$`).MatchString(string(secret)) {
+		t.Errorf("a secret of %d characters has not the form ps_ and 32 bytes of base64url", len(secret))
+	}
+	if !regexp.MustCompile(`^key_[a-z2-7]{12}$`).MatchString(k.ID) {
+		t.Errorf("id is %q", k.ID)
+	}
+	if want := noon.Add(time.Second); k.CreatedAt != want || k.Name != "laptop" || k.AccountName != "team" {
+		t.Errorf("key is %+v, want name laptop, account team, made at %v", k, want)
+	}
+	again, k2 := create(t, a, "team", wire.ScopeApp)
+	if again == secret || k2.ID == k.ID {
+		t.Error("two keys are the same")
+	}
+}
+
+func TestAStrangerIsRefusedAndToldWhatToDo(t *testing.T) {
+	a := newAuth()
+	known, _ := create(t, a, "team", wire.ScopeApp)
+	revoked, k := create(t, a, "team", wire.ScopeApp)
+	if _, err := a.RevokeKey(t.Context(), k.ID); err != nil {
+		t.Fatalf("RevokeKey: %v", err)
+	}
+	for _, tt := range []struct {
+		who  string
+		key  wire.Secret
+		says string
+	}{
+		{"nobody", "", "is missing"},
+		{"unknown", "ps_nobody", "not known"},
+		{"nearly known", known + " ", "not known"},
+		{"in another case", wire.Secret(strings.ToUpper(string(known))), "not known"},
+		{"revoked", revoked, "was revoked"},
+		{"not text", "\xff\x00", "not known"},
+		{"the longest", wire.Secret(strings.Repeat("k", 4096)), "not known"},
+		{"too long", wire.Secret(strings.Repeat("k", 4097)), "longer than any key"},
+	} {
+		t.Run(tt.who, func(t *testing.T) {
+			id, err := a.Authenticate(t.Context(), tt.key)
+			wantError(t, err, wire.CodeUnauthorized, tt.says)
+			wantError(t, err, wire.CodeUnauthorized, "promptspool keys create")
+			if id != (wire.Identity{}) {
+				t.Errorf("a stranger got the identity %+v", id)
+			}
+			if tt.key != "" && strings.Contains(err.Error(), string(tt.key)) {
+				t.Error("the error tells the key")
+			}
+		})
+	}
+}
+
+// brokenStore answers every look-up with err.
+type brokenStore struct {
+	auth.Store
+	err error
+}
+
+func (s brokenStore) KeyByHash(context.Context, [32]byte) (wire.Key, error) {
+	return wire.Key{}, s.err
+}
+
+func TestAStoreThatCannotAnswerIsNotARefusal(t *testing.T) {
+	for _, want := range []error{wire.Unavailable(time.Second, "The database is away."), errors.New("disk on fire"), context.Canceled} {
+		a := auth.New(auth.Config{Store: brokenStore{err: want}})
+		if _, err := a.Authenticate(t.Context(), "ps_somebody"); !errors.Is(err, want) {
+			t.Errorf("error is %v, want %v", err, want)
+		}
+	}
+}
+
+func TestTheStoreNeverSeesASecret(t *testing.T) {
+	store := authtest.NewMemory()
+	a := auth.New(auth.Config{Store: store})
+	secret, k := create(t, a, "team", wire.ScopeApp)
+	found, err := store.KeyByHash(t.Context(), sha256.Sum256([]byte(secret)))
+	if err != nil {
+		t.Fatalf("the key is not stored under the SHA-256 of its secret: %v", err)
+	}
+	if diff := cmp.Diff(k, found); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(fmt.Sprintf("%#v %+v", store, found), string(secret)) {
+		t.Error("the store holds the secret")
+	}
+}
+
+func TestNamesAndScopesAreChecked(t *testing.T) {
+	for _, tt := range []struct {
+		what, account, name string
+		scope               wire.Scope
+		field               string // at fault; "" if none
+	}{
+		{"all is well", "a", "", wire.ScopeApp, ""},
+		{"every sign that is allowed", "az09._-", "my laptop ✓", wire.ScopeFull, ""},
+		{"the longest account", strings.Repeat("a", 64), "", wire.ScopeApp, ""},
+		{"the longest name, in characters", "a", strings.Repeat("é", 128), wire.ScopeApp, ""},
+		{"no account", "", "", wire.ScopeApp, "account"},
+		{"account too long", strings.Repeat("a", 65), "", wire.ScopeApp, "account"},
+		{"account in capitals", "Team", "", wire.ScopeApp, "account"},
+		{"account with a stranger inside", "te/am", "", wire.ScopeApp, "account"},
+		{"account with a line break at its end", "team\n", "", wire.ScopeApp, "account"},
+		{"name too long", "a", strings.Repeat("é", 129), wire.ScopeApp, "name"},
+		{"name that moves a terminal's cursor", "a", "\x1b[2J", wire.ScopeApp, "name"},
+		{"name that is not UTF-8", "a", "\xff", wire.ScopeApp, "name"},
+		{"no scope", "a", "", "", "scope"},
+		{"unknown scope", "a", "", "admin", "scope"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			a := newAuth()
+			secret, _, err := a.CreateKey(t.Context(), tt.account, tt.name, tt.scope)
+			if tt.field == "" {
+				if err != nil || secret == "" {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			wantError(t, err, wire.CodeInvalid, tt.field+" must be")
+			if keys, _ := a.Keys(t.Context()); secret != "" || len(keys) != 0 {
+				t.Errorf("a key was made all the same: %v", keys)
+			}
+		})
+	}
+}
+
+const bootstrapKey wire.Secret = "0123456789abcdef0123456789abcdef" // 32 characters, the fewest
+
+func TestBootstrapMakesTheDefaultAccountOnce(t *testing.T) {
+	a := newAuth()
+	first, err := a.Bootstrap(t.Context(), bootstrapKey)
+	if err != nil {
+		t.Fatalf("Bootstrap: %v", err)
+	}
+	if first.AccountName != "default" || first.Scope != wire.ScopeFull {
+		t.Errorf("key is %+v, want account default, scope full", first)
+	}
+	again, err := a.Bootstrap(t.Context(), bootstrapKey)
+	if err != nil || again != first {
+		t.Errorf("the second call gives %+v, %v; want %+v", again, err, first)
+	}
+	id, err := a.Authenticate(t.Context(), bootstrapKey)
+	if err != nil || id.Account != first.AccountID {
+		t.Errorf("identity is %+v, %v", id, err)
+	}
+	other, err := a.Bootstrap(t.Context(), bootstrapKey+"2")
+	if err != nil || other.ID == first.ID || other.AccountID != first.AccountID {
+		t.Errorf("a second bootstrap key is %+v, %v; want another key of the same account", other, err)
+	}
+}
+
+func TestBootstrapRefusesWhatCannotServe(t *testing.T) {
+	a := newAuth()
+	appKey, _ := create(t, a, "default", wire.ScopeApp)
+	othersKey, _ := create(t, a, "team", wire.ScopeFull)
+	revoked, err := a.Bootstrap(t.Context(), bootstrapKey)
+	if err != nil {
+		t.Fatalf("Bootstrap: %v", err)
+	}
+	if _, err := a.RevokeKey(t.Context(), revoked.ID); err != nil {
+		t.Fatalf("RevokeKey: %v", err)
+	}
+	for _, tt := range []struct {
+		what string
+		key  wire.Secret
+		code wire.Code
+		says string
+	}{
+		{"empty", "", wire.CodeInvalid, "at least 32"},
+		{"one character short", bootstrapKey[1:], wire.CodeInvalid, "has 31 characters"},
+		{"longer than a key may be", wire.Secret(strings.Repeat("k", 4097)), wire.CodeInvalid, "at most 4096"},
+		{"with the line break of a file", bootstrapKey + "\n", wire.CodeInvalid, "line break"},
+		{"with a blank", bootstrapKey + " x", wire.CodeInvalid, "blank"},
+		{"not ASCII", bootstrapKey + "é", wire.CodeInvalid, "ASCII"},
+		{"revoked", bootstrapKey, wire.CodeConflict, "was revoked"},
+		{"a key of scope app", appKey, wire.CodeConflict, "with scope app"},
+		{"a key of another account", othersKey, wire.CodeConflict, "of account team"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			_, err := a.Bootstrap(t.Context(), tt.key)
+			wantError(t, err, tt.code, tt.says)
+			wantError(t, err, tt.code, "PROMPTSPOOL_BOOTSTRAP_KEY")
+			if tt.key != "" && strings.Contains(err.Error(), string(tt.key)) {
+				t.Error("the error tells the key")
+			}
+		})
+	}
+}
+
+func TestRevokingTakesEffectAtOnceAndNamesWhatItMissed(t *testing.T) {
+	a := newAuth()
+	secret, k := create(t, a, "team", wire.ScopeApp)
+	revoked, err := a.RevokeKey(t.Context(), k.ID)
+	if err != nil || revoked.RevokedAt == nil || !revoked.RevokedAt.Equal(noon.Add(2*time.Second)) {
+		t.Fatalf("RevokeKey gives %+v, %v", revoked, err)
+	}
+	_, err = a.Authenticate(t.Context(), secret)
+	wantError(t, err, wire.CodeUnauthorized, "was revoked")
+	_, err = a.RevokeKey(t.Context(), "key_nosuch")
+	wantError(t, err, wire.CodeNotFound, "promptspool keys list")
+	keys, err := a.Keys(t.Context())
+	if diff := cmp.Diff([]wire.Key{revoked}, keys); err != nil || diff != "" {
+		t.Errorf("Keys: %v\n%s", err, diff)
+	}
+}

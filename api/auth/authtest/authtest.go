@@ -1,0 +1,228 @@
+// Package authtest is the suite that every auth.Store passes, and the simplest store that passes it.
+package authtest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/auth"
+	"promptspool/api/wire"
+)
+
+// Run proves that the stores which open makes do what auth.Store promises. Each scene opens one of its own, empty; open
+// closes it through t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) auth.Store) {
+	scenes := []struct {
+		name  string
+		scene func(t *testing.T, s store)
+	}{
+		{"a new key is found by its hash, as it was given", newKeyIsFound},
+		{"a hash that nobody made is not found", unknownHash},
+		{"keys of one account name share the account's id, others do not", accounts},
+		{"the same hash again returns the stored key unchanged", sameHashAgain},
+		{"a revoked key is still found, and says when it was revoked", revoked},
+		{"revoking again keeps the first time", revokedAgain},
+		{"a revoked key cannot be made again", revokedNotMadeAgain},
+		{"revoking an unknown id is not found", revokeUnknown},
+		{"keys are listed oldest first, revoked ones too", listed},
+		{"what a caller does with a key does not reach the store", callerOwnsKeys},
+		{"callers at the same time make one key of one hash and one account of one name", atTheSameTime},
+	}
+	for _, sc := range scenes {
+		t.Run(sc.name, func(t *testing.T) { sc.scene(t, store{t, open(t)}) })
+	}
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+
+// store is an auth.Store whose errors end the test.
+type store struct {
+	t *testing.T
+	auth.Store
+}
+
+func (s store) create(hash [32]byte, k wire.Key) wire.Key {
+	s.t.Helper()
+	made, err := s.CreateKey(s.t.Context(), hash, k)
+	if err != nil {
+		s.t.Fatalf("CreateKey(%s): %v", k.ID, err)
+	}
+	return made
+}
+
+func (s store) find(hash [32]byte) wire.Key {
+	s.t.Helper()
+	k, err := s.KeyByHash(s.t.Context(), hash)
+	if err != nil {
+		s.t.Fatalf("KeyByHash: %v", err)
+	}
+	return k
+}
+
+func (s store) revoke(id string, at time.Time) wire.Key {
+	s.t.Helper()
+	k, err := s.RevokeKey(s.t.Context(), id, at)
+	if err != nil {
+		s.t.Fatalf("RevokeKey(%s): %v", id, err)
+	}
+	return k
+}
+
+func (s store) list() []wire.Key {
+	s.t.Helper()
+	keys, err := s.Keys(s.t.Context())
+	if err != nil {
+		s.t.Fatalf("Keys: %v", err)
+	}
+	return keys
+}
+
+// key is a key of account that was made n seconds after noon.
+func key(n int, account string) wire.Key {
+	return wire.Key{
+		ID: fmt.Sprintf("key_%d", n), AccountName: account, Name: fmt.Sprintf("key number %d ✓", n),
+		Scope: wire.ScopeApp, CreatedAt: noon.Add(time.Duration(n) * time.Second),
+	}
+}
+
+// hash makes hashes that differ in their last byte only.
+func hash(n byte) [32]byte { return [32]byte{0: 0xff, 31: n} }
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func wantCode(t *testing.T, err error, code wire.Code) {
+	t.Helper()
+	if !wire.IsCode(err, code) {
+		t.Errorf("error is %v, want code %s", err, code)
+	}
+}
+
+func newKeyIsFound(t *testing.T, s store) {
+	want := key(1, "team")
+	made := s.create(hash(1), want)
+	if _, err := wire.ParseID(made.AccountID); err != nil {
+		t.Errorf("account id %q %v", made.AccountID, err)
+	}
+	want.AccountID = made.AccountID
+	same(t, "made", made, want)
+	same(t, "found", s.find(hash(1)), want)
+}
+
+func unknownHash(t *testing.T, s store) {
+	s.create(hash(1), key(1, "team"))
+	_, err := s.KeyByHash(t.Context(), hash(2))
+	wantCode(t, err, wire.CodeNotFound)
+}
+
+func accounts(t *testing.T, s store) {
+	a, b := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
+	other := s.create(hash(3), key(3, "team.a"))
+	if a.AccountID != b.AccountID {
+		t.Errorf("two keys of one account have the account ids %s and %s", a.AccountID, b.AccountID)
+	}
+	if other.AccountID == a.AccountID {
+		t.Errorf("two accounts have the id %s", a.AccountID)
+	}
+}
+
+func sameHashAgain(t *testing.T, s store) {
+	first := s.create(hash(1), key(1, "team"))
+	same(t, "made again", s.create(hash(1), key(2, "other")), first)
+	same(t, "found", s.find(hash(1)), first)
+	same(t, "listed", s.list(), []wire.Key{first})
+}
+
+func revoked(t *testing.T, s store) {
+	want := s.create(hash(1), key(1, "team"))
+	bystander := s.create(hash(2), key(2, "team"))
+	at := noon.Add(time.Hour)
+	want.RevokedAt = &at
+	same(t, "revoked", s.revoke(want.ID, at), want)
+	same(t, "found", s.find(hash(1)), want)
+	same(t, "found beside it", s.find(hash(2)), bystander)
+}
+
+func revokedAgain(t *testing.T, s store) {
+	k := s.create(hash(1), key(1, "team"))
+	first := s.revoke(k.ID, noon.Add(time.Hour))
+	same(t, "revoked again", s.revoke(k.ID, noon.Add(2*time.Hour)), first)
+	same(t, "found", s.find(hash(1)), first)
+}
+
+func revokedNotMadeAgain(t *testing.T, s store) {
+	k := s.create(hash(1), key(1, "team"))
+	k = s.revoke(k.ID, noon)
+	_, err := s.CreateKey(t.Context(), hash(1), key(2, "team"))
+	wantCode(t, err, wire.CodeConflict)
+	same(t, "listed", s.list(), []wire.Key{k})
+}
+
+func revokeUnknown(t *testing.T, s store) {
+	want := s.create(hash(1), key(1, "team"))
+	for _, id := range []string{"key_2", "key_", ""} {
+		_, err := s.RevokeKey(t.Context(), id, noon)
+		wantCode(t, err, wire.CodeNotFound)
+	}
+	same(t, "listed", s.list(), []wire.Key{want})
+}
+
+func listed(t *testing.T, s store) {
+	if keys := s.list(); len(keys) != 0 {
+		t.Errorf("an empty store lists %v", keys)
+	}
+	twin := key(2, "other") // made in the same moment: the id decides
+	twin.ID = "key_3"
+	third, second, first := s.create(hash(1), twin), s.create(hash(2), key(2, "team")), s.create(hash(3), key(1, "team"))
+	second = s.revoke(second.ID, noon.Add(time.Hour))
+	same(t, "listed", s.list(), []wire.Key{first, second, third})
+}
+
+func callerOwnsKeys(t *testing.T, s store) {
+	k := s.create(hash(1), key(1, "team"))
+	at := noon
+	for _, mine := range []wire.Key{s.revoke(k.ID, at), s.find(hash(1)), s.list()[0]} {
+		*mine.RevokedAt = noon.Add(time.Hour)
+	}
+	if got := s.find(hash(1)); !got.RevokedAt.Equal(noon) {
+		t.Errorf("RevokedAt became %v, want %v", got.RevokedAt, noon)
+	}
+}
+
+func atTheSameTime(t *testing.T, s store) {
+	const callers = 8
+	made := make([]wire.Key, 2*callers)
+	errs := make([]error, 2*callers)
+	var wg sync.WaitGroup
+	for i := range 2 * callers {
+		wg.Go(func() {
+			h := hash(0) // the first half bring one hash, the others one each; all bring one account
+			if i >= callers {
+				h = hash(byte(i))
+			}
+			made[i], errs[i] = s.CreateKey(t.Context(), h, key(i, "team"))
+		})
+	}
+	wg.Wait()
+	for i := range made {
+		switch {
+		case errs[i] != nil:
+			t.Errorf("caller %d: %v", i, errs[i])
+		case made[i].AccountID != made[0].AccountID:
+			t.Errorf("caller %d got account %s, caller 0 %s", i, made[i].AccountID, made[0].AccountID)
+		case i < callers && made[i].ID != made[0].ID:
+			t.Errorf("caller %d got key %s, caller 0 %s, by one hash", i, made[i].ID, made[0].ID)
+		}
+	}
+	if keys := s.list(); len(keys) != callers+1 {
+		t.Errorf("%d keys are stored, want %d", len(keys), callers+1)
+	}
+}
