@@ -1,0 +1,95 @@
+// Package api is the HTTP face of promptspool, the same for a sidecar and a server. It knows routes, reads and checks
+// bodies, authenticates, mints ids and writes answers. What stands behind a route it is handed as a capability; it does
+// not know which role it plays.
+//
+// A call goes through these steps, and the first that fails answers it: route (404, 405), origin (403), body (413,
+// 415, 400), key (401), scope (403), fields (422), capability. Every answer is a JSON object, errors are
+// {"success":false,"error":code,"message":what and the next step,"fields":[{"field","reason"}]}.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// Recorder takes writes. When Record returns results without an error, every event that is accepted or a duplicate there is
+// durable. Results come in the order of the events. It may be called concurrently; it does not keep the
+// events' bytes after it returned. On a sidecar it is the spool, on a server the archive.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
+// Querier reads what was recorded. On a sidecar it asks the server, and is unavailable (503) while that is away.
+type Querier interface {
+	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
+	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+}
+
+// Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can; Publish and List go to
+// the server.
+type Templates interface {
+	Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error)
+	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
+	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
+	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
+}
+
+// Changes tells which templates changed after a revision, waiting at most wait for the first.
+type Changes interface {
+	Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error)
+}
+
+// Authenticator says whose key it is. Unknown keys are CodeUnauthorized. A sidecar that cannot ask gives an Identity with
+// Verified false and no error.
+type Authenticator interface {
+	Authenticate(ctx context.Context, key wire.Secret) (wire.Identity, error)
+}
+
+// Config is what an API is made of. A capability that is nil answers 501.
+type Config struct {
+	Name    string // who accepts: stands in every event; 1..255 bytes
+	Version string // sent as Promptspool-Version; by it a sidecar knows the server's answers
+
+	Recorder      Recorder
+	Querier       Querier
+	Templates     Templates
+	Changes       Changes
+	Authenticator Authenticator
+
+	// GuardBrowsers refuses cross-site requests and Host names that are neither loopback nor in Hosts (403). For a
+	// sidecar, whose callers are programs on the same machine or pod, while a browser there may show anybody's page.
+	GuardBrowsers bool
+	Hosts         []string
+
+	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
+	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax
+
+	Metrics *metrics.Metrics
+	Logger  *slog.Logger
+	Now     func() time.Time // nil means time.Now
+}
+
+// API answers calls. Safe for concurrent use.
+type API struct {
+	c      Config
+	buffer *budget
+	clock  clock
+}
+
+// New makes an API. It starts nothing: Serve does.
+func New(c Config) *API {
+	if c.BodyBytesMax == 0 {
+		c.BodyBytesMax = wire.BodyBytesMax
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = 4 * c.BodyBytesMax
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}}
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// budget bounds the bytes of all bodies that are held at once, so that many large uploads meet a 503 and not the kernel's
+// out-of-memory killer.
+type budget struct{ left int64 }
+
+func (b *budget) take(n int64) bool {
+	if atomic.AddInt64(&b.left, -n) >= 0 {
+		return true
+	}
+	atomic.AddInt64(&b.left, n)
+	return false
+}
+
+func (b *budget) give(n int64) { atomic.AddInt64(&b.left, n) }
+
+// body holds the bytes of one body. Its capacity is taken from a budget while it is in use.
+type body struct {
+	bytes  []byte
+	budget *budget
+	taken  int64
+}
+
+const (
+	pooledBytesMax = 1 << 20                        // a larger buffer is left to the garbage collector
+	drainBytesMax  = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
+)
+
+var bodyPool = sync.Pool{New: func() any { return new(body) }}
+
+// release gives the bytes back. They must not be used any more.
+func (b *body) release() {
+	b.budget.give(b.taken)
+	b.taken, b.bytes = 0, b.bytes[:0]
+	if cap(b.bytes) <= pooledBytesMax {
+		bodyPool.Put(b)
+	}
+}
+
+// fill reads r to its end; at most max bytes.
+func (b *body) fill(r io.Reader, max int64) error {
+	for {
+		if err := b.reserve(); err != nil {
+			return err
+		}
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if int64(len(b.bytes)) > max {
+			return tooLarge(max)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// reserve makes room for the next read. It doubles what there is and does not trust Content-Length: who only announces a large
+// body must not hold the memory for it.
+func (b *body) reserve() error {
+	size := int64(cap(b.bytes))
+	if len(b.bytes) == cap(b.bytes) {
+		size = max(8<<10, 2*size)
+	}
+	if !b.budget.take(size - b.taken) {
+		return wire.Unavailable(time.Second, "Too many large bodies are being received at this moment. Send this again in a second.")
+	}
+	b.taken = size
+	if size > int64(cap(b.bytes)) {
+		b.bytes = append(make([]byte, 0, size), b.bytes...)
+	}
+	return nil
+}
+
+func tooLarge(max int64) error {
+	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; large attachments belong elsewhere, with a link in the metadata.", max)
+}
+
+// readBody reads a call's body, unpacked, into a buffer that the caller releases. The bound holds before and after
+// unpacking. Its errors are 413, 415, 400 and 503.
+func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
+	if int64(ctx.Request.Header.ContentLength()) > max {
+		return nil, tooLarge(max)
+	}
+	stream := ctx.RequestBodyStream()
+	if stream == nil {
+		stream = bytes.NewReader(nil)
+	}
+	sent := &counter{r: stream, max: max}
+	var r io.Reader = sent
+	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.Peek("Content-Encoding"))))
+	switch encoding {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		r = &lazyReader{open: func() (io.Reader, error) { return gzip.NewReader(sent) }}
+	case "zstd":
+		decoder, err := zstd.NewReader(sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, err
+		}
+		defer decoder.Close()
+		r = decoder
+	default:
+		return nil, wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+	}
+	b := bodyPool.Get().(*body)
+	b.budget = a.buffer
+	err := b.fill(r, max)
+	declared := ctx.Request.Header.ContentLength()
+	if err == nil && declared > 0 && sent.n < int64(declared) && encoding == "" {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		return b, nil
+	}
+	b.release()
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return nil, e
+	}
+	if encoding == "" {
+		return nil, wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
+	}
+	return nil, wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
+}
+
+// counter counts what was read, and refuses to read more than max.
+type counter struct {
+	r      io.Reader
+	n, max int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if c.n += int64(n); c.n > c.max {
+		return n, tooLarge(c.max)
+	}
+	return n, err
+}
+
+// lazyReader opens its reader at the first read, so that a fault in the header is told like any later one.
+type lazyReader struct {
+	open func() (io.Reader, error)
+	r    io.Reader
+}
+
+func (l *lazyReader) Read(p []byte) (n int, err error) {
+	if l.r == nil {
+		if l.r, err = l.open(); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+	}
+	return l.r.Read(p)
+}
+
+// drain reads what is left of a body and throws it away, so that a client that is still sending gets to read its answer; what
+// is beyond the bound closes the connection, or its rest would be taken for the next request.
+func drain(ctx *fasthttp.RequestCtx) {
+	stream := ctx.RequestBodyStream()
+	if stream == nil {
+		return
+	}
+	if n, err := io.CopyN(io.Discard, stream, drainBytesMax); err != io.EOF || n == drainBytesMax {
+		ctx.SetConnectionClose()
+	}
+}

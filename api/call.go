@@ -1,0 +1,132 @@
+package api
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// call is one request on its way through a route. Its bytes are valid until the handler returns.
+type call struct {
+	ctx    *fasthttp.RequestCtx
+	route  *route
+	ident  string // from the path
+	body   []byte // nil for noBody
+	object wire.Object
+	id     wire.Identity
+}
+
+// Handle answers one request. A panic in a handler is answered 500, logged and counted: fasthttp itself would end the
+// process.
+func (a *API) Handle(ctx *fasthttp.RequestCtx) {
+	started := time.Now()
+	name := "none"
+	defer func() {
+		if p := recover(); p != nil {
+			a.c.Metrics.Panics.Inc()
+			a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
+			ctx.SetConnectionClose()
+			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+		}
+		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
+		a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(ctx.Response.StatusCode())).Inc()
+		a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(time.Since(started).Seconds())
+	}()
+	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
+	if r != nil {
+		name = r.name
+		err = a.answer(&call{ctx: ctx, route: r, ident: ident})
+	}
+	if err != nil {
+		drain(ctx)
+		if allow != "" {
+			ctx.Response.Header.Set("Allow", allow)
+		}
+		writeError(ctx, a.c.Logger, err)
+	}
+}
+
+// answer takes a call through the steps of the package comment.
+func (a *API) answer(c *call) error {
+	if err := a.missing(c.route); err != nil {
+		return err
+	}
+	if a.c.GuardBrowsers {
+		if err := guard(c.ctx, a.c.Hosts); err != nil {
+			return err
+		}
+	}
+	if c.route.body == noBody {
+		drain(c.ctx)
+	} else {
+		b, err := a.readBody(c.ctx, a.bodyBytesMax(c.route))
+		if err != nil {
+			return err
+		}
+		defer b.release()
+		c.body = b.bytes
+	}
+	if c.route.body == objectBody {
+		var err error
+		if c.object, err = wire.ParseObject(c.body); err != nil {
+			return err
+		}
+	}
+	if err := a.authenticate(c); err != nil {
+		return err
+	}
+	return c.route.handle(a, c)
+}
+
+func (a *API) bodyBytesMax(r *route) int64 {
+	if r.body == batchBody {
+		return wire.BatchBodyBytesMax
+	}
+	return a.c.BodyBytesMax
+}
+
+// authenticate finds the caller's key in the header or the body, and checks that it may call this route.
+func (a *API) authenticate(c *call) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	if c.id, err = a.c.Authenticator.Authenticate(c.ctx, key); err != nil {
+		return err
+	}
+	switch {
+	case !c.id.Verified && !c.route.unverified:
+		return wire.Unavailable(5*time.Second, "This key has not been seen before and the server cannot be asked about it now. Writes are accepted meanwhile; try this again when the server is back.")
+	case c.id.Verified && !c.id.Allows(c.route.scope):
+		return wire.Errorf(wire.CodeForbidden, "This key's scope is %q; the call needs %q. Make a key with `promptspool keys create --scope %s`.", c.id.Scope, c.route.scope, c.route.scope)
+	}
+	return nil
+}
+
+// key is the X-API-KEY header or the body's api_key. If both are there they must agree.
+func (c *call) key() (wire.Secret, error) {
+	header := string(c.ctx.Request.Header.Peek("X-API-KEY"))
+	object := c.object
+	if c.route.body == anyBody {
+		object, _ = wire.ParseObject(c.body) // the handler tells what is wrong with it
+	}
+	inBody := ""
+	if raw, ok := object.Get("api_key"); ok && json.Unmarshal(raw, &inBody) != nil {
+		return "", wire.Errorf(wire.CodeUnauthorized, "api_key must be a string: your key.")
+	}
+	switch {
+	case header == "" && inBody == "":
+		return "", wire.Errorf(wire.CodeUnauthorized, "The key is missing. Send it as the header X-API-KEY or as api_key in the body. `promptspool keys create` makes one.")
+	case header == "":
+		return wire.Secret(inBody), nil
+	case inBody != "" && subtle.ConstantTimeCompare([]byte(header), []byte(inBody)) != 1:
+		return "", wire.Errorf(wire.CodeUnauthorized, "The header X-API-KEY and the body's api_key differ. Send one of them.")
+	}
+	return wire.Secret(header), nil
+}

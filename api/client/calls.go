@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Send delivers a batch: events as newline-delimited JSON, compressed with zstd. The answer is checked against the number of
+// events sent: one that does not add up counts as no answer.
+func (c *Client) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
+	var a wire.BatchAnswer
+	err := c.do(ctx, request{method: "POST", path: "/sync/events", key: key, body: batch, encoding: "zstd", answer: &a})
+	if err == nil && (a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+len(a.Refused) != events) {
+		err = c.away(&wire.Away{Status: 200}, 0)
+	}
+	return a, err
+}
+
+// Verdict asks what a key is good for. CodeUnauthorized says that the server does not know it.
+func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
+	var v wire.KeyVerdict
+	err := c.do(ctx, request{method: "GET", path: "/sync/key", key: key, answer: &v})
+	return v, err
+}
+
+// Request reads one record.
+func (c *Client) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
+	var r wire.Record
+	err := c.do(ctx, request{method: "GET", path: "/api/public/v2/requests/" + url.PathEscape(requestID), key: id.Key, answer: &r})
+	return r, err
+}
+
+// Search lists records.
+func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error) {
+	var p wire.SearchPage
+	body, err := json.Marshal(s)
+	if err != nil {
+		return p, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
+	}
+	err = c.do(ctx, request{method: "POST", path: "/api/public/v2/requests/search", key: id.Key, body: body, answer: &p})
+	return p, err
+}
+
+// Raw reads a template's version as it was published.
+func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	q := url.Values{}
+	if s.Version > 0 {
+		q.Set("version", strconv.Itoa(s.Version))
+	}
+	if s.Label != "" {
+		q.Set("label", s.Label)
+	}
+	var t wire.RawTemplate
+	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident) + "?" + q.Encode(), key: id.Key, answer: &t})
+	return t, err
+}
+
+// Publish makes a version of a template, or moves its labels.
+func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
+	var t wire.Published
+	body, err := json.Marshal(publishBody(p))
+	if err != nil {
+		return t, wire.Invalid(wire.FieldError{Field: "prompt_version", Reason: "is not JSON: " + err.Error()})
+	}
+	err = c.do(ctx, request{method: "POST", path: "/rest/prompt-templates", key: id.Key, body: body, answer: &t})
+	return t, err
+}
+
+// publishBody is the shape of POST /rest/prompt-templates.
+func publishBody(p wire.Publish) any {
+	type base struct {
+		Name string   `json:"prompt_name"`
+		Tags []string `json:"tags"`
+	}
+	type version struct {
+		Blueprint     json.RawMessage `json:"prompt_template"`
+		CommitMessage string          `json:"commit_message,omitempty"`
+		Metadata      json.RawMessage `json:"metadata,omitempty"`
+	}
+	return struct {
+		Template base     `json:"prompt_template"`
+		Version  version  `json:"prompt_version"`
+		Labels   []string `json:"release_labels,omitempty"`
+	}{base{p.Name, p.Tags}, version{p.Blueprint, p.CommitMessage, p.Metadata}, p.Labels}
+}
+
+// List lists templates with their latest versions.
+func (c *Client) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
+	query := url.Values{"page": {strconv.Itoa(max(1, q.Page))}, "per_page": {strconv.Itoa(max(1, q.PerPage))}}
+	if q.Name != "" {
+		query.Set("name", q.Name)
+	}
+	if q.Label != "" {
+		query.Set("label", q.Label)
+	}
+	var l wire.TemplateList
+	err := c.do(ctx, request{method: "GET", path: "/prompt-templates?" + query.Encode(), key: id.Key, answer: &l})
+	return l, err
+}
+
+// Changes polls the registry's change feed; the server holds the call up to wait.
+func (c *Client) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
+	q := url.Values{"since": {strconv.FormatUint(since, 10)}, "wait": {wait.String()}}
+	var ch wire.Changes
+	err := c.do(ctx, request{method: "GET", path: "/sync/changes?" + q.Encode(), key: id.Key, answer: &ch})
+	return ch, err
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"net/url"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// route is one line of the table: what a call must bring, and who handles it.
+type route struct {
+	method string
+	path   string // exact, or, ending in "/", a prefix whose rest is an identifier
+	name   string // the metrics' label
+	needs  capability
+	body   bodyKind
+	scope  wire.Scope
+	// unverified lets a key pass that a sidecar could not ask its server about.
+	unverified bool
+	// strict is the one difference between the spellings of track-request: request_response must be an object.
+	strict bool
+	handle func(*API, *call) error
+}
+
+// capability is what a route needs behind it.
+type capability int
+
+const (
+	nothing capability = iota
+	recorder
+	querier
+	templates
+	changes
+)
+
+// missing is the 501 of a route whose capability this process was not given.
+func (a *API) missing(r *route) error {
+	c, where := &a.c, "a sidecar or a server"
+	switch {
+	case r.needs == recorder && c.Recorder == nil:
+	case r.needs == querier && c.Querier == nil:
+	case r.needs == templates && c.Templates == nil:
+	case r.needs == changes && c.Changes == nil:
+		where = "the server, which a sidecar is given by --upstream"
+	default:
+		return nil
+	}
+	return wire.Errorf(wire.CodeNotImplemented, "%s is not served here. Call %s.", r.path, where)
+}
+
+// bodyKind says how a route reads its body.
+type bodyKind int
+
+const (
+	noBody     bodyKind = iota // drained unread
+	objectBody                 // one JSON object, which may carry api_key
+	anyBody                    // read whole; the handler parses it, absent and null included
+	batchBody                  // newline-delimited events, bounded by wire.BatchBodyBytesMax
+)
+
+// routes is the whole API. The first that fits wins.
+var routes = spell([]route{
+	{path: "/rest/track-request", name: "track-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, strict: true, handle: (*API).trackRequest},
+	{path: "/track-request", name: "track-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackRequest},
+	{path: "/rest/track-score /library-track-score", name: "track-score", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackScore},
+	{path: "/rest/track-metadata /library-track-metadata", name: "track-metadata", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackMetadata},
+	{path: "/rest/track-prompt /library-track-prompt", name: "track-prompt", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackPrompt},
+	{path: "/rest/create-group /create-group", name: "create-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).createGroup},
+	{path: "/rest/track-group /track-group", name: "track-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackGroup},
+
+	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: anyBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
+	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
+	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
+	{method: "GET", path: "/prompt-templates /rest/prompts", name: "list-templates", needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
+	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
+
+	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: anyBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
+	{method: "GET", path: "/api/public/v2/requests/", name: "get-request", needs: querier, scope: wire.ScopeFull, handle: (*API).getRequest},
+
+	{path: "/sync/events", name: "sync-events", needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},
+	{method: "GET", path: "/sync/key", name: "sync-key", scope: wire.ScopeApp, handle: (*API).syncKey},
+	{method: "GET", path: "/sync/changes", name: "sync-changes", needs: changes, scope: wire.ScopeApp, handle: (*API).syncChanges},
+})
+
+// spell makes one route of each spelling of a path. Without a method it is POST.
+func spell(table []route) []route {
+	var all []route
+	for _, r := range table {
+		if r.method == "" {
+			r.method = "POST"
+		}
+		for path := range strings.FieldsSeq(r.path) {
+			r.path = path
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// find returns the route for a method and a raw path, and the identifier that stands in the path: all segments of the rest,
+// decoded once, for old clients send a name with slashes as it is, newer ones as %2F. Its errors are 404 and 405; with
+// 405 comes the list of what is allowed.
+func find(method, rawPath string) (r *route, ident, allow string, err error) {
+	path := "/" + strings.TrimLeft(rawPath, "/") // base URLs are often given with a slash at their end
+	var allowed []string
+	for i := range routes {
+		r := &routes[i]
+		rest, fits := strings.CutPrefix(path, r.path)
+		prefix := strings.HasSuffix(r.path, "/")
+		if !fits || prefix == (rest == "") {
+			continue
+		}
+		if r.method != method {
+			allowed = append(allowed, r.method)
+			continue
+		}
+		if prefix {
+			if ident, err = url.PathUnescape(rest); err != nil {
+				return nil, "", "", wire.Errorf(wire.CodeNotFound, "The path's last part is not valid percent-encoding.")
+			}
+		}
+		return r, ident, "", nil
+	}
+	if allowed != nil {
+		allow = strings.Join(allowed, ", ")
+		return nil, "", allow, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, method)
+	}
+	return nil, "", "", wire.Errorf(wire.CodeNotFound, "There is no route %.200s. Check the base URL: it must end before /rest, /prompt-templates and the like.", path)
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Server serves an API on listeners.
+type Server struct{ s *fasthttp.Server }
+
+// NewServer sets bounds on everything a client can stretch: headers, time, connections, buffers kept. Bodies are streamed,
+// for fasthttp would otherwise read each whole before a handler could refuse it.
+func (a *API) NewServer() *Server {
+	return &Server{&fasthttp.Server{
+		Handler:                      a.Handle,
+		ErrorHandler:                 parseError(a.c.Version),
+		Name:                         "promptspool",
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           int(a.c.BodyBytesMax), // only what is read ahead; readBody holds the bound
+		ReadBufferSize:               16 << 10,
+		ReadTimeout:                  time.Minute,
+		WriteTimeout:                 time.Minute,
+		IdleTimeout:                  2 * time.Minute,
+		Concurrency:                  16 << 10,
+		NoDefaultDate:                true,
+		CloseOnShutdown:              true,
+		Logger:                       printf{a.c.Logger},
+	}}
+}
+
+// Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
+func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(ln) }
+
+// Shutdown closes the listeners and waits for handlers to end, as long as ctx lets it.
+func (s *Server) Shutdown(ctx context.Context) error { return s.s.ShutdownWithContext(ctx) }
+
+// printf hands fasthttp's own messages, all of them about connections, to slog.
+type printf struct{ *slog.Logger }
+
+func (p printf) Printf(format string, args ...any) {
+	p.Debug("http: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// changesWaitMax bounds the long poll of /sync/changes.
+const changesWaitMax = time.Minute
+
+// syncEvents takes a batch from a sidecar: one event a line. A line that is no event refuses the whole batch, so that the
+// sidecar halves it until it has found the one.
+func (a *API) syncEvents(c *call) error {
+	var events []wire.Event
+	for line := range bytes.Lines(c.body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if len(events) == wire.BatchEventsMax {
+			return wire.Errorf(wire.CodeTooLarge, "The batch has more than %d events. Send smaller ones.", wire.BatchEventsMax)
+		}
+		e, err := wire.ParseEvent(line)
+		if err != nil {
+			return wire.Invalid(wire.FieldError{Field: "line " + strconv.Itoa(len(events)+1), Reason: err.Error()})
+		}
+		events = append(events, e)
+	}
+	if len(events) == 0 {
+		writeJSON(c.ctx, 200, wire.Answer(nil))
+		return nil
+	}
+	results, err := a.c.Recorder.Record(c.ctx, c.id, events)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, wire.Answer(results))
+	return nil
+}
+
+// syncKey tells a sidecar what a key is good for.
+func (a *API) syncKey(c *call) error {
+	writeJSON(c.ctx, 200, wire.KeyVerdict{Success: true, Account: c.id.Account, KeyID: c.id.KeyID, Scope: c.id.Scope})
+	return nil
+}
+
+// syncChanges tells which templates changed after a revision, and waits for the first if there is none yet.
+func (a *API) syncChanges(c *call) error {
+	args := c.ctx.QueryArgs()
+	since, wait := uint64(0), time.Duration(0)
+	var err error
+	if text := string(args.Peek("since")); text != "" {
+		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return wire.Invalid(wire.FieldError{Field: "since", Reason: "must be a revision: an integer of at least 0"})
+		}
+	}
+	if text := string(args.Peek("wait")); text != "" {
+		if wait, err = time.ParseDuration(text); err != nil || wait < 0 {
+			return wire.Invalid(wire.FieldError{Field: "wait", Reason: "must be a duration such as 30s"})
+		}
+	}
+	changes, err := a.c.Changes.Changes(c.ctx, c.id, since, min(wait, changesWaitMax))
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, changes)
+	return nil
+}

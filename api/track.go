@@ -1,0 +1,100 @@
+package api
+
+import (
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// trackAnswer answers a write.
+type trackAnswer struct {
+	Success   bool   `json:"success"`
+	Message   string `json:"message"`
+	RequestID string `json:"request_id,omitempty"`
+}
+
+// trackRequest logs a model call. The id is the caller's own, or derived from its Idempotency-Key, or new.
+func (a *API) trackRequest(c *call) error {
+	w, err := wire.DecodeRequest(c.object, c.route.strict)
+	if err != nil {
+		return err
+	}
+	requestID := w.RequestID
+	if header := c.ctx.Request.Header.Peek("Idempotency-Key"); requestID == "" && len(header) > 0 {
+		requestID = wire.DeriveID(string(header))
+	}
+	if requestID == "" {
+		requestID = wire.NewID()
+	}
+	return a.track(c, wire.KindRequest, requestID, w.Prompt, "Request logged.")
+}
+
+func (a *API) trackScore(c *call) error {
+	w, err := wire.DecodeScore(c.object)
+	if err != nil {
+		return err
+	}
+	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.")
+}
+
+func (a *API) trackMetadata(c *call) error {
+	w, err := wire.DecodeMetadata(c.object)
+	if err != nil {
+		return err
+	}
+	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.")
+}
+
+func (a *API) trackPrompt(c *call) error {
+	w, err := wire.DecodePrompt(c.object)
+	if err != nil {
+		return err
+	}
+	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.")
+}
+
+func (a *API) trackGroup(c *call) error {
+	w, err := wire.DecodeGroup(c.object)
+	if err != nil {
+		return err
+	}
+	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.")
+}
+
+// createGroup mints a group's id. A group is only the id that its requests share; nothing is stored until one does.
+func (a *API) createGroup(c *call) error {
+	writeJSON(c.ctx, 200, struct {
+		Success bool   `json:"success"`
+		Message string `json:"message"`
+		ID      string `json:"id"`
+	}{true, "Group created.", wire.NewID()})
+	return nil
+}
+
+// track hands one write to the Recorder and answers when it is durable.
+func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
+	event := wire.Event{
+		ID:         wire.NewID(),
+		Kind:       kind,
+		RequestID:  requestID,
+		AcceptedAt: a.clock.tick(),
+		Sidecar:    a.c.Name,
+		Body:       wire.StripSecrets(c.body, c.object),
+		Link:       link,
+	}
+	results, err := a.c.Recorder.Record(c.ctx, c.id, []wire.Event{event})
+	if err != nil {
+		return err
+	}
+	switch r := results[0]; r.Code {
+	case wire.ResultInvalid:
+		return wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
+	case wire.ResultLater:
+		return wire.Unavailable(5*time.Second, "%s", r.Reason)
+	}
+	if !c.id.Verified {
+		message += " The key is not verified yet: the server could not be asked, and will judge it when the write gets there."
+	}
+	writeJSON(c.ctx, 200, trackAnswer{Success: true, Message: message, RequestID: requestID})
+	return nil
+}
