@@ -1,0 +1,183 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// Config is what an Archive is made of.
+type Config struct {
+	Store    Store
+	Versions Versions         // nil: links without a version keep it unknown
+	Metrics  *metrics.Metrics // required
+	Logger   *slog.Logger     // nil: slog.Default
+	Now      func() time.Time // nil: time.Now
+	Name     string           // stands in events that say no sidecar: the server accepted them itself
+}
+
+// Archive folds events into a Store and answers questions about records. Safe for concurrent use, if the Store is.
+type Archive struct {
+	Config
+}
+
+// New makes an Archive. It owns no goroutine and needs no closing; the Store is the caller's to close.
+func New(c Config) *Archive {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Archive{c}
+}
+
+// Record folds events of the identity's account and returns a result for each, in their order. When it returns, those
+// accepted are durable and findable. On an error nothing was folded and all may be sent again. It does not keep the
+// events.
+func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	if err := checkAccount(id); err != nil {
+		return nil, err
+	}
+	results := make([]wire.Result, len(events))
+	decoded := make([]Event, 0, len(events))
+	places := make([]int, 0, len(events)) // of decoded, in events
+	now := a.Now()
+	for i, e := range events {
+		results[i].ID = e.ID
+		if !e.Kind.Known() {
+			results[i].Code = wire.ResultLater
+			results[i].Reason = fmt.Sprintf("this server does not know events of kind %.40q yet; upgrade it", e.Kind)
+			continue
+		}
+		if e.Sidecar == "" {
+			e.Sidecar = a.Name
+		}
+		d, err := Decode(e, now)
+		if err != nil {
+			results[i].Code, results[i].Reason = wire.ResultInvalid, err.Error()
+			continue
+		}
+		if err := a.resolve(ctx, id.Account, &d); err != nil {
+			return nil, err
+		}
+		decoded, places = append(decoded, d), append(places, i)
+	}
+	if err := a.apply(ctx, id.Account, decoded, places, results); err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		a.Metrics.ArchiveEvents.WithLabelValues(string(r.Code)).Inc()
+	}
+	return results, nil
+}
+
+func (a *Archive) apply(ctx context.Context, account string, events []Event, places []int, results []wire.Result) error {
+	if len(events) == 0 {
+		return nil
+	}
+	start := time.Now()
+	applied, err := a.Store.Apply(ctx, account, events)
+	if err != nil {
+		return err
+	}
+	a.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
+	for i, place := range places {
+		results[place] = applied[i]
+	}
+	return nil
+}
+
+// resolve fills in a link's template name and version. What the sidecar knew when it accepted the event wins: it is what
+// the app used. Otherwise the registry's history tells, as of the event's order time.
+func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
+	link := e.link()
+	if link == nil {
+		return nil
+	}
+	if link.Label != "" {
+		link.Version = 0 // the label wins over the version
+	}
+	if e.Version > 0 {
+		link.Version = e.Version
+	}
+	if a.Versions == nil || link.Version > 0 && !isNumber(link.Name) {
+		return nil
+	}
+	sel := wire.Selector{Version: link.Version}
+	if sel.Version == 0 {
+		sel.Label = link.Label
+	}
+	name, version, err := a.Versions.VersionAt(ctx, account, link.Name, sel, e.OrderTime)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	link.Name = name
+	link.Version = version
+	return nil
+}
+
+// isNumber says whether a template's ident may be an id.
+func isNumber(ident string) bool {
+	for _, c := range []byte(ident) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return ident != ""
+}
+
+// checkAccount keeps data from being filed under no account, should a caller ever come here without having proved who it is.
+func checkAccount(id wire.Identity) error {
+	if id.Account == "" {
+		return wire.Errorf(wire.CodeUnauthorized, "The key is not known to this server. Make one with \"promptspool keys create\".")
+	}
+	return nil
+}
+
+// Request returns a record of the identity's account.
+func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Record{}, err
+	}
+	parsed, err := wire.ParseID(requestID)
+	if err != nil {
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request: a request_id %v.", err)
+	}
+	state, body, err := a.Store.Record(ctx, id.Account, parsed)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"This account has no request %s. If it was just accepted by a sidecar, it may still be on its way.", parsed)
+	case err != nil:
+		return wire.Record{}, err
+	case state.Orphan():
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"The request %s itself has not come yet, but %d events that belong to it have; they join it when it comes.",
+			parsed, len(state.History))
+	}
+	return state.View(body), nil
+}
+
+// Search finds records of the identity's account, newest first.
+func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.SearchPage{}, err
+	}
+	q, err := Compile(s)
+	if err != nil {
+		return wire.SearchPage{}, err
+	}
+	page, err := a.Store.Search(ctx, id.Account, q)
+	if err != nil {
+		return wire.SearchPage{}, err
+	}
+	return q.answer(page), nil
+}

@@ -1,0 +1,16 @@
+// Package archive is the server's side of logging: it folds events into records, one record per request id of an
+// account, and says what a search over them means.
+//
+// Everything that decides is pure: Decode reads an event, State.Fold merges it, State.View and State.Row show the
+// result, Compile and Query.Match say which records a search finds. A Store only keeps states, bodies and rows, in one
+// durable transaction per batch; package archivetest is the suite that every Store passes.
+//
+// Folding is commutative, associative and idempotent: whatever the order, the batches and the repetitions in which the
+// events of a record arrive, the record is the same in the end. Two rules carry that. Each event has a Stamp that never
+// changes once it is stored, and each place in a record goes to the lowest stamp (the request itself) or to the highest
+// (a score by its name, a metadata key, the template link). And an event whose id is in the record's history changes
+// nothing.
+//
+// A record whose request has not come yet is an orphan: its enrichments are kept and join the request when that
+// arrives; until then no list shows it.
+package archive

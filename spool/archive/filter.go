@@ -1,0 +1,104 @@
+package archive
+
+import (
+	"fmt"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of a filter.
+const (
+	filterDepthMax      = 16
+	filterConditionsMax = 100
+	filterValuesMax     = 1000 // of one in or not_in
+)
+
+// condition is a filter made ready, or a part of one.
+type condition interface {
+	match(row *wire.Row) bool
+}
+
+// all holds when each of its conditions does; with none it holds.
+type all []condition
+
+func (a all) match(row *wire.Row) bool {
+	for _, c := range a {
+		if !c.match(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyOf holds when one of its conditions does.
+type anyOf []condition
+
+func (a anyOf) match(row *wire.Row) bool {
+	for _, c := range a {
+		if c.match(row) {
+			return true
+		}
+	}
+	return false
+}
+
+// not turns a condition round.
+type not struct{ condition }
+
+func (n not) match(row *wire.Row) bool { return !n.condition.match(row) }
+
+// compileFilter returns nil for a filter that says nothing.
+func compileFilter(f wire.Filter) (condition, error) {
+	if f.Field == "" && f.Operator == "" && len(f.Filters) == 0 {
+		return nil, checkLogic(f.Logic, "filter_group")
+	}
+	c := filterCompiler{}
+	return c.compile(f, "filter_group", 1)
+}
+
+// filterCompiler counts the conditions of one filter.
+type filterCompiler struct{ conditions int }
+
+// compile makes the part of the filter that stands at path ready.
+func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (condition, error) {
+	if f.Filters == nil {
+		if c.conditions++; c.conditions > filterConditionsMax {
+			return nil, invalid("filter_group", "has more than %d conditions", filterConditionsMax)
+		}
+		return compileCondition(f, path)
+	}
+	if depth > filterDepthMax {
+		return nil, invalid(path, "is nested too deep; at most %d groups may lie in each other", filterDepthMax)
+	}
+	if err := checkLogic(f.Logic, path); err != nil {
+		return nil, err
+	}
+	if f.Field != "" || f.Operator != "" {
+		return nil, invalid(path, "has both filters and a condition; put the condition among the filters")
+	}
+	parts := make([]condition, 0, min(len(f.Filters), filterConditionsMax))
+	for i, part := range f.Filters {
+		p, err := c.compile(part, fmt.Sprintf("%s.filters[%d]", path, i), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	if strings.EqualFold(f.Logic, "OR") && len(parts) > 0 {
+		return anyOf(parts), nil
+	}
+	return all(parts), nil
+}
+
+func checkLogic(logic, path string) error {
+	if logic == "" || strings.EqualFold(logic, "AND") || strings.EqualFold(logic, "OR") {
+		return nil
+	}
+	return invalid(path+".logic", "must be AND or OR")
+}
+
+// invalid is a 422 about one field.
+func invalid(field, format string, args ...any) error {
+	return wire.Invalid(wire.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,245 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// negations are the operators that turn another one round. A field with several values, or with none, obeys two rules: an
+// operator holds if it holds for one of the values, and its negation holds exactly when it does not. So tags is_not "a"
+// means that no tag is "a", and finds records without tags too.
+var negations = map[string]string{
+	"is_not": "is", "neq": "eq", "not_in": "in", "not_contains": "contains", "is_not_empty": "is_empty", "is_not_null": "is_null",
+	"key_not_equals": "key_equals",
+}
+
+// Operators by the type of the field, for error messages and tests.
+var (
+	anyOperators    = []string{"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty"}
+	textOperators   = append([]string{"contains", "not_contains", "starts_with", "ends_with"}, anyOperators...)
+	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
+	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)
+	timeOperators   = append([]string{"before", "after"}, numberOperators...)
+)
+
+// test is a condition on the values of one field.
+type test[T any] struct {
+	values func(row *wire.Row, key string) []T
+	key    string
+	holds  func(values []T) bool
+}
+
+func (t test[T]) match(row *wire.Row) bool { return t.holds(t.values(row, t.key)) }
+
+// operation is one condition being read: what it says and where it stands in the filter.
+type operation struct {
+	wire.Filter
+	path string
+}
+
+// compileCondition makes a single condition ready.
+func compileCondition(f wire.Filter, path string) (condition, error) {
+	o := operation{f, path}
+	fd, ok := fields[f.Field]
+	switch {
+	case f.Field == "":
+		return nil, invalid(path+".field", "is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
+	case slices.Contains(bodyFields, f.Field):
+		return nil, invalid(path+".field", "%s looks into prompts and responses, which this version does not search", f.Field)
+	case !ok:
+		return nil, invalid(path+".field", "is not known; it may be one of: %s", strings.Join(fieldNames, ", "))
+	case fd.nested == flat && f.NestedKey != "":
+		return nil, invalid(path+".nested_key", "does not apply to %s", f.Field)
+	case fd.nested == keyRequired && f.NestedKey == "":
+		return nil, invalid(path+".nested_key", "is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
+	}
+	allowed := numberOperators
+	switch {
+	case fd.nested == keyRequired:
+		allowed = keyOperators
+	case fd.text != nil:
+		allowed = textOperators
+	case fd.time != nil:
+		allowed = timeOperators
+	}
+	if !slices.Contains(allowed, f.Operator) {
+		return nil, invalid(path+".operator", "must be one of these for %s: %s", f.Field, strings.Join(allowed, ", "))
+	}
+	if positive, negative := negations[f.Operator]; negative {
+		o.Operator = positive
+		c, err := o.compile(fd)
+		return not{c}, err
+	}
+	return o.compile(fd)
+}
+
+// compile makes a condition of a positive operator that the field allows.
+func (o operation) compile(fd field) (condition, error) {
+	switch {
+	case fd.text != nil:
+		holds, err := o.text()
+		return test[string]{fd.text, o.NestedKey, holds}, err
+	case fd.time != nil:
+		holds, err := ordered(o, parseMoment, time.Time.Compare)
+		return test[time.Time]{fd.time, o.NestedKey, holds}, err
+	}
+	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
+	return test[float64]{fd.number, o.NestedKey, holds}, err
+}
+
+// text makes the test of a text field: exact for is and in, in any case for parts of a text.
+func (o operation) text() (func([]string) bool, error) {
+	switch o.Operator {
+	case "is_null":
+		return isNull[string], nil
+	case "is_empty":
+		return func(values []string) bool {
+			return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
+		}, nil
+	case "in":
+		wanted, err := list(o, parseText)
+		return func(values []string) bool {
+			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
+		}, err
+	}
+	want, err := one(o, o.Value, o.path+".value", parseText)
+	if err != nil {
+		return nil, err
+	}
+	part := strings.ToLower(want)
+	holds := func(v string) bool { return v == want }
+	switch o.Operator {
+	case "contains", "key_contains":
+		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
+	case "starts_with":
+		holds = func(v string) bool { return strings.HasPrefix(strings.ToLower(v), part) }
+	case "ends_with":
+		holds = func(v string) bool { return strings.HasSuffix(strings.ToLower(v), part) }
+	}
+	return func(values []string) bool { return slices.ContainsFunc(values, holds) }, nil
+}
+
+// ordered makes the test of a field whose values have an order.
+func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (func([]T) bool, error) {
+	var holds func(T) bool
+	switch o.Operator {
+	case "is_null", "is_empty":
+		return isNull[T], nil
+	case "in":
+		wanted, err := list(o, parse)
+		if err != nil {
+			return nil, err
+		}
+		holds = func(v T) bool { return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 }) }
+	case "between":
+		ends, err := list(o, parse)
+		if err != nil {
+			return nil, err
+		}
+		if len(ends) != 2 {
+			return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
+		}
+		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
+	default:
+		want, err := one(o, o.Value, o.path+".value", parse)
+		if err != nil {
+			return nil, err
+		}
+		holds = func(v T) bool { return comparison(o.Operator, compare(v, want)) }
+	}
+	return func(values []T) bool { return slices.ContainsFunc(values, holds) }, nil
+}
+
+// comparison says whether the sign of a comparison satisfies an operator.
+func comparison(operator string, sign int) bool {
+	switch operator {
+	case "gt", "after":
+		return sign > 0
+	case "gte":
+		return sign >= 0
+	case "lt", "before":
+		return sign < 0
+	case "lte":
+		return sign <= 0
+	}
+	return sign == 0 // is, eq
+}
+
+func isNull[T any](values []T) bool { return len(values) == 0 }
+
+// parser reads a JSON value; what says what it should be, for the message when ok is false.
+type parser[T any] func(raw json.RawMessage) (v T, what string, ok bool)
+
+func one[T any](o operation, raw json.RawMessage, path string, parse parser[T]) (T, error) {
+	v, what, ok := parse(raw)
+	if !ok {
+		return v, invalid(path, "must be %s for %s %s", what, o.Field, o.Operator)
+	}
+	return v, nil
+}
+
+func list[T any](o operation, parse parser[T]) ([]T, error) {
+	var raws []json.RawMessage
+	if json.Unmarshal(o.Value, &raws) != nil || raws == nil || len(raws) > filterValuesMax {
+		return nil, invalid(o.path+".value", "must be an array of at most %d values for %s %s", filterValuesMax, o.Field, o.Operator)
+	}
+	values := make([]T, len(raws))
+	for i, raw := range raws {
+		var err error
+		if values[i], err = one(o, raw, o.path+".value", parse); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// parseText takes an integer too, for some clients send ids as numbers.
+func parseText(raw json.RawMessage) (string, string, bool) {
+	const what = "a string"
+	var s string
+	if json.Unmarshal(raw, &s) == nil && !isNullValue(raw) {
+		return s, what, true
+	}
+	var n json.Number
+	if isNullValue(raw) || json.Unmarshal(raw, &n) != nil {
+		return "", what, false
+	}
+	_, err := n.Int64()
+	return n.String(), what, err == nil
+}
+
+func parseNumber(raw json.RawMessage) (float64, string, bool) {
+	var x float64
+	ok := !isNullValue(raw) && json.Unmarshal(raw, &x) == nil
+	return x, "a number", ok
+}
+
+func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
+	const what = "an ISO-8601 time or a number of seconds since 1970"
+	if x, _, ok := parseNumber(raw); ok {
+		if math.Abs(x) > 1e11 { // about 3,000 years; more cannot be seconds
+			return time.Time{}, what, false
+		}
+		whole, fraction := math.Modf(x)
+		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), what, true
+	}
+	s, _, ok := parseText(raw)
+	if !ok {
+		return time.Time{}, what, false
+	}
+	t, ok := wire.ParseTime(s)
+	return t, what, ok
+}
+
+// isNullValue says whether a value is absent or null, which json.Unmarshal would take for anything.
+func isNullValue(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}

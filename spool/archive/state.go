@@ -1,0 +1,117 @@
+package archive
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of one record. A state is read and written whole with every event of its record, so what could grow without
+// end is refused: the event goes to its sidecar's dead letters with the reason.
+const (
+	RecordEventsMax = 10_000
+	RecordBytesMax  = 64 << 20 // of the bodies of its events
+)
+
+// State is what a Store keeps of one record, encoded as JSON, apart from the bodies. The zero State is that of a record
+// of which nothing has arrived. Not safe for concurrent use.
+type State struct {
+	RequestID string                     `json:"request_id"`
+	History   []Entry                    `json:"history"`            // by stamp
+	Request   *Stamped[Request]          `json:"request,omitempty"`  // nil for an orphan
+	Scores    map[string]Stamped[int]    `json:"scores,omitempty"`   // by name
+	Metadata  map[string]Stamped[string] `json:"metadata,omitempty"` // by key; of metadata events only
+	Prompt    *Stamped[Link]             `json:"prompt,omitempty"`   // of prompt events only
+	GroupIDs  []string                   `json:"group_ids,omitempty"`
+}
+
+// Entry is what a record remembers of one event.
+type Entry struct {
+	Stamp
+	Kind       wire.Kind `json:"kind"`
+	AcceptedAt time.Time `json:"accepted_at"`
+	ArrivedAt  time.Time `json:"arrived_at"`
+	Sidecar    string    `json:"sidecar"`
+	Bytes      int       `json:"bytes"`          // of its body
+	Hash       string    `json:"hash,omitempty"` // of its body, if that is kept; see HashBody
+}
+
+// Take folds an event, unless the record has it already or is full, and says which. A Store calls it.
+func (s *State) Take(e Event) wire.Result {
+	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
+	switch {
+	case s.knows(e.ID):
+		r.Code = wire.ResultDuplicate
+	case len(s.History) >= RecordEventsMax:
+		r.Code = wire.ResultInvalid
+		r.Reason = fmt.Sprintf("request %s has %d events already; no more are kept", e.RequestID, RecordEventsMax)
+	case s.bytes()+len(e.Body) > RecordBytesMax:
+		r.Code = wire.ResultInvalid
+		r.Reason = fmt.Sprintf("request %s would hold more than %d bytes; no more are kept", e.RequestID, RecordBytesMax)
+	default:
+		s.Fold(e)
+	}
+	return r
+}
+
+// Fold merges an event and says whether it changed anything: an event that is in the history does not. The order in
+// which events are folded does not matter. The state keeps what e points to.
+func (s *State) Fold(e Event) (changed bool) {
+	if s.knows(e.ID) {
+		return false
+	}
+	s.RequestID = e.RequestID
+	stamp := e.Stamp()
+	s.remember(e)
+	if e.Request != nil && (s.Request == nil || stamp.Compare(s.Request.Stamp) < 0) {
+		s.Request = &Stamped[Request]{stamp, *e.Request}
+	}
+	if e.Score != nil {
+		s.Scores = put(s.Scores, e.Score.Name, stamp, e.Score.Score)
+	}
+	for key, value := range e.Metadata {
+		s.Metadata = put(s.Metadata, key, stamp, value)
+	}
+	if e.Prompt != nil {
+		s.Prompt = newest(s.Prompt, &Stamped[Link]{stamp, *e.Prompt})
+	}
+	if i, have := slices.BinarySearch(s.GroupIDs, e.GroupID); e.GroupID != "" && !have {
+		s.GroupIDs = slices.Insert(s.GroupIDs, i, e.GroupID)
+	}
+	return true
+}
+
+// Orphan says whether the request itself has not come yet.
+func (s *State) Orphan() bool { return s.Request == nil }
+
+func (s *State) knows(eventID string) bool {
+	return slices.ContainsFunc(s.History, func(h Entry) bool { return h.ID == eventID })
+}
+
+func (s *State) bytes() (n int) {
+	for i := range s.History {
+		n += s.History[i].Bytes
+	}
+	return n
+}
+
+func (s *State) remember(e Event) {
+	entry := Entry{Stamp: e.Stamp(), Kind: e.Kind, AcceptedAt: e.AcceptedAt, ArrivedAt: e.ArrivedAt,
+		Sidecar: e.Sidecar, Bytes: len(e.Body), Hash: e.Hash}
+	i, _ := slices.BinarySearchFunc(s.History, entry, func(a, b Entry) int { return a.Compare(b.Stamp) })
+	s.History = slices.Insert(s.History, i, entry)
+}
+
+// put lets the highest stamp have the place called name.
+func put[T any](m map[string]Stamped[T], name string, stamp Stamp, value T) map[string]Stamped[T] {
+	if old, ok := m[name]; ok && old.Compare(stamp) > 0 {
+		return m
+	}
+	if m == nil {
+		m = make(map[string]Stamped[T])
+	}
+	m[name] = Stamped[T]{stamp, value}
+	return m
+}

@@ -1,0 +1,148 @@
+package archive
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// View shows the record. body is that of the event s.Request.ID, which the result aliases. An orphan shows its
+// enrichments and no request.
+func (s *State) View(body json.RawMessage) wire.Record {
+	rec := wire.Record{
+		Success: true, ID: s.RequestID, RequestID: s.RequestID, Request: body,
+		Tags: []string{}, Metadata: s.metadata(), Scores: s.scores(), GroupIDs: s.groupIDs(), Events: s.events(),
+	}
+	if link := s.link(); link != nil {
+		rec.Prompt = viewLink(link, s.Request, body)
+	}
+	if s.Request == nil {
+		return rec
+	}
+	r := &s.Request.Value
+	rec.AcceptedAt = s.Request.At
+	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
+	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
+	rec.StartTime, rec.EndTime = r.Start, r.End
+	rec.Tags = append(rec.Tags, r.Tags...)
+	if d := r.latency(); d != nil {
+		ms := float64(*d) / 1e6
+		rec.LatencyMS = &ms
+	}
+	return rec
+}
+
+// Row is the record's line in a list; ok is false for an orphan, which no list shows.
+func (s *State) Row() (row wire.Row, ok bool) {
+	if s.Request == nil {
+		return wire.Row{}, false
+	}
+	r := &s.Request.Value
+	row = wire.Row{
+		ID: s.RequestID, RequestID: s.RequestID, AcceptedAt: s.Request.At,
+		FunctionName: r.FunctionName, Engine: r.Model, Provider: r.Provider, Status: r.Status,
+		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, StartTime: r.Start, EndTime: r.End,
+		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.scores(), GroupIDs: s.groupIDs(),
+	}
+	metadata := s.metadata()
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: metadata[key]})
+	}
+	if d := r.latency(); d != nil {
+		seconds := d.Seconds()
+		row.Latency = &seconds
+	}
+	if i := s.winner(); i >= 0 {
+		row.Sidecar = s.History[i].Sidecar
+	}
+	if link := s.link(); link != nil {
+		row.PromptName = &link.Value.Name
+		row.PromptVersion, row.PromptLabel = known(link.Value.Version), known(link.Value.Label)
+	}
+	return row, true
+}
+
+// metadata is that of metadata events and of the winning request, each key from the highest stamp.
+func (s *State) metadata() map[string]string {
+	m := make(map[string]string, len(s.Metadata))
+	for key, v := range s.Metadata {
+		m[key] = v.Value
+	}
+	if s.Request != nil {
+		for key, value := range s.Request.Value.Metadata {
+			if later, ok := s.Metadata[key]; !ok || later.Compare(s.Request.Stamp) < 0 {
+				m[key] = value
+			}
+		}
+	}
+	return m
+}
+
+func (s *State) scores() []wire.Score {
+	scores := make([]wire.Score, 0, len(s.Scores))
+	for _, name := range slices.Sorted(maps.Keys(s.Scores)) {
+		scores = append(scores, wire.Score{Name: name, Score: s.Scores[name].Value})
+	}
+	return scores
+}
+
+func (s *State) groupIDs() []string {
+	ids := append([]string{}, s.GroupIDs...)
+	if s.Request != nil && s.Request.Value.GroupID != "" {
+		ids = append(ids, s.Request.Value.GroupID)
+		slices.Sort(ids)
+	}
+	return slices.Compact(ids)
+}
+
+// link is the latest of the prompt events' and the request's own.
+func (s *State) link() *Stamped[Link] {
+	var own *Stamped[Link]
+	if s.Request != nil && s.Request.Value.Prompt != nil {
+		own = &Stamped[Link]{s.Request.Stamp, *s.Request.Value.Prompt}
+	}
+	return newest(s.Prompt, own)
+}
+
+func (s *State) events() []wire.RecordEvent {
+	hash := ""
+	if i := s.winner(); i >= 0 {
+		hash = s.History[i].Hash
+	}
+	events := make([]wire.RecordEvent, len(s.History))
+	for i, h := range s.History {
+		events[i] = wire.RecordEvent{ID: h.ID, Kind: h.Kind, AcceptedAt: h.AcceptedAt, ArrivedAt: h.ArrivedAt,
+			Sidecar: h.Sidecar, Conflict: h.Kind == wire.KindRequest && h.Hash != hash}
+	}
+	return events
+}
+
+// winner is where in the history the winning request stands; -1 for an orphan.
+func (s *State) winner() int {
+	return slices.IndexFunc(s.History, func(h Entry) bool { return s.Request != nil && h.ID == s.Request.ID })
+}
+
+func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessage) *wire.RecordPrompt {
+	p := &wire.RecordPrompt{Name: link.Value.Name, Version: known(link.Value.Version), Label: known(link.Value.Label),
+		InputVariables: link.Value.InputVariables}
+	if request == nil || link.ID != request.ID {
+		return p
+	}
+	if object, err := wire.ParseObject(body); err == nil {
+		if raw, ok := object.Get("prompt_input_variables"); ok && raw[0] == '{' {
+			p.InputVariables = raw
+		}
+	}
+	return p
+}
+
+// known is nil for the zero value, which stands for unknown.
+func known[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
