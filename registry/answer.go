@@ -1,0 +1,90 @@
+package registry
+
+import (
+	"encoding/json"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/registry/render"
+)
+
+// workspaceID stands where clients of the peer read the number of a workspace. An account here has no such number.
+const workspaceID = 1
+
+// rawTemplate joins a head and one of its versions.
+func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
+	return wire.RawTemplate{
+		Success: true, ID: t.ID, Name: t.Name, Version: v.Number, VersionID: v.ID, WorkspaceID: workspaceID,
+		Tags: nonNil(t.Tags), Labels: labelsOf(t, v.Number), Blueprint: v.Blueprint, Metadata: v.Metadata,
+		CommitMessage: message(v.CommitMessage), CreatedAt: v.CreatedAt, Snippets: []any{},
+	}
+}
+
+// renderTemplate answers a fetch from one version. It is the one way from a template to an answer, for server and sidecar
+// alike. The blueprint is told as it was published; the variables fill llm_kwargs only.
+func renderTemplate(raw wire.RawTemplate, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+	out := wire.RenderedTemplate{
+		ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
+		CommitMessage: raw.CommitMessage, Metadata: raw.Metadata, Blueprint: raw.Blueprint, Snippets: []any{},
+	}
+	provider := f.Provider
+	if provider == "" {
+		provider = render.Provider(raw.Metadata)
+	}
+	if provider == "" {
+		return out, nil
+	}
+	filled, warnings := render.Fill(raw.Blueprint, f.Variables)
+	kwargs, err := render.Kwargs(provider, render.Call{Blueprint: filled, Metadata: raw.Metadata, Model: f.Model, Overrides: f.Overrides})
+	switch {
+	case err == nil:
+		out.LLMKwargs = kwargs
+	case f.Provider != "":
+		return wire.RenderedTemplate{}, err
+	default: // who did not ask for llm_kwargs still gets the template
+		warnings = append(warnings, "llm_kwargs is null: "+wire.AsError(err).Message)
+	}
+	out.Warning = message(strings.Join(warnings, " "))
+	return out, nil
+}
+
+func published(t *wire.Template, number int, blueprint, metadata json.RawMessage, commitMessage string) wire.Published {
+	return wire.Published{
+		Success: true, ID: t.ID, Name: t.Name, VersionID: t.Versions[number-1].ID, VersionNumber: number, Tags: nonNil(t.Tags),
+		Labels: labelsOf(t, number), Blueprint: blueprint, Metadata: metadata, CommitMessage: message(commitMessage), ExternalIDs: []any{},
+	}
+}
+
+func listItem(t wire.Template, v wire.Version) wire.TemplateListItem {
+	return wire.TemplateListItem{
+		ID: t.ID, Name: t.Name, Version: v.Number, Tags: nonNil(t.Tags), Labels: nonNil(t.Labels), Blueprint: v.Blueprint, Metadata: v.Metadata,
+		CommitMessage: message(v.CommitMessage), ExternalIDs: []any{}, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+	}
+}
+
+// labelsOf lists the labels that point to a version.
+func labelsOf(t *wire.Template, number int) []string {
+	names := []string{}
+	for _, l := range t.Labels {
+		if l.Version == number {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// nonNil makes sure that a list is an array in JSON.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// message is null in JSON if it is empty.
+func message(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

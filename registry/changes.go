@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// ChangesWaitMax is the longest that Changes waits.
+const ChangesWaitMax = time.Minute
+
+// Changes tells what changed after revision since. If there is nothing, it waits for a publish in this process, at most wait
+// (bounded by ChangesWaitMax), and then tells the same revision again. It also returns early, without an error, when ctx ends: nothing
+// is lost, for who asks again says where it stands.
+func (r *Registry) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
+	timer := time.NewTimer(min(max(wait, 0), ChangesWaitMax))
+	defer timer.Stop()
+	for expired := wait <= 0; ; {
+		woken := r.waiters.wait(id.Account) // before the look, or a publish between the two would be missed
+		c, err := r.store.TemplateChanges(ctx, id.Account, since)
+		if err != nil {
+			return wire.Changes{}, err
+		}
+		c.Success, c.Names = true, nonNil(c.Names)
+		if expired || c.Reset || c.Revision != since {
+			return c, nil
+		}
+		select {
+		case <-woken:
+		case <-timer.C:
+			expired = true
+		case <-ctx.Done():
+			return c, nil
+		}
+	}
+}
+
+// waiters wakes all who wait for a change of one account. The zero value is ready.
+type waiters struct {
+	mu       sync.Mutex
+	accounts map[string]chan struct{} // under mu; closed and removed by wake. At most one per account
+}
+
+// wait returns a channel that the next wake of the account closes.
+func (w *waiters) wait(account string) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.accounts == nil {
+		w.accounts = make(map[string]chan struct{})
+	}
+	c := w.accounts[account]
+	if c == nil {
+		c = make(chan struct{})
+		w.accounts[account] = c
+	}
+	return c
+}
+
+func (w *waiters) wake(account string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.accounts[account]; c != nil {
+		close(c)
+		delete(w.accounts, account)
+	}
+}

@@ -1,0 +1,161 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/registry/render"
+)
+
+// labelsMax bounds the labels of one template: they are part of its head, which every fetch reads.
+const labelsMax = 256
+
+// errMoved ends an attempt to publish over a version that came meanwhile.
+var errMoved = errors.New("another version was published meanwhile")
+
+// Publish makes p the latest version of its template, which it creates if there is none, and moves p's labels to it, in one
+// durable step. If the latest version has the same blueprint and metadata already, no version is made; labels and tags
+// apply all the same, and the commit message of the version that is there stays. Version numbers have no gaps, however many publish at
+// the same time. wire.CodeInvalid lists what is wrong with the blueprint or the metadata.
+func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
+	blueprint, faults := render.Check(p.Blueprint)
+	for i := range faults {
+		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")
+	}
+	for _, f := range render.CheckMetadata(p.Metadata) {
+		faults = append(faults, wire.FieldError{Field: strings.TrimSuffix("prompt_version.metadata."+f.Field, "."), Reason: f.Reason})
+	}
+	if len(faults) > 0 {
+		return wire.Published{}, wire.Invalid(faults...)
+	}
+	p.Blueprint = blueprint
+	if p.Metadata == nil {
+		p.Metadata = json.RawMessage("null")
+	}
+	for {
+		out, err := r.publish(ctx, id.Account, p)
+		if errors.Is(err, errMoved) { // rare, and whoever moved it got on: no bound needed but the caller's patience
+			if ctx.Err() != nil {
+				return wire.Published{}, ctx.Err()
+			}
+			continue
+		}
+		if err == nil {
+			r.waiters.wake(id.Account)
+			r.log.Info("template published", "account", id.Account, "name", p.Name, "version", out.VersionNumber, "labels", p.Labels)
+		}
+		return out, err
+	}
+}
+
+// publish compares p with the latest version and then writes, unless another version came between.
+func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) (wire.Published, error) {
+	latest, err := r.latest(ctx, account, p.Name)
+	if err != nil {
+		return wire.Published{}, err
+	}
+	same := latest.Number > 0 && sameJSON(latest.Blueprint, p.Blueprint) && sameJSON(latest.Metadata, p.Metadata)
+	number, commitMessage := latest.Number, latest.CommitMessage
+	if !same {
+		number, commitMessage = latest.Number+1, p.CommitMessage
+	}
+	head, err := r.store.UpdateTemplate(ctx, account, p.Name, func(t *wire.Template) (*wire.Version, bool, error) {
+		if t.Latest() != latest.Number {
+			return nil, false, errMoved
+		}
+		now := r.now().UTC()
+		if now.Before(t.UpdatedAt) {
+			now = t.UpdatedAt // history is looked up by time: a clock that was set back must not reorder it
+		}
+		changed, err := apply(t, p, number, now)
+		if err != nil || same && !changed {
+			return nil, false, err
+		}
+		t.UpdatedAt = now
+		if same {
+			return nil, true, nil
+		}
+		if t.CreatedAt.IsZero() {
+			t.CreatedAt = now
+		}
+		return &wire.Version{Blueprint: p.Blueprint, Metadata: p.Metadata, CommitMessage: p.CommitMessage, CreatedAt: now}, true, nil
+	})
+	if err != nil {
+		return wire.Published{}, err
+	}
+	return published(&head, number, p.Blueprint, p.Metadata, commitMessage), nil
+}
+
+// latest is the newest version of the template with exactly this name; the zero Version if there is none.
+func (r *Registry) latest(ctx context.Context, account, name string) (wire.Version, error) {
+	head, err := r.store.Template(ctx, account, name)
+	if wire.IsCode(err, wire.CodeNotFound) || err == nil && (head.Name != name || head.Latest() == 0) {
+		return wire.Version{}, nil
+	}
+	if err != nil {
+		return wire.Version{}, err
+	}
+	v, err := r.store.TemplateVersion(ctx, account, head.ID, head.Latest())
+	if err != nil {
+		return wire.Version{}, fmt.Errorf("version %d of template %d: %v", head.Latest(), head.ID, err)
+	}
+	return v, nil
+}
+
+// apply moves p's labels to a version, sets its tags, brings a deleted template back, and says whether that changed anything.
+func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed bool, err error) {
+	for _, name := range p.Labels {
+		changed = move(t, name, number, now) || changed
+	}
+	if len(t.Labels) > labelsMax {
+		return false, wire.Invalid(wire.FieldError{Field: "release_labels", Reason: fmt.Sprintf("would give the template more than %d labels; move one that is there", labelsMax)})
+	}
+	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
+		t.Tags, changed = p.Tags, true
+	}
+	if t.DeletedAt != nil {
+		t.DeletedAt, changed = nil, true
+	}
+	return changed, nil
+}
+
+// move points a label to a version and keeps the step in the history. It says whether the label pointed elsewhere.
+func move(t *wire.Template, label string, number int, now time.Time) bool {
+	i, found := slices.BinarySearchFunc(t.Labels, label, func(l wire.Label, name string) int { return strings.Compare(l.Name, name) })
+	switch {
+	case !found:
+		t.Labels = slices.Insert(t.Labels, i, wire.Label{Name: label, Version: number})
+	case t.Labels[i].Version == number:
+		return false
+	default:
+		t.Labels[i].Version = number
+	}
+	t.Moves = append(t.Moves, wire.Move{Label: label, Version: number, At: now})
+	return true
+}
+
+// sameJSON says whether two texts are the same JSON value, whatever their blanks, escapes and order of members. Numbers are
+// compared as written.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decode(a)
+	y, errY := decode(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decode(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}

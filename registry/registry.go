@@ -1,0 +1,163 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+)
+
+// Config is what a Registry needs. Store must be set; the zero value of the rest is the default.
+type Config struct {
+	Store  Store
+	Logger *slog.Logger     // nil: slog.Default()
+	Now    func() time.Time // nil: time.Now
+}
+
+// Registry is the server's side of templates: it reads and publishes in a Store and wakes those who wait for a change.
+// Safe for concurrent use. Callers check that an identity may do what it asks for; the Registry keeps accounts apart.
+type Registry struct {
+	store   Store
+	log     *slog.Logger
+	now     func() time.Time
+	waiters waiters
+}
+
+// New makes a Registry. It starts nothing.
+func New(c Config) *Registry {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Registry{store: c.Store, log: c.Logger, now: c.Now}
+}
+
+// Fetch answers a template fetch: the version that f selects, with the arguments of a model call made from it. Errors:
+// wire.CodeNotFound naming what exists, wire.CodeInvalid for a provider that cannot take it.
+func (r *Registry) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+	raw, err := r.read(ctx, id.Account, ident, f.Selector)
+	if err != nil {
+		return wire.RenderedTemplate{}, err
+	}
+	return renderTemplate(raw, f)
+}
+
+// Raw returns the version that s selects as it was published. Its Revision is one that the account had before the version
+// was read, so that a change told with a higher one may not be in it. Errors as Fetch.
+func (r *Registry) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	revision, err := r.revision(ctx, id.Account)
+	if err != nil {
+		return wire.RawTemplate{}, err
+	}
+	raw, err := r.read(ctx, id.Account, ident, s)
+	raw.Revision = revision
+	return raw, err
+}
+
+// VersionAt says which version a selector meant at a moment, and the template's name; version 0 if it meant none then.
+// wire.CodeNotFound if there is no such template.
+func (r *Registry) VersionAt(ctx context.Context, account, ident string, sel wire.Selector, at time.Time) (name string, version int, err error) {
+	head, err := r.head(ctx, account, ident)
+	if err != nil {
+		return "", 0, err
+	}
+	version, _ = head.ResolveAt(sel, at)
+	if version > head.Latest() {
+		version = 0
+	}
+	return head.Name, version, nil
+}
+
+// List returns one page of the account's templates, sorted by name, each with its latest version. A page has 30 items
+// if q does not say, and never more than 100, for each carries its text.
+func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
+	q.Page = max(q.Page, 1)
+	if q.PerPage < 1 {
+		q.PerPage = 30
+	}
+	q.PerPage = min(q.PerPage, 100)
+	heads, total, err := r.store.Templates(ctx, id.Account, q)
+	if err != nil {
+		return wire.TemplateList{}, err
+	}
+	list := wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(q.Page, q.PerPage, total)}
+	for _, head := range heads {
+		v, err := r.store.TemplateVersion(ctx, id.Account, head.ID, head.Latest())
+		if err != nil {
+			return wire.TemplateList{}, fmt.Errorf("version %d of template %d: %w", head.Latest(), head.ID, err)
+		}
+		list.Items = append(list.Items, listItem(head, v))
+	}
+	return list, nil
+}
+
+// read finds one version, without the account's revision.
+func (r *Registry) read(ctx context.Context, account, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	head, err := r.head(ctx, account, ident)
+	if err != nil {
+		return wire.RawTemplate{}, err
+	}
+	number, ok := head.Resolve(s)
+	if !ok {
+		return wire.RawTemplate{}, notSelected(&head, s)
+	}
+	v, err := r.store.TemplateVersion(ctx, account, head.ID, number)
+	if err != nil {
+		// The head says that the version is there: this is a fault of the database, not of the caller.
+		return wire.RawTemplate{}, fmt.Errorf("version %d of template %d: %v", number, head.ID, err)
+	}
+	return rawTemplate(&head, v), nil
+}
+
+// head finds a template that is not deleted.
+func (r *Registry) head(ctx context.Context, account, ident string) (wire.Template, error) {
+	head, err := r.store.Template(ctx, account, ident)
+	if wire.IsCode(err, wire.CodeNotFound) || err == nil && head.DeletedAt != nil {
+		return head, wire.Errorf(wire.CodeNotFound, "There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
+	}
+	return head, err
+}
+
+// revision is the account's present one: the feed tells it to who claims to have seen more than there can be.
+func (r *Registry) revision(ctx context.Context, account string) (uint64, error) {
+	c, err := r.store.TemplateChanges(ctx, account, math.MaxUint64)
+	return c.Revision, err
+}
+
+// notSelected says what there is instead of what s asks for.
+func notSelected(t *wire.Template, s wire.Selector) error {
+	if s.Label == "" {
+		return wire.Errorf(wire.CodeNotFound, "Version %d of %s does not exist; the latest is %d.", s.Version, quote(t.Name), t.Latest())
+	}
+	if len(t.Labels) == 0 {
+		return wire.Errorf(wire.CodeNotFound, "%s has no label %s; it has none at all. Publish it with release_labels.", quote(t.Name), quote(s.Label))
+	}
+	var names []string
+	for i, l := range t.Labels {
+		if i == 20 {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, l.Name)
+	}
+	return wire.Errorf(wire.CodeNotFound, "%s has no label %s; there are: %s.", quote(t.Name), quote(s.Label), strings.Join(names, ", "))
+}
+
+// quote puts a name that a caller chose into a message, at most 200 bytes of it.
+func quote(name string) string {
+	if len(name) > 200 {
+		cut := 200
+		for !utf8.RuneStart(name[cut]) {
+			cut--
+		}
+		name = name[:cut] + "..."
+	}
+	return "`" + name + "`"
+}

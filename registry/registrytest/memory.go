@@ -1,0 +1,162 @@
+package registrytest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"promptspool/api/wire"
+	"promptspool/registry"
+)
+
+// Memory is a registry.Store without a disk, for tests of what stands on a store. Safe for concurrent use.
+type Memory struct {
+	mu       sync.Mutex
+	accounts map[string]*account
+}
+
+type account struct {
+	revision   uint64
+	templateID int64 // the last one allotted
+	versionID  int64
+	heads      map[string]wire.Template // by name
+	versions   map[versionKey]wire.Version
+}
+
+type versionKey struct {
+	template int64
+	number   int
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory { return &Memory{accounts: make(map[string]*account)} }
+
+// account is called with mu held.
+func (m *Memory) account(name string) *account {
+	a := m.accounts[name]
+	if a == nil {
+		a = &account{heads: make(map[string]wire.Template), versions: make(map[versionKey]wire.Version)}
+		m.accounts[name] = a
+	}
+	return a
+}
+
+// UpdateTemplate is registry.Store's.
+func (m *Memory) UpdateTemplate(ctx context.Context, accountID, name string, change func(t *wire.Template) (*wire.Version, bool, error)) (wire.Template, error) {
+	if err := ctx.Err(); err != nil {
+		return wire.Template{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.account(accountID)
+	t, found := a.heads[name]
+	t = clone(t)
+	if !found {
+		t = wire.Template{ID: a.templateID + 1, Name: name}
+	}
+	v, changed, err := change(&t)
+	if err != nil {
+		return wire.Template{}, err
+	}
+	if !changed {
+		return t, nil
+	}
+	if v != nil {
+		a.versionID++
+		v.ID, v.TemplateID, v.Number = a.versionID, t.ID, len(t.Versions)+1
+		t.Versions = append(t.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage})
+		a.versions[versionKey{t.ID, v.Number}] = cloneVersion(*v)
+	}
+	if !found {
+		a.templateID++
+	}
+	a.revision++
+	t.Revision = a.revision
+	a.heads[name] = clone(t)
+	return t, nil
+}
+
+// Template is registry.Store's.
+func (m *Memory) Template(_ context.Context, accountID, ident string) (wire.Template, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.account(accountID)
+	if t, ok := a.heads[ident]; ok {
+		return clone(t), nil
+	}
+	for _, t := range a.heads {
+		if strconv.FormatInt(t.ID, 10) == ident {
+			return clone(t), nil
+		}
+	}
+	return wire.Template{}, wire.Errorf(wire.CodeNotFound, "There is no template %q.", ident)
+}
+
+// TemplateVersion is registry.Store's.
+func (m *Memory) TemplateVersion(_ context.Context, accountID string, id int64, number int) (wire.Version, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.account(accountID).versions[versionKey{id, number}]
+	if !ok {
+		return v, wire.Errorf(wire.CodeNotFound, "There is no version %d of template %d.", number, id)
+	}
+	return cloneVersion(v), nil
+}
+
+// Templates is registry.Store's.
+func (m *Memory) Templates(_ context.Context, accountID string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []wire.Template
+	heads := m.account(accountID).heads
+	for _, name := range slices.Sorted(maps.Keys(heads)) {
+		t := heads[name]
+		_, labelled := t.Resolve(wire.Selector{Label: q.Label})
+		if t.DeletedAt == nil && strings.Contains(strings.ToLower(name), strings.ToLower(q.Name)) && (q.Label == "" || labelled) {
+			found = append(found, clone(t))
+		}
+	}
+	from := min((q.Page-1)*q.PerPage, len(found))
+	to := min(from+q.PerPage, len(found))
+	return found[from:to], len(found), nil
+}
+
+// TemplateChanges is registry.Store's.
+func (m *Memory) TemplateChanges(_ context.Context, accountID string, since uint64) (wire.Changes, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.account(accountID)
+	c := wire.Changes{Success: true, Revision: a.revision, Reset: since > a.revision, Names: []string{}}
+	if c.Reset {
+		return c, nil
+	}
+	var changed []wire.Template
+	for _, t := range a.heads {
+		if t.Revision > since {
+			changed = append(changed, t)
+		}
+	}
+	slices.SortFunc(changed, func(x, y wire.Template) int { return int(x.Revision) - int(y.Revision) })
+	for i, t := range changed {
+		if i == registry.ChangesNamesMax {
+			c.Revision = changed[i-1].Revision
+			break
+		}
+		c.Names = append(c.Names, t.Name)
+	}
+	return c, nil
+}
+
+func clone(t wire.Template) wire.Template {
+	t.Tags, t.Labels, t.Moves, t.Versions = slices.Clone(t.Tags), slices.Clone(t.Labels), slices.Clone(t.Moves), slices.Clone(t.Versions)
+	return t
+}
+
+func cloneVersion(v wire.Version) wire.Version {
+	v.Blueprint, v.Metadata = bytes.Clone(v.Blueprint), bytes.Clone(v.Metadata)
+	return v
+}

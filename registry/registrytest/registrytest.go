@@ -1,0 +1,386 @@
+// Package registrytest is the suite that every registry.Store passes, and a store in memory for tests of what stands on one.
+package registrytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"promptspool/api/wire"
+	"promptspool/registry"
+)
+
+// Run checks that a store keeps the promises of registry.Store. open returns an empty store; it is called once for each scene
+// and closes what it opened by t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) registry.Store) {
+	scenes := []struct {
+		name  string
+		scene func(t *testing.T, s registry.Store)
+	}{
+		{"a template is found by name and by id, each version by its number", found},
+		{"what is not there is not found", notFound},
+		{"a change that says unchanged or fails writes nothing", nothingWritten},
+		{"the head that comes back is the one that is stored", headReturned},
+		{"labels and their history are kept", labels},
+		{"names may hold slashes, blanks and any letter", names},
+		{"a name that looks like a number wins over an id", numericNames},
+		{"fifty publishers at once leave no gap", gapless},
+		{"accounts do not see each other", isolation},
+		{"lists are paged, sorted and filtered", lists},
+		{"a deleted template is in no list, and its change is told", deleted},
+		{"changes are told once, from any revision on", changes},
+		{"changes come in pages, none twice and none left out", changePages},
+	}
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) { s.scene(t, open(t)) })
+	}
+}
+
+// moment is when the scenes take place: whole milliseconds, in UTC.
+var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// publish adds a version without going through a Registry.
+func publish(t *testing.T, s registry.Store, account, name, text string) wire.Template {
+	t.Helper()
+	head, err := s.UpdateTemplate(context.Background(), account, name, func(*wire.Template) (*wire.Version, bool, error) {
+		return version(text), true, nil
+	})
+	if err != nil {
+		t.Fatalf("publish %s: %v", name, err)
+	}
+	return head
+}
+
+func version(text string) *wire.Version {
+	return &wire.Version{
+		Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"` + text + `"}]}`),
+		Metadata:  []byte(`{"n":1.50}`), CommitMessage: "says " + text, CreatedAt: moment,
+	}
+}
+
+func template(t *testing.T, s registry.Store, account, ident string) wire.Template {
+	t.Helper()
+	head, err := s.Template(context.Background(), account, ident)
+	if err != nil {
+		t.Fatalf("template %q: %v", ident, err)
+	}
+	return head
+}
+
+func changesSince(t *testing.T, s registry.Store, account string, since uint64) wire.Changes {
+	t.Helper()
+	c, err := s.TemplateChanges(context.Background(), account, since)
+	if err != nil {
+		t.Fatalf("changes since %d: %v", since, err)
+	}
+	c.Success = true // a store need not say so
+	return c
+}
+
+// equal compares; an empty list is as good as none.
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func found(t *testing.T, s registry.Store) {
+	publish(t, s, "acme", "greet", "one")
+	publish(t, s, "acme", "other", "else")
+	publish(t, s, "acme", "greet", "two")
+	byName := template(t, s, "acme", "greet")
+	equal(t, "by id", template(t, s, "acme", fmt.Sprint(byName.ID)), byName)
+	equal(t, "latest", byName.Latest(), 2)
+	equal(t, "stamp", byName.Versions[1], wire.Stamp{ID: byName.Versions[1].ID, At: moment, Message: "says two"})
+	if template(t, s, "acme", "other").ID == byName.ID {
+		t.Fatal("two templates have one id")
+	}
+	for i, text := range []string{"one", "two"} {
+		got, err := s.TemplateVersion(context.Background(), "acme", byName.ID, i+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *version(text)
+		want.ID, want.TemplateID, want.Number = byName.Versions[i].ID, byName.ID, i+1
+		equal(t, "version", got, want)
+	}
+	if byName.Versions[0].ID == byName.Versions[1].ID {
+		t.Fatal("two versions have one id")
+	}
+}
+
+func notFound(t *testing.T, s registry.Store) {
+	head := publish(t, s, "acme", "greet", "one")
+	ctx := context.Background()
+	for _, ident := range []string{"", "gree", "greet2", "GREET", "0", "-1", "99", "99999999999999999999", "1.0", "+1", "01"} {
+		if _, err := s.Template(ctx, "acme", ident); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("template %q: error %v, want not_found", ident, err)
+		}
+	}
+	for _, number := range []int{-1, 0, 2, math.MaxInt32} {
+		if _, err := s.TemplateVersion(ctx, "acme", head.ID, number); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("version %d: error %v, want not_found", number, err)
+		}
+	}
+	if _, err := s.TemplateVersion(ctx, "acme", head.ID+1, 1); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("version of no template: error %v, want not_found", err)
+	}
+}
+
+func nothingWritten(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	refused := errors.New("refused")
+	_, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		return version("never"), true, refused
+	})
+	if err != refused {
+		t.Fatalf("error %v, want the one that change returned", err)
+	}
+	if _, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		return nil, false, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Template(ctx, "acme", "greet"); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Fatalf("error %v, want not_found", err)
+	}
+	equal(t, "revision of nothing", changesSince(t, s, "acme", 0), wire.Changes{Success: true, Names: []string{}})
+
+	before := publish(t, s, "acme", "greet", "one")
+	after, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		equal(t, "head given to change", *head, before)
+		return nil, false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "head returned", after, before)
+	equal(t, "head stored", template(t, s, "acme", "greet"), before)
+}
+
+func headReturned(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	got, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		if head.Name != "greet" || head.ID < 1 || head.Latest() != 0 {
+			t.Errorf("new head %+v, want name and id only", head)
+		}
+		head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a", "b"}, moment, moment
+		head.Labels = []wire.Label{{Name: "prod", Version: 1}}
+		return version("one"), true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "head", template(t, s, "acme", "greet"), got)
+	equal(t, "head's tags", got.Tags, []string{"a", "b"})
+	equal(t, "revision", got.Revision, uint64(1))
+	got.Tags[0] = "changed by who got it"
+	equal(t, "stored tags", template(t, s, "acme", "greet").Tags, []string{"a", "b"})
+}
+
+func labels(t *testing.T, s registry.Store) {
+	publish(t, s, "acme", "greet", "one")
+	publish(t, s, "acme", "greet", "two")
+	for i, version := range []int{1, 2, 1} {
+		at := moment.Add(time.Duration(i) * time.Hour)
+		_, err := s.UpdateTemplate(context.Background(), "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+			head.Labels = []wire.Label{{Name: "prod", Version: version}}
+			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: version, At: at})
+			return nil, true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := template(t, s, "acme", "greet")
+	equal(t, "versions", head.Latest(), 2)
+	for i, want := range []int{0, 1, 2, 1} {
+		got, _ := head.ResolveAt(wire.Selector{Label: "prod"}, moment.Add(time.Duration(i)*time.Hour-time.Minute))
+		equal(t, fmt.Sprintf("prod in hour %d", i), got, want)
+	}
+	now, ok := head.Resolve(wire.Selector{Label: "prod"})
+	equal(t, "prod now", now, 1)
+	equal(t, "prod is there", ok, true)
+}
+
+func names(t *testing.T, s registry.Store) {
+	all := []string{"a", "a/b", "a/b/c", "a b", "ü/猫", "a:b", "a%2Fb", "%", "_", "A", "x\u2028y"}
+	for _, name := range all {
+		publish(t, s, "acme", name, "x")
+	}
+	for i, name := range all {
+		head := template(t, s, "acme", name)
+		equal(t, "name", head.Name, name)
+		equal(t, "id of "+name, head.ID, int64(i+1))
+	}
+	_, total, err := s.Templates(context.Background(), "acme", wire.TemplateListQuery{Page: 1, PerPage: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "total", total, len(all))
+}
+
+func numericNames(t *testing.T, s registry.Store) {
+	first := publish(t, s, "acme", "greet", "one")
+	id := fmt.Sprint(first.ID)
+	equal(t, "before", template(t, s, "acme", id).Name, "greet")
+	publish(t, s, "acme", id, "two")
+	equal(t, "after", template(t, s, "acme", id).Name, id)
+	equal(t, "by its own name", template(t, s, "acme", "greet").ID, first.ID)
+}
+
+func gapless(t *testing.T, s registry.Store) {
+	const publishers = 50
+	var wg sync.WaitGroup
+	for i := range publishers {
+		wg.Go(func() {
+			_, err := s.UpdateTemplate(context.Background(), "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+				head.Labels = []wire.Label{{Name: "newest", Version: head.Latest() + 1}}
+				return version(fmt.Sprint(i)), true, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	head := template(t, s, "acme", "greet")
+	equal(t, "versions", head.Latest(), publishers)
+	equal(t, "label", head.Labels[0].Version, publishers)
+	equal(t, "revision", head.Revision, uint64(publishers))
+	texts, ids := map[string]bool{}, map[int64]bool{}
+	for i, stamp := range head.Versions {
+		v, err := s.TemplateVersion(context.Background(), "acme", head.ID, i+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "version's id", v.ID, stamp.ID)
+		texts[string(v.Blueprint)], ids[v.ID] = true, true
+	}
+	equal(t, "different texts and ids", []int{len(texts), len(ids)}, []int{publishers, publishers})
+}
+
+func isolation(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	// "acme" is the beginning of "acmed": keys of one must not be a prefix of the other's.
+	publish(t, s, "acme", "greet", "acme")
+	publish(t, s, "acmed", "greet", "acmed")
+	publish(t, s, "acmed", "dgreet", "acmed")
+	publish(t, s, "acmed", "greet", "again")
+	for account, latest := range map[string]int{"acme": 1, "acmed": 2} {
+		head := template(t, s, account, "greet")
+		equal(t, account+" latest", head.Latest(), latest)
+		equal(t, account+" id counts by account", head.ID, int64(1))
+		v, err := s.TemplateVersion(ctx, account, head.ID, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, account+" text", string(v.Blueprint), string(version(account).Blueprint))
+	}
+	if _, err := s.Template(ctx, "acme", "dgreet"); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Fatalf("another's template: error %v, want not_found", err)
+	}
+	if _, err := s.TemplateVersion(ctx, "acme", 1, 2); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Fatalf("another's version: error %v, want not_found", err)
+	}
+	equal(t, "changes", changesSince(t, s, "acme", 0), wire.Changes{Success: true, Revision: 1, Names: []string{"greet"}})
+	heads, total, err := s.Templates(ctx, "acme", wire.TemplateListQuery{Page: 1, PerPage: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "listed", []int{len(heads), total}, []int{1, 1})
+}
+
+func lists(t *testing.T, s registry.Store) {
+	for i := range 7 {
+		publish(t, s, "acme", fmt.Sprintf("t%d", 6-i), "x")
+	}
+	publish(t, s, "acme", "Big/Cat", "x")
+	_, err := s.UpdateTemplate(context.Background(), "acme", "t3", func(head *wire.Template) (*wire.Version, bool, error) {
+		head.Labels = []wire.Label{{Name: "prod", Version: 1}}
+		return nil, true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		query wire.TemplateListQuery
+		names []string
+		total int
+	}{
+		{wire.TemplateListQuery{Page: 1, PerPage: 3}, []string{"Big/Cat", "t0", "t1"}, 8},
+		{wire.TemplateListQuery{Page: 3, PerPage: 3}, []string{"t5", "t6"}, 8},
+		{wire.TemplateListQuery{Page: 4, PerPage: 3}, nil, 8},
+		{wire.TemplateListQuery{Page: 1, PerPage: 9, Name: "cAT"}, []string{"Big/Cat"}, 1},
+		{wire.TemplateListQuery{Page: 1, PerPage: 9, Label: "prod"}, []string{"t3"}, 1},
+		{wire.TemplateListQuery{Page: 1, PerPage: 9, Label: "dev"}, nil, 0},
+	} {
+		heads, total, err := s.Templates(context.Background(), "acme", c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, h := range heads {
+			names = append(names, h.Name)
+		}
+		equal(t, fmt.Sprintf("%+v", c.query), names, c.names)
+		equal(t, "total", total, c.total)
+	}
+}
+
+func deleted(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	publish(t, s, "acme", "greet", "one")
+	_, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		head.DeletedAt = &moment
+		return nil, true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, total, err := s.Templates(ctx, "acme", wire.TemplateListQuery{Page: 1, PerPage: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "listed", total, 0)
+	equal(t, "deleted at", *template(t, s, "acme", "greet").DeletedAt, moment)
+	equal(t, "changes", changesSince(t, s, "acme", 1), wire.Changes{Success: true, Revision: 2, Names: []string{"greet"}})
+}
+
+func changes(t *testing.T, s registry.Store) {
+	for _, name := range []string{"a", "b", "c", "a"} {
+		publish(t, s, "acme", name, "x")
+	}
+	for since, want := range map[uint64]wire.Changes{
+		0:              {Success: true, Revision: 4, Names: []string{"b", "c", "a"}},
+		1:              {Success: true, Revision: 4, Names: []string{"b", "c", "a"}},
+		2:              {Success: true, Revision: 4, Names: []string{"c", "a"}},
+		3:              {Success: true, Revision: 4, Names: []string{"a"}},
+		4:              {Success: true, Revision: 4, Names: []string{}},
+		5:              {Success: true, Revision: 4, Reset: true, Names: []string{}},
+		math.MaxUint64: {Success: true, Revision: 4, Reset: true, Names: []string{}},
+	} {
+		equal(t, fmt.Sprintf("changes since %d", since), changesSince(t, s, "acme", since), want)
+	}
+}
+
+func changePages(t *testing.T, s registry.Store) {
+	const templates = registry.ChangesNamesMax + 5
+	for i := range templates {
+		publish(t, s, "acme", fmt.Sprintf("t%04d", i), "x")
+	}
+	first := changesSince(t, s, "acme", 0)
+	equal(t, "first page", len(first.Names), registry.ChangesNamesMax)
+	equal(t, "its revision is the last told", first.Revision, uint64(registry.ChangesNamesMax))
+	second := changesSince(t, s, "acme", first.Revision)
+	equal(t, "second page", second.Names, []string{"t1000", "t1001", "t1002", "t1003", "t1004"})
+	equal(t, "its revision is the present", second.Revision, uint64(templates))
+}

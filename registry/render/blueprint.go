@@ -1,0 +1,216 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of a blueprint.
+const (
+	messagesMax = 1000 // messages of a chat
+	blocksMax   = 1000 // content blocks of a message or a completion
+	faultsMax   = 32   // faults that are told
+)
+
+// Check judges a blueprint that is to be published and returns it in its normal form: type set, a content that is a plain string
+// made a list of one text block, the types of text and image blocks set, input_variables (of the whole and of each message)
+// computed from the texts where they are absent or empty, no blanks between tokens. Members that it does not know are kept. With
+// faults the blueprint is nil; a fault's Field is a path within the blueprint, "" for the whole.
+func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
+	c := &checker{}
+	o, ok := c.object("", blueprint)
+	if !ok {
+		return nil, c.faults
+	}
+	switch kind := c.kind(o); kind {
+	case "chat":
+		o = c.chat(set(o, "type", quoted(kind)))
+	case "completion":
+		o = c.completion(set(o, "type", quoted(kind)))
+	}
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	return compact(encode(o)), nil
+}
+
+// checker gathers what is wrong with a document.
+type checker struct{ faults []wire.FieldError }
+
+func (c *checker) fault(path, format string, args ...any) {
+	if len(c.faults) < faultsMax {
+		c.faults = append(c.faults, wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
+	}
+}
+
+// object reads the object at path.
+func (c *checker) object(path string, raw json.RawMessage) (wire.Object, bool) {
+	o, err := wire.ParseObject(raw)
+	if err == nil {
+		return o, true
+	}
+	e := wire.AsError(err)
+	for _, f := range e.Fields {
+		c.fault(join(path, f.Field), "%s", f.Reason)
+	}
+	if len(e.Fields) == 0 {
+		c.fault(path, "must be a JSON object")
+	}
+	return nil, false
+}
+
+// list reads the array at path.
+func (c *checker) list(path string, raw json.RawMessage, most int) []json.RawMessage {
+	if len(raw) == 0 || raw[0] != '[' {
+		c.fault(path, "must be an array")
+		return nil
+	}
+	list := elements(raw)
+	if len(list) > most {
+		c.fault(path, "has more than %d entries", most)
+		return nil
+	}
+	return list
+}
+
+// text reads a member that must be a string and, if it is required, not empty.
+func (c *checker) text(path string, o wire.Object, name string, required bool) string {
+	v, ok := o.Get(name)
+	if ok && v[0] != '"' {
+		c.fault(path, "must be a string")
+		return ""
+	}
+	s := text(v)
+	if required && s == "" {
+		c.fault(path, "is missing")
+	}
+	return s
+}
+
+// kind is the blueprint's type: what it says, else what its members show.
+func (c *checker) kind(o wire.Object) string {
+	switch kind := c.text("type", o, "type", false); {
+	case kind == "chat", kind == "completion":
+		return kind
+	case kind != "":
+		c.fault("type", "must be chat or completion")
+	case o.Has("messages"):
+		return "chat"
+	case o.Has("content"):
+		return "completion"
+	case len(c.faults) == 0:
+		c.fault("type", "is missing; a chat has messages, a completion has content")
+	}
+	return ""
+}
+
+func (c *checker) chat(o wire.Object) wire.Object {
+	raw, ok := o.Get("messages")
+	if !ok {
+		c.fault("messages", "is missing")
+		return o
+	}
+	var all []string
+	messages := c.list("messages", raw, messagesMax)
+	for i, m := range messages {
+		var names []string
+		messages[i], names = c.message(fmt.Sprintf("messages[%d]", i), m)
+		all = merge(all, names)
+	}
+	c.templateFormat("template_format", o)
+	c.tools(o)
+	o = set(o, "messages", array(messages))
+	return c.inputVariables("", o, all)
+}
+
+func (c *checker) completion(o wire.Object) wire.Object {
+	raw, ok := o.Get("content")
+	if !ok {
+		c.fault("content", "is missing")
+		return o
+	}
+	c.templateFormat("template_format", o)
+	content, names := c.content("content", raw)
+	return c.inputVariables("", set(o, "content", content), names)
+}
+
+// tools checks the shapes of what the model may call.
+func (c *checker) tools(o wire.Object) {
+	for _, name := range []string{"tools", "functions"} {
+		raw, ok := o.Get(name)
+		if !ok {
+			continue
+		}
+		for i, e := range c.list(name, raw, blocksMax) {
+			path := fmt.Sprintf("%s[%d]", name, i)
+			tool, ok := c.object(path, e)
+			if !ok {
+				continue
+			}
+			if kind := c.text(path+".type", tool, "type", false); name == "tools" && (kind == "" || kind == "function") {
+				path += ".function"
+				f, _ := tool.Get("function")
+				if tool, ok = c.object(path, f); !ok {
+					continue
+				}
+			}
+			c.text(path+".name", tool, "name", true)
+		}
+	}
+	for _, name := range []string{"tool_choice", "function_call"} {
+		if raw, ok := o.Get(name); ok && raw[0] != '"' && raw[0] != '{' {
+			c.fault(name, "must be a string or an object")
+		}
+	}
+}
+
+func (c *checker) templateFormat(path string, o wire.Object) {
+	switch format := c.text(path, o, "template_format", false); format {
+	case "", "f-string":
+	case "jinja2":
+		c.fault(path, "is jinja2, which this version does not render; use f-string")
+	default:
+		c.fault(path, "must be f-string")
+	}
+}
+
+// inputVariables sets input_variables to what the texts use, unless the publisher listed some.
+func (c *checker) inputVariables(path string, o wire.Object, names []string) wire.Object {
+	path = join(path, "input_variables")
+	if raw, ok := o.Get("input_variables"); ok {
+		listed := c.list(path, raw, wire.ObjectMembersMax)
+		for i, e := range listed {
+			if e[0] != '"' {
+				c.fault(fmt.Sprintf("%s[%d]", path, i), "must be a string")
+			}
+		}
+		if len(listed) > 0 {
+			return o
+		}
+	}
+	list := make([]json.RawMessage, len(names))
+	for i, name := range names {
+		list[i] = quoted(name)
+	}
+	return set(o, "input_variables", array(list))
+}
+
+// merge appends those of more that are not there yet.
+func merge(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,163 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of one rendering, over all texts of a blueprint.
+const (
+	outputBytesMax = 16 << 20  // bytes written
+	workBytesMax   = 128 << 20 // bytes of variables read: {a[0]} reads a up to its end
+	missingMax     = 100       // missing variables that are named
+)
+
+var (
+	errOutput = fmt.Errorf("becomes longer than %d MiB", outputBytesMax>>20)
+	errWork   = errors.New("takes too much work to render; give the parts of large values as variables of their own")
+)
+
+// Render fills in the variables, which are JSON values: a string gives its text, anything else what Python's str() would
+// print. A field without a value renders as empty text; missing names it, each once. On an error there is no text: the values do
+// not fit the format specs (as when Python raises ValueError or TypeError), or a bound was met. With vars nil nothing is
+// known, which is different from Fill, where nil leaves texts as they are.
+func (f *Format) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
+	r := newRendering(vars)
+	text, err = r.render(f)
+	return text, r.missing, err
+}
+
+// rendering is the state of one call: variables, what may still be spent, what was missing.
+type rendering struct {
+	vars    map[string]json.RawMessage
+	output  int // bytes that may still be written
+	work    int // bytes that may still be read
+	missing []string
+}
+
+func newRendering(vars map[string]json.RawMessage) *rendering {
+	return &rendering{vars: vars, output: outputBytesMax, work: workBytesMax}
+}
+
+func (r *rendering) render(f *Format) (string, error) {
+	var b strings.Builder
+	for _, p := range f.parts {
+		if err := r.write(&b, p.literal); err != nil {
+			return "", err
+		}
+		if p.field == nil {
+			continue
+		}
+		text, err := r.field(p.field)
+		if err == nil {
+			err = r.write(&b, text)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+func (r *rendering) write(b *strings.Builder, s string) error {
+	if r.output -= len(s); r.output < 0 {
+		return errOutput
+	}
+	b.WriteString(s)
+	return nil
+}
+
+// read pays for reading a value.
+func (r *rendering) read(v json.RawMessage) error {
+	if r.work -= len(v); r.work < 0 {
+		return errWork
+	}
+	return nil
+}
+
+func (r *rendering) field(f *field) (string, error) {
+	value, err := r.find(f)
+	if value == nil || err != nil {
+		return "", err
+	}
+	if err := r.read(value); err != nil {
+		return "", err
+	}
+	spec := f.spec
+	if f.nested != nil {
+		text, err := r.render(f.nested)
+		if err == nil {
+			spec, err = parseSpec(text)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	var text string
+	switch f.conversion {
+	case 0:
+		text, err = spec.format(value)
+	case 's':
+		text, err = spec.text(str(value))
+	default:
+		text, err = spec.text(string(appendRepr(nil, value, f.conversion == 'a')))
+	}
+	if err != nil {
+		return "", fmt.Errorf("has {%s}, %w", shorten(f.source), err)
+	}
+	return text, nil
+}
+
+// find returns the value of a field; nil if there is none, which it notes.
+func (r *rendering) find(f *field) (json.RawMessage, error) {
+	value, ok := r.vars[f.name]
+	if !ok {
+		r.miss(f.name)
+		return nil, nil
+	}
+	for _, step := range f.path {
+		if err := r.read(value); err != nil {
+			return nil, err
+		}
+		if value = reach(value, step); value == nil {
+			r.miss(f.source)
+			return nil, nil
+		}
+	}
+	return value, nil
+}
+
+func (r *rendering) miss(name string) {
+	if len(r.missing) < missingMax {
+		r.missing = addOnce(r.missing, name)
+	}
+}
+
+// reach returns a member of an object or an element of an array; nil if there is none. Of a member that is there
+// twice it returns the last, as Python's json does.
+func reach(value json.RawMessage, step string) (found json.RawMessage) {
+	switch value[0] {
+	case '{':
+		for m := range wire.Members(value) {
+			if m.Name == step {
+				found = m.Value
+			}
+		}
+	case '[':
+		index, err := strconv.ParseUint(step, 10, 31)
+		if err != nil {
+			return nil
+		}
+		for i, e := range wire.Elements(value) {
+			if i == int(index) {
+				return e
+			}
+		}
+	}
+	return found
+}
