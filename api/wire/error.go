@@ -45,16 +45,16 @@ type Error struct {
 	Message    string
 	Fields     []FieldError
 	RetryAfter time.Duration // sent as Retry-After, in whole seconds rounded up, when above 0
-	Cause      error         // logged, never sent
+	Cause      error         // logged; sent only as far as Message tells it
 }
 
-// Error gives code, message and cause, for logs.
+// Error gives code, message, fields and cause, for logs.
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message
 	for _, f := range e.Fields {
 		s += "; " + f.Field + ": " + f.Reason
 	}
-	if e.Cause != nil {
+	if e.Cause != nil && !strings.Contains(e.Message, e.Cause.Error()) {
 		s += ": " + e.Cause.Error()
 	}
 	return s
@@ -81,7 +81,8 @@ func CodeOfStatus(status int) Code {
 	return CodeInternal
 }
 
-// Errorf makes an Error; a %w verb in format becomes its cause.
+// Errorf makes an Error. What one %w verb in format stands for becomes its cause, and its text a part of the message that
+// the caller reads.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}

@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -39,6 +39,8 @@ type Event struct {
 	Version int `json:"version,omitempty"`
 	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Read-only.
 	Body json.RawMessage `json:"body"`
+	// Link is the template link in Body, where the acceptor has read it; it does not travel.
+	Link PromptLink `json:"-"`
 }
 
 // AppendLine appends the event as one line of newline-delimited JSON. It is written by hand so that Body keeps its bytes
@@ -46,9 +48,9 @@ type Event struct {
 func (e *Event) AppendLine(b []byte) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, e.ID...)
-	b = append(b, `","kind":"`...)
-	b = append(b, e.Kind...)
-	b = append(b, `","request_id":"`...)
+	b = append(b, `","kind":`...)
+	b = AppendString(b, string(e.Kind))
+	b = append(b, `,"request_id":"`...)
 	b = append(b, e.RequestID...)
 	b = append(b, `","accepted_at":"`...)
 	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
@@ -73,17 +75,21 @@ func ParseEvent(line []byte) (Event, error) {
 	if err != nil {
 		return e, fmt.Errorf("id %w", err)
 	}
-	if e.RequestID, err = ParseID(e.RequestID); err != nil {
+	requestID, err := ParseID(e.RequestID)
+	if err != nil {
 		return e, fmt.Errorf("request_id %w", err)
 	}
-	e.ID = id
-	if e.AcceptedAt.IsZero() {
-		return e, fmt.Errorf("accepted_at is missing")
+	e.ID, e.RequestID, e.AcceptedAt = id, requestID, e.AcceptedAt.UTC()
+	switch {
+	case e.Kind == "":
+		return e, errors.New("kind is missing")
+	case !isMoment(e.AcceptedAt):
+		return e, errors.New("accepted_at is missing, or not between the years 1 and 9999")
+	case e.Version < 0:
+		return e, errors.New("version must not be negative")
+	case len(e.Body) == 0 || e.Body[0] != '{':
+		return e, errors.New("body must be a JSON object")
 	}
-	if body := bytes.TrimSpace(e.Body); len(body) == 0 || body[0] != '{' {
-		return e, fmt.Errorf("body must be a JSON object")
-	}
-	e.AcceptedAt = e.AcceptedAt.UTC()
 	return e, nil
 }
 

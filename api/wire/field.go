@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -61,18 +59,18 @@ func (f *fields) text(name string, required bool, runesMax int) string {
 // textOrInteger reads a name or a number, as text.
 func (f *fields) textOrInteger(name string, required bool, runesMax int) string {
 	v, ok := f.raw(name, required)
-	if ok && isNumber(v) {
-		n, ok := integer(v)
-		if !ok {
-			f.fault(name, "must be a string or an integer")
-		}
-		return strconv.FormatInt(n, 10)
+	switch {
+	case !ok:
+		return ""
+	case v[0] == '"':
+		return f.text(name, required, runesMax)
 	}
-	if ok && v[0] != '"' {
+	n, ok := integer(v)
+	if !ok {
 		f.fault(name, "must be a string or an integer")
 		return ""
 	}
-	return f.text(name, required, runesMax)
+	return strconv.FormatInt(n, 10)
 }
 
 func (f *fields) bound(name, s string, runesMax int) {
@@ -100,10 +98,13 @@ func (f *fields) version(name string) int {
 	if !ok || string(v) == `""` {
 		return 0
 	}
+	var n int64
 	if v[0] == '"' {
-		v = json.RawMessage(unquote(v))
+		digits, err := strconv.ParseUint(unquote(v), 10, 31)
+		n, ok = int64(digits), err == nil
+	} else {
+		n, ok = integer(v)
 	}
-	n, ok := integer(v)
 	if !ok || n < 1 || n > math.MaxInt32 {
 		f.fault(name, "must be an integer of at least 1")
 		return 0
@@ -122,11 +123,11 @@ func (f *fields) tags(name string) []string {
 	}
 	tags := []string{}
 	for i, e := range elements(v) {
-		path := fmt.Sprintf("%s[%d]", name, i)
 		if i == TagsMax {
 			f.fault(name, "has more than %d entries", TagsMax)
 			break
 		}
+		path := name + "[" + strconv.Itoa(i) + "]"
 		if e[0] != '"' {
 			f.fault(path, "must be a string")
 			continue
@@ -171,64 +172,11 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	return m
 }
 
-// time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is no moment between the years 1 and
-// 9999 is kept in the body and unknown here (zero).
-func (f *fields) time(name string, required bool) time.Time {
-	v, ok := f.raw(name, required)
-	if !ok {
-		return time.Time{}
-	}
-	if isNumber(v) {
-		return unixTime(string(v))
-	}
-	if v[0] == '"' {
-		if t, ok := ParseTime(unquote(v)); ok {
-			return t
-		}
-	}
-	f.fault(name, "must be a number of seconds since 1970, or an ISO-8601 time")
-	return time.Time{}
-}
-
-// ParseTime reads ISO-8601 as clients write it: with or without fraction, zone and T. Without a zone it is UTC.
-func ParseTime(s string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
-		"2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), true
-		}
-	}
-	return time.Time{}, false
-}
-
-// unixTime reads decimal seconds to the nanosecond: a float64 has only microseconds left at today's dates.
-func unixTime(number string) time.Time {
-	whole, fraction, _ := strings.Cut(number, ".")
-	seconds, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || strings.ContainsAny(fraction, "eE") {
-		float, err := strconv.ParseFloat(number, 64)
-		if err != nil || math.Abs(float) > 1e12 {
-			return time.Time{}
-		}
-		floor := math.Floor(float)
-		seconds, fraction = int64(floor), strconv.FormatFloat(float-floor, 'f', 9, 64)[2:]
-	}
-	const year1, year9999 = -62135596800, 253402300799
-	if seconds <= year1 || seconds > year9999 {
-		return time.Time{}
-	}
-	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	if whole != "" && whole[0] == '-' && nanos > 0 && err == nil {
-		nanos = -nanos
-	}
-	return time.Unix(seconds, nanos).UTC()
-}
-
 func isNumber(v json.RawMessage) bool { return v[0] == '-' || v[0] >= '0' && v[0] <= '9' }
 
 // integer reads a JSON number with an integral value (87, 87.0, 8.7e1) that fits 53 bits, or a plain one that fits 64.
 func integer(v json.RawMessage) (int64, bool) {
-	if len(v) == 0 || !isNumber(v) {
+	if !isNumber(v) {
 		return 0, false
 	}
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {

@@ -1,21 +1,29 @@
 package wire
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"time"
 )
 
-// Secret is a key as its owner sends it. It prints and logs as "[secret]"; only a conversion to string shows it.
+// Secret is a key as its owner sends it. It prints, logs and marshals as "[secret]"; only a conversion to string shows it.
+// Keep it out of unexported fields of what is printed: there fmt calls no method.
 type Secret string
 
-// String hides the secret from fmt.
-func (Secret) String() string { return "[secret]" }
+const hidden = "[secret]"
 
-// GoString hides the secret from fmt's %#v.
-func (Secret) GoString() string { return "[secret]" }
+// String hides the secret from whoever asks for text.
+func (Secret) String() string { return hidden }
+
+// Format hides the secret from every verb of fmt.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
 // LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText hides the secret from encoding/json. Reading one from JSON works as for any string.
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Scope says what a key may do.
 type Scope string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -35,14 +36,25 @@ func ParseObject(body []byte) (Object, error) {
 	if c := bytes.TrimLeft(body, " \t\r\n"); c[0] != '{' {
 		return nil, Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
 	}
+	object, fault := list(body)
+	if fault != nil {
+		return nil, Invalid(*fault)
+	}
+	return object, nil
+}
+
+// list gives the members of a JSON object that json.Valid has accepted, or what is wrong with one of them.
+func list(body []byte) (Object, *FieldError) {
 	object := make(Object, 0, 16)
+	seen := make(map[string]struct{}, 16)
 	for m := range members(body) {
 		if len(object) == ObjectMembersMax {
-			return nil, Invalid(FieldError{m.Name, fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)})
+			return nil, &FieldError{m.Name, fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)}
 		}
-		if object.Has(m.Name) {
-			return nil, Invalid(FieldError{m.Name, "is given twice"})
+		if _, twice := seen[m.Name]; twice {
+			return nil, &FieldError{m.Name, "is given twice"}
 		}
+		seen[m.Name] = struct{}{}
 		object = append(object, m)
 	}
 	return object, nil
@@ -68,20 +80,18 @@ func (o Object) Has(name string) bool {
 	return false
 }
 
-// depth is the deepest nesting of brackets outside strings; it stops counting just above JSONDepthMax.
+// depth is the deepest nesting of brackets outside strings; it stops counting just above JSONDepthMax. body may be
+// anything.
 func depth(body []byte) int {
-	deepest, now, inString := 0, 0, false
+	deepest, now := 0, 0
 	for i := 0; i < len(body) && deepest <= JSONDepthMax; i++ {
-		switch c := body[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
+		switch body[i] {
+		case '"':
+			i = skipString(body, i) - 1
+		case '{', '[':
 			now++
 			deepest = max(deepest, now)
-		case c == '}' || c == ']':
+		case '}', ']':
 			now--
 		}
 	}
@@ -146,17 +156,12 @@ func skipSpace(b []byte, i int) int {
 func skipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
-		for i++; b[i] != '"'; i++ {
-			if b[i] == '\\' {
-				i++
-			}
-		}
-		return i + 1
+		return skipString(b, i)
 	case '{', '[':
 		for level := 0; ; i++ {
 			switch b[i] {
 			case '"':
-				i = skipValue(b, i) - 1 // a string: one level of recursion, no more
+				i = skipString(b, i) - 1
 			case '{', '[':
 				level++
 			case '}', ']':
@@ -172,6 +177,26 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
+// skipString returns the index just behind the string that begins at b[i], or len(b) if it does not end. It leaps from
+// quote to quote, for most bytes of a body lie in strings.
+func skipString(b []byte, i int) int {
+	start := i + 1
+	for i = start; ; i++ {
+		leap := bytes.IndexByte(b[i:], '"')
+		if leap < 0 {
+			return len(b)
+		}
+		i += leap
+		escapes := 0
+		for i-escapes > start && b[i-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
 // unquote returns the text of a valid JSON string.
 func unquote(quoted []byte) string {
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
@@ -184,8 +209,11 @@ func unquote(quoted []byte) string {
 	return s
 }
 
-// AppendString appends s as a JSON string, with < > & as they are.
+// AppendString appends s as a JSON string, with < > & as they are. What is not valid UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

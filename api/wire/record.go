@@ -67,7 +67,7 @@ type Paging struct {
 	PrevNum *int `json:"prev_num"`
 }
 
-// NewPaging fills in what follows from page, items per page and total.
+// NewPaging fills in what follows from page (from 1), items per page (at least 1) and total.
 func NewPaging(page, perPage, total int) Paging {
 	p := Paging{Page: page, PerPage: perPage, Total: total, Pages: (total + perPage - 1) / perPage}
 	if p.HasPrev = page > 1; p.HasPrev {
@@ -143,7 +143,7 @@ type Search struct {
 // DecodeSearch reads the body of a search; absent, empty and null mean everything. The filter's meaning is the archive's to
 // check.
 func DecodeSearch(body []byte) (Search, error) {
-	if len(body) == 0 || string(body) == "null" {
+	if isAbsent(body) {
 		return Search{}, nil
 	}
 	object, err := ParseObject(body)
@@ -159,7 +159,7 @@ func DecodeSearch(body []byte) (Search, error) {
 	if raw := f.json("filter_group", false); raw != nil {
 		s.FilterGroup = new(Filter)
 		if err := json.Unmarshal(raw, s.FilterGroup); err != nil {
-			f.fault("filter_group", "must be {\"logic\": \"AND\" or \"OR\", \"filters\": [...]}: %v", err)
+			f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, and each filter {"field", "operator", "value"}`)
 		}
 	}
 	for _, name := range []string{"q", "sort_by"} {

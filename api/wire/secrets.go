@@ -1,14 +1,17 @@
 package wire
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Masked stands in a stored body where a secret was.
 const Masked = `"[masked]"`
 
 // StripSecrets returns the object's bytes without a top-level api_key, and with the members of kwargs and args that carry
-// credentials (at any depth: api_key, *_api_key, authorization, aws_secret*, in any case) masked. Line breaks between
-// tokens become blanks, so that the result fits on one line; all else keeps its bytes. body is the object's source and
-// is not changed; the result is always a copy.
+// credentials (at any depth: api_key, *_api_key, authorization, aws_secret*, in any case) masked. Blanks between the
+// members go and line breaks between other tokens become blanks, so that the result fits on one line; all else keeps its
+// bytes. body is the object's source and is not changed; the result is always a copy.
 func StripSecrets(body []byte, object Object) []byte {
 	out := make([]byte, 0, len(body))
 	out = append(out, '{')
@@ -28,12 +31,17 @@ func StripSecrets(body []byte, object Object) []byte {
 		}
 	}
 	out = append(out, '}')
-	for i, c := range out {
-		if c == '\n' || c == '\r' { // never inside a JSON string
-			out[i] = ' '
-		}
-	}
+	blank(out, '\n') // no JSON string holds one as it is
+	blank(out, '\r')
 	return out
+}
+
+// blank turns every c into a blank.
+func blank(b []byte, c byte) {
+	for i := bytes.IndexByte(b, c); i >= 0; i = bytes.IndexByte(b, c) {
+		b[i] = ' '
+		b = b[i+1:]
+	}
 }
 
 // appendMasked appends a JSON value with the credentials in it masked, in one pass: in valid JSON a string before a colon
@@ -44,7 +52,7 @@ func appendMasked(out, value []byte) []byte {
 		if value[i] != '"' {
 			continue
 		}
-		end := skipValue(value, i)
+		end := skipString(value, i)
 		colon := skipSpace(value, end)
 		if colon < len(value) && value[colon] == ':' && isCredential(unquote(value[i:end])) {
 			from := skipSpace(value, colon+1)

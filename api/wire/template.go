@@ -3,9 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Template is the head of a template: everything but its versions' texts.
@@ -99,15 +97,6 @@ type Selector struct {
 	Label   string
 }
 
-// TemplateFetch is the body of a template fetch.
-type TemplateFetch struct {
-	Selector
-	Provider  string
-	Model     string
-	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
-	Overrides map[string]json.RawMessage // model_parameter_overrides
-}
-
 // RawTemplate is one version of a template with what a cache must know of it; GET /prompt-templates/{name} answers with it.
 type RawTemplate struct {
 	Success       bool            `json:"success"`
@@ -143,31 +132,6 @@ type RenderedTemplate struct {
 
 	Cache string        `json:"-"` // how it was found: "hit", "stale" or "miss"; "" at the server. Sent as X-Cache.
 	Age   time.Duration `json:"-"` // since the copy was known to be current; sent as Age, in seconds
-}
-
-// Publish is the body of POST /rest/prompt-templates.
-type Publish struct {
-	Name          string
-	Tags          []string // nil: leave them as they are
-	Blueprint     json.RawMessage
-	Metadata      json.RawMessage // nil if absent
-	CommitMessage string
-	Labels        []string
-}
-
-// Published answers a publish.
-type Published struct {
-	Success       bool            `json:"success"`
-	ID            int64           `json:"id"`
-	Name          string          `json:"prompt_name"`
-	VersionID     int64           `json:"prompt_version_id"`
-	VersionNumber int             `json:"version_number"`
-	Tags          []string        `json:"tags"`
-	Labels        []string        `json:"release_labels"`
-	Blueprint     json.RawMessage `json:"prompt_template"`
-	Metadata      json.RawMessage `json:"metadata"`
-	CommitMessage *string         `json:"commit_message"`
-	ExternalIDs   []any           `json:"external_ids"`
 }
 
 // TemplateListQuery is the query of GET /prompt-templates. Page counts from 1.
@@ -208,88 +172,4 @@ type Changes struct {
 	Revision uint64   `json:"revision"`
 	Reset    bool     `json:"reset"`
 	Names    []string `json:"names"`
-}
-
-// DecodeFetch reads the body of a template fetch. An absent body, an empty one and null mean the latest version.
-func DecodeFetch(body []byte) (TemplateFetch, error) {
-	if s := strings.TrimSpace(string(body)); s == "" || s == "null" {
-		return TemplateFetch{}, nil
-	}
-	object, err := ParseObject(body)
-	if err != nil {
-		return TemplateFetch{}, err
-	}
-	f := fields{object: object}
-	w := TemplateFetch{
-		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
-		Provider: f.text("provider", false, NameRunesMax),
-		Model:    f.text("model", false, NameRunesMax),
-	}
-	w.Variables = f.values("input_variables")
-	w.Overrides = f.values("model_parameter_overrides")
-	return w, f.err()
-}
-
-// values reads an object into a map; nil if it is absent.
-func (f *fields) values(name string) map[string]json.RawMessage {
-	v := f.json(name, false)
-	if v == nil {
-		return nil
-	}
-	m := make(map[string]json.RawMessage)
-	for e := range members(v) {
-		if len(m) == ObjectMembersMax {
-			f.fault(name, "has more than %d members", ObjectMembersMax)
-			break
-		}
-		m[e.Name] = e.Value
-	}
-	return m
-}
-
-// DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version may each hold more than the schema
-// says: SDKs put one object into both. The blueprint's own rules are the registry's to check.
-func DecodePublish(object Object) (Publish, error) {
-	f := fields{object: object}
-	base, version := f.json("prompt_template", true), f.json("prompt_version", true)
-	labels := f.tags("release_labels")
-	if f.errs != nil {
-		return Publish{}, f.err()
-	}
-	bf, vf := subfields(base), subfields(version)
-	p := Publish{
-		Name:          bf.text("prompt_name", true, NameRunesMax),
-		Tags:          bf.tags("tags"),
-		Blueprint:     vf.json("prompt_template", true),
-		Metadata:      vf.json("metadata", false),
-		CommitMessage: vf.text("commit_message", false, CommitMessageRunesMax),
-		Labels:        labels,
-	}
-	for _, e := range bf.errs {
-		f.fault("prompt_template."+e.Field, "%s", e.Reason)
-	}
-	for _, e := range vf.errs {
-		f.fault("prompt_version."+e.Field, "%s", e.Reason)
-	}
-	if strings.TrimSpace(p.Name) != p.Name || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		f.fault("prompt_template.prompt_name", "must not begin or end with a blank, nor hold control characters")
-	}
-	for _, l := range labels {
-		if l == "" || utf8.RuneCountInString(l) > NameRunesMax {
-			f.fault("release_labels", "must be 1 to %d characters each", NameRunesMax)
-		}
-	}
-	return p, f.err()
-}
-
-func subfields(raw json.RawMessage) *fields {
-	f := &fields{}
-	for m := range members(raw) {
-		if len(f.object) == ObjectMembersMax {
-			f.fault(m.Name, "is one member too many; at most %d are accepted", ObjectMembersMax)
-			break
-		}
-		f.object = append(f.object, m)
-	}
-	return f
 }

@@ -84,13 +84,18 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 			InputVariables: f.json("prompt_input_variables", false),
 		},
 	}
-	w.Args, _ = f.raw("args", false)
-	if strictResponse {
+	if args, ok := f.raw("args", false); ok {
+		w.Args = args
+	}
+	switch {
+	case strictResponse:
 		w.Response = f.json("request_response", true)
-	} else if w.Response, _ = f.raw("request_response", false); !object.Has("request_response") {
+	case object.Has("request_response"):
+		w.Response, _ = object.Get("request_response") // null too
+	default:
 		f.fault("request_response", "is missing")
 	}
-	if object.hasValue("request_id") {
+	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
 	return w, f.err()
@@ -107,8 +112,9 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 		n, ok := integer(v)
 		if !ok || n < 0 || n > 100 {
 			f.fault("score", "must be an integer from 0 to 100")
+		} else {
+			w.Score = int(n)
 		}
-		w.Score = int(n)
 	}
 	return w, f.err()
 }
@@ -155,5 +161,3 @@ func (f *fields) requestID() string {
 	}
 	return id
 }
-
-func (o Object) hasValue(name string) bool { _, ok := o.Get(name); return ok }

@@ -1,0 +1,59 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// TemplateFetch is the body of a template fetch. Raw members alias the body it was decoded from.
+type TemplateFetch struct {
+	Selector
+	Provider  string
+	Model     string
+	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
+	Overrides map[string]json.RawMessage // model_parameter_overrides
+}
+
+// DecodeFetch reads the body of a template fetch. An absent body, an empty one and null mean the latest version.
+func DecodeFetch(body []byte) (TemplateFetch, error) {
+	if isAbsent(body) {
+		return TemplateFetch{}, nil
+	}
+	object, err := ParseObject(body)
+	if err != nil {
+		return TemplateFetch{}, err
+	}
+	f := fields{object: object}
+	w := TemplateFetch{
+		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
+		Provider: f.text("provider", false, NameRunesMax),
+		Model:    f.text("model", false, NameRunesMax),
+
+		Variables: f.values("input_variables"),
+		Overrides: f.values("model_parameter_overrides"),
+	}
+	return w, f.err()
+}
+
+// isAbsent says whether a body that may be left out was: it is empty, blank or null.
+func isAbsent(body []byte) bool {
+	body = bytes.TrimSpace(body)
+	return len(body) == 0 || string(body) == "null"
+}
+
+// values reads an object into a map; nil if it is absent.
+func (f *fields) values(name string) map[string]json.RawMessage {
+	v := f.json(name, false)
+	if v == nil {
+		return nil
+	}
+	m := make(map[string]json.RawMessage)
+	for e := range members(v) {
+		if len(m) == ObjectMembersMax {
+			f.fault(name, "has more than %d members", ObjectMembersMax)
+			break
+		}
+		m[e.Name] = e.Value
+	}
+	return m
+}

@@ -1,0 +1,218 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func nested(depth int) string { // the object itself is the first level
+	return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
+}
+
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"m%d":%d`, i, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+func TestParseObjectListsMembersInTheirOrderWithTheirBytes(t *testing.T) {
+	for _, tt := range []struct{ what, body, want string }{
+		{"empty", `{}`, ""},
+		{"empty, with blanks", " \t\r\n{ \n} \t\r\n", ""},
+		{"every kind of value", `{"s":"x","n":-1.5e+3,"t":true,"f":false,"z":null,"a":[1,[2]],"o":{"p":{}}}`,
+			`s="x" n=-1.5e+3 t=true f=false z=null a=[1,[2]] o={"p":{}}`},
+		{"blanks around everything", " { \"a\" : 1 , \"b\" :\t[ 1 ,2 ]\n,\"c\":{ } } ", `a=1 b=[ 1 ,2 ] c={ }`},
+		{"brackets, quotes and commas in strings", `{"a":"}],{[\"","b":"\\","c":["\\\"]"],"d":"\\\\"}`, `a="}],{[\"" b="\\" c=["\\\"]"] d="\\\\"`},
+		{"escaped names", `{"\u0061\n":1,"\"":2,"\\":3}`, "a\n=1 \"=2 \\=3"},
+		{"numbers that no float holds", `{"a":1e400,"b":-1e-400,"c":123456789012345678901234567890,"d":0.1000000000000000055511151231257827}`,
+			`a=1e400 b=-1e-400 c=123456789012345678901234567890 d=0.1000000000000000055511151231257827`},
+		{"lone surrogates", `{"a":"\ud800","\udc00":1}`, "a=\"\\ud800\" \ufffd=1"},
+		{"a pair of surrogates and U+0000", `{"\ud83d\ude00":"\u0000"}`, "😀=\"\\u0000\""},
+		{"an empty name", `{"":1}`, "=1"},
+		{"the same name in another case, or deeper", `{"a":{"a":1,"a":2},"A":1}`, `a={"a":1,"a":2} A=1`},
+		{"as deep as may be", nested(JSONDepthMax), "a=" + nested(JSONDepthMax)[5:len(nested(JSONDepthMax))-1]},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			var got []string
+			for _, m := range parse(t, tt.body) {
+				got = append(got, m.Name+"="+string(m.Value))
+			}
+			same(t, "members", strings.Join(got, " "), tt.want)
+		})
+	}
+}
+
+func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
+	const notJSON, notObject, notUTF8 = "is not JSON", "not an object", "not valid UTF-8"
+	for _, tt := range []struct{ what, body, says string }{
+		{"nothing", "", notJSON},
+		{"blanks", " \n", notJSON},
+		{"text", "hello", notJSON},
+		{"a number", "1", notObject},
+		{"null", "null", notObject},
+		{"an array", "[{}]", notObject},
+		{"a string", `"{}"`, notObject},
+		{"cut short", `{"a":1`, notJSON},
+		{"cut in a string", `{"a":"b`, notJSON},
+		{"cut in an escape", `{"a":"\`, notJSON},
+		{"trailing bytes", `{"a":1}x`, notJSON},
+		{"two objects", `{"a":1}{"a":1}`, notJSON},
+		{"a trailing NUL", "{}\x00", notJSON},
+		{"a byte order mark", "\ufeff{}", notJSON},
+		{"a trailing comma", `{"a":1,}`, notJSON},
+		{"no quotes", `{a:1}`, notJSON},
+		{"single quotes", `{'a':1}`, notJSON},
+		{"NaN", `{"a":NaN}`, notJSON},
+		{"Infinity", `{"a":-Infinity}`, notJSON},
+		{"a leading zero", `{"a":01}`, notJSON},
+		{"a leading plus", `{"a":+1}`, notJSON},
+		{"a bare point", `{"a":1.}`, notJSON},
+		{"a comment", `{"a":1/*b*/}`, notJSON},
+		{"a line break in a string", "{\"a\":\"b\nc\"}", notJSON},
+		{"an escape that is none", `{"a":"\x"}`, notJSON},
+		{"a blank that JSON does not know", "{\u00a0}", notJSON},
+		{"invalid UTF-8 in a value", "{\"a\":\"\xff\"}", notUTF8},
+		{"invalid UTF-8 in a name", "{\"\xc3\":1}", notUTF8},
+		{"invalid UTF-8 deep inside", "{\"a\":[[{\"b\":\"\xed\xa0\x80\"}]]}", notUTF8},
+		{"invalid UTF-8 behind the end", "{}\xff", notUTF8},
+		{"UTF-16", "{\x00}\x00\xff\xfe", notUTF8},
+		{"one level too deep", nested(JSONDepthMax + 1), "nested"},
+		{"brackets that never end", strings.Repeat("[", 10<<20), "nested"},
+		{"objects that never end", strings.Repeat(`{"a":`, 2<<20), "nested"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			object, err := ParseObject([]byte(tt.body))
+			if !IsCode(err, CodeBadJSON) || !strings.Contains(AsError(err).Message, tt.says) {
+				t.Errorf("error is %v, want code %s with %q", err, CodeBadJSON, tt.says)
+			}
+			if object != nil {
+				t.Errorf("there is an object all the same: %v", object)
+			}
+		})
+	}
+}
+
+func TestParseObjectNamesAMemberThatIsTooMuch(t *testing.T) {
+	parse(t, manyMembers(ObjectMembersMax)) // as many as may be
+	long := strings.Repeat("n", 300)
+	for _, tt := range []struct{ what, body, want string }{
+		{"twice", `{"a":1,"b":2,"a":1}`, "a is given twice"},
+		{"twice, once escaped", `{"api_key":1,"api\u005fkey":2}`, "api_key is given twice"},
+		{"twice, with different escapes", `{"\u00e9":1,"é":2}`, "é is given twice"},
+		{"twice, by lone surrogates that no text tells apart", `{"\ud800":1,"\udfff":2}`, "\ufffd is given twice"},
+		{"twice, with a long name", `{"` + long + `":1,"` + long + `":2}`, long[:200] + "... is given twice"},
+		{"one too many", manyMembers(ObjectMembersMax + 1), "m1000 is one field too many; at most 1000 are accepted"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			_, err := ParseObject([]byte(tt.body))
+			wantFaults(t, err, tt.want)
+		})
+	}
+}
+
+func TestGetTakesNullForAbsentAndHasDoesNot(t *testing.T) {
+	o := parse(t, `{"a":1,"z":null}`)
+	for _, tt := range []struct {
+		name, value string
+		got, has    bool
+	}{{"a", "1", true, true}, {"z", "null", false, true}, {"none", "", false, false}} {
+		value, got := o.Get(tt.name)
+		if string(value) != tt.value || got != tt.got || o.Has(tt.name) != tt.has {
+			t.Errorf("%s: Get gives %q, %v and Has %v; want %q, %v, %v", tt.name, value, got, o.Has(tt.name), tt.value, tt.got, tt.has)
+		}
+	}
+}
+
+// Bodies at which a reader that looks at a byte more than a few times would take hours: this test fails by never ending.
+func TestHostileBodiesTakeLinearTime(t *testing.T) {
+	const size = 2 << 20
+	likeNames := make([]string, ObjectMembersMax)
+	for i := range likeNames {
+		likeNames[i] = fmt.Sprintf(`"%s%04d":1`, strings.Repeat("n", size/ObjectMembersMax), i)
+	}
+	deep := strings.Repeat(`{"a":"`+strings.Repeat("x", BodyBytesMax/500-100)+`","b":[`, 255) + "1" + strings.Repeat("]}", 255)
+	for _, tt := range []struct{ what, kwargs string }{
+		{"as large and nearly as deep as may be, with long strings", deep},
+		{"long names that differ at their end", "{" + strings.Join(likeNames, ",") + "}"},
+		{"quotes, each escaped", `{"a":` + text(`\"`, size/2) + "}"},
+		{"backslashes", `{"a":` + text(`\\`, size/2) + "}"},
+		{"blanks", `{"a"` + strings.Repeat(" ", size) + ":1}"},
+		{"line breaks", `{"a":[` + strings.Repeat("\n", size) + "]}"},
+		{"small strings", `{"a":[""` + strings.Repeat(`,""`, size/3) + "]}"},
+		{"credentials within a credential", `{"api_key":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
+		{"credentials", `{"a":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			body := []byte(`{"kwargs":` + tt.kwargs + "}")
+			object := parse(t, string(body))
+			if stripped := StripSecrets(body, object); !json.Valid(stripped) {
+				t.Error("stripped of secrets, it is not JSON")
+			}
+		})
+	}
+	t.Run("long names at the top", func(t *testing.T) { parse(t, "{"+strings.Join(likeNames, ",")+"}") })
+}
+
+// FuzzParseObject holds ParseObject and StripSecrets against encoding/json.
+func FuzzParseObject(f *testing.F) {
+	f.Fuzz(func(t *testing.T, body []byte) {
+		source := bytes.Clone(body)
+		object, err := ParseObject(body)
+		var want map[string]json.RawMessage
+		strict := utf8.Valid(body) && json.Unmarshal(body, &want) == nil && want != nil && deepest(t, body) <= JSONDepthMax
+		switch {
+		case err == nil && !strict:
+			t.Fatal("accepted, but not strict JSON")
+		case IsCode(err, CodeBadJSON) && strict:
+			t.Fatalf("refused, but strict JSON: %v", err)
+		case err != nil && !IsCode(err, CodeBadJSON) && !IsCode(err, CodeInvalid):
+			t.Fatalf("error of another code: %v", err)
+		}
+		if err != nil {
+			return
+		}
+		got := map[string]json.RawMessage{}
+		for _, m := range object {
+			got[m.Name] = m.Value
+		}
+		if len(got) != len(object) {
+			t.Fatal("a member is listed twice")
+		}
+		same(t, "members", got, want)
+		checkStripped(t, StripSecrets(body, object), want)
+		if !bytes.Equal(body, source) {
+			t.Fatal("the body was changed")
+		}
+	})
+}
+
+// deepest counts the nesting of valid JSON by another way than depth does.
+func deepest(t *testing.T, body []byte) int {
+	t.Helper()
+	deepest, now := 0, 0
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return deepest
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			now++
+			deepest = max(deepest, now)
+		case json.Delim('}'), json.Delim(']'):
+			now--
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestStripSecrets(t *testing.T) {
+	for _, tt := range []struct{ what, body, want string }{
+		{"nothing to hide", `{"a":1}`, `{"a":1}`},
+		{"api_key first", `{"api_key":"ps_1","a":1}`, `{"a":1}`},
+		{"api_key last", `{"a":1,"api_key":"ps_1"}`, `{"a":1}`},
+		{"api_key alone", `{"api_key":"ps_1"}`, `{}`},
+		{"api_key as an object", `{"a":1,"api_key":{"b":["}"]},"c":2}`, `{"a":1,"c":2}`},
+		{"api_key as a number", `{"api_key":12}`, `{}`},
+		{"api_key null", `{"api_key":null,"a":1}`, `{"a":1}`},
+		{"api_key escaped", `{"\u0061pi_key":"ps_1","a":1}`, `{"a":1}`},
+		{"api_key in another case is another field", `{"API_KEY":1}`, `{"API_KEY":1}`},
+		{"api_key elsewhere is not the caller's", `{"request_response":{"api_key":"x"},"metadata":{"authorization":"y"}}`,
+			`{"request_response":{"api_key":"x"},"metadata":{"authorization":"y"}}`},
+		{"the bytes of numbers, escapes and unknown fields", `{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`,
+			`{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`},
+		{"line breaks between tokens", "{\n \"a\" :\r\n[1,\n2]\n,\n\"b\":{\r\"c\"\n:1}\n}", `{"a" :  [1, 2],"b":{ "c" :1}}`},
+		{"line breaks in strings stay escaped", `{"a":"x\ny\r"}`, `{"a":"x\ny\r"}`},
+		{"credentials of each name", `{"kwargs":{"api_key":"1","OpenAI_API_Key":"2","authorization":"3","AWS_SECRET_ACCESS_KEY":"4","aws_secret":"5"}}`,
+			`{"kwargs":{"api_key":"[masked]","OpenAI_API_Key":"[masked]","authorization":"[masked]","AWS_SECRET_ACCESS_KEY":"[masked]","aws_secret":"[masked]"}}`},
+		{"names that only look like it", `{"kwargs":{"api_keys":1,"my_api_key_id":2,"api-key":3,"xapi_key":4,"authorizations":5,"my_aws_secret":6,"key":7}}`,
+			`{"kwargs":{"api_keys":1,"my_api_key_id":2,"api-key":3,"xapi_key":4,"authorizations":5,"my_aws_secret":6,"key":7}}`},
+		{"in args, deep in arrays and objects", `{"args":[1,{"a":[{"headers":{"Authorization" : "Bearer x"}}]}]}`,
+			`{"args":[1,{"a":[{"headers":{"Authorization" : "[masked]"}}]}]}`},
+		{"a credential of any kind", `{"kwargs":{"api_key":{"a":[1,"]"]},"x_api_key":[{}],"y_api_key":17,"z_api_key":true,"o":"k"}}`,
+			`{"kwargs":{"api_key":"[masked]","x_api_key":"[masked]","y_api_key":"[masked]","z_api_key":"[masked]","o":"k"}}`},
+		{"null is no credential", `{"kwargs":{"api_key":null,"a":1}}`, `{"kwargs":{"api_key":null,"a":1}}`},
+		{"an escaped credential", `{"kwargs":{"api\u005fkey":"x"}}`, `{"kwargs":{"api\u005fkey":"[masked]"}}`},
+		{"a credential that is longer than its mask, and one shorter", `{"kwargs":{"api_key":"` + strings.Repeat("k", 99) + `","b_api_key":""}}`,
+			`{"kwargs":{"api_key":"[masked]","b_api_key":"[masked]"}}`},
+		{"values that spell a credential's name", `{"kwargs":{"a":"api_key","b":["api_key","authorization"]},"args":"api_key"}`,
+			`{"kwargs":{"a":"api_key","b":["api_key","authorization"]},"args":"api_key"}`},
+		{"a text that holds JSON", `{"kwargs":{"a":"{\"api_key\":\"x\"}"}}`, `{"kwargs":{"a":"{\"api_key\":\"x\"}"}}`},
+		{"given twice", `{"kwargs":{"api_key":"x","api_key":"y"}}`, `{"kwargs":{"api_key":"[masked]","api_key":"[masked]"}}`},
+		{"a credential before a line break", "{\"kwargs\":{\"api_key\"\n:\n\"x\"\n}}", `{"kwargs":{"api_key" : "[masked]" }}`},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			body := []byte(tt.body)
+			got := StripSecrets(body, parse(t, tt.body))
+			same(t, "stripped", string(got), tt.want)
+			same(t, "the body afterwards", string(body), tt.body)
+		})
+	}
+}
+
+func TestStripSecretsReturnsACopy(t *testing.T) {
+	body := []byte(`{"a":"x"}`)
+	got := StripSecrets(body, parse(t, string(body)))
+	clear(body)
+	same(t, "stripped, after its source is gone", string(got), `{"a":"x"}`)
+}
+
+// checkStripped says whether stripped is what it should be, by the slow way: decode, mask, compare.
+func checkStripped(t *testing.T, stripped []byte, members map[string]json.RawMessage) {
+	t.Helper()
+	if bytes.ContainsAny(stripped, "\r\n") {
+		t.Fatalf("more than one line: %q", stripped)
+	}
+	want := map[string]any{}
+	for name, value := range members {
+		switch name {
+		case "api_key":
+		case "kwargs", "args":
+			want[name] = mask(decode(t, value))
+		default:
+			want[name] = decode(t, value)
+		}
+	}
+	same(t, "stripped", decode(t, stripped), any(want))
+	object, err := ParseObject(stripped)
+	if err != nil {
+		t.Fatalf("stripped, it does not parse: %v", err)
+	}
+	same(t, "stripped twice", string(StripSecrets(stripped, object)), string(stripped))
+}
+
+func decode(t *testing.T, value []byte) any {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%q is not JSON: %v", value, err)
+	}
+	return v
+}
+
+func mask(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if v[name] = mask(value); isCredential(name) && value != nil {
+				v[name] = "[masked]"
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i])
+		}
+	}
+	return v
+}
