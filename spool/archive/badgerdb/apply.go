@@ -1,0 +1,151 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Apply folds events in one transaction; see archive.Store.
+func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+	bytes := 0
+	for i := range events {
+		bytes += len(events[i].Body)
+	}
+	var results []wire.Result
+	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
+		f := folding{txn: txn, keys: k, records: make(map[string]*record)}
+		for _, e := range events {
+			r, err := f.fold(e)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, r)
+		}
+		err := f.finish()
+		return f.writes, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// folding is one batch being folded: each record is read once and written once, however many of its events are in it.
+type folding struct {
+	txn     *badger.Txn
+	keys    keys
+	records map[string]*record // by request id
+	order   []*record          // as they were met, so that equal batches write equally
+	writes  []write
+}
+
+// record is one record of a batch.
+type record struct {
+	id      uuid
+	state   archive.State
+	row     []byte // the key of its row before the batch; nil if it had none
+	changed bool
+}
+
+func (f *folding) fold(e archive.Event) (wire.Result, error) {
+	r, err := f.record(e.RequestID)
+	if err != nil {
+		return wire.Result{}, err
+	}
+	result := r.state.Take(e)
+	if result.Code != wire.ResultAccepted {
+		return result, nil
+	}
+	r.changed = true
+	if e.Hash != "" {
+		id, ok := parseUUID(e.ID)
+		if !ok {
+			return wire.Result{}, badID(e.ID)
+		}
+		f.writes = append(f.writes, write{f.keys.body(r.id, id), e.Body})
+	}
+	return result, nil
+}
+
+// record reads a record, or begins one.
+func (f *folding) record(requestID string) (*record, error) {
+	if r := f.records[requestID]; r != nil {
+		return r, nil
+	}
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return nil, badID(requestID)
+	}
+	r := &record{id: id}
+	if _, err := load(f.txn, f.keys.record(id), &r.state); err != nil {
+		return nil, err
+	}
+	if !r.state.Orphan() {
+		r.row = f.keys.row(r.state.Request.At, id)
+	}
+	f.records[requestID] = r
+	f.order = append(f.order, r)
+	return r, nil
+}
+
+// finish writes the states that changed, their rows, and the count of records.
+func (f *folding) finish() error {
+	added := uint64(0)
+	for _, r := range f.order {
+		if !r.changed {
+			continue
+		}
+		state, err := encode(r.state)
+		if err != nil {
+			return fmt.Errorf("encode record %s: %w", r.state.RequestID, err)
+		}
+		f.writes = append(f.writes, write{f.keys.record(r.id), state})
+		if r.state.Orphan() {
+			continue
+		}
+		if r.row == nil {
+			added++
+		}
+		if err := f.list(r); err != nil {
+			return err
+		}
+	}
+	if added == 0 {
+		return nil
+	}
+	count, err := loadCount(f.txn, f.keys.count())
+	if err != nil {
+		return err
+	}
+	f.writes = append(f.writes, write{f.keys.count(), binary.BigEndian.AppendUint64(nil, count+added)})
+	return nil
+}
+
+// list writes a record's row, and removes the one it had elsewhere: an earlier request takes over an id's record.
+func (f *folding) list(r *record) error {
+	row, _ := r.state.Row()
+	value, err := encode(row)
+	if err != nil {
+		return fmt.Errorf("encode the row of %s: %w", r.state.RequestID, err)
+	}
+	key := f.keys.row(r.state.Request.At, r.id)
+	if r.row != nil && string(r.row) != string(key) {
+		f.writes = append(f.writes, write{key: r.row})
+	}
+	f.writes = append(f.writes, write{key, value})
+	return nil
+}
+
+func badID(id string) error {
+	return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the archive should not have passed it on.", id)
+}

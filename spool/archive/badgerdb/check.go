@@ -1,0 +1,144 @@
+package badgerdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Check proves that the database agrees with itself: every record that has its request has its row, as folding it gives,
+// and no other row exists; every body that a history promises is there, unchanged, and no other is; the counts are
+// right; and templates, their ids, versions and changes belong together. Its error is the first fault. It reads
+// everything once, as of the moment it is called, beside whatever else goes on.
+func (db *DB) Check(ctx context.Context) error {
+	return db.view(func(txn *badger.Txn) error {
+		c := checker{txn: txn, accounts: make(map[keys]*tally)}
+		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
+			return true, c.look(key, value)
+		})
+		if err != nil {
+			return err
+		}
+		for k, t := range c.accounts {
+			if err := t.agrees(); err != nil {
+				return fmt.Errorf("account %q: %w", k[2:], err)
+			}
+		}
+		return nil
+	})
+}
+
+// checker walks over all keys of all accounts. What one key says must be elsewhere is looked up there; what nothing
+// points to is found by counting.
+type checker struct {
+	txn      *badger.Txn
+	accounts map[keys]*tally
+}
+
+// tally counts an account's keys, as found and as other keys say they should be.
+type tally struct {
+	found  map[byte]uint64
+	wanted map[byte]uint64
+	count  uint64 // what the count of records says
+}
+
+func (t *tally) agrees() error {
+	if t.count != t.wanted[tableTime] {
+		return fmt.Errorf("the count of records says %d, but there are %d", t.count, t.wanted[tableTime])
+	}
+	for _, table := range []byte{tableTime, tableBody, tableID, tableVersion, tableChange} {
+		if t.found[table] != t.wanted[table] {
+			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
+		}
+	}
+	return nil
+}
+
+func (c *checker) look(key, value []byte) error {
+	k, table, _ := accountOf(key)
+	t := c.accounts[k]
+	if t == nil {
+		t = &tally{found: make(map[byte]uint64), wanted: make(map[byte]uint64)}
+		c.accounts[k] = t
+	}
+	t.found[table]++
+	switch table {
+	case tableRecord:
+		var state archive.State
+		if err := decode(key, value, &state); err != nil {
+			return err
+		}
+		return c.record(k, t, key, &state)
+	case tableHead:
+		var head wire.Template
+		if err := decode(key, value, &head); err != nil {
+			return err
+		}
+		return c.template(k, t, &head)
+	case tableCount:
+		var err error
+		t.count, err = loadCount(c.txn, key)
+		return err
+	}
+	return nil
+}
+
+func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) error {
+	id, ok := parseUUID(state.RequestID)
+	if !ok || string(k.record(id)) != string(key) {
+		return fmt.Errorf("key %q holds the record %q", key, state.RequestID)
+	}
+	for _, h := range state.History {
+		if h.Hash == "" {
+			continue
+		}
+		t.wanted[tableBody]++
+		if _, err := loadBody(c.txn, k, id, h); err != nil {
+			return err
+		}
+	}
+	row, visible := state.Row()
+	if !visible {
+		return nil
+	}
+	t.wanted[tableTime]++
+	want, err := encode(row)
+	if err != nil {
+		return err
+	}
+	stored, err := loadBytes(c.txn, k.row(state.Request.At, id))
+	if err == nil && string(stored) != string(want) {
+		err = fmt.Errorf("record %s: its row is %s and should be %s", state.RequestID, stored, want)
+	}
+	return err
+}
+
+func (c *checker) template(k keys, t *tally, head *wire.Template) error {
+	t.wanted[tableID]++
+	t.wanted[tableChange]++
+	t.wanted[tableVersion] += uint64(len(head.Versions))
+	for _, key := range [][]byte{k.templateName(head.ID), k.change(head.Revision)} {
+		name, err := loadBytes(c.txn, key)
+		if err != nil {
+			return err
+		}
+		if string(name) != head.Name {
+			return fmt.Errorf("template %q: key %q names %q", head.Name, key, name)
+		}
+	}
+	for i, stamp := range head.Versions {
+		var v wire.Version
+		found, err := load(c.txn, k.version(head.ID, i+1), &v)
+		if err != nil {
+			return err
+		}
+		if !found || v.ID != stamp.ID || v.Number != i+1 {
+			return fmt.Errorf("template %q: version %d is not there as its head says", head.Name, i+1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+)
+
+// groupBytesMax bounds the bodies that share one transaction: memory, and the time that the first of them waits.
+const groupBytesMax = 16 << 20
+
+// change computes what to write from what txn shows, which includes the changes before it in the same group. It
+// writes nothing itself, so that a change that fails leaves no trace in the group. It must not call the committer.
+type change func(txn *badger.Txn) ([]write, error)
+
+// write sets a key, or removes it if value is nil.
+type write struct{ key, value []byte }
+
+// committer is the only writer of the database. Whoever waits longest leads: it commits everything that waits as one
+// group, while those who come meanwhile gather for the next.
+type committer struct {
+	bdb    *badger.DB
+	health *health
+	logger *slog.Logger
+	lead   chan struct{} // holds a token while somebody commits; close takes it for good
+
+	mu     sync.Mutex
+	queue  []*waiter // under mu
+	closed bool      // under mu
+}
+
+// waiter is one change on its way.
+type waiter struct {
+	bytes  int // of the bodies in it
+	change change
+	done   chan error // gets one answer
+}
+
+// finish gives the answer, unless there was one.
+func (w *waiter) finish(err error) {
+	select {
+	case w.done <- err:
+	default:
+	}
+}
+
+func newCommitter(bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+	return &committer{bdb: bdb, health: h, logger: logger, lead: make(chan struct{}, 1)}
+}
+
+// do makes a change durable. bytes is the size of the bodies in it. ctx is looked at before the change waits, not
+// after: one that may have been committed must not be reported as cancelled, nor its bytes be reused. On an error
+// nothing of the change is in the database, unless the code is CodeUnavailable: then it may be, after a restart.
+func (c *committer) do(ctx context.Context, bytes int, change change) error {
+	if err := ctx.Err(); err != nil {
+		return wire.Unavailable(0, "The call ended before it was carried out: %w", err)
+	}
+	w := &waiter{bytes: bytes, change: change, done: make(chan error, 1)}
+	if err := c.enqueue(w); err != nil {
+		return err
+	}
+	for {
+		select {
+		case err := <-w.done:
+			return err
+		case c.lead <- struct{}{}:
+			c.commitGroup()
+		}
+	}
+}
+
+func (c *committer) enqueue(w *waiter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errClosed()
+	}
+	c.queue = append(c.queue, w)
+	return nil
+}
+
+// take removes the next group from the queue: the first waiter and those behind it that fit.
+func (c *committer) take() []*waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(c.queue) && (n == 0 || bytes+c.queue[n].bytes <= groupBytesMax) {
+		bytes += c.queue[n].bytes
+		n++
+	}
+	group := c.queue[:n:n]
+	c.queue = c.queue[n:]
+	if len(c.queue) == 0 {
+		c.queue = nil // lets go of the array, and of the waiters in it
+	}
+	return group
+}
+
+// commitGroup commits the next group and hands the lead on.
+func (c *committer) commitGroup() {
+	group := c.take()
+	defer func() {
+		for _, w := range group { // they have their answers, unless a change panicked
+			w.finish(wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again."))
+		}
+		<-c.lead
+	}()
+	t := c.begin()
+	defer func() { t.txn.Discard() }()
+	for _, w := range group {
+		writes, err := w.change(t.txn)
+		if err != nil {
+			w.finish(err)
+			continue
+		}
+		if !t.fits(writes) {
+			// The writes stay right in the next transaction: nobody else writes in between.
+			c.end(t)
+			t = c.begin()
+		}
+		if !t.fits(writes) {
+			w.finish(wire.Errorf(wire.CodeTooLarge, "The batch needs more than one transaction of the database. Send fewer events at once."))
+			continue
+		}
+		t.add(w, writes)
+	}
+	c.end(t)
+}
+
+// end commits a transaction and answers those who wait for it, those too whose change wrote nothing: what they saw
+// may have come from a change before theirs, which must be durable first.
+func (c *committer) end(t *transaction) {
+	defer t.txn.Discard()
+	err := t.err
+	if err == nil {
+		err = c.health.fault()
+	}
+	if err == nil && t.count > 0 {
+		if err := t.txn.Commit(); err != nil {
+			c.health.fail(err)
+			c.logger.Error("a commit failed; the database takes no more writes until it is opened again", "error", err)
+		}
+		// Asked in any case: Badger only logs a failed fsync of its value log, and calls the commit a success.
+		err = c.health.fault()
+	}
+	for _, w := range t.waiters {
+		w.finish(err)
+	}
+}
+
+// close fails everything that waits and lets nothing in any more. When it returns, no commit runs.
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, w := range queue {
+		w.finish(errClosed())
+	}
+	c.lead <- struct{}{}
+}
+
+// transaction is one Badger transaction being filled, with a tally of what Badger allows in one.
+type transaction struct {
+	txn      *badger.Txn
+	waiters  []*waiter
+	count    int64
+	bytes    int64
+	countMax int64
+	bytesMax int64
+	err      error // of add: nothing of it can be committed
+}
+
+func (c *committer) begin() *transaction {
+	return &transaction{txn: c.bdb.NewTransaction(true), countMax: c.bdb.MaxBatchCount(), bytesMax: c.bdb.MaxBatchSize()}
+}
+
+// cost is at least what Badger counts for a write: the value itself if it stays out of the value log, else a pointer.
+func (w write) cost() int64 {
+	const overhead = 40 // version, metadata, pointer
+	if len(w.value) < valueThreshold {
+		return int64(len(w.key) + len(w.value) + overhead)
+	}
+	return int64(len(w.key) + overhead)
+}
+
+func (t *transaction) fits(writes []write) bool {
+	count, bytes := t.count+1, t.bytes // one more: Badger's own mark at the end
+	for _, w := range writes {
+		count, bytes = count+1, bytes+w.cost()
+	}
+	return count < t.countMax && bytes < t.bytesMax
+}
+
+func (t *transaction) add(w *waiter, writes []write) {
+	t.waiters = append(t.waiters, w)
+	for _, write := range writes {
+		var err error
+		if write.value == nil {
+			err = t.txn.Delete(write.key)
+		} else {
+			err = t.txn.Set(write.key, write.value)
+		}
+		t.err = errors.Join(t.err, err)
+		t.count++
+		t.bytes += write.cost()
+	}
+}

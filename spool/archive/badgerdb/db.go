@@ -1,0 +1,151 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"promptspool/api/wire"
+)
+
+// Config says where the database is.
+type Config struct {
+	Dir    string           // made if it is not there, mode 0700; one process at a time may open it
+	Logger *slog.Logger     // nil: slog.Default
+	Now    func() time.Time // nil: time.Now; stamps new accounts
+}
+
+// DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
+type DB struct {
+	bdb    *badger.DB
+	commit *committer
+	logger *slog.Logger
+	now    func() time.Time
+	stop   chan struct{} // closed when closing begins: long reads end early
+
+	reading   sync.RWMutex // held for reading by every read; Badger unmaps its files under whoever reads while it closes
+	closed    bool         // under reading
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// valueThreshold is from which size values lie in the value log: bodies and large rows stay out of the tables, and count
+// little towards what one transaction may hold.
+const valueThreshold = 1 << 10
+
+// badgerOptions are sized for a small server: about 100 MB of memory however large the database is. A transaction may
+// hold 15 % of MemTableSize, 5 MB: the largest batch, 1,000 events, needs 1,000 states, rows and bodies of at most
+// 1 KiB each beside what goes to the value log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
+func badgerOptions(dir string, log badger.Logger) badger.Options {
+	return badger.DefaultOptions(dir).
+		WithLogger(log).
+		WithSyncWrites(true).
+		WithDetectConflicts(false). // the committer is the only writer
+		WithMetricsEnabled(false).
+		WithVerifyValueChecksum(true).
+		WithChecksumVerificationMode(options.OnBlockRead).
+		WithMemTableSize(32 << 20).
+		WithNumMemtables(2).
+		WithBaseTableSize(8 << 20).
+		WithValueThreshold(valueThreshold).
+		WithValueLogFileSize(256 << 20).
+		WithCompression(options.Snappy).
+		WithBlockCacheSize(32 << 20).
+		WithIndexCacheSize(32 << 20).
+		WithNumCompactors(2)
+}
+
+// Open opens the database in c.Dir, or makes one where there is none. It refuses a folder that it cannot read whole
+// rather than start afresh in it. The caller closes the DB.
+func Open(c Config) (*DB, error) {
+	if c.Dir == "" {
+		return nil, errors.New("open the database: no folder is given")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if err := prepare(c.Dir); err != nil {
+		return nil, err
+	}
+	h := &health{}
+	bdb, err := badger.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}))
+	if err != nil {
+		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
+	}
+	return &DB{bdb: bdb, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now, stop: make(chan struct{})}, nil
+}
+
+// Close fails the writes that wait, lets the commit and the reads that run come to their end, and closes the files. Every
+// call after it fails with CodeUnavailable. Closing again returns what the first did.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() {
+		close(db.stop)
+		db.commit.close()
+		db.reading.Lock()
+		db.closed = true
+		db.reading.Unlock()
+		db.closeErr = db.bdb.Close()
+	})
+	return db.closeErr
+}
+
+// gcEvery is how often the value log is looked through for a file that is mostly waste.
+const gcEvery = 10 * time.Minute
+
+// Run gives back disk space now and then until ctx ends. It returns nil.
+func (db *DB) Run(ctx context.Context) error {
+	tick := time.NewTicker(gcEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			db.collect(ctx)
+		}
+	}
+}
+
+// collect rewrites value log files of which more than half is waste, until there is none.
+func (db *DB) collect(ctx context.Context) {
+	for ctx.Err() == nil {
+		switch err := db.bdb.RunValueLogGC(0.5); {
+		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
+			return
+		case err != nil:
+			db.logger.Warn("the database could not give back disk space", "error", err)
+			return
+		}
+	}
+}
+
+// view runs a read on the database as of now.
+func (db *DB) view(fn func(txn *badger.Txn) error) error {
+	db.reading.RLock()
+	defer db.reading.RUnlock()
+	if db.closed {
+		return errClosed()
+	}
+	return db.bdb.View(fn)
+}
+
+// stopped says why a long read should end, or nil.
+func (db *DB) stopped(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+	case <-db.stop:
+		return errClosed()
+	default:
+		return nil
+	}
+}

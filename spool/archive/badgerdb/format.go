@@ -1,0 +1,101 @@
+package badgerdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
+// read.
+const format = 1
+
+const (
+	formatName   = "FORMAT"
+	formatPrefix = "promptspool database, format "
+)
+
+// prepare makes the folder ready, or says why what lies in it must not be opened: Badger itself would start afresh over
+// tables whose MANIFEST is gone, and delete them.
+func prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the database's folder: %w", err)
+	}
+	files, manifest, err := badgerFiles(dir)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, formatName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && (files || manifest):
+		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); choose another folder", dir, formatName)
+	case errors.Is(err, fs.ErrNotExist):
+		return writeFormat(dir)
+	case err != nil:
+		return fmt.Errorf("read the database's format: %w", err)
+	case files && !manifest:
+		return fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; restore MANIFEST, or the whole folder, from a backup", dir)
+	}
+	return checkFormat(dir, string(text))
+}
+
+func checkFormat(dir, text string) error {
+	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
+	n, err := strconv.Atoi(number)
+	switch {
+	case !ok || err != nil || n < 1:
+		return fmt.Errorf("%s does not say a format; restore it from a backup", filepath.Join(dir, formatName))
+	case n > format:
+		return fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); run that version or a newer one", dir, n, format)
+	}
+	return nil
+}
+
+// badgerFiles says whether the folder holds data of a Badger database, and its MANIFEST.
+func badgerFiles(dir string) (files, manifest bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, false, fmt.Errorf("read the database's folder: %w", err)
+	}
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".sst", ".vlog", ".mem":
+			files = true
+		}
+		manifest = manifest || e.Name() == "MANIFEST"
+	}
+	return files, manifest, nil
+}
+
+// writeFormat is durable before Badger makes its first file, so that a folder with files and no FORMAT is never ours.
+func writeFormat(dir string) error {
+	path := filepath.Join(dir, formatName)
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the database's format: %w", err)
+	}
+	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, format)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write the database's format: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,76 @@
+package badgerdb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// retryAfter is when a caller may try again while the database takes no writes.
+const retryAfter = 5 * time.Second
+
+// health remembers the first failed commit. After one, the database takes no more writes: Linux reports a failed fsync
+// once and may drop the pages, so a later fsync that succeeds proves nothing about the earlier writes; and a
+// commit that failed halfway may show in memory what is not on disk. Opening the database again reads what is there.
+type health struct {
+	mu  sync.Mutex
+	err error // under mu
+}
+
+func (h *health) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		h.err = err
+	}
+}
+
+// fault is nil, or the error for every write from now on.
+func (h *health) fault() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		return nil
+	}
+	e := wire.Unavailable(retryAfter, "The server could not write to its disk and takes no more writes. Check the disk, then restart it.")
+	e.Cause = h.err
+	return e
+}
+
+func errClosed() error {
+	return wire.Unavailable(retryAfter, "The server's database is closed; the server is stopping.")
+}
+
+// badgerLog passes what Badger says to ours, its chatter as debug, and hears of the one failure that Badger tells only
+// its log.
+type badgerLog struct {
+	logger *slog.Logger
+	health *health
+}
+
+// failedSync is how Badger v4.9.6 (value.go, valueLog.write) reports that the value log could not be fsynced; a test
+// reads the source for it.
+const failedSync = "Error while curlf sync"
+
+func (l badgerLog) Errorf(format string, args ...any) {
+	text := line(format, args)
+	l.logger.Error("badger: " + text)
+	if strings.HasPrefix(format, failedSync) {
+		l.health.fail(errors.New(text))
+	}
+}
+
+func (l badgerLog) Warningf(format string, args ...any) {
+	l.logger.Warn("badger: " + line(format, args))
+}
+func (l badgerLog) Infof(format string, args ...any)  { l.logger.Debug("badger: " + line(format, args)) }
+func (l badgerLog) Debugf(format string, args ...any) {}
+
+func line(format string, args []any) string {
+	return strings.TrimSpace(fmt.Sprintf(format, args...))
+}

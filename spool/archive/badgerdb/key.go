@@ -1,0 +1,112 @@
+package badgerdb
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Tables of an account; see the layout in doc.go.
+const (
+	tableRecord  = 'r'
+	tableBody    = 'b'
+	tableTime    = 't'
+	tableCount   = 'n'
+	tableHead    = 'h'
+	tableID      = 'i'
+	tableVersion = 'v'
+	tableChange  = 'c'
+	tableLast    = 'm'
+)
+
+const (
+	ofServer  = 0
+	ofAccount = 1
+)
+
+// accountMax is what the length byte of a key can tell.
+const accountMax = 255
+
+// keys makes the keys of one account: what they all begin with.
+type keys string
+
+func keysOf(account string) (keys, error) {
+	if account == "" || len(account) > accountMax {
+		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
+	}
+	return keys([]byte{ofAccount, byte(len(account))}) + keys(account), nil
+}
+
+// table is what all keys of a table begin with. It has room for the longest fixed rest.
+func (k keys) table(table byte) []byte {
+	return append(append(make([]byte, 0, len(k)+1+32), k...), table)
+}
+
+func (k keys) record(id uuid) []byte      { return append(k.table(tableRecord), id[:]...) }
+func (k keys) bodies(id uuid) []byte      { return append(k.table(tableBody), id[:]...) }
+func (k keys) body(id, event uuid) []byte { return append(k.bodies(id), event[:]...) }
+func (k keys) count() []byte              { return k.table(tableCount) }
+func (k keys) head(name string) []byte    { return append(k.table(tableHead), name...) }
+func (k keys) templateName(id int64) []byte {
+	return binary.BigEndian.AppendUint64(k.table(tableID), uint64(id))
+}
+func (k keys) version(id int64, number int) []byte {
+	key := binary.BigEndian.AppendUint64(k.table(tableVersion), uint64(id))
+	return binary.BigEndian.AppendUint32(key, uint32(number))
+}
+func (k keys) change(revision uint64) []byte {
+	return binary.BigEndian.AppendUint64(k.table(tableChange), revision)
+}
+
+// revisionOf reads the revision out of a key that change made.
+func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+func (k keys) last() []byte { return k.table(tableLast) }
+
+// row is where a record stands in the account's list.
+func (k keys) row(at time.Time, id uuid) []byte {
+	key := k.table(tableTime)
+	key = binary.BigEndian.AppendUint64(key, ^(uint64(at.Unix()) ^ 1<<63)) // the sign bit turned: years before 1970 sort too
+	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
+	for _, b := range id {
+		key = append(key, ^b)
+	}
+	return key
+}
+
+// rowAt is row for a position of a list.
+func (k keys) rowAt(p archive.Position) ([]byte, bool) {
+	id, ok := parseUUID(p.RequestID)
+	return k.row(p.At, id), ok
+}
+
+// accountOf splits a key of an account into what its account's keys begin with, the table and the rest.
+func accountOf(key []byte) (k keys, table byte, rest []byte) {
+	n := 2 + int(key[1])
+	return keys(key[:n]), key[n], key[n+1:]
+}
+
+func accountKey(name string) []byte { return append([]byte{ofServer, 'a'}, name...) }
+
+// secretPrefix is what the keys of all secrets begin with.
+var secretPrefix = []byte{ofServer, 'k'}
+
+func secretKey(hash [32]byte) []byte { return append(slices.Clone(secretPrefix), hash[:]...) }
+
+// uuid is an id as it stands in a key.
+type uuid [16]byte
+
+// parseUUID reads an id in the one form that the archive uses.
+func parseUUID(s string) (id uuid, ok bool) {
+	digits := strings.ReplaceAll(s, "-", "")
+	if len(s) != 36 || len(digits) != 32 {
+		return id, false
+	}
+	_, err := hex.Decode(id[:], []byte(digits))
+	return id, err == nil
+}

@@ -1,0 +1,214 @@
+package badgerdb
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+)
+
+// last is what an account's registry gave out last.
+type last struct {
+	Template int64  `json:"template"`
+	Version  int64  `json:"version"`
+	Revision uint64 `json:"revision"`
+}
+
+// UpdateTemplate changes one template in one durable transaction; see registry.Store. change runs while no other write
+// does: it must be quick and must not call the DB.
+func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return wire.Template{}, err
+	}
+	var head wire.Template
+	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+		u := update{keys: k}
+		if err := u.load(txn, name); err != nil {
+			return nil, err
+		}
+		before := u.head.Revision
+		version, changed, err := change(&u.head)
+		if err == nil && changed {
+			err = u.store(version, before)
+		}
+		head = u.head
+		return u.writes, err
+	})
+	if err != nil {
+		return wire.Template{}, err
+	}
+	return head, nil
+}
+
+// update is one change of a template.
+type update struct {
+	keys   keys
+	head   wire.Template
+	last   last
+	isNew  bool
+	writes []write
+}
+
+func (u *update) load(txn *badger.Txn, name string) error {
+	if _, err := load(txn, u.keys.last(), &u.last); err != nil {
+		return err
+	}
+	found, err := load(txn, u.keys.head(name), &u.head)
+	if err == nil && !found {
+		u.isNew = true
+		u.last.Template++
+		u.head = wire.Template{ID: u.last.Template, Name: name}
+	}
+	return err
+}
+
+// store writes the head, the version if there is one, and the new revision; before is the one at which the template
+// changed the last time.
+func (u *update) store(v *wire.Version, before uint64) error {
+	if v != nil {
+		u.last.Version++
+		v.ID, v.TemplateID, v.Number = u.last.Version, u.head.ID, len(u.head.Versions)+1
+		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage})
+		if err := u.put(u.keys.version(v.TemplateID, v.Number), v); err != nil {
+			return err
+		}
+	}
+	u.last.Revision++
+	u.head.Revision = u.last.Revision
+	if u.isNew {
+		u.writes = append(u.writes, write{u.keys.templateName(u.head.ID), []byte(u.head.Name)})
+	} else {
+		u.writes = append(u.writes, write{key: u.keys.change(before)})
+	}
+	u.writes = append(u.writes, write{u.keys.change(u.last.Revision), []byte(u.head.Name)})
+	if err := u.put(u.keys.head(u.head.Name), u.head); err != nil {
+		return err
+	}
+	return u.put(u.keys.last(), u.last)
+}
+
+func (u *update) put(key []byte, v any) error {
+	value, err := encode(v)
+	u.writes = append(u.writes, write{key, value})
+	return err
+}
+
+// Template returns a head by name, else by decimal id; see registry.Store.
+func (db *DB) Template(ctx context.Context, account, ident string) (wire.Template, error) {
+	var head wire.Template
+	k, err := keysOf(account)
+	if err != nil {
+		return head, err
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		found, err := load(txn, k.head(ident), &head)
+		if id, notID := strconv.ParseInt(ident, 10, 64); err == nil && !found && notID == nil {
+			var name []byte
+			if name, err = loadBytes(txn, k.templateName(id)); err == nil && name != nil {
+				found, err = load(txn, k.head(string(name)), &head)
+			}
+		}
+		if err == nil && !found {
+			err = wire.Errorf(wire.CodeNotFound, "There is no template %.200q.", ident)
+		}
+		return err
+	})
+	return head, err
+}
+
+// TemplateVersion returns one version; see registry.Store.
+func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (wire.Version, error) {
+	var v wire.Version
+	k, err := keysOf(account)
+	if err != nil {
+		return v, err
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		found, err := load(txn, k.version(id, number), &v)
+		if err == nil && !found {
+			err = wire.Errorf(wire.CodeNotFound, "The template %d has no version %d.", id, number)
+		}
+		return err
+	})
+	return v, err
+}
+
+// Templates returns one page of heads, sorted by name, and how many match; see registry.Store. It reads every head of
+// the account and keeps the page.
+func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, 0, err
+	}
+	heads, total := []wire.Template{}, 0
+	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, k.table(tableHead), nil, func(key, value []byte) (bool, error) {
+			var head wire.Template
+			if err := decode(key, value, &head); err != nil || !listed(&head, q) {
+				return true, err
+			}
+			if total/perPage == page-1 {
+				heads = append(heads, head)
+			}
+			total++
+			return true, nil
+		})
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return heads, total, nil
+}
+
+// listed says whether a list shows a template.
+func listed(t *wire.Template, q wire.TemplateListQuery) bool {
+	if t.DeletedAt != nil || !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)) {
+		return false
+	}
+	if q.Label == "" {
+		return true
+	}
+	_, ok := t.Resolve(wire.Selector{Label: q.Label})
+	return ok
+}
+
+// changesMax is how many names one answer of TemplateChanges tells.
+const changesMax = 1000
+
+// TemplateChanges tells which templates changed after a revision; see registry.Store.
+func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
+	changes := wire.Changes{Success: true, Names: []string{}}
+	k, err := keysOf(account)
+	if err != nil {
+		return wire.Changes{}, err
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		var now last
+		if _, err := load(txn, k.last(), &now); err != nil {
+			return err
+		}
+		changes.Revision, changes.Reset = now.Revision, since > now.Revision
+		if since >= now.Revision {
+			return nil
+		}
+		told := uint64(0)
+		return db.each(ctx, txn, k.table(tableChange), k.change(since+1), func(key, name []byte) (bool, error) {
+			if len(changes.Names) == changesMax {
+				changes.Revision = told
+				return false, nil
+			}
+			changes.Names = append(changes.Names, string(name))
+			told = revisionOf(key)
+			return true, nil
+		})
+	})
+	if err != nil {
+		return wire.Changes{}, err
+	}
+	return changes, nil
+}

@@ -1,0 +1,116 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+)
+
+// encode makes a stored value. Texts keep < > &, which HTML needs escaped and a database does not.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// load reads the JSON under key into v and says whether the key is there.
+func load(txn *badger.Txn, key []byte, v any) (bool, error) {
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return false, err
+	}
+	return true, decode(key, raw, v)
+}
+
+// loadBytes returns a copy of the value under key, or nil if the key is not there.
+func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	value, err := item.ValueCopy(nil)
+	if err == nil && len(value) == 0 {
+		err = errUnreadable
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return value, nil
+}
+
+// loadCount reads a uint64; 0 if the key is not there.
+func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return 0, err
+	}
+	if len(raw) != 8 {
+		return 0, damaged(key, errors.New("it is not a number of 8 bytes"))
+	}
+	return binary.BigEndian.Uint64(raw), nil
+}
+
+// errUnreadable is for an empty value. We store none: Badger gives one, and no error, where a value log is damaged or gone.
+var errUnreadable = errors.New("its value cannot be read")
+
+// damaged is a 500 for a value that was stored and cannot be read back; the log tells the key.
+func damaged(key []byte, cause error) error {
+	return &wire.Error{
+		Code:    wire.CodeInternal,
+		Message: "A value on this server's disk is damaged; its log says which. Check the disk, and restore a backup.",
+		Cause:   fmt.Errorf("key %q: %w", key, cause),
+	}
+}
+
+// decode reads a stored value into v, which must be zero.
+func decode(key, value []byte, v any) error {
+	if err := json.Unmarshal(value, v); err != nil {
+		return damaged(key, err)
+	}
+	return nil
+}
+
+// each calls fn for the keys that begin with prefix, in order from the key from on (nil: the first), until it returns false
+// or an error, or nobody waits any more. key and value are valid until fn returns. In a transaction that writes, txn
+// shows its own writes too.
+func (db *DB) each(ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error)) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+	if from == nil {
+		from = prefix
+	}
+	n, more := 0, true
+	for it.Seek(from); it.Valid() && more; it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := db.stopped(ctx); err != nil {
+				return err
+			}
+		}
+		key := it.Item().Key()
+		err := it.Item().Value(func(value []byte) (err error) {
+			if len(value) == 0 {
+				return damaged(key, errUnreadable)
+			}
+			more, err = fn(key, value)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
