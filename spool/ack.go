@@ -1,0 +1,129 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// trashPrefix marks what is being removed, buildPrefix what is not finished. Open ignores and removes both.
+const (
+	trashPrefix = ".trash-"
+	buildPrefix = ".build-"
+)
+
+// Frontier is the lowest sequence that is not acknowledged: after a start, Read from here.
+func (s *Spool) Frontier() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frontier
+}
+
+// Ack says that every event with Seq <= through was delivered or moved to a lane. Their space comes back generation by
+// generation. It is made durable within a second by Run, and by Close: after a crash the frontier may lie further
+// back, so that events are sent again, but never further ahead. To acknowledge again what already is does nothing.
+// An error means that a generation could not be read or removed; the frontier has not moved if it could not be read.
+func (s *Spool) Ack(through uint64) error {
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	s.mu.Lock()
+	frontier, next, closing := s.frontier, s.next, s.closing
+	s.mu.Unlock()
+	if closing {
+		return ErrClosed
+	}
+	if through >= next {
+		return fmt.Errorf("spool: cannot acknowledge event %d, the last one is %d", through, next-1)
+	}
+	if through < frontier {
+		return nil
+	}
+	acked, oldestAt, err := s.count(frontier, through)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.usage.subtract(acked)
+	s.frontier = through + 1
+	if oldestAt.IsZero() && s.frontier < s.next {
+		oldestAt = s.newestAt // committed while this counted
+	}
+	s.oldestAt = oldestAt
+	s.mu.Unlock()
+	return s.removeAcked()
+}
+
+// count adds up the events from <= sequence <= through, and tells the time of the first one that follows, zero if there
+// is none. It reads keys only. With readMu held.
+func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
+	var u usage
+	var following time.Time
+	for _, g := range s.generationsFrom(from) {
+		if g.first > through {
+			s.mu.Lock()
+			following = g.firstAt
+			s.mu.Unlock()
+			break
+		}
+		db, err := s.openForReading(g)
+		if err != nil {
+			return u, following, fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
+		}
+		walkKeys(db, from, func(k eventKey) bool {
+			if k.seq > through {
+				following = k.at
+				return false
+			}
+			u.add(k.key, 1, int64(k.bytes))
+			return true
+		})
+		if !following.IsZero() {
+			break
+		}
+	}
+	return u, following, nil
+}
+
+// removeAcked removes the folders of generations that are wholly acknowledged. The newest one stays, also when all is
+// acknowledged: its name keeps sequences from being given out twice, should the cursor be lost. With readMu held.
+func (s *Spool) removeAcked() error {
+	s.mu.Lock()
+	n := 0
+	for n+1 < len(s.generations) && s.generations[n].last < s.frontier {
+		n++
+	}
+	acked := s.generations[:n:n]
+	state := cursorState{s.frontier, s.next}
+	s.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	// The cursor must not say that something waits which is not there any more.
+	if err := s.cursor.save(state); err != nil {
+		return fmt.Errorf("spool: cannot write %s: %w", s.path(cursorName), err)
+	}
+	s.mu.Lock()
+	s.generations = s.generations[n:]
+	s.mu.Unlock()
+	var errs []error
+	for _, g := range acked {
+		if s.reading == g {
+			errs = append(errs, s.closeReading())
+		}
+		errs = append(errs, s.trash(g.name))
+	}
+	return errors.Join(errs...)
+}
+
+// trash removes a folder of the spool under a name that Open ignores, so that a crash never leaves half a database.
+func (s *Spool) trash(name string) error {
+	trash := s.path(trashPrefix + name)
+	if err := os.RemoveAll(trash); err != nil {
+		return err
+	}
+	if err := os.Rename(s.path(name), trash); err != nil {
+		return err
+	}
+	return os.RemoveAll(trash)
+}

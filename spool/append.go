@@ -1,0 +1,277 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// write is one Append on its way to the disk.
+type write struct {
+	key    uint32
+	events [][][]byte // frames of each event, headers still empty
+	sizes  []int      // payload bytes of each event
+	frames int
+	bytes  int64
+
+	lead bool       // it is this writer's turn to commit; under Spool.mu, or after a receive from turn
+	turn chan error // gets nil when lead was set later than by enqueue, and the outcome; room for one
+}
+
+func newWrite(key uint32, data [][]byte) (*write, error) {
+	w := &write{key: key, turn: make(chan error, 1)}
+	for _, d := range data {
+		w.bytes += int64(len(d))
+		w.frames += 1 + max(0, len(d)-1)/framePayloadMax
+	}
+	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
+		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); append fewer at a time",
+			len(data), w.bytes, appendFramesMax, appendBytesMax)
+	}
+	for _, d := range data {
+		w.events = append(w.events, splitFrames(d))
+		w.sizes = append(w.sizes, len(d))
+	}
+	return w, nil
+}
+
+// Append stores data, each element one event of this key, in the order given and in one commit: all or none. When it
+// returns nil they are fsynced. Appends that come at the same time share a commit and its fsync; one that comes alone
+// commits at once. Together data may hold 36 MiB.
+//
+// Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
+// the outcome is unknown: the events may be, or become, durable. Other errors than ErrFailed mean that nothing was stored; after
+// ErrFailed the next start may still find the events.
+func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
+	w, err := newWrite(key, data)
+	if err != nil || w.frames == 0 {
+		return err
+	}
+	lead, err := s.enqueue(w)
+	if err != nil {
+		return err
+	}
+	if !lead {
+		select {
+		case err := <-w.turn:
+			if !w.lead {
+				return err
+			}
+		case <-ctx.Done():
+			if !s.abandon(w) {
+				return ctx.Err()
+			}
+		}
+	}
+	s.commitQueue()
+	return <-w.turn
+}
+
+// enqueue reserves room for w and queues it. It says whether the caller has to commit.
+func (s *Spool) enqueue(w *write) (lead bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return false, err
+	}
+	if s.usage.total.bytes+w.bytes > s.config.BytesMax {
+		return false, ErrFull
+	}
+	s.usage.add(w.key, len(w.events), w.bytes)
+	s.queue = append(s.queue, w)
+	if !s.leading {
+		s.leading, w.lead = true, true
+	}
+	return w.lead, nil
+}
+
+// abandon takes w out of the queue if it is still there. It says true if w has been told to commit, which it must do.
+func (s *Spool) abandon(w *write) (lead bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.lead {
+		<-w.turn
+		return true
+	}
+	if i := slices.Index(s.queue, w); i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+		s.usage.add(w.key, -len(w.events), -w.bytes)
+	}
+	return false
+}
+
+// commitQueue commits what fits in one transaction, tells the writers, and hands the turn to the first who still waits.
+func (s *Spool) commitQueue() {
+	s.mu.Lock()
+	batch := s.takeBatch()
+	seq, at, err := s.next, s.config.Now(), s.refusal()
+	s.mu.Unlock()
+
+	if err == nil {
+		err = s.commit(batch, seq, at)
+	}
+	s.settle(batch, seq, at, err)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		s.refuseQueue(err)
+	}
+	if len(s.queue) > 0 {
+		s.queue[0].lead = true
+		s.queue[0].turn <- nil
+		return
+	}
+	s.leading = false
+	s.idle.Broadcast()
+}
+
+// takeBatch takes from the queue what fits in one transaction, at least the one that has the turn. With mu held.
+func (s *Spool) takeBatch() []*write {
+	var frames, n int
+	var bytes int64
+	for _, w := range s.queue {
+		frames, bytes = frames+w.frames, bytes+w.bytes
+		if n > 0 && (frames > appendFramesMax || bytes > commitBytesMax) {
+			break
+		}
+		n++
+	}
+	batch := slices.Clone(s.queue[:n])
+	s.queue = slices.Delete(s.queue, 0, n)
+	return batch
+}
+
+// commitBytesMax bounds the bytes of a commit that several writers share, so that none waits long for the others.
+const commitBytesMax = 8 << 20
+
+// refuseQueue answers everybody in the queue with err, but for the one that has the turn, which stays: it finds out
+// itself, and gives the turn back. With mu held.
+func (s *Spool) refuseQueue(err error) {
+	s.queue = slices.DeleteFunc(s.queue, func(w *write) bool {
+		if w.lead {
+			return false
+		}
+		s.usage.add(w.key, -len(w.events), -w.bytes)
+		w.turn <- err
+		return true
+	})
+}
+
+// commit makes a batch durable under the sequences from seq on.
+func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
+	var frames int
+	var bytes int64
+	for _, w := range batch {
+		frames, bytes = frames+w.frames, bytes+w.bytes
+	}
+	if err := s.makeRoom(seq, frames, bytes); err != nil {
+		return err
+	}
+	start := time.Now()
+	txn := s.writing.db.NewTransaction(true)
+	defer txn.Discard()
+	events := 0
+	for _, w := range batch {
+		for i, parts := range w.events {
+			k := eventKey{seq: seq, parts: uint16(len(parts)), key: w.key, bytes: uint32(w.sizes[i]), at: at}
+			if err := setEvent(txn, k, parts); err != nil {
+				return err
+			}
+			seq++
+			events++
+		}
+	}
+	if err := txn.Commit(); err != nil {
+		s.fail(err)
+	}
+	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
+	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
+	s.writing.frames += frames
+	s.writing.bytes += bytes
+
+	// Badger only logs a value log that it could not sync; the failure comes by way of storeLog, before Commit returns.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+// settle publishes a committed batch, or takes back what was reserved for a failed one, and tells its writers.
+func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		if s.frontier == s.next {
+			s.oldestAt = at
+		}
+		for _, w := range batch {
+			s.next += uint64(len(w.events))
+			s.appended += w.bytes
+		}
+		if s.writing.last < s.writing.first {
+			s.writing.firstAt = at
+		}
+		s.writing.last, s.newestAt = s.next-1, at
+		close(s.grown)
+		s.grown = make(chan struct{})
+	}
+	for _, w := range batch {
+		if err != nil {
+			s.usage.add(w.key, -len(w.events), -w.bytes)
+		}
+		w.turn <- err
+	}
+}
+
+// makeRoom moves on to a new generation when the one that is written would grow too large, or there is none.
+func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
+	if s.writing != nil && s.writing.hasRoom(frames, bytes, s.config.GenerationBytes) {
+		return nil
+	}
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	if s.writing != nil {
+		if err := s.seal(s.writing); err != nil {
+			s.fail(err)
+			return err
+		}
+	}
+	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1}
+	db, err := createGeneration(s.path(g.name), s.config.GenerationBytes, s.storeLog())
+	if err != nil {
+		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", errors.Join(err, os.RemoveAll(s.path(g.name))))
+	}
+	g.db = db
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generations = append(s.generations, g)
+	s.writing = g
+	return nil
+}
+
+// seal closes the generation that is written. With readMu held.
+func (s *Spool) seal(g *generation) error {
+	err := errors.Join(g.db.Close(), tighten(s.path(g.name)))
+	g.db, g.sealed = nil, true
+	s.mu.Lock()
+	s.writing = nil
+	s.mu.Unlock()
+	return err
+}
+
+// setEvent adds the frames of one event to a transaction, under keys that begin with prefix.
+func setEvent(txn *badger.Txn, k eventKey, parts [][]byte, prefix ...byte) error {
+	for i, b := range parts {
+		k.part = uint16(i)
+		sealFrame(b, frame{seq: k.seq, key: k.key, part: k.part, parts: k.parts, at: k.at})
+		if err := txn.Set(k.encode(prefix...), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+const (
+	memTableBytes = 4 << 20
+
+	// valueThreshold sends every frame, which is longer, to the value log, and keeps Badger's own end-of-transaction
+	// mark, at most 20 bytes, out of it. With 0 that mark would go to the value log too, and Badger 4.9.6 then drops the
+	// whole write-ahead log when it replays it after a crash.
+	valueThreshold = 32
+
+	// appendBytesMax bounds what one transaction holds: an event of 32 MiB and its envelope.
+	appendBytesMax = 36 << 20
+	// appendFramesMax stays below Badger's bound on the entries of a transaction: 15 % of the memtable in nodes of 96
+	// bytes is 6,553. Its bound in bytes counts keys and pointers only, some 50 bytes a frame, and is wider.
+	appendFramesMax = 4096
+)
+
+// storeOptions are the options that all our Badger databases share. Writes are synced; there is no cache, no compression (frames must
+// lie raw in the files) and no conflict detection (there is one writer).
+//
+// The value log must never outgrow twice valueLogBytes: Badger maps that much when it makes the file, and remaps without
+// taking its own lock when a write goes beyond, under the feet of those who read. It rolls the file only between
+// transactions, so valueLogBytes must be at least what a transaction may hold.
+func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
+	return badger.DefaultOptions(dir).
+		WithSyncWrites(true).
+		WithValueThreshold(valueThreshold).
+		WithValueLogFileSize(valueLogBytes).
+		WithMemTableSize(memTableBytes).
+		WithNumMemtables(1).
+		WithBlockCacheSize(0).
+		WithIndexCacheSize(0).
+		WithCompression(options.None).
+		WithDetectConflicts(false).
+		WithMetricsEnabled(false).
+		WithVerifyValueChecksum(true).
+		WithChecksumVerificationMode(options.OnTableAndBlockRead).
+		WithNumVersionsToKeep(1).
+		WithLogger(log)
+}
+
+// storeLog hands Badger's log to ours, and reports the two failures that Badger only logs: a value log that could not be
+// synced although the commit goes on, and a memtable that cannot be written out, which Badger tries again forever.
+type storeLog struct {
+	log  *slog.Logger
+	fail func(error)
+}
+
+func (l storeLog) Errorf(format string, args ...any) {
+	text := strings.TrimSpace(fmt.Sprintf(format, args...))
+	l.log.Warn("badger: " + text)
+	if strings.HasPrefix(text, "Error while curlf sync") || strings.HasPrefix(text, "error flushing memtable") {
+		l.fail(fmt.Errorf("badger: %s", text))
+	}
+}
+
+func (l storeLog) Warningf(format string, args ...any) {
+	l.log.Warn("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+func (l storeLog) Infof(format string, args ...any)  { l.debugf(format, args...) }
+func (l storeLog) Debugf(format string, args ...any) { l.debugf(format, args...) }
+
+func (l storeLog) debugf(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+}
+
+// tighten takes away what Badger's files grant to others (it makes them 0666 less the umask) and makes their names
+// durable, which Badger leaves out for the value log.
+func tighten(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Type().IsRegular() {
+			if err := os.Chmod(filepath.Join(dir, f.Name()), 0o600); err != nil && !os.IsNotExist(err) {
+				return err
+			}
+		}
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}

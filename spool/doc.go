@@ -1,0 +1,2 @@
+// Package spool is a durable queue of events on one disk.
+package spool

@@ -1,0 +1,40 @@
+package spool
+
+import (
+	"cmp"
+	"slices"
+)
+
+// span is the sequences from <= s < end.
+type span struct{ from, end uint64 }
+
+// lose counts the sequences from <= s < end as lost, and logs them, but for those that were counted before or lie below
+// the frontier. It must not be called with mu held.
+func (s *Spool) lose(from, end uint64, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from = max(from, s.frontier)
+	s.gaps = slices.DeleteFunc(s.gaps, func(g span) bool { return g.end <= s.frontier })
+	known := s.gaps
+	for _, g := range known {
+		if from < g.end && g.from < end {
+			s.countGap(span{from, g.from}, why)
+			from = g.end
+		}
+	}
+	s.countGap(span{from, end}, why)
+	slices.SortFunc(s.gaps, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+}
+
+// countGap counts a span that lies apart from all others; an empty one is nothing. With mu held.
+func (s *Spool) countGap(g span, why string) {
+	if g.from >= g.end {
+		return
+	}
+	n := g.end - g.from
+	s.gaps = append(s.gaps, g)
+	s.gapEvents += n
+	s.config.Metrics.SpoolGaps.Add(float64(n))
+	s.config.Logger.Error("events that were acknowledged to the app are lost", "events", n, "first", g.from, "last", g.end-1,
+		"reason", why, "dir", s.config.Dir)
+}

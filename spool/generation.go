@@ -1,0 +1,151 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// generationFramesMax keeps all keys of a generation in one memtable: 32,768 of them take some 3 MiB of its 4, in memory
+// and in its log. So nothing is flushed while a generation is written, and level 0 never holds more than one table.
+const generationFramesMax = 32768
+
+// frameOverheadBytes is what a frame costs beside its payload, on both of Badger's files; rounded up.
+const frameOverheadBytes = 192
+
+// A generation is one small Badger database that holds a run of sequences. It is written during one opening of the spool,
+// then sealed (closed, which writes its keys to a table), then only read, then removed as a folder.
+type generation struct {
+	name  string // its folder in the spool's
+	first uint64 // the first sequence that it may hold
+
+	// Under Spool.mu.
+	last    uint64 // the last sequence that it holds; first-1 when it is empty
+	firstAt time.Time
+
+	// Owned by the committing goroutine while the generation is written.
+	frames int
+	bytes  int64
+
+	// Under Spool.readMu.
+	db     *badger.DB // nil while closed
+	sealed bool
+}
+
+// generationName names the folder of a generation. Edition 0 is the one that was written by appends; a higher one was
+// rebuilt from the raw files of the one before.
+func generationName(first uint64, edition int) string {
+	if edition == 0 {
+		return fmt.Sprintf("gen-%016x", first)
+	}
+	return fmt.Sprintf("gen-%016x.%d", first, edition)
+}
+
+func parseGenerationName(name string) (first uint64, edition int, ok bool) {
+	base, suffix, rebuilt := strings.Cut(name, ".")
+	if n, err := fmt.Sscanf(base, "gen-%016x", &first); n != 1 || err != nil || len(base) != len("gen-")+16 {
+		return 0, 0, false
+	}
+	if rebuilt {
+		if n, err := fmt.Sscanf(suffix, "%d", &edition); n != 1 || err != nil || edition < 1 {
+			return 0, 0, false
+		}
+	}
+	return first, edition, generationName(first, edition) == name
+}
+
+// has says whether the generation has room for so much more.
+func (g *generation) hasRoom(frames int, bytes, generationBytes int64) bool {
+	return g.frames == 0 || g.frames+frames <= generationFramesMax &&
+		g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= generationBytes
+}
+
+// createGeneration makes an empty database, durably, in a folder that must not exist. What a failure leaves behind is
+// the caller's to remove.
+func createGeneration(dir string, generationBytes int64, log badger.Logger) (*badger.DB, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	db, err := badger.Open(generationOptions(dir, generationBytes, log))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps no memtable for it.
+func openSealed(dir string, log badger.Logger) (*badger.DB, error) {
+	if err := refuseWithoutManifest(dir); err != nil {
+		return nil, err
+	}
+	return badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
+}
+
+// sealUnclean lets Badger replay the log of a generation that was not closed, and closes it.
+func sealUnclean(dir string, generationBytes int64, log badger.Logger) error {
+	if err := refuseWithoutManifest(dir); err != nil {
+		return err
+	}
+	db, err := badger.Open(generationOptions(dir, generationBytes, log))
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Close(), tighten(dir))
+}
+
+// generationOptions: nothing compacts, as there is at most one table. The value log has room for a full generation and one more
+// transaction, so that it is one file which never grows beyond its mapping.
+func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
+	return storeOptions(dir, generationBytes+appendBytesMax+generationFramesMax*frameOverheadBytes, log).WithNumCompactors(0)
+}
+
+// refuseWithoutManifest guards against what Badger does with a folder whose MANIFEST is gone: it deletes all tables.
+func refuseWithoutManifest(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, badger.ManifestFilename))
+	return err
+}
+
+// isUnclean says whether a generation was not closed: closing leaves no write-ahead log.
+func isUnclean(dir string) (bool, error) {
+	logs, err := filesBySuffix(dir, ".mem")
+	return len(logs) > 0, err
+}
+
+func filesBySuffix(dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// walkKeys calls yield for the first part of every event with from <= sequence, in order, until yield says false. It reads
+// keys only. Events that lack their first part are not shown.
+func walkKeys(db *badger.DB, from uint64, yield func(eventKey) bool) {
+	txn := db.NewTransaction(false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	for it.Seek(seekKey(from)); it.Valid(); it.Next() {
+		k, ok := decodeEventKey(it.Item().Key())
+		if ok && k.part == 0 && !yield(k) {
+			return
+		}
+	}
+}

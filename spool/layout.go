@@ -1,0 +1,100 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names in the spool's folder beside those of generations.
+const (
+	formatName     = "FORMAT"
+	lockName       = "LOCK"
+	cursorName     = "cursor"
+	lanesName      = "lanes"
+	quarantineName = "quarantine"
+)
+
+const (
+	formatPrefix  = "promptspool spool format "
+	formatVersion = 1
+)
+
+// checkFormat writes FORMAT in a new folder, and refuses a folder whose FORMAT is newer, unreadable, or missing although
+// there is data: what cannot be read is never replaced by something empty.
+func checkFormat(dir string) error {
+	path := filepath.Join(dir, formatName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return createFormat(dir, path)
+	}
+	if err != nil {
+		return err
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(string(text), formatPrefix)))
+	if err != nil || !strings.HasPrefix(string(text), formatPrefix) {
+		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it", path, formatPrefix+"1")
+	}
+	if version > formatVersion {
+		return fmt.Errorf("spool: %s was written by a newer promptspool (format %d, this version knows %d); start that version again, or a later one",
+			dir, version, formatVersion)
+	}
+	return nil
+}
+
+func createFormat(dir, path string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != lockName && !strings.HasPrefix(name, formatName) {
+			return fmt.Errorf("spool: %s is not empty (%s) and has no %s file; choose an empty folder, or if it is a spool, write %q into %s",
+				dir, name, formatName, formatPrefix+"1", path)
+		}
+	}
+	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion), 0o600); err != nil {
+		return err
+	}
+	if err := syncDir(path + ".new"); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+}
+
+// dirLock keeps a second process out of a folder. The kernel lets it go when the process ends, however it ends.
+type dirLock struct{ file *os.File }
+
+func lockDir(dir string) (*dirLock, error) {
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder := make([]byte, 20)
+		n, _ := file.ReadAt(holder, 0)
+		file.Close()
+		return nil, fmt.Errorf("spool: %s is in use by another process (%s); stop it, or give this one a folder of its own: %w",
+			dir, strings.TrimSpace("pid "+string(holder[:n])), err)
+	}
+	err = errors.Join(file.Truncate(0), writeAll(file, strconv.Itoa(os.Getpid())+"\n"))
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &dirLock{file}, nil
+}
+
+func writeAll(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func (l *dirLock) release() error { return l.file.Close() }

@@ -1,0 +1,239 @@
+package spool
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// loadGenerations proves every generation and counts what waits in it.
+func (s *Spool) loadGenerations() error {
+	names, err := s.generationNames()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 && (s.cursor.writes == 0 || s.cursor.damaged) {
+		// The cursor may be older than the last removal. Sending again is harmless; an alarm about what was delivered is not.
+		first, _, _ := parseGenerationName(names[0])
+		s.frontier = max(s.frontier, first)
+	}
+	proved := s.frontier // all below is counted or was acknowledged
+	for i, name := range names {
+		p := proof{spool: s, name: name, newest: i+1 == len(names)}
+		p.first, _, _ = parseGenerationName(name)
+		if p.end = max(s.next, p.first); !p.newest {
+			p.end, _, _ = parseGenerationName(names[i+1])
+		}
+		s.lose(proved, p.first, "the generation that held it is gone")
+		if proved = max(proved, p.end); !p.newest && p.end <= s.frontier {
+			err = s.trash(name)
+		} else {
+			err = p.run()
+		}
+		if err != nil {
+			return err
+		}
+		proved, s.next = max(proved, p.end), max(s.next, p.end)
+	}
+	s.lose(proved, s.next, "the generation that held it is gone")
+	return nil
+}
+
+// generationNames lists the generations in order, of each the newest edition. Older ones, left by a crash in the middle
+// of rebuild, are set aside.
+func (s *Spool) generationNames() ([]string, error) {
+	entries, err := filesBySuffix(s.config.Dir, "")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, path := range entries {
+		name := filepath.Base(path)
+		first, edition, ok := parseGenerationName(name)
+		if !ok {
+			continue
+		}
+		if n := len(names); n > 0 {
+			before, editionBefore, _ := parseGenerationName(names[n-1])
+			if before == first {
+				old := min(edition, editionBefore)
+				names[n-1] = generationName(first, max(edition, editionBefore))
+				if err := s.quarantine(generationName(first, old)); err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// proof is the examination of one generation when the spool is opened.
+type proof struct {
+	spool  *Spool
+	name   string
+	first  uint64
+	end    uint64 // sequences first <= s < end were given out; of the newest generation, as far as is known
+	newest bool
+	gone   bool // nothing of it is left
+
+	evidence *evidence // of the raw files, nil until examined
+}
+
+// run leaves the generation sealed, counts what it holds and what it lost, and adds it to the spool's.
+func (p *proof) run() error {
+	s := p.spool
+	if err := p.seal(); err != nil {
+		return err
+	}
+	w, err := p.walk()
+	if from := max(p.first, s.frontier); err != nil || len(w.runs) == 0 || len(w.holes(from, p.end)) > 0 {
+		if w, err = p.recover(w, err); err != nil {
+			return err
+		}
+	}
+	for _, hole := range w.holes(p.first, p.end) {
+		s.lose(hole.from, hole.end, "neither its key nor a whole copy is left")
+	}
+	if p.gone {
+		return nil
+	}
+	if len(w.runs) == 0 && p.end == p.first {
+		return s.trash(p.name) // nothing was ever in it
+	}
+	if s.usage.total.events == 0 {
+		s.oldestAt = w.firstAt
+	}
+	for key, t := range w.usage.keys {
+		s.usage.add(key, t.events, t.bytes)
+	}
+	s.newestAt = w.lastAt
+	s.generations = append(s.generations, &generation{name: p.name, first: p.first, last: p.end - 1, firstAt: w.firstAt, sealed: true})
+	return nil
+}
+
+// seal has Badger replay a generation that was not closed, or rebuilds it if Badger would lose something by that.
+func (p *proof) seal() error {
+	dir := p.spool.path(p.name)
+	unclean, err := isUnclean(dir)
+	if err != nil || !unclean {
+		return err
+	}
+	if err := p.examine(); err != nil {
+		return err
+	}
+	if p.evidence.agrees(p.first) {
+		err := sealUnclean(dir, p.spool.config.GenerationBytes, p.spool.storeLog())
+		if err == nil {
+			return nil
+		}
+		p.spool.config.Logger.Error("a generation cannot be replayed and is rebuilt", "generation", dir, "error", err)
+	}
+	return p.rebuild()
+}
+
+// recover is for a generation that cannot be read or lacks events, w: if the raw files hold more, it is rebuilt.
+func (p *proof) recover(w walked, cause error) (walked, error) {
+	if p.gone {
+		return w, nil
+	}
+	if err := p.examine(); err != nil {
+		return w, err
+	}
+	gain := false
+	for _, hole := range w.holes(max(p.first, p.spool.frontier), p.end) {
+		for seq := range p.evidence.events {
+			gain = gain || hole.from <= seq && seq < hole.end
+		}
+	}
+	if cause == nil && !gain {
+		return w, nil
+	}
+	if err := p.rebuild(); err != nil || p.gone {
+		return walked{}, err
+	}
+	return p.walk()
+}
+
+func (p *proof) examine() error {
+	if p.evidence != nil {
+		return nil
+	}
+	ev, err := examine(p.spool.path(p.name))
+	if err != nil {
+		return err
+	}
+	p.evidence = &ev
+	if p.newest {
+		p.end = max(p.end, ev.end(p.first))
+	}
+	return nil
+}
+
+func (p *proof) rebuild() error {
+	if len(p.evidence.events) == 0 {
+		p.gone = true
+		if p.end > max(p.first, p.spool.frontier) {
+			return p.spool.quarantine(p.name)
+		}
+		return p.spool.trash(p.name) // nothing was ever in it
+	}
+	name, err := p.spool.rebuild(p.name, *p.evidence, max(p.first, p.spool.frontier), p.end)
+	p.name = name
+	return err
+}
+
+// walked is what the keys of a generation tell.
+type walked struct {
+	runs            []span // sequences that are there
+	usage           usage  // of those not acknowledged
+	firstAt, lastAt time.Time
+}
+
+// walk reads the keys of the sealed generation.
+func (p *proof) walk() (walked, error) {
+	var w walked
+	if p.gone {
+		return w, nil
+	}
+	db, err := openSealed(p.spool.path(p.name), p.spool.storeLog())
+	if err != nil {
+		return w, err
+	}
+	frontier := p.spool.frontier
+	walkKeys(db, p.first, func(k eventKey) bool {
+		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {
+			w.runs[n-1].end++
+		} else {
+			w.runs = append(w.runs, span{k.seq, k.seq + 1})
+		}
+		if k.seq >= frontier {
+			w.usage.add(k.key, 1, int64(k.bytes))
+			if w.firstAt.IsZero() {
+				w.firstAt = k.at
+			}
+		}
+		w.lastAt = k.at
+		return true
+	})
+	if n := len(w.runs); n > 0 && p.newest {
+		p.end = max(p.end, w.runs[n-1].end)
+	}
+	return w, db.Close()
+}
+
+// holes are the sequences from <= s < end that are not there.
+func (w walked) holes(from, end uint64) []span {
+	var holes []span
+	for _, run := range w.runs {
+		if from < run.from {
+			holes = append(holes, span{from, min(run.from, end)})
+		}
+		from = max(from, run.end)
+	}
+	if from < end {
+		holes = append(holes, span{from, end})
+	}
+	return slices.DeleteFunc(holes, func(h span) bool { return h.from >= h.end })
+}

@@ -1,0 +1,184 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// Read returns events with Seq >= from in order: at least one, at most eventsMax, and no more than bytesMax bytes of data
+// but for the first, which comes however large it is. It waits until there is one, until ctx ends (ctx.Err()) or until
+// Close (ErrClosed). What cannot be read any more is counted, logged and left out, so the sequences may have gaps.
+// An event stays until Ack; Read may return it any number of times.
+func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
+	for {
+		s.mu.Lock()
+		grown, next := s.grown, s.next
+		s.mu.Unlock()
+		if from < next {
+			r := reading{spool: s, from: from, end: next, eventsMax: max(eventsMax, 1), bytesMax: bytesMax}
+			if err := r.run(ctx); err != nil || len(r.entries) > 0 {
+				return r.entries, err
+			}
+			from = next // all of it was lost
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.closed:
+			return nil, ErrClosed
+		}
+	}
+}
+
+// reading is one pass of Read over what is committed.
+type reading struct {
+	spool     *Spool
+	from, end uint64 // from <= sequence < end
+	eventsMax int
+	bytesMax  int
+
+	entries []Entry
+	bytes   int
+}
+
+func (r *reading) run(ctx context.Context) error {
+	s := r.spool
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	for _, g := range s.generationsFrom(r.from) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if s.isClosing() {
+			return ErrClosed
+		}
+		db, err := s.openForReading(g)
+		if err != nil {
+			return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
+		}
+		full, err := r.readGeneration(db, g)
+		if err != nil || full {
+			return err
+		}
+	}
+	return nil
+}
+
+// readGeneration appends the generation's events to entries; full says that no more is wanted.
+func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err error) {
+	txn := db.NewTransaction(false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	next := max(r.from, g.first)
+	for it.Seek(seekKey(next)); it.Valid(); {
+		k, ok := decodeEventKey(it.Item().Key())
+		if !ok || k.part != 0 {
+			it.Next()
+			continue
+		}
+		if k.seq >= r.end {
+			break
+		}
+		if n := len(r.entries); n > 0 && (n >= r.eventsMax || r.bytes+int(k.bytes) > r.bytesMax) {
+			return true, nil
+		}
+		r.spool.lose(next, k.seq, "its key is not in the store")
+		data, err := readEvent(it, nil, k)
+		if errors.Is(err, errFrameNewer) {
+			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
+		}
+		if err != nil {
+			r.spool.lose(k.seq, k.seq+1, err.Error())
+		} else {
+			r.entries = append(r.entries, Entry{Seq: k.seq, Key: k.key, At: k.at, Data: data})
+			r.bytes += len(data)
+		}
+		next = k.seq + 1
+	}
+	r.spool.lose(next, min(r.end, r.spool.lastOf(g)+1), "its key is not in the store")
+	return len(r.entries) >= r.eventsMax, nil
+}
+
+// readEvent puts an event together from its frames. The iterator stands on the first one; it is left behind the last
+// one. Keys begin with prefix.
+func readEvent(it *badger.Iterator, prefix []byte, k eventKey) ([]byte, error) {
+	var data []byte
+	var damage error
+	parts := 0
+	for ; it.ValidForPrefix(seekKey(k.seq, prefix...)); it.Next() {
+		pk, ok := decodeEventKey(it.Item().Key()[len(prefix):])
+		err := it.Item().Value(func(value []byte) error {
+			f, err := decodeFrame(value)
+			if err != nil {
+				return err
+			}
+			if !ok || f.seq != k.seq || int(f.part) != parts || f.part != pk.part || f.parts != k.parts || f.key != k.key || !f.at.Equal(k.at) {
+				return errFrame
+			}
+			if data == nil {
+				data = make([]byte, 0, min(k.bytes, appendBytesMax))
+			}
+			data = append(data, f.payload...)
+			return nil
+		})
+		damage = errors.Join(damage, err)
+		parts++
+	}
+	if damage == nil && (parts != int(k.parts) || len(data) != int(k.bytes)) {
+		damage = errFrame
+	}
+	return data, damage
+}
+
+// generationsFrom are the generations that may hold from and what follows.
+func (s *Spool) generationsFrom(from uint64) []*generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := sort.Search(len(s.generations), func(i int) bool { return s.generations[i].last >= from })
+	return slices.Clone(s.generations[i:])
+}
+
+func (s *Spool) lastOf(g *generation) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.last
+}
+
+func (s *Spool) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+// openForReading gives the database of a generation. Beside the one that is written, one is kept open. With readMu held.
+func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
+	if g.db != nil {
+		return g.db, nil
+	}
+	if err := s.closeReading(); err != nil {
+		s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
+	}
+	db, err := openSealed(s.path(g.name), s.storeLog())
+	if err != nil {
+		return nil, err
+	}
+	g.db, s.reading = db, g
+	return db, nil
+}
+
+// closeReading closes what openForReading opened. With readMu held.
+func (s *Spool) closeReading() error {
+	if s.reading == nil {
+		return nil
+	}
+	err := s.reading.db.Close()
+	s.reading.db, s.reading = nil, nil
+	return err
+}

@@ -1,0 +1,106 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next edition, which takes its
+// place; it returns its name. The damaged folder goes to the quarantine when something is missing in it, else to the trash: then it has
+// nothing more to tell.
+func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, error) {
+	first, edition, _ := parseGenerationName(name)
+	rebuilt := generationName(first, edition+1)
+	build := s.path(buildPrefix + rebuilt)
+	if err := os.RemoveAll(build); err != nil {
+		return "", err
+	}
+	db, err := createGeneration(build, s.config.GenerationBytes, s.storeLog())
+	if err != nil {
+		return "", fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err)
+	}
+	kept := 0
+	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
+		if seq < from || seq >= end {
+			continue
+		}
+		if err := copyEvent(db, ev.events[seq]); err != nil {
+			return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s: %w", s.path(name), err), db.Close())
+		}
+		kept++
+	}
+	if err := errors.Join(db.Close(), tighten(build)); err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.Rename(build, s.path(rebuilt)), syncDir(s.config.Dir)); err != nil {
+		return "", err
+	}
+	missing := end - from - uint64(kept)
+	s.config.Logger.Warn("a generation was rebuilt from its raw files", "generation", s.path(name), "events", kept, "missing", missing)
+	if missing == 0 {
+		return rebuilt, s.trash(name)
+	}
+	return rebuilt, s.quarantine(name)
+}
+
+// copyEvent commits the frames of one event as they lie in the raw files, each verified again.
+func copyEvent(db *badger.DB, refs []frameRef) error {
+	size := uint32(0)
+	for _, ref := range refs {
+		size += ref.key.bytes
+	}
+	txn := db.NewTransaction(true)
+	defer txn.Discard()
+	for _, ref := range refs {
+		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
+		if err := readAt(ref.file, b, ref.offset); err != nil {
+			return err
+		}
+		if _, err := decodeFrame(b); err != nil {
+			return err
+		}
+		k := ref.key
+		k.bytes = size
+		if err := txn.Set(k.encode(), b); err != nil {
+			return err
+		}
+	}
+	return txn.Commit()
+}
+
+func readAt(path string, b []byte, offset int64) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.ReadAt(b, offset)
+	return err
+}
+
+// quarantine moves a folder aside, for a person to look at. Nothing removes it.
+func (s *Spool) quarantine(name string) error {
+	if err := os.MkdirAll(s.path(quarantineName), 0o700); err != nil {
+		return err
+	}
+	target := s.path(quarantineName, name)
+	for n := 2; exists(target); n++ {
+		target = s.path(quarantineName, fmt.Sprintf("%s-%d", name, n))
+	}
+	if err := os.Rename(s.path(name), target); err != nil {
+		return err
+	}
+	s.config.Logger.Error("a damaged generation was set aside", "folder", target)
+	return errors.Join(syncDir(s.path(quarantineName)), syncDir(filepath.Dir(s.path(name))))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,173 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"promptspool/metrics"
+)
+
+// What Append and Read answer beside errors of the disk.
+var (
+	// ErrFull: the spool holds as many bytes as it may. Nothing was stored, nothing is lost; try again when the server
+	// has taken some.
+	ErrFull = errors.New("the spool is full; it takes new events when the server has taken some, or with a higher --spool-bytes-max")
+	// ErrClosed: the spool is closed or closing. What waited in the queue was not stored.
+	ErrClosed = errors.New("the spool is closed")
+	// ErrFailed: a commit or fsync failed. The spool takes nothing more until the process starts again, see Failed.
+	ErrFailed = errors.New("the spool failed and takes nothing more; restart promptspool once the disk is well")
+)
+
+// Config says where a spool lies and how large it may grow. Only Dir is required.
+type Config struct {
+	// Dir is the spool's folder, created 0700 when absent. Nothing else may live in it.
+	Dir string
+	// BytesMax bounds the bytes of events that wait, as they were given to Append; 0 means 1 GiB. Beyond it Append fails
+	// with ErrFull.
+	BytesMax int64
+	// GenerationBytes is the size at which writing moves on to a new generation, which is also the grain in which disk space
+	// comes back; 0 means 16 MiB, at most 1 GiB. A generation may go beyond it by one commit.
+	GenerationBytes int64
+	// Logger gets damage as errors, Badger's own words at debug. nil means slog.Default.
+	Logger *slog.Logger
+	// Metrics: nil means metrics that nobody sees.
+	Metrics *metrics.Metrics
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+func (c *Config) defaults() error {
+	if c.Dir == "" {
+		return errors.New("spool: Config.Dir is empty; give the spool a folder")
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return err
+	}
+	if c.BytesMax == 0 {
+		c.BytesMax = 1 << 30
+	}
+	if c.GenerationBytes == 0 {
+		c.GenerationBytes = 16 << 20
+	}
+	if c.BytesMax < 0 || c.GenerationBytes < 0 || c.GenerationBytes > 1<<30 {
+		return fmt.Errorf("spool: BytesMax %d or GenerationBytes %d is out of bounds", c.BytesMax, c.GenerationBytes)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.New("sidecar", "")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// Entry is one event as the spool keeps it.
+type Entry struct {
+	Seq  uint64    // its place in the order of all events; from 1, without gaps
+	Key  uint32    // the number of the key that it came with
+	At   time.Time // when it was appended, UTC
+	Data []byte    // owned by the receiver
+}
+
+// Spool is a durable queue of events on one disk. All methods may be called at the same time by any number of goroutines.
+//
+// Locks are taken in this order: the turn to commit (leading), readMu, mu.
+type Spool struct {
+	config Config
+	lock   *dirLock
+
+	closed chan struct{} // closed by Close
+	failed chan error    // holds the reason until somebody takes it
+
+	// readMu guards all open databases but the lanes: who reads, opens, closes or removes a generation holds it. A commit
+	// holds it only while it moves on to a new generation.
+	readMu  sync.Mutex
+	reading *generation // the sealed generation that is open for reading, nil if none
+	cursor  *cursor
+
+	lanes lanes // has a lock of its own
+
+	mu          sync.Mutex
+	idle        sync.Cond     // on mu: leading became false
+	grown       chan struct{} // closed and replaced when next grows
+	closing     bool
+	failure     error    // why the spool failed; nil while it is well
+	queue       []*write // appends that wait for a commit
+	leading     bool     // somebody commits, or was told to
+	frontier    uint64   // the lowest sequence that is not acknowledged
+	next        uint64   // the lowest sequence that is not committed
+	newestAt    time.Time
+	oldestAt    time.Time     // of the event at the frontier, or the next one after it
+	generations []*generation // in order; the last one may be written
+	writing     *generation   // the last of generations while it is written, else nil
+	usage       usage         // what waits, also what is being committed
+	appended    int64         // bytes committed since the spool was opened
+	gaps        []span        // what was counted as lost
+	gapEvents   uint64
+}
+
+// path of a file or folder of the spool.
+func (s *Spool) path(elements ...string) string {
+	return filepath.Join(append([]string{s.config.Dir}, elements...)...)
+}
+
+func (s *Spool) storeLog() storeLog { return storeLog{s.config.Logger, s.fail} }
+
+// Failed delivers the reason, once, when a commit or fsync failed. The process must end then: what a failed fsync left
+// in the page cache cannot be trusted, only what the next start reads from the disk.
+func (s *Spool) Failed() <-chan error { return s.failed }
+
+// fail makes err the end of this spool; the first error wins. It must not be called with mu held.
+func (s *Spool) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return
+	}
+	s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
+	s.failed <- s.failure
+	s.config.Logger.Error("the spool failed; promptspool must be restarted once the disk is well", "dir", s.config.Dir, "error", err)
+}
+
+// refusal is why nothing can be appended, or nil. With mu held.
+func (s *Spool) refusal() error {
+	if s.closing {
+		return ErrClosed
+	}
+	return s.failure
+}
+
+// Close ends the spool: everybody who waits in Append or Read gets ErrClosed, a commit under way ends in order, the cursor
+// is synced. It is safe to call twice; the second call does nothing.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closing = true
+	close(s.closed)
+	s.refuseQueue(ErrClosed)
+	for s.leading {
+		s.idle.Wait()
+	}
+	state := cursorState{s.frontier, s.next}
+	s.mu.Unlock()
+
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	errs := []error{s.cursor.save(state), s.closeReading()}
+	if s.writing != nil {
+		errs = append(errs, s.seal(s.writing))
+	}
+	errs = append(errs, s.lanes.close(), s.cursor.file.Close(), s.lock.release())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package spool
+
+import (
+	"context"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Status is what the spool holds at one moment.
+type Status struct {
+	Events      int       `json:"events"`      // that wait to be acknowledged, also those being committed
+	Bytes       int64     `json:"bytes"`       // theirs, as they were given to Append
+	BytesMax    int64     `json:"bytes_max"`   // the bound of Bytes
+	DiskBytes   int64     `json:"disk_bytes"`  // blocks that everything in the folder occupies
+	Oldest      time.Time `json:"oldest"`      // when the oldest that waits was appended; zero if none waits
+	Frontier    uint64    `json:"frontier"`    // the lowest sequence that is not acknowledged
+	Next        uint64    `json:"next"`        // the sequence of the next append
+	Held        int       `json:"held"`        // events in the held lane
+	Dead        int       `json:"dead"`        // events in the dead letters
+	Gaps        uint64    `json:"gaps"`        // events that were found lost since the spool was opened
+	Generations int       `json:"generations"` // folders of events
+}
+
+// Status counts what the spool holds. It looks at every file for DiskBytes, and reads none.
+func (s *Spool) Status() Status {
+	disk := diskBytes(s.config.Dir)
+	held, dead := s.lanes.events(LaneHeld), s.lanes.events(LaneDead)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{
+		Events: s.usage.total.events, Bytes: s.usage.total.bytes, BytesMax: s.config.BytesMax, DiskBytes: disk,
+		Frontier: s.frontier, Next: s.next, Held: held, Dead: dead, Gaps: s.gapEvents, Generations: len(s.generations),
+	}
+	if s.frontier < s.next {
+		st.Oldest = s.oldestAt
+	}
+	return st
+}
+
+// Newest tells sequence and time of the last event that was appended; 0 and the zero time if there never was one or it
+// is long gone.
+func (s *Spool) Newest() (seq uint64, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next - 1, s.newestAt
+}
+
+// Run refreshes the metrics and syncs the cursor once a second until ctx ends; then it returns nil. It returns an error, ErrFailed
+// among others, when the process must end.
+func (s *Spool) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var rate rate
+	for {
+		s.refreshMetrics(&rate)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.closed:
+			return nil
+		case err := <-s.failed:
+			s.failed <- err // Failed delivers it, too
+			return err
+		case <-tick.C:
+		}
+		if err := s.saveCursor(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Spool) saveCursor() error {
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	s.mu.Lock()
+	state, closing := cursorState{s.frontier, s.next}, s.closing
+	s.mu.Unlock()
+	if closing {
+		return nil
+	}
+	return s.cursor.save(state)
+}
+
+func (s *Spool) refreshMetrics(r *rate) {
+	st, m, now := s.Status(), s.config.Metrics, s.config.Now()
+	m.SpoolEvents.Set(float64(st.Events))
+	m.SpoolBytes.Set(float64(st.Bytes))
+	m.SpoolDiskBytes.Set(float64(st.DiskBytes))
+	m.SpoolOldestSeconds.Set(0)
+	if !st.Oldest.IsZero() {
+		m.SpoolOldestSeconds.Set(max(0, now.Sub(st.Oldest).Seconds()))
+	}
+	m.HeldEvents.Set(float64(st.Held))
+	m.DeadLetters.Set(float64(st.Dead))
+	s.mu.Lock()
+	appended := s.appended
+	s.mu.Unlock()
+	m.SpoolOutageCapacity.Set(r.secondsFor(float64(st.BytesMax-st.Bytes), appended, now))
+}
+
+// rate is how fast bytes come in, smoothed over about a minute.
+type rate struct {
+	bytes     int64
+	at        time.Time
+	perSecond float64
+}
+
+// secondsFor takes the bytes that have come in by now, and tells how long room lasts; +Inf when nothing comes in.
+func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
+	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
+		weight := 1 - math.Exp(-seconds/60)
+		r.perSecond += weight * (float64(bytes-r.bytes)/seconds - r.perSecond)
+	}
+	r.bytes, r.at = bytes, now
+	if r.perSecond < 0.5 {
+		return math.Inf(1)
+	}
+	return max(0, room) / r.perSecond
+}
+
+// diskBytes adds up the blocks of a folder; a sparse file counts what it occupies. What vanishes meanwhile counts nothing.
+func diskBytes(dir string) int64 {
+	var bytes int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				bytes += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return bytes
+}

@@ -1,0 +1,59 @@
+package spool
+
+import (
+	"maps"
+	"slices"
+)
+
+// tally is a number of events and their bytes.
+type tally struct {
+	events int
+	bytes  int64
+}
+
+// usage adds up events by key number. Its zero value is empty. It holds only keys with events.
+type usage struct {
+	total tally
+	keys  map[uint32]tally
+}
+
+func (u *usage) add(key uint32, events int, bytes int64) {
+	if u.keys == nil {
+		u.keys = make(map[uint32]tally)
+	}
+	u.total.events += events
+	u.total.bytes += bytes
+	t := u.keys[key]
+	t.events += events
+	t.bytes += bytes
+	if u.keys[key] = t; t.events == 0 {
+		delete(u.keys, key)
+	}
+}
+
+func (u *usage) subtract(v usage) {
+	for key, t := range v.keys {
+		u.add(key, -t.events, -t.bytes)
+	}
+}
+
+// KeyUsage tells how many events of this key wait in the spool, lanes not included, and their bytes. Events that are
+// being committed count.
+func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.usage.keys[key]
+	return t.events, t.bytes
+}
+
+// Keys are the numbers of all keys that some event needs, in the spool or in a lane, in order. What is not among them
+// may be forgotten.
+func (s *Spool) Keys() []uint32 {
+	keys := s.lanes.keys()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.usage.keys {
+		keys[key] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
