@@ -1,0 +1,410 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+	"go.uber.org/goleak"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+func TestMain(m *testing.M) {
+	// fasthttp's worker pool looks only every ten seconds whether it was stopped.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// recorder keeps what it was given, or does what the scene says.
+type recorder struct {
+	mu     sync.Mutex
+	events []wire.Event
+	do     func(events []wire.Event) ([]wire.Result, error)
+}
+
+func (r *recorder) Record(_ context.Context, _ wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.do != nil {
+		return r.do(events)
+	}
+	results := make([]wire.Result, len(events))
+	for i, e := range events {
+		e.Body = bytes.Clone(e.Body)
+		r.events = append(r.events, e)
+		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
+	}
+	return results, nil
+}
+
+// keys knows "full", "app" and, as one that cannot be checked, "unseen".
+type keys struct{}
+
+func (keys) Authenticate(_ context.Context, key wire.Secret) (wire.Identity, error) {
+	switch string(key) {
+	case "full", "app":
+		return wire.Identity{Account: "a", Scope: wire.Scope(key), Key: key, Verified: true}, nil
+	case "unseen":
+		return wire.Identity{Key: key}, nil
+	}
+	return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This key is not known.")
+}
+
+// scene is an API on an in-memory listener.
+type scene struct {
+	t        *testing.T
+	recorder *recorder
+	http     *http.Client
+}
+
+func start(t *testing.T, change func(*api.Config)) *scene {
+	t.Helper()
+	s := &scene{t: t, recorder: &recorder{}}
+	c := api.Config{Name: "here", Version: "test", Recorder: s.recorder, Authenticator: keys{},
+		Metrics: metrics.New("sidecar", "test"), Logger: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&c)
+	}
+	server := api.New(c).NewServer()
+	ln := fasthttputil.NewInmemoryListener()
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ln) }()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}
+	s.http = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// answer is what came back, decoded.
+type answer struct {
+	Status    int
+	Header    http.Header
+	Success   bool
+	Error     string
+	Message   string
+	RequestID string `json:"request_id"`
+	Fields    []wire.FieldError
+}
+
+func (s *scene) call(method, path, body string, header ...string) answer {
+	s.t.Helper()
+	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	a := answer{Status: res.StatusCode, Header: res.Header}
+	if err != nil || json.Unmarshal(text, &a) != nil {
+		s.t.Fatalf("%s %s: the answer %d is no JSON object: %q %v", method, path, res.StatusCode, text, err)
+	}
+	if res.Header.Get("Promptspool-Version") != "test" || res.Header.Get("Content-Type") != "application/json" {
+		s.t.Errorf("%s %s: headers %v", method, path, res.Header)
+	}
+	if a.Success != (a.Status < 400) || !a.Success && (a.Error == "" || a.Message == "" || a.Fields == nil) {
+		s.t.Errorf("%s %s: %d answers in another shape: %s", method, path, a.Status, text)
+	}
+	return a
+}
+
+const score = `{"api_key": "app", "request_id": "0198c5a0-0000-7000-8000-000000000000", "score": 87, "note": {"by": "me"}}`
+
+func TestAWriteIsHandedOnAsItWasSentLessItsKey(t *testing.T) {
+	s := start(t, nil)
+	if a := s.call("POST", "/rest/track-score", score); a.Status != 200 {
+		t.Fatalf("%+v", a)
+	}
+	e := s.recorder.events[0]
+	if e.Kind != wire.KindScore || e.RequestID != "0198c5a0-0000-7000-8000-000000000000" || e.Sidecar != "here" || time.Since(e.AcceptedAt) > time.Minute {
+		t.Errorf("%+v", e)
+	}
+	if got, want := string(e.Body), `{"request_id": "0198c5a0-0000-7000-8000-000000000000","score": 87,"note": {"by": "me"}}`; got != want {
+		t.Errorf("body %s, want %s", got, want)
+	}
+}
+
+const request = `"function_name": "f", "kwargs": {}, "request_response": {}, "request_start_time": 1, "request_end_time": 2}`
+
+func TestTheRequestIDIsTheCallersOrDerivedOrNew(t *testing.T) {
+	s := start(t, nil)
+	own := s.call("POST", "/rest/track-request", `{"api_key": "app", "request_id": "0198C5A0-0000-7000-8000-000000000000", `+request)
+	if own.RequestID != "0198c5a0-0000-7000-8000-000000000000" {
+		t.Errorf("the caller's own id: %+v", own)
+	}
+	once := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request, "Idempotency-Key", "order 7")
+	again := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request, "Idempotency-Key", "order 7")
+	if once.RequestID == "" || once.RequestID != again.RequestID {
+		t.Errorf("a retry got another id: %q, %q", once.RequestID, again.RequestID)
+	}
+	fresh := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request)
+	if _, err := wire.ParseID(fresh.RequestID); err != nil || fresh.RequestID == once.RequestID {
+		t.Errorf("a new id: %+v %v", fresh, err)
+	}
+}
+
+func TestOnlyTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
+	s := start(t, nil)
+	for _, response := range []string{`[{"role": "assistant", "content": "hi"}]`, `"hi"`, `null`} {
+		body := strings.Replace(`{"api_key": "app", `+request, `"request_response": {}`, `"request_response": `+response, 1)
+		if a := s.call("POST", "/track-request", body); a.Status != 200 {
+			t.Errorf("/track-request with %s: %+v", response, a)
+		}
+		if a := s.call("POST", "/rest/track-request", body); a.Status != 422 || a.Fields[0].Field != "request_response" {
+			t.Errorf("/rest/track-request with %s: %+v", response, a)
+		}
+	}
+}
+
+func TestKeysAreTakenFromHeaderOrBody(t *testing.T) {
+	s := start(t, nil)
+	without := strings.Replace(score, `"api_key": "app", `, "", 1)
+	for _, c := range []struct {
+		name, body, header string
+		status             int
+	}{
+		{"in the body", score, "", 200},
+		{"in the header", without, "app", 200},
+		{"in both", score, "app", 200},
+		{"in both, differing", score, "full", 401},
+		{"nowhere", without, "", 401},
+		{"unknown", without, "who", 401},
+		{"no string", strings.Replace(score, `"app"`, `7`, 1), "", 401},
+	} {
+		header := []string{}
+		if c.header != "" {
+			header = []string{"X-API-KEY", c.header}
+		}
+		if a := s.call("POST", "/rest/track-score", c.body, header...); a.Status != c.status {
+			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
+		}
+	}
+	if len(s.recorder.events) != 3 {
+		t.Errorf("%d events were recorded, want 3", len(s.recorder.events))
+	}
+}
+
+func TestAKeyThatCannotBeCheckedMayWriteButNotRead(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	if a := s.call("POST", "/rest/track-score", score, "X-API-KEY", "unseen"); a.Status != 401 {
+		t.Errorf("two keys that differ: %+v", a)
+	}
+	a := s.call("POST", "/rest/track-score", strings.Replace(score, "app", "unseen", 1))
+	if a.Status != 200 || !strings.Contains(a.Message, "not verified") {
+		t.Errorf("a write: %+v", a)
+	}
+	if a := s.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", "unseen"); a.Status != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("a read: %+v", a)
+	}
+}
+
+// querier finds nothing.
+type querier struct{}
+
+func (querier) Request(context.Context, wire.Identity, string) (wire.Record, error) {
+	return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request.")
+}
+
+func (querier) Search(context.Context, wire.Identity, wire.Search) (wire.SearchPage, error) {
+	return wire.SearchPage{Success: true}, nil
+}
+
+func TestAnAppKeyMayNotSearch(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	if a := s.call("POST", "/api/public/v2/requests/search", "", "X-API-KEY", "app"); a.Status != 403 || !strings.Contains(a.Message, "--scope full") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.call("POST", "/api/public/v2/requests/search", "", "X-API-KEY", "full"); a.Status != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestACapabilityThatIsNotHereIs501(t *testing.T) {
+	s := start(t, nil)
+	for _, path := range []string{"/prompt-templates/greet", "/api/public/v2/requests/search"} {
+		if a := s.call("POST", path, "{}", "X-API-KEY", "full"); a.Status != 501 {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	if a := s.call("GET", "/sync/changes", "", "X-API-KEY", "full"); a.Status != 501 || !strings.Contains(a.Message, "--upstream") {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestAPanicIsAnsweredAndTheProcessLives(t *testing.T) {
+	s := start(t, nil)
+	s.recorder.do = func([]wire.Event) ([]wire.Result, error) { panic("oops") }
+	if a := s.call("POST", "/rest/track-score", score); a.Status != 500 || strings.Contains(a.Message, "oops") {
+		t.Errorf("%+v", a)
+	}
+	s.recorder.do = nil
+	if a := s.call("POST", "/rest/track-score", score); a.Status != 200 {
+		t.Errorf("the call after: %+v", a)
+	}
+}
+
+func TestTheRecordersJudgementReachesTheCaller(t *testing.T) {
+	s := start(t, nil)
+	for _, c := range []struct {
+		code   wire.ResultCode
+		err    error
+		status int
+	}{
+		{wire.ResultDuplicate, nil, 200},
+		{wire.ResultInvalid, nil, 422},
+		{wire.ResultLater, nil, 503},
+		{"", wire.Unavailable(1500*time.Millisecond, "The spool is full."), 503},
+		{"", fmt.Errorf("disk on fire"), 500},
+	} {
+		s.recorder.do = func(events []wire.Event) ([]wire.Result, error) {
+			return []wire.Result{{ID: events[0].ID, Code: c.code, Reason: "so it is"}}, c.err
+		}
+		a := s.call("POST", "/rest/track-score", score)
+		if a.Status != c.status || strings.Contains(a.Message, "fire") {
+			t.Errorf("%s %v: %+v", c.code, c.err, a)
+		}
+		if want := c.status == 503; (a.Header.Get("Retry-After") != "") != want {
+			t.Errorf("%s %v: Retry-After %q", c.code, c.err, a.Header.Get("Retry-After"))
+		}
+	}
+}
+
+func TestBrowsersAreKeptOut(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.GuardBrowsers, c.Hosts = true, []string{"sidecar.local"} })
+	for _, c := range []struct {
+		name, key, value string
+		status           int
+	}{
+		{"a program", "User-Agent", "curl", 200},
+		{"localhost with a port", "Host", "localhost:8787", 200},
+		{"IPv6 loopback", "Host", "[::1]:8787", 200},
+		{"127.0.0.1", "Host", "127.0.0.1:8787", 200},
+		{"a listed name", "Host", "Sidecar.local:8787", 200},
+		{"another name", "Host", "evil.example", 403},
+		{"a name that begins like loopback", "Host", "127.0.0.1.evil.example", 403},
+		{"an address of the network", "Host", "10.0.0.7:8787", 403},
+		{"a page of another site", "Sec-Fetch-Site", "cross-site", 403},
+		{"a page of another port", "Sec-Fetch-Site", "same-site", 403},
+		{"the address bar", "Sec-Fetch-Site", "none", 200},
+		{"a foreign origin", "Origin", "https://evil.example", 403},
+		{"no origin", "Origin", "null", 403},
+		{"its own origin", "Origin", "http://localhost", 200},
+	} {
+		if a := s.call("POST", "/rest/track-score", score, c.key, c.value); a.Status != c.status {
+			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
+		}
+	}
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.BodyBytesMax = 64 << 10 })
+	pad := func(n int) string { return score[:len(score)-1] + strings.Repeat(" ", n-len(score)) + "}" }
+	for _, c := range []struct {
+		name, body, encoding string
+		status               int
+	}{
+		{"at the bound", pad(64 << 10), "", 200},
+		{"one beyond", pad(64<<10 + 1), "", 413},
+		{"packed, at the bound", zipped(t, pad(64<<10)), "gzip", 200},
+		{"packed, beyond it", zipped(t, pad(1<<20)), "gzip", 413},
+		{"cut", zipped(t, pad(64 << 10))[:60], "gzip", 400},
+		{"not packed at all", score, "gzip", 400},
+		{"nothing", "", "gzip", 400},
+		{"not zstd", score, "zstd", 400},
+		{"unknown", score, "br", 415},
+	} {
+		header := []string{"X-Scene", c.name}
+		if c.encoding != "" {
+			header = append(header, "Content-Encoding", c.encoding)
+		}
+		if a := s.call("POST", "/rest/track-score", c.body, header...); a.Status != c.status {
+			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
+		}
+	}
+}
+
+func TestTooManyBodiesAtOnceAreToldToComeBack(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := start(t, func(c *api.Config) { c.BufferBytes = 200 << 10 })
+	s.recorder.do = func(events []wire.Event) ([]wire.Result, error) {
+		entered <- struct{}{}
+		<-leave
+		return []wire.Result{{ID: events[0].ID, Code: wire.ResultAccepted}}, nil
+	}
+	large := score[:len(score)-1] + strings.Repeat(" ", 100<<10) + "}"
+	first := make(chan answer)
+	go func() { first <- s.call("POST", "/rest/track-score", large) }()
+	<-entered
+	if a := s.call("POST", "/rest/track-score", large); a.Status != 503 || a.Header.Get("Retry-After") != "1" {
+		t.Errorf("a second beside it: %+v", a)
+	}
+	close(leave)
+	if a := <-first; a.Status != 200 {
+		t.Errorf("the first: %+v", a)
+	}
+	go func() { <-entered }()
+	if a := s.call("POST", "/rest/track-score", large); a.Status != 200 {
+		t.Errorf("when it is done: %+v", a)
+	}
+}
+
+func TestABatchIsTakenOrRefusedAsAWhole(t *testing.T) {
+	s := start(t, nil)
+	line := func() string {
+		e := wire.Event{ID: wire.NewID(), Kind: wire.KindScore, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "pod-1", Body: json.RawMessage(`{"score": 1}`)}
+		return string(e.AppendLine(nil))
+	}
+	if a := s.call("POST", "/sync/events", line()+line(), "X-API-KEY", "app"); a.Status != 200 || len(s.recorder.events) != 2 {
+		t.Errorf("%+v, %d events", a, len(s.recorder.events))
+	}
+	if a := s.call("POST", "/sync/events", line()+"{}\n", "X-API-KEY", "app"); a.Status != 422 || a.Fields[0].Field != "line 2" {
+		t.Errorf("a line that is no event: %+v", a)
+	}
+	if a := s.call("POST", "/sync/events", strings.Repeat(line(), wire.BatchEventsMax+1), "X-API-KEY", "app"); a.Status != 413 {
+		t.Errorf("too many events: %+v", a)
+	}
+	if len(s.recorder.events) != 2 {
+		t.Errorf("%d events, want still 2", len(s.recorder.events))
+	}
+}
