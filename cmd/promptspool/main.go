@@ -1,20 +1,111 @@
-// Command promptspool is the sidecar and the server.
+// Command promptspool keeps a record of every call to a language model. It is one binary with two roles: a sidecar beside
+// the app, which takes writes on localhost, answers once they are on disk and forwards them; and a server, which keeps
+// the records, the templates and the keys. serve.go shows what each is made of.
 package main
 
 import (
-	_ "github.com/dgraph-io/badger/v4"
-	_ "github.com/google/go-cmp/cmp"
-	_ "github.com/klauspost/compress/gzip"
-	_ "github.com/klauspost/compress/zstd"
-	_ "github.com/prometheus/client_golang/prometheus/promhttp"
-	_ "github.com/urfave/cli/v2"
-	_ "github.com/valyala/fasthttp"
-	_ "github.com/valyala/fasthttp/fasthttpadaptor"
-	_ "go.uber.org/goleak"
-	_ "golang.org/x/sync/singleflight"
-	_ "golang.org/x/sys/unix"
-	_ "pgregory.net/rapid"
-	_ "promptspool/metrics"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
 )
 
-func main() {}
+func main() {
+	// The first signal asks for an orderly stop; the second, no longer caught, ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop()
+	}()
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
+}
+
+// run is main with its surroundings as arguments. It returns the exit code: 0 done, 1 failed, 2 usage.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := newApp(stdout, stderr)
+	err := app.RunContext(ctx, permute(app, args))
+	if err == nil {
+		return 0
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "promptspool: %v\nSee `promptspool %s--help`.\n", usage, usage.command)
+		return 2
+	}
+	var e *wire.Error
+	if errors.As(err, &e) {
+		fmt.Fprintln(stderr, "promptspool:", e.Message)
+		for _, f := range e.Fields {
+			fmt.Fprintf(stderr, "  %s %s\n", f.Field, f.Reason)
+		}
+		return 1
+	}
+	fmt.Fprintln(stderr, "promptspool:", err)
+	return 1
+}
+
+// newApp is the command table.
+func newApp(stdout, stderr io.Writer) *cli.App {
+	app := &cli.App{
+		Name:           "promptspool",
+		Usage:          "a durable record of every call to a language model",
+		Writer:         stdout,
+		ErrWriter:      stderr,
+		HideVersion:    true,
+		ExitErrHandler: func(*cli.Context, error) {}, // run does it
+		Commands: []*cli.Command{
+			upCommand(), serverCommand(), sidecarCommand(),
+			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), versionCommand(),
+		},
+	}
+	app.Action = noSuchCommand
+	app.OnUsageError = onUsageError
+	for _, c := range app.Commands {
+		prepare(c)
+	}
+	return app
+}
+
+// prepare gives a command and those below it the same treatment of wrong usage.
+func prepare(c *cli.Command) {
+	c.OnUsageError = onUsageError
+	c.HideHelpCommand = true
+	if len(c.Subcommands) > 0 {
+		c.Action = noSuchCommand
+	}
+	for _, sub := range c.Subcommands {
+		prepare(sub)
+	}
+}
+
+// usageError is a call that cannot mean anything: exit code 2.
+type usageError struct {
+	command string // with a blank behind it, or empty
+	message string
+}
+
+func (e usageError) Error() string { return e.message }
+
+func usagef(c *cli.Context, format string, args ...any) error {
+	e := usageError{message: fmt.Sprintf(format, args...)}
+	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "promptspool" {
+		e.command = c.Command.FullName() + " "
+	}
+	return e
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error { return usagef(c, "%v", err) }
+
+func noSuchCommand(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef(c, "there is no command %q", c.Args().First())
+	}
+	return cli.ShowSubcommandHelp(c)
+}

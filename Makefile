@@ -1,0 +1,45 @@
+# make test   everything that must pass; installs what is missing (Debian, as root)
+# make build  the binary, static
+# make bench  the benchmarks, beside their floors
+# make fuzz   each fuzz target for a minute
+
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: test build bench fuzz deps fmt vet lint unit
+
+test: deps fmt vet lint unit
+
+# The race detector needs cgo.
+deps:
+	if ! command -v gcc >/dev/null || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
+		apt-get update -qq
+		apt-get install -y --no-install-recommends gcc libc6-dev
+	fi
+
+fmt:
+	unformatted=$$(gofmt -l .)
+	if [ -n "$$unformatted" ]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
+
+vet:
+	go vet ./...
+
+lint:
+	go tool staticcheck ./...
+
+# -count=1: the end-to-end tests build and run the binary, which the test cache does not see.
+unit:
+	go test -race -count=1 -timeout 15m ./...
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz:
+	for package in $$(go list ./...); do
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m $$package
+		done
+	done

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// imports is who may import whom of our own packages. A package that is not here does not exist.
+var imports = map[string]string{
+	"metrics":                "",
+	"api":                    "api/wire metrics",
+	"api/wire":               "",
+	"api/ops":                "api/wire metrics",
+	"api/auth":               "api/wire",
+	"api/client":             "api/wire",
+	"api/dashboard":          "api/wire",
+	"registry":               "api/wire metrics registry/render",
+	"registry/render":        "api/wire",
+	"registry/prices":        "",
+	"proxy":                  "api/wire metrics spool",
+	"spool":                  "metrics",
+	"spool/archive":          "api/wire registry/prices metrics",
+	"spool/archive/badgerdb": "spool/archive api/wire",
+	"spool/archive/postgres": "spool/archive api/wire",
+	// The suites that every store passes import what they test.
+	"spool/archive/archivetest": "spool/archive api/wire",
+	"registry/registrytest":     "registry api/wire",
+	"api/auth/authtest":         "api/auth api/wire",
+}
+
+// command may import everything.
+const command = "cmd/promptspool"
+
+// topLevel is all that may stand at the top, besides dotfiles.
+var topLevel = strings.Fields("cmd proxy spool api registry metrics Dockerfile go.mod go.sum README.md LICENSE CHANGELOG.md Makefile")
+
+// source is one parsed file of the project.
+type source struct {
+	path string // from the top, with slashes
+	dir  string
+	test bool
+	file *ast.File
+}
+
+// sources parses every Go file of the project. The files are read, not `go list`, whose result the test cache would hide.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	top := os.DirFS("../..")
+	err := fs.WalkDir(top, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if name := d.Name(); err == nil && path != "." && strings.HasPrefix(name, ".") {
+				return fs.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := fs.ReadFile(top, path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t) {
+		allowed, known := imports[s.dir]
+		if s.dir == command {
+			continue
+		}
+		if !known {
+			t.Errorf("%s: its package is not in the table", s.path)
+		}
+		for _, spec := range s.file.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			ours, ok := strings.CutPrefix(path, "promptspool/")
+			if !ok {
+				continue
+			}
+			seen++
+			switch {
+			case ours == command:
+				t.Errorf("%s imports %s; nothing may", s.path, ours)
+			case s.test || slices.Contains(strings.Fields(allowed), ours):
+			default:
+				t.Errorf("%s imports %s; %s may import: %s", s.path, ours, s.dir, allowed)
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d imports of our own were seen; the test does not look at the project", seen)
+	}
+}
+
+func TestEveryPackageSaysWhatItPromises(t *testing.T) {
+	said := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		doc := s.file.Doc.Text()
+		name := "Package " + s.file.Name.Name + " "
+		if s.file.Name.Name == "main" {
+			name = "Command "
+		}
+		said[s.dir] = said[s.dir] || strings.HasPrefix(doc, name)
+	}
+	for dir, ok := range said {
+		if !ok {
+			t.Errorf("%s has no package comment that begins with its name", dir)
+		}
+	}
+}
+
+func TestTheTopLevelHoldsWhatItShould(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && !slices.Contains(topLevel, e.Name()) && e.Name() != "promptspool" {
+			t.Errorf("%s does not belong at the top level", e.Name())
+		}
+	}
+}

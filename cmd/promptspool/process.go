@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"promptspool/api"
+	"promptspool/api/ops"
+)
+
+// apiStopPatience is how long a stop waits for calls that are being answered. With the drain it stays below the 30 s after which
+// Kubernetes kills.
+const apiStopPatience = 10 * time.Second
+
+// process is the running of either role: its listeners, its background work, and its stop.
+type process struct {
+	data      string
+	logger    *slog.Logger
+	api       *api.Server
+	apiListen string
+	ops       ops.Config // Ready is filled in here
+	opsListen string
+	keys      ops.Keys // may be nil
+
+	background []func(context.Context) error // each runs until its ctx ends
+	failed     <-chan error                  // ends the process at once; may be nil
+	drain      func(context.Context)         // between the API's end and that of the background; may be nil
+	ready      func(addr string)
+}
+
+// run serves until ctx ends or something fails. Then it stops in order: no new calls, drain, background, operations.
+func (p *process) run(ctx context.Context) error {
+	var taking atomic.Bool
+	p.ops.Ready = func() error {
+		if !taking.Load() {
+			return errors.New("the process is starting or stopping")
+		}
+		return nil
+	}
+	apiLn, err := listen(p.apiListen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	opsLn, err := listen(p.opsListen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("--ops-listen: %w", err), apiLn.Close())
+	}
+	controlLn, err := ops.ListenControl(p.data)
+	if err != nil {
+		return errors.Join(err, apiLn.Close(), opsLn.Close())
+	}
+	opsServer := ops.New(p.ops)
+	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Status: p.ops.Status, Logger: p.logger})
+
+	running, cancel := context.WithCancel(context.Background()) // outlives ctx: what runs behind the API ends after it
+	defer cancel()
+	group, running := errgroup.WithContext(running)
+	group.Go(func() error { return p.api.Serve(apiLn) })
+	group.Go(func() error { return opsServer.Serve(opsLn) })
+	group.Go(func() error { return control.Serve(controlLn) })
+	for _, work := range p.background {
+		group.Go(func() error { return work(running) })
+	}
+	taking.Store(true)
+	p.logger.Info("taking calls", "listen", apiLn.Addr(), "ops_listen", opsLn.Addr(), "data", p.data, "version", version)
+	if p.ready != nil {
+		p.ready(apiLn.Addr().String())
+	}
+
+	var failure error
+	select {
+	case <-ctx.Done():
+		p.logger.Info("stopping")
+	case failure = <-p.failed:
+		failure = fmt.Errorf("the spool failed and the process ends, so that a new start can recover: %w", failure)
+	case <-running.Done(): // a part ended with an error, which Wait tells
+	}
+	taking.Store(false)
+	stopping, stopped := context.WithTimeout(context.Background(), apiStopPatience)
+	defer stopped()
+	if err := p.api.Shutdown(stopping); err != nil {
+		p.logger.Warn("calls were still being answered when the time for it was over", "error", err)
+	}
+	if p.drain != nil && failure == nil && running.Err() == nil {
+		p.drain(context.Background())
+	}
+	cancel()
+	_ = opsServer.Shutdown(stopping)
+	_ = control.Shutdown(stopping)
+	return errors.Join(failure, group.Wait())
+}
+
+// listen opens host:port, or a unix socket (0660, replacing a stale one) for unix:/path.
+func listen(address string) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(address, "unix:")
+	if !isUnix {
+		return net.Listen("tcp", address)
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("another process listens on %s", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return ln, os.Chmod(path, 0o660)
+}

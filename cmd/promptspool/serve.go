@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"promptspool/api"
+	"promptspool/api/auth"
+	"promptspool/api/client"
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/proxy"
+	"promptspool/registry"
+	"promptspool/spool"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// serverConfig is what a server is started with.
+type serverConfig struct {
+	data, listen, opsListen string
+	name                    string
+	bootstrapKey            wire.Secret // "" for none
+	logger                  *slog.Logger
+	ready                   func(addr string) // called once, when calls are taken; may be nil
+}
+
+// server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in Badger.
+func server(ctx context.Context, c serverConfig) error {
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return fmt.Errorf("the data folder: %w", err)
+	}
+	m := metrics.New("server", version)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(c.data, "archive"), Logger: c.logger})
+	if err != nil {
+		return err
+	}
+	keys := auth.New(auth.Config{Store: db})
+	templates := registry.New(registry.Config{Store: db, Logger: c.logger})
+	records := archive.New(archive.Config{Store: db, Versions: templates, Metrics: m, Logger: c.logger})
+	if c.bootstrapKey != "" {
+		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
+			return errors.Join(err, db.Close())
+		}
+	}
+	a := api.New(api.Config{
+		Name: c.name, Version: version,
+		Recorder: records, Querier: records,
+		Templates: templates, Changes: templates,
+		Authenticator: keys,
+		Metrics:       m, Logger: c.logger,
+	})
+	p := process{
+		data: c.data, logger: c.logger, ready: c.ready,
+		api: a.NewServer(), apiListen: c.listen,
+		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
+			return serverStatus{Role: "server", Version: version, Name: c.name}
+		}},
+		opsListen:  c.opsListen,
+		keys:       keys,
+		background: []func(context.Context) error{db.Run},
+	}
+	return errors.Join(p.run(ctx), db.Close())
+}
+
+// sidecarConfig is what a sidecar is started with.
+type sidecarConfig struct {
+	data, listen, opsListen string
+	name                    string
+	upstream                string
+	spoolBytesMax           int64 // of events that wait for the server
+	allowHosts              []string
+	drain                   time.Duration // how long a stop waits for the spool to empty
+	logger                  *slog.Logger
+	ready                   func(addr string)
+}
+
+// sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
+// acknowledges is durable in the spool.
+func sidecar(ctx context.Context, c sidecarConfig) error {
+	upstream, err := client.New(client.Config{URL: c.upstream, Version: version})
+	if err != nil {
+		return fmt.Errorf("--upstream: %w", err)
+	}
+	defer upstream.Close()
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return fmt.Errorf("the data folder: %w", err)
+	}
+	m := metrics.New("sidecar", version)
+	queue, err := spool.Open(spool.Config{Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, Logger: c.logger, Metrics: m})
+	if err != nil {
+		return err
+	}
+	defer queue.Close() // a second time is harmless
+	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
+		Dir: filepath.Join(c.data, "keys"), Asker: upstream, Spool: queue, SpoolBytesMax: c.spoolBytesMax, Logger: c.logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	templates, err := registry.NewCache(registry.CacheConfig{
+		Dir: filepath.Join(c.data, "templates"), Upstream: upstream, Identities: keys.Identities, Metrics: m, Logger: c.logger,
+	})
+	if err != nil {
+		return err
+	}
+	a := api.New(api.Config{
+		Name: c.name, Version: version,
+		Recorder:      proxy.New(queue, keys, templates, c.logger),
+		Querier:       upstream,
+		Templates:     templates,
+		Authenticator: keys,
+		GuardBrowsers: true, Hosts: c.allowHosts,
+		Metrics: m, Logger: c.logger,
+	})
+	p := process{
+		data: c.data, logger: c.logger, ready: c.ready,
+		api: a.NewServer(), apiListen: c.listen,
+		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
+			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, Spool: queue.Status()}
+		}},
+		opsListen: c.opsListen,
+		background: []func(context.Context) error{
+			queue.Run, templates.Run,
+			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,
+		},
+		failed: queue.Failed(),
+		drain:  func(ctx context.Context) { drainSpool(ctx, queue, c.drain, c.logger) },
+	}
+	return errors.Join(p.run(ctx), queue.Close())
+}
+
+// drainSpool gives the forwarder a while to deliver what is left, and says what stays.
+func drainSpool(ctx context.Context, queue *spool.Spool, patience time.Duration, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for queue.Status().Events > 0 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	if left := queue.Status(); left.Events > 0 {
+		logger.Warn("stopping with events that the server does not have yet; they stay in the spool and go out after the next start", "events", left.Events, "bytes", left.Bytes)
+		return
+	}
+	logger.Info("the spool is empty")
+}
+
+// serverStatus and sidecarStatus are what /statusz and the control socket tell.
+type serverStatus struct {
+	Role    string `json:"role"`
+	Version string `json:"version"`
+	Name    string `json:"name"`
+}
+
+type sidecarStatus struct {
+	Role     string       `json:"role"`
+	Version  string       `json:"version"`
+	Name     string       `json:"name"`
+	Upstream string       `json:"upstream"`
+	Spool    spool.Status `json:"spool"`
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"promptspool/api/wire"
+)
+
+// upCommand runs both roles in one process, to try them.
+func upCommand() *cli.Command {
+	flags := []cli.Flag{stringFlag("data", ".promptspool", "the folder of everything; made when absent"), nameFlag(), bootstrapFlag()}
+	for _, l := range []struct{ name, value, usage string }{
+		{"listen", sidecarListen, "where the sidecar's API listens"},
+		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served"},
+		{"server-listen", serverListen, "where the server's API listens"},
+		{"server-ops-listen", serverOpsListen, "where the server's metrics and probes are served"},
+	} {
+		flags = append(flags, stringFlag(l.name, l.value, l.usage))
+	}
+	flags = append(flags, spoolFlags()...)
+	return &cli.Command{
+		Name:   "up",
+		Usage:  "run a server and a sidecar in one process, to try them",
+		Flags:  append(flags, logFlags("warn")...),
+		Action: up,
+	}
+}
+
+// up starts the server, then the sidecar, and stops them the other way round.
+func up(c *cli.Context) error {
+	config, err := sidecarConfigOf(c)
+	if err != nil {
+		return err
+	}
+	data := text(c, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	key := wire.Secret(text(c, "bootstrap-key"))
+	if key == "" {
+		if key, err = keyFile(filepath.Join(data, "key")); err != nil {
+			return err
+		}
+	}
+	group, running := errgroup.WithContext(c.Context) // ends when either role ends
+	serverLife, stopServer := context.WithCancel(context.Background())
+	defer stopServer()
+	serverUp := make(chan string, 1)
+	group.Go(func() error {
+		return server(serverLife, serverConfig{
+			data: filepath.Join(data, "server"), listen: text(c, "server-listen"), opsListen: text(c, "server-ops-listen"),
+			name: config.name, bootstrapKey: key, logger: config.logger.With("role", "server"),
+			ready: func(addr string) { serverUp <- addr },
+		})
+	})
+	group.Go(func() error {
+		defer stopServer()
+		select {
+		case <-running.Done():
+			return nil
+		case addr := <-serverUp:
+			config.data, config.listen, config.opsListen = filepath.Join(data, "sidecar"), text(c, "listen"), text(c, "ops-listen")
+			config.upstream, config.logger = "http://"+addr, config.logger.With("role", "sidecar")
+			config.ready = func(sidecarAddr string) {
+				banner(c.App.Writer, data, key, sidecarAddr, addr, config.opsListen, text(c, "server-ops-listen"))
+			}
+			return sidecar(running, config)
+		}
+	})
+	return group.Wait()
+}
+
+// keyFile reads the key that the app may use from a file (0600), which it makes with a new one when absent. It is the app's copy:
+// the server keeps a hash.
+func keyFile(path string) (wire.Secret, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return wire.Secret(strings.TrimSpace(string(text))), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails
+	key := "ps_" + base64.RawURLEncoding.EncodeToString(random)
+	return wire.Secret(key), os.WriteFile(path, []byte(key+"\n"), 0o600)
+}
+
+var bannerText = template.Must(template.New("").Parse(`promptspool {{.Version}} is up. Data is in {{.Data}}; stop with Ctrl-C.
+
+  sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}})
+  server                  http://{{.Server}}   (operations on http://{{.ServerOps}})
+  key                     {{.Key}}
+
+Paste this into another terminal to log a call, and to find it on the server:
+
+  export PROMPTSPOOL_KEY={{.Key}}
+  curl -s http://{{.Sidecar}}/rest/track-request -H 'Content-Type: application/json' -d '{
+    "api_key": "'$PROMPTSPOOL_KEY'", "function_name": "openai.ChatCompletion.create", "tags": ["hello"],
+    "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
+    "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
+      "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
+    "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'
+  curl -s http://{{.Server}}/api/public/v2/requests/search -H "X-API-KEY: $PROMPTSPOOL_KEY" -d '{}'
+
+`))
+
+func banner(w io.Writer, data string, key wire.Secret, sidecar, server, sidecarOps, serverOps string) {
+	_ = bannerText.Execute(w, map[string]string{
+		"Version": version, "Data": data, "Key": string(key),
+		"Sidecar": sidecar, "Server": server, "SidecarOps": sidecarOps, "ServerOps": serverOps,
+	})
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is that of this source; a release sets it with -ldflags "-X main.version=...".
+var version = "0.1.0"
+
+func versionCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "say which version this is",
+		Flags: []cli.Flag{outputFlag()},
+		Action: func(c *cli.Context) error {
+			v := struct {
+				Version  string `json:"version"`
+				Revision string `json:"revision,omitempty"`
+				Go       string `json:"go"`
+				Platform string `json:"platform"`
+			}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						v.Revision = s.Value
+					}
+				}
+			}
+			return output(c, v, func(t *table) {
+				t.row(fmt.Sprintf("promptspool %s", v.Version), v.Revision, v.Go, v.Platform)
+			})
+		},
+	}
+}

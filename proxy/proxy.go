@@ -1,0 +1,100 @@
+// Package proxy is what a sidecar does with a write: it names the write's key by a number, puts the event into the spool,
+// and forwards what is there to the server, forever patient. It also judges keys: by the server's verdict while that can be
+// had, by the last one while it cannot.
+//
+//	Record ─▶ Keyring (number, bound of unverified keys) ─▶ spool ─▶ Forwarder ─▶ server
+//
+// A write that Record accepted is on disk. It leaves the spool only when the server has it, or for one of the two
+// lanes: held, when the server refuses its key; dead letters, when it refuses its content.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool"
+)
+
+// Versions says which version a template selector means now, if that is known here.
+type Versions interface {
+	Version(account, ident string, s wire.Selector) (version int, ok bool)
+}
+
+// Proxy is a sidecar's Recorder. Safe for concurrent use.
+type Proxy struct {
+	spool    *spool.Spool
+	keys     *Keyring
+	versions Versions
+	logger   *slog.Logger
+}
+
+// New makes a Proxy over parts that the caller runs and closes.
+func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) *Proxy {
+	return &Proxy{s, keys, versions, logger}
+}
+
+// appendBytesMax bounds what Record puts into one commit; a batch from another sidecar is larger.
+const appendBytesMax = 256 << 10
+
+// Record spools events: on return without an error all are durable, on one machine. The same event recorded twice is
+// forwarded twice, and folded once.
+func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	lines, size := make([][]byte, len(events)), 0
+	results := make([]wire.Result, len(events))
+	for i := range events {
+		e := events[i]
+		p.stamp(id, &e)
+		lines[i] = e.AppendLine(make([]byte, 0, len(e.Body)+256))
+		size += len(lines[i])
+		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
+	}
+	number, err := p.keys.pin(id, int64(size))
+	if err != nil {
+		return nil, err
+	}
+	defer p.keys.unpin(number)
+	// A commit takes milliseconds and the writer's fate must be known: it does not end with the caller's patience.
+	ctx = context.WithoutCancel(ctx)
+	for len(lines) > 0 {
+		n, bytes := 1, len(lines[0])
+		for n < len(lines) && bytes+len(lines[n]) <= appendBytesMax {
+			bytes += len(lines[n])
+			n++
+		}
+		if err := p.spool.Append(ctx, number, lines[:n]...); err != nil {
+			return nil, p.refusal(err)
+		}
+		lines = lines[n:]
+	}
+	return results, nil
+}
+
+// stamp notes the version that a link means at this moment, where the cache knows it.
+func (p *Proxy) stamp(id wire.Identity, e *wire.Event) {
+	link := e.Link
+	if e.Version > 0 || link.Name == "" || !id.Verified || link.Version > 0 && link.Label == "" {
+		return
+	}
+	if v, ok := p.versions.Version(id.Account, link.Name, wire.Selector{Label: link.Label}); ok {
+		e.Version = v
+	}
+}
+
+// refusal says to the app what it can do about a spool that takes nothing.
+func (p *Proxy) refusal(err error) error {
+	switch {
+	case errors.Is(err, spool.ErrFull):
+		e := wire.Unavailable(5*time.Second, "The spool is full: the server has been away too long for --spool-bytes-max. Nothing that was accepted is lost; send this again when the server is back.")
+		e.Cause = err
+		return e
+	case errors.Is(err, spool.ErrClosed):
+		return wire.Unavailable(time.Second, "This sidecar is stopping. Send this again in a moment.")
+	}
+	p.logger.Error("the spool refused a write", "error", err)
+	e := wire.Unavailable(5*time.Second, "The disk under the spool failed; the sidecar's log says how. This write may not be on disk: send it again.")
+	e.Cause = err
+	return e
+}
