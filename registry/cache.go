@@ -1,0 +1,298 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// Bounds of a Cache.
+const (
+	entriesMax      = 10_000
+	entryBytesMax   = 64 << 20 // of all entries together
+	negativesMax    = 1000
+	negativeTTL     = 3 * time.Second
+	askTimeout      = 2 * time.Second        // for the server, when nothing is cached
+	refreshTimeout  = time.Second            // for the server, when a stale copy can be served instead
+	settleMax       = 250 * time.Millisecond // after a start, for the feed to speak
+	unavailableWait = time.Second            // Retry-After of what a server that is away would have to answer
+)
+
+// CacheConfig is what a Cache needs. Dir, Upstream and Metrics must be set.
+type CacheConfig struct {
+	Dir        string // made if absent; no one else may write in it
+	Upstream   Upstream
+	Identities func() []wire.Identity // verified ones, one per account that the sidecar knows when Run starts; nil: none
+	Metrics    *metrics.Metrics
+	Logger     *slog.Logger     // nil: slog.Default()
+	Now        func() time.Time // nil: time.Now
+}
+
+// Cache is the sidecar's side of templates. What was fetched once is on disk and is served from memory:
+//
+//	hit    the server's feed says that nothing changed since
+//	stale  the feed is not connected, so nobody can say; no time is lost on the network
+//	miss   the server was asked, for the template was new here or had changed
+//
+// Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as stale.
+type Cache struct {
+	upstream   Upstream
+	identities func() []wire.Identity
+	metrics    *metrics.Metrics
+	log        *slog.Logger
+	now        func() time.Time
+	disk       disk
+	files      [64]sync.Mutex // by key: who makes a file agree with memory. Locked before mu
+	added      chan struct{}  // wakes Run: there is a feed to start
+
+	mu        sync.Mutex // guards all below, and what their comments say
+	entries   entries
+	negatives map[key]negative
+	flights   map[key]*flight
+	feeds     map[string]*feed // by account
+	unstarted []*feed
+}
+
+// key says what was asked for, and by whose account.
+type key struct {
+	account, ident string
+	selector       wire.Selector
+}
+
+// pinned says whether the key asks for a version by number: that never changes.
+func (k key) pinned() bool { return k.selector.Version > 0 }
+
+func newKey(account, ident string, s wire.Selector) key {
+	if s.Label != "" {
+		s.Version = 0 // the label wins
+	}
+	return key{account, ident, s}
+}
+
+// negative is an answer of the server that there is no such thing.
+type negative struct {
+	err   error
+	until time.Time
+}
+
+// NewCache opens the folder and loads what is in it. A file that it cannot read is set aside under its name with .bad behind
+// it, logged, and not used. It starts nothing.
+func NewCache(c CacheConfig) (*Cache, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Identities == nil {
+		c.Identities = func() []wire.Identity { return nil }
+	}
+	cache := &Cache{
+		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, log: c.Logger, now: c.Now,
+		disk: disk{dir: c.Dir, log: c.Logger}, added: make(chan struct{}, 1),
+		entries: newEntries(), negatives: make(map[key]negative), flights: make(map[key]*flight), feeds: make(map[string]*feed),
+	}
+	loaded, err := cache.disk.load()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range loaded {
+		cache.entries.put(e)
+	}
+	for _, k := range cache.entries.shrink() {
+		cache.agree(k)
+	}
+	return cache, nil
+}
+
+// Fetch answers a template fetch, rendered as the server would. Its Cache says how it was found, its Age since when nobody has
+// confirmed it. It waits for the server 2 s at most, and not at all while the server is away and there is a copy.
+// wire.CodeUnavailable: there is no copy, and the server is away.
+func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+	found, err := c.find(ctx, id, ident, f.Selector)
+	if err != nil {
+		return wire.RenderedTemplate{}, err
+	}
+	out, err := renderTemplate(found.raw, f)
+	out.Cache, out.Age = found.how, found.age
+	return out, err
+}
+
+// Raw is Fetch without rendering.
+func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	found, err := c.find(ctx, id, ident, s)
+	return found.raw, err
+}
+
+// Publish passes a publish to the server. The copies of that name are asked for anew from then on.
+func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
+	out, err := c.upstream.Publish(ctx, id, p)
+	if err == nil || !definite(err) { // a server that did not answer may have published all the same
+		c.mu.Lock()
+		c.invalidate(id.Account, []string{p.Name}, everyRevision)
+		c.mu.Unlock()
+	}
+	return out, orAway(err)
+}
+
+// List passes a question for the list to the server.
+func (c *Cache) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
+	list, err := c.upstream.List(ctx, id, q)
+	return list, orAway(err)
+}
+
+// Version says what a selector means now; ok is false if there is no copy that is known to be current.
+func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, standing := c.look(newKey(account, ident, sel))
+	if standing != current {
+		return 0, false
+	}
+	return e.raw.Version, true
+}
+
+// found is a version and how it was come by.
+type found struct {
+	raw wire.RawTemplate
+	how string // hit, stale or miss
+	age time.Duration
+}
+
+func (c *Cache) find(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (found, error) {
+	f, err := c.locate(ctx, id, newKey(id.Account, ident, s))
+	if err != nil {
+		f.how = "error"
+	}
+	c.metrics.TemplateCache.WithLabelValues(f.how).Inc()
+	return f, err
+}
+
+func (c *Cache) locate(ctx context.Context, id wire.Identity, k key) (found, error) {
+	if id.Account == "" {
+		return found{}, wire.Unavailable(unavailableWait, "This key was not verified yet, for the server is away; templates are served to verified keys only.")
+	}
+	feed := c.follow(id)
+	f, standing, err := c.local(k)
+	if standing == unsure && feed.settle(ctx, c.now()) {
+		f, standing, err = c.local(k)
+	}
+	if standing == current || standing == unsure || err != nil {
+		return f, err
+	}
+	return c.ask(ctx, id, k, f, standing == outdated)
+}
+
+// local looks for a copy, or for the server's word that there is nothing.
+func (c *Cache) local(k key) (found, standing, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, ok := c.negatives[k]; ok && c.now().Before(n.until) {
+		return found{}, absent, n.err
+	}
+	e, standing := c.look(k)
+	if e == nil {
+		return found{}, standing, nil
+	}
+	c.entries.touch(e)
+	how := "stale"
+	if standing == current {
+		how = "hit"
+	}
+	return found{e.raw, how, max(0, c.now().Sub(c.confirmed(e)))}, standing, nil
+}
+
+// standing is what a copy is worth.
+type standing int
+
+const (
+	absent   standing = iota // there is no copy
+	outdated                 // the feed told a change of it
+	unsure                   // the feed is not connected
+	current
+)
+
+// look is called with mu held.
+func (c *Cache) look(k key) (*entry, standing) {
+	e := c.entries.byKey[k]
+	feed := c.feeds[k.account]
+	switch {
+	case e == nil:
+		return nil, absent
+	case k.pinned() && !e.invalid:
+		return e, current
+	case feed == nil || !feed.connected:
+		return e, unsure
+	case e.invalid:
+		return e, outdated
+	}
+	return e, current
+}
+
+// confirmed is when an entry was last known to be current. Called with mu held.
+func (c *Cache) confirmed(e *entry) time.Time {
+	if feed := c.feeds[e.key.account]; feed != nil && !e.invalid && feed.heardAt.After(e.currentAt) {
+		return feed.heardAt
+	}
+	return e.currentAt
+}
+
+// invalidate marks the entries of these names that were read before revision, and has whoever comes later not share the
+// answer of a question that is out already. Called with mu held.
+func (c *Cache) invalidate(account string, names []string, revision uint64) {
+	told := make(map[string]bool, len(names))
+	for _, name := range names {
+		told[name] = true
+	}
+	c.mark(account, func(e *entry) bool {
+		if e.key.pinned() { // unless the ident, once an id, has become the name of another template
+			return told[e.key.ident] && e.key.ident != e.raw.Name
+		}
+		return e.raw.Revision < revision && (told[e.raw.Name] || told[e.key.ident])
+	})
+}
+
+// mark is called with mu held.
+func (c *Cache) mark(account string, outdated func(*entry) bool) {
+	for k, e := range c.entries.byKey {
+		if k.account == account && !e.invalid && outdated(e) {
+			e.currentAt = c.confirmed(e)
+			e.invalid = true
+		}
+	}
+	for k := range c.negatives {
+		if k.account == account {
+			delete(c.negatives, k)
+		}
+	}
+	for k := range c.flights {
+		if k.account == account {
+			delete(c.flights, k)
+		}
+	}
+}
+
+// definite says whether the server judged the call. Anything else, its own failures included, is no reason to refuse an app
+// what is in the cache.
+func definite(err error) bool {
+	for _, code := range []wire.Code{wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid} {
+		if wire.IsCode(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// orAway makes a 503 of an error that is not the server's own.
+func orAway(err error) error {
+	var e *wire.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return wire.Unavailable(unavailableWait, "The server cannot be reached; try again. The sidecar's --upstream says where it looks: %w", err)
+}

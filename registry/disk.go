@@ -1,0 +1,163 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// disk is the folder of a Cache, one file per entry, written beside its place, fsynced and renamed. A file is
+//
+//	"promptspool template 1 "  format and version
+//	8 hex digits, "\n"         CRC-32C of the rest
+//	a cachedFile in JSON
+//
+// under the name of its key's SHA-256: names of templates are no file names.
+type disk struct {
+	dir string
+	log *slog.Logger
+}
+
+type cachedFile struct {
+	Account   string           `json:"account"`
+	Ident     string           `json:"ident"`
+	Version   int              `json:"version,omitempty"`
+	Label     string           `json:"label,omitempty"`
+	CurrentAt time.Time        `json:"current_at"`
+	Template  wire.RawTemplate `json:"template"`
+}
+
+const (
+	fileMagic = "promptspool template 1 "
+	fileEnd   = ".template"
+	fileTemp  = ".tmp"
+	fileBad   = ".bad"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// digest names the key's file.
+func (k key) digest() [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", k.account, k.ident, k.selector.Version, k.selector.Label))
+}
+
+func (d disk) path(k key) string {
+	digest := k.digest()
+	return filepath.Join(d.dir, hex.EncodeToString(digest[:])+fileEnd)
+}
+
+// encodeFile is the content of an entry's file.
+func encodeFile(k key, raw wire.RawTemplate, currentAt time.Time) []byte {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // the blueprint keeps its bytes
+	err := enc.Encode(cachedFile{k.account, k.ident, k.selector.Version, k.selector.Label, currentAt, raw})
+	if err != nil {
+		panic(fmt.Sprintf("registry: a template that was read as JSON does not encode: %v", err))
+	}
+	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, crc32.Checksum(body.Bytes(), castagnoli)), body.Bytes()...)
+}
+
+// decodeFile is the reverse of encodeFile.
+func decodeFile(content []byte) (*entry, error) {
+	head, body, _ := bytes.Cut(content, []byte("\n"))
+	if want := fmt.Sprintf("%s%08x", fileMagic, crc32.Checksum(body, castagnoli)); string(head) != want {
+		return nil, errors.New("its checksum does not fit its content")
+	}
+	var f cachedFile
+	if err := json.Unmarshal(body, &f); err != nil {
+		return nil, err
+	}
+	k := newKey(f.Account, f.Ident, wire.Selector{Version: f.Version, Label: f.Label})
+	return &entry{key: k, raw: f.Template, currentAt: f.CurrentAt, saved: true}, nil
+}
+
+func (d disk) write(k key, content []byte) error {
+	temp, err := os.CreateTemp(d.dir, "*"+fileTemp) // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(content)
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), d.path(k))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return d.sync()
+}
+
+// remove deletes a file; a removal that a crash undoes does no harm, so it is not synced.
+func (d disk) remove(k key) error {
+	if err := os.Remove(d.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sync makes the names in the folder durable.
+func (d disk) sync() error {
+	dir, err := os.Open(d.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// load reads every file, the one that was confirmed last at the end. What was being written when the process ended is removed.
+func (d disk) load() ([]*entry, error) {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, err
+	}
+	var loaded []*entry
+	for _, file := range files {
+		path := filepath.Join(d.dir, file.Name())
+		switch filepath.Ext(file.Name()) {
+		case fileTemp:
+			err = errors.Join(err, os.Remove(path))
+		case fileEnd:
+			if e := d.read(path); e != nil {
+				loaded = append(loaded, e)
+			}
+		}
+	}
+	slices.SortFunc(loaded, func(a, b *entry) int { return a.currentAt.Compare(b.currentAt) })
+	return loaded, err
+}
+
+// read reads a file, or sets it aside and returns nil.
+func (d disk) read(path string) *entry {
+	content, err := os.ReadFile(path)
+	var e *entry
+	if err == nil {
+		e, err = decodeFile(content)
+	}
+	if err == nil && d.path(e.key) != path {
+		err = errors.New("its name does not fit its content")
+	}
+	if err == nil {
+		return e
+	}
+	aside := strings.TrimSuffix(path, fileEnd) + fileBad
+	err = errors.Join(err, os.Rename(path, aside))
+	d.log.Error("a cached template cannot be read; it is fetched anew when it is asked for", "set_aside", aside, "error", err)
+	return nil
+}

@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"container/list"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// entry is one cached version. key and raw never change; the rest is guarded by Cache.mu.
+type entry struct {
+	key key
+	raw wire.RawTemplate
+
+	currentAt time.Time // when the server last said that it is what the key means, as far as the entry itself knows
+	invalid   bool      // the server said since that it may not be
+	saved     bool      // it is on disk
+
+	place *list.Element
+}
+
+// bytes is about what the entry takes, in memory as on disk.
+func (e *entry) bytes() int {
+	const rest = 1 << 10 // times, ids, bookkeeping
+	return len(e.raw.Blueprint) + len(e.raw.Metadata) + 2*len(e.key.ident) + rest
+}
+
+// entries are what is cached, with the order of use. Guarded by Cache.mu.
+type entries struct {
+	byKey map[key]*entry
+	used  *list.List // of *entry; the last used first
+	bytes int
+}
+
+func newEntries() entries { return entries{byKey: make(map[key]*entry), used: list.New()} }
+
+// put adds an entry as the last used one, in the place of the one with its key.
+func (s *entries) put(e *entry) {
+	s.drop(e.key)
+	s.byKey[e.key] = e
+	e.place = s.used.PushFront(e)
+	s.bytes += e.bytes()
+}
+
+func (s *entries) touch(e *entry) { s.used.MoveToFront(e.place) }
+
+func (s *entries) drop(k key) {
+	if e := s.byKey[k]; e != nil {
+		s.used.Remove(e.place)
+		s.bytes -= e.bytes()
+		delete(s.byKey, k)
+	}
+}
+
+// shrink drops the least recently used until all is within the bounds, and tells their keys.
+func (s *entries) shrink() (dropped []key) {
+	for len(s.byKey) > entriesMax || s.bytes > entryBytesMax {
+		k := s.used.Back().Value.(*entry).key
+		s.drop(k)
+		dropped = append(dropped, k)
+	}
+	return dropped
+}
+
+// lowestRevision is from where a feed must tell so that no change of the account's entries is missed.
+func (s *entries) lowestRevision(account string) uint64 {
+	var lowest uint64
+	first := true
+	for k, e := range s.byKey {
+		if k.account == account && (first || e.raw.Revision < lowest) {
+			lowest, first = e.raw.Revision, false
+		}
+	}
+	return lowest
+}

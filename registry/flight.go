@@ -1,0 +1,150 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// flight is one question to the server, shared by all who ask the same meanwhile. raw and err are set before done is closed.
+type flight struct {
+	id   wire.Identity // with whose key it asks
+	done chan struct{}
+	raw  wire.RawTemplate
+	err  error
+}
+
+// ask waits for the server's answer, or falls back to a copy if there is one.
+func (c *Cache) ask(ctx context.Context, id wire.Identity, k key, copied found, haveCopy bool) (found, error) {
+	patience := askTimeout
+	if haveCopy {
+		patience = refreshTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	raw, err := c.join(ctx, id, k)
+	switch {
+	case err == nil:
+		return found{raw: raw, how: "miss"}, nil
+	case definite(err):
+		return found{}, err
+	case haveCopy:
+		return copied, nil
+	}
+	return found{}, wire.Unavailable(unavailableWait, "The template %s was never fetched through this sidecar, and its server cannot be reached; try again: %w", quote(k.ident), err)
+}
+
+// join waits for the flight that is out for the key, or starts one.
+func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (wire.RawTemplate, error) {
+	for {
+		f := c.flight(id, k)
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return wire.RawTemplate{}, ctx.Err()
+		}
+		refused := wire.IsCode(f.err, wire.CodeUnauthorized) || wire.IsCode(f.err, wire.CodeForbidden)
+		if refused && f.id.KeyID != id.KeyID {
+			continue // another key of the account was refused, which says nothing of this one
+		}
+		return f.raw, f.err
+	}
+}
+
+func (c *Cache) flight(id wire.Identity, k key) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.flights[k]
+	if f == nil {
+		f = &flight{id: id, done: make(chan struct{})}
+		c.flights[k] = f
+		go c.fly(f, k)
+	}
+	return f
+}
+
+// fly asks the server. It does not end with the caller who came first, for others wait as well.
+func (c *Cache) fly(f *flight, k key) {
+	defer close(f.done)
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	f.raw, f.err = c.upstream.Raw(ctx, f.id, k.ident, k.selector)
+	for _, k := range c.land(f, k) {
+		c.agree(k)
+	}
+}
+
+// land takes the answer over and tells the keys whose files are to follow.
+func (c *Cache) land(f *flight, k key) []key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// A flight that was forgotten set out before a change was told: its answer may be older than the change.
+	remembered := c.flights[k] == f
+	if remembered {
+		delete(c.flights, k)
+	}
+	feed := c.feeds[k.account]
+	switch {
+	case f.err == nil:
+		if !remembered && c.entries.byKey[k] != nil {
+			return nil
+		}
+		c.entries.put(&entry{key: k, raw: f.raw, currentAt: c.now(), invalid: !remembered || f.raw.Revision < feed.position})
+		return append(c.entries.shrink(), k)
+	case !definite(f.err):
+		feed.doubt()
+	case remembered && wire.IsCode(f.err, wire.CodeNotFound):
+		c.entries.drop(k)
+		c.deny(k, f.err)
+		return []key{k}
+	}
+	return nil
+}
+
+// deny remembers for a moment that there is no such template. Called with mu held.
+func (c *Cache) deny(k key, err error) {
+	now := c.now()
+	if len(c.negatives) >= negativesMax {
+		for old, n := range c.negatives {
+			if len(c.negatives) >= negativesMax || n.until.Before(now) {
+				delete(c.negatives, old)
+			}
+		}
+	}
+	c.negatives[k] = negative{err, now.Add(negativeTTL)}
+}
+
+// agree makes a key's file what memory says of it now: written, or gone. Whoever comes last finds the newest entry, so that
+// files do not depend on the order in which writers come. A disk that fails takes nothing from the app but the copy after a
+// restart.
+func (c *Cache) agree(k key) {
+	file := &c.files[int(k.digest()[0])%len(c.files)]
+	file.Lock()
+	defer file.Unlock()
+	c.mu.Lock()
+	e := c.entries.byKey[k]
+	write := e != nil && !e.saved
+	var currentAt time.Time
+	if write {
+		currentAt = e.currentAt
+	}
+	c.mu.Unlock()
+
+	var err error
+	switch {
+	case e == nil:
+		err = c.disk.remove(k)
+	case write:
+		err = c.disk.write(k, encodeFile(k, e.raw, currentAt))
+	}
+	if err != nil {
+		c.log.Error("a template is not kept on disk; after a restart it is there only while the server is", "name", k.ident, "error", err)
+		return
+	}
+	if write {
+		c.mu.Lock()
+		e.saved = true
+		c.mu.Unlock()
+	}
+}
