@@ -31,7 +31,7 @@ func (k Kind) Known() bool {
 // Event is one accepted write: the unit that is spooled, batched, forwarded and folded.
 type Event struct {
 	ID         string    `json:"id"`          // UUIDv7 of this event
-	Kind       Kind      `json:"kind"`        //
+	Kind       Kind      `json:"kind"`        // what it does to the record
 	RequestID  string    `json:"request_id"`  // the record that it belongs to
 	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
 	Sidecar    string    `json:"sidecar"`     // who accepted it; a server accepts under its own name

@@ -8,7 +8,7 @@ import (
 )
 
 // Secret is a key as its owner sends it. It prints, logs and marshals as "[secret]"; only a conversion to string shows it.
-// Keep it out of unexported fields of what is printed: there fmt calls no method.
+// Keep it out of unexported fields of what is printed and out of keys of maps that become JSON: there no method is asked.
 type Secret string
 
 const hidden = "[secret]"

@@ -34,24 +34,23 @@ type Published struct {
 // says: SDKs put one object into both. The blueprint's own rules are the registry's to check.
 func DecodePublish(object Object) (Publish, error) {
 	f := fields{object: object}
-	base, version := f.json("prompt_template", true), f.json("prompt_version", true)
+	base, version := f.within("prompt_template"), f.within("prompt_version")
 	labels := f.tags("release_labels")
 	if f.errs != nil {
 		return Publish{}, f.err()
 	}
-	bf, vf := subfields(base), subfields(version)
 	p := Publish{
-		Name:          bf.text("prompt_name", true, NameRunesMax),
-		Tags:          bf.tags("tags"),
-		Blueprint:     vf.json("prompt_template", true),
-		Metadata:      vf.json("metadata", false),
-		CommitMessage: vf.text("commit_message", false, CommitMessageRunesMax),
+		Name:          base.text("prompt_name", true, NameRunesMax),
+		Tags:          base.tags("tags"),
+		Blueprint:     version.json("prompt_template", true),
+		Metadata:      version.json("metadata", false),
+		CommitMessage: version.text("commit_message", false, CommitMessageRunesMax),
 		Labels:        labels,
 	}
-	for _, e := range bf.errs {
+	for _, e := range base.errs {
 		f.fault("prompt_template."+e.Field, "%s", e.Reason)
 	}
-	for _, e := range vf.errs {
+	for _, e := range version.errs {
 		f.fault("prompt_version."+e.Field, "%s", e.Reason)
 	}
 	if strings.TrimSpace(p.Name) != p.Name || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -65,11 +64,14 @@ func DecodePublish(object Object) (Publish, error) {
 	return p, f.err()
 }
 
-// subfields reads the members of a member.
-func subfields(raw json.RawMessage) *fields {
-	object, fault := list(raw)
-	if fault != nil {
-		return &fields{errs: []FieldError{*fault}}
+// within reads the members of a member that is an object.
+func (f *fields) within(name string) *fields {
+	inner := &fields{}
+	if raw := f.json(name, true); raw != nil {
+		var fault *FieldError
+		if inner.object, fault = list(raw); fault != nil {
+			f.fault(name+"."+fault.Field, "%s", fault.Reason)
+		}
 	}
-	return &fields{object: object}
+	return inner
 }

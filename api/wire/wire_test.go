@@ -22,7 +22,13 @@ func parse(t *testing.T, body string) Object {
 	return object
 }
 
-func same(t *testing.T, what string, got, want any) {
+// tester is a *testing.T or a *rapid.T.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+func same(t tester, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestASecretNeverPrints(t *testing.T) {
+	const secret Secret = "ps_very-secret"
+	holder := Identity{Account: "a", Key: secret}
+	check := func(how, printed string) {
+		t.Helper()
+		for _, leak := range []string{string(secret), hex.EncodeToString([]byte(secret)), "very", "112 115 95"} {
+			if strings.Contains(strings.ToLower(printed), leak) {
+				t.Errorf("%s shows it: %s", how, printed)
+			}
+		}
+		if !strings.Contains(printed, "[secret]") {
+			t.Errorf("%s does not say that something is hidden: %s", how, printed)
+		}
+	}
+	for _, verb := range strings.Fields("%v %+v %#v %s %q %#q %x %X %d %c %U %e %t %o %b %20s %-9.3v %z") {
+		check(verb, fmt.Sprintf(verb, secret))
+		check(verb+" of what holds it", fmt.Sprintf(verb, holder))
+		check(verb+" of a map", fmt.Sprintf(verb, map[Secret][]Secret{secret: {secret}}))
+	}
+	check("Print", fmt.Sprint(secret))
+	check("String", secret.String())
+	check("an error", fmt.Errorf("key %v", secret).Error())
+	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
+		"a log of text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
+		"a log of JSON": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
+	} {
+		for what, value := range map[string]any{"it": secret, "what holds it": holder, "a list": []Secret{secret}} {
+			var b bytes.Buffer
+			slog.New(handler(&b)).Info("x", "value", value)
+			check(name+" with "+what, b.String())
+		}
+	}
+	marshalled, err := json.Marshal([]any{secret, holder, &holder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("JSON", string(marshalled))
+}
+
+func TestASecretIsReadFromJSONAndShownByConversionOnly(t *testing.T) {
+	var v struct{ Key Secret }
+	if err := json.Unmarshal([]byte(`{"key":"ps_1"}`), &v); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "key", string(v.Key), "ps_1")
+}
+
+func TestAKeyAllowsItsScope(t *testing.T) {
+	for _, tt := range []struct {
+		id        Identity
+		app, full bool
+	}{
+		{Identity{Scope: ScopeApp, Verified: true}, true, false},
+		{Identity{Scope: ScopeFull, Verified: true}, true, true},
+		{Identity{Scope: ScopeFull}, false, false}, // nobody has vouched for it
+		{Identity{Verified: true}, false, false},
+		{Identity{}, false, false},
+	} {
+		if app, full := tt.id.Allows(ScopeApp), tt.id.Allows(ScopeFull); app != tt.app || full != tt.full {
+			t.Errorf("%+v allows app %v, full %v; want %v, %v", tt.id, app, full, tt.app, tt.full)
+		}
+	}
+}

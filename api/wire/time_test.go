@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"encoding/json"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+func at(year int, month time.Month, day, hour, minute, second, nanos int) time.Time {
+	return time.Date(year, month, day, hour, minute, second, nanos, time.UTC)
+}
+
+func readTime(t *testing.T, value string) (time.Time, error) {
+	t.Helper()
+	w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_start_time", value)), true)
+	return w.Start, err
+}
+
+func TestTimes(t *testing.T) {
+	never := time.Time{}
+	for _, tt := range []struct {
+		value string
+		want  time.Time
+	}{
+		// Numbers.
+		{"1772366400", at(2026, 3, 1, 12, 0, 0, 0)},
+		{"1772366400.0", at(2026, 3, 1, 12, 0, 0, 0)},
+		{"1772366400.5", at(2026, 3, 1, 12, 0, 0, 5e8)},
+		{"1772366400.123456789", at(2026, 3, 1, 12, 0, 0, 123456789)},
+		{"1772366400.1234567899", at(2026, 3, 1, 12, 0, 0, 123456789)},
+		{"1772366400.000000001", at(2026, 3, 1, 12, 0, 0, 1)},
+		{"1.7723664e9", at(2026, 3, 1, 12, 0, 0, 0)},
+		{"1.7723664005E+9", at(2026, 3, 1, 12, 0, 0, 5e8)},
+		{"17723664005e-1", at(2026, 3, 1, 12, 0, 0, 5e8)},
+		{"0", at(1970, 1, 1, 0, 0, 0, 0)},
+		{"-0.0", at(1970, 1, 1, 0, 0, 0, 0)},
+		{"-1", at(1969, 12, 31, 23, 59, 59, 0)},
+		{"-0.5", at(1969, 12, 31, 23, 59, 59, 5e8)},
+		{"-1.25", at(1969, 12, 31, 23, 59, 58, 75e7)},
+		{"-1.25e0", at(1969, 12, 31, 23, 59, 58, 75e7)},
+		{"-125e-2", at(1969, 12, 31, 23, 59, 58, 75e7)},
+		{"1.9999999999e0", at(1970, 1, 1, 0, 0, 2, 0)},
+		{"-62135596799", at(1, 1, 1, 0, 0, 1, 0)},
+		{"253402300799.999999999", at(9999, 12, 31, 23, 59, 59, 999999999)},
+		// Numbers that are no moment are taken, and unknown.
+		{"-62135596800", never},
+		{"-62135596800.5", never},
+		{"253402300800", never},
+		{"1772366400000", never}, // milliseconds
+		{"9223372036854775808", never},
+		{"-9223372036854775808", never},
+		{"1e12", never},
+		{"1e400", never},
+		{"-1e400", never},
+		// ISO-8601.
+		{`"2026-03-01T12:00:00Z"`, at(2026, 3, 1, 12, 0, 0, 0)},
+		{`"2026-03-01T12:00:00.123Z"`, at(2026, 3, 1, 12, 0, 0, 123e6)},
+		{`"2026-03-01T12:00:00.123456789Z"`, noon},
+		{`"2026-03-01T13:30:00+01:30"`, at(2026, 3, 1, 12, 0, 0, 0)},
+		{`"2026-03-01T13:30:00.5+0130"`, at(2026, 3, 1, 12, 0, 0, 5e8)},
+		{`"2026-03-01T12:00:00"`, at(2026, 3, 1, 12, 0, 0, 0)},
+		{`"2026-03-01T12:00:00.123456"`, at(2026, 3, 1, 12, 0, 0, 123456e3)},
+		{`"2026-03-01 12:00:00"`, at(2026, 3, 1, 12, 0, 0, 0)},
+		{`"2026-03-01 12:00:00.5+00:00"`, at(2026, 3, 1, 12, 0, 0, 5e8)},
+		{`"2026-03-01 12:00:00Z"`, at(2026, 3, 1, 12, 0, 0, 0)},
+		{`"2026-03-01"`, at(2026, 3, 1, 0, 0, 0, 0)},
+		{`"2026\u002d03-01"`, at(2026, 3, 1, 0, 0, 0, 0)},
+	} {
+		t.Run(tt.value, func(t *testing.T) {
+			got, err := readTime(t, tt.value)
+			wantFaults(t, err)
+			if got != tt.want { // not Equal: the zone is UTC as well
+				t.Errorf("is %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoTimeIsRefused(t *testing.T) {
+	for _, value := range []string{`""`, `"now"`, `"1772366400"`, `"2026-13-01"`, `"2026-02-30T12:00:00Z"`, `"12:00:00"`, `"2026-03-01T25:00:00Z"`,
+		`"2026-03-01T12:00:00Z "`, `"20260301T120000Z"`, `"0001-01-01T00:00:00Z"`, `"0001-01-01T00:00:00+01:00"`, `"0000-06-01"`,
+		`"9999-12-31T23:59:59-00:01"`, "true", "{}", "[1]"} {
+		t.Run(value, func(t *testing.T) {
+			got, err := readTime(t, value)
+			wantFaults(t, err, "request_start_time must be a number of seconds since 1970, or an ISO-8601 time")
+			if !got.IsZero() {
+				t.Errorf("is %v all the same", got)
+			}
+		})
+	}
+}
+
+// FuzzTime reads a text as a number and as ISO-8601: whatever comes out can be stored, and a number is exact.
+func FuzzTime(f *testing.F) {
+	f.Fuzz(func(t *testing.T, s string) {
+		if moment, ok := ParseTime(s); ok {
+			checkMoment(t, moment)
+		}
+		if s == "" || s != strings.TrimSpace(s) || !isNumber(json.RawMessage(s)) || !json.Valid([]byte(s)) {
+			return
+		}
+		moment := unixTime(s)
+		if moment.IsZero() {
+			return
+		}
+		checkMoment(t, moment)
+		if len(s) > 50 || strings.ContainsAny(s, "eE") {
+			return // a float's precision, or too large to compute exactly
+		}
+		want, ok := new(big.Rat).SetString(s)
+		if !ok {
+			t.Fatalf("%q is no number", s)
+		}
+		got := new(big.Rat).SetFrac(big.NewInt(int64(moment.Nanosecond())), big.NewInt(1e9))
+		got.Add(got, new(big.Rat).SetInt64(moment.Unix()))
+		if off := got.Sub(got, want); off.Abs(off).Cmp(big.NewRat(1, 1e9)) >= 0 {
+			t.Errorf("%s is off by %s s", s, off.FloatString(12))
+		}
+	})
+}
+
+func checkMoment(t *testing.T, moment time.Time) {
+	t.Helper()
+	if moment.Location() != time.UTC {
+		t.Errorf("%v is not in UTC", moment)
+	}
+	text, err := json.Marshal(moment)
+	if err != nil {
+		t.Fatalf("%v cannot be stored: %v", moment, err)
+	}
+	if again, ok := ParseTime(strings.Trim(string(text), `"`)); !ok || again != moment {
+		t.Errorf("%v comes back as %v", moment, again)
+	}
+}

@@ -1,0 +1,331 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The smallest bodies that are accepted, by what decodes them.
+var smallest = map[string]string{
+	"request": `{"function_name":"openai.ChatCompletion.create","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2}`,
+	"score":   `{"request_id":"` + someID + `","score":87}`,
+	"meta":    `{"request_id":"` + someID + `","metadata":{}}`,
+	"prompt":  `{"request_id":"` + someID + `","prompt_name":"greeting","prompt_input_variables":{}}`,
+	"group":   `{"request_id":"` + someID + `","group_id":"g"}`,
+	"fetch":   `{}`,
+	"search":  `{}`,
+}
+
+// decodeWrite decodes a body as the kind says and returns its error.
+func decodeWrite(t *testing.T, kind, body string) (err error) {
+	t.Helper()
+	switch kind {
+	case "request":
+		_, err = DecodeRequest(parse(t, body), true)
+	case "score":
+		_, err = DecodeScore(parse(t, body))
+	case "meta":
+		_, err = DecodeMetadata(parse(t, body))
+	case "prompt":
+		_, err = DecodePrompt(parse(t, body))
+	case "group":
+		_, err = DecodeGroup(parse(t, body))
+	case "fetch":
+		_, err = DecodeFetch([]byte(body))
+	case "search":
+		_, err = DecodeSearch([]byte(body))
+	default:
+		t.Fatalf("no decoder for %q", kind)
+	}
+	return err
+}
+
+func TestTheSmallestBodiesAreAccepted(t *testing.T) {
+	for kind, body := range smallest {
+		t.Run(kind, func(t *testing.T) { wantFaults(t, decodeWrite(t, kind, body)) })
+	}
+}
+
+// One value of each kind that JSON has, numbers with and without a fraction apart.
+var ofEachKind = map[string]string{
+	"string": `"x"`, "integer": "7", "fraction": "1.5", "boolean": "true", "array": "[]", "object": "{}",
+}
+
+func TestEveryFieldSaysWhatItTakes(t *testing.T) {
+	const (
+		everything   = "string integer fraction boolean array object"
+		str          = "must be a string"
+		strOrInt     = "must be a string or an integer"
+		object       = "must be an object"
+		version      = "must be an integer of at least 1"
+		moment       = "must be a number of seconds since 1970, or an ISO-8601 time"
+		id           = "must be a UUIDv7, as track-request returned it"
+		tags         = "must be an array of strings"
+		notSupported = "is not supported by this version; rows come newest first"
+	)
+	for _, tt := range []struct {
+		kind, field string
+		required    bool
+		takes       string // kinds of value
+		reason      string // told of all others
+	}{
+		{"request", "function_name", true, "string", str},
+		{"request", "provider_type", false, "string", str},
+		{"request", "kwargs", true, "object", object},
+		{"request", "args", false, everything, ""},
+		{"request", "request_response", true, "object", object},
+		{"request", "request_start_time", true, "integer fraction", moment},
+		{"request", "request_end_time", true, "integer fraction", moment},
+		{"request", "tags", false, "array", tags},
+		{"request", "metadata", false, "object", object},
+		{"request", "prompt_id", false, "string integer", strOrInt},
+		{"request", "prompt_version", false, "integer", version},
+		{"request", "prompt_label", false, "string", str},
+		{"request", "prompt_input_variables", false, "object", object},
+		{"request", "group_id", false, "string integer", strOrInt},
+		{"request", "status", false, "string", str},
+		{"request", "error_type", false, "string", str},
+		{"request", "error_message", false, "string", str},
+		{"request", "request_id", false, "", id},
+		{"request", "span_id", false, everything, ""}, // unknown fields are not judged
+
+		{"score", "request_id", true, "", id},
+		{"score", "score", true, "integer", "must be an integer from 0 to 100"},
+		{"score", "name", false, "string", str},
+		{"meta", "request_id", true, "", id},
+		{"meta", "metadata", true, "object", object},
+		{"prompt", "request_id", true, "", id},
+		{"prompt", "prompt_name", true, "string integer", strOrInt},
+		{"prompt", "prompt_input_variables", true, "object", object},
+		{"prompt", "version", false, "integer", version},
+		{"prompt", "label", false, "string", str},
+		{"group", "request_id", true, "", id},
+		{"group", "group_id", true, "string integer", strOrInt},
+
+		{"fetch", "version", false, "integer", version},
+		{"fetch", "label", false, "string", str},
+		{"fetch", "provider", false, "string", str},
+		{"fetch", "model", false, "string", str},
+		{"fetch", "input_variables", false, "object", object},
+		{"fetch", "model_parameter_overrides", false, "object", object},
+		{"fetch", "metadata_filters", false, everything, ""},
+
+		{"search", "page", false, "integer", "must be an integer from 1 to 100000"},
+		{"search", "per_page", false, "integer", "must be an integer from 1 to 1000"},
+		{"search", "cursor", false, "string", str},
+		{"search", "filter_group", false, "object", object},
+		{"search", "q", false, "", notSupported},
+		{"search", "sort_by", false, "", notSupported},
+	} {
+		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {
+			missing := []string(nil)
+			if tt.required {
+				missing = []string{tt.field + " is missing"}
+			}
+			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, "")), missing...)
+			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, "null")), missing...)
+			for _, kind := range slices.Sorted(maps.Keys(ofEachKind)) {
+				want := []string{tt.field + " " + tt.reason}
+				if strings.Contains(tt.takes, kind) {
+					want = nil
+				}
+				t.Run(kind, func(t *testing.T) {
+					wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, ofEachKind[kind])), want...)
+				})
+			}
+		})
+	}
+}
+
+func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
+	list := func(n int) string { return "[" + strings.Repeat(`"t",`, n-1) + `"t"]` }
+	object := func(n int) string { return manyMembersOf(n, `"v"`) }
+	for _, tt := range []struct{ kind, field, value, want string }{
+		{"request", "tags", list(256), ""},
+		{"request", "tags", list(257), "tags has more than 256 entries"},
+		{"request", "tags", `["a",` + text("é", 512) + `]`, ""},
+		{"request", "tags", `["a",` + text("é", 513) + `]`, "tags[1] is longer than 512 characters"},
+		{"request", "tags", `["a",1]`, "tags[1] must be a string"},
+		{"request", "tags", `[null]`, "tags[0] must be a string"},
+		{"request", "metadata", object(256), ""},
+		{"request", "metadata", object(257), "metadata has more than 256 keys"},
+		{"request", "metadata", `{` + text("é", 1024) + `:"v"}`, ""},
+		{"request", "metadata", `{` + text("é", 1025) + `:"v"}`, "metadata has a key of more than 1024 characters"},
+		{"request", "metadata", `{"k":` + text("x", 64<<10) + `}`, ""},
+		{"request", "metadata", `{"k":` + text("x", 64<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
+		{"request", "metadata", `{"k":` + text("é", 32<<10) + `}`, ""}, // a value is counted in bytes
+		{"request", "metadata", `{"k":` + text("é", 32<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
+		{"request", "metadata", `{"k":` + text(`\u0041`, 64<<10) + `}`, ""}, // and as text, not as it is escaped
+		{"request", "metadata", `{"k":"a","\u006b":"b"}`, "metadata.k is given twice"},
+		{"request", "metadata", `{"k":1}`, "metadata.k must be a string; metadata maps strings to strings"},
+		{"request", "metadata", `{"k":null}`, "metadata.k must be a string; metadata maps strings to strings"},
+		{"request", "metadata", `{"":""}`, ""},
+		{"request", "function_name", text("é", 1024), ""},
+		{"request", "function_name", text("é", 1025), "function_name is longer than 1024 characters"},
+		{"request", "function_name", `""`, "function_name must not be empty"},
+		{"request", "provider_type", text("é", 513), "provider_type is longer than 512 characters"},
+		{"request", "prompt_id", text("é", 512), ""},
+		{"request", "prompt_id", text("é", 513), "prompt_id is longer than 512 characters"},
+		{"request", "prompt_label", text("é", 513), "prompt_label is longer than 512 characters"},
+		{"request", "group_id", text("é", 513), "group_id is longer than 512 characters"},
+		{"request", "status", text("é", 513), "status is longer than 512 characters"},
+		{"request", "request_id", `"` + strings.ToUpper(someID) + `"`, ""},
+		{"request", "request_id", `"` + someID + ` "`, "request_id must be a UUIDv7, as track-request returned it"},
+		{"score", "name", text("é", 512), ""},
+		{"score", "name", text("é", 513), "name is longer than 512 characters"},
+		{"prompt", "prompt_name", text("é", 512), ""},
+		{"prompt", "prompt_name", text("é", 513), "prompt_name is longer than 512 characters"},
+		{"prompt", "prompt_name", `""`, "prompt_name must not be empty"},
+		{"prompt", "label", text("é", 513), "label is longer than 512 characters"},
+		{"group", "group_id", `""`, "group_id must not be empty"},
+		{"group", "group_id", text("é", 513), "group_id is longer than 512 characters"},
+		{"fetch", "label", text("é", 513), "label is longer than 512 characters"},
+		{"fetch", "input_variables", manyMembersOf(1000, "1"), ""},
+		{"fetch", "input_variables", manyMembersOf(1001, "1"), "input_variables has more than 1000 members"},
+		{"search", "page", "100000", ""},
+		{"search", "page", "100001", "page must be an integer from 1 to 100000"},
+		{"search", "page", "0", "page must be an integer from 1 to 100000"},
+		{"search", "per_page", "1000", ""},
+		{"search", "per_page", "1001", "per_page must be an integer from 1 to 1000"},
+	} {
+		t.Run(fmt.Sprintf("%s %s %.40s %d", tt.kind, tt.field, tt.value, len(tt.value)), func(t *testing.T) {
+			var want []string
+			if tt.want != "" {
+				want = []string{tt.want}
+			}
+			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, tt.value)), want...)
+		})
+	}
+}
+
+func TestDecodeRequestReadsEveryField(t *testing.T) {
+	got, err := DecodeRequest(parse(t, `{"request_id":"`+strings.ToUpper(someID)+`","function_name":"openai.ChatCompletion.create","provider_type":"openai",
+		"kwargs":{"model":"gpt-4o"},"args":["a"],"request_response":{"id":"r"},"request_start_time":1772366400.123456789,
+		"request_end_time":"2026-03-01T13:00:01+01:00","tags":["eu","\u0070rod"],"metadata":{"user_id":"u\n1"},"prompt_id":12,"prompt_version":"3",
+		"prompt_label":"prod","prompt_input_variables":{"city":"Rome"},"group_id":7.0,"status":"ERROR","error_type":"Timeout",
+		"error_message":"too slow","return_pl_id":true}`), true)
+	wantFaults(t, err)
+	same(t, "request", got, RequestWrite{
+		RequestID: someID, FunctionName: "openai.ChatCompletion.create", ProviderType: "openai",
+		Kwargs: json.RawMessage(`{"model":"gpt-4o"}`), Args: json.RawMessage(`["a"]`), Response: json.RawMessage(`{"id":"r"}`),
+		Start: noon, End: noon.Truncate(time.Second).Add(time.Second),
+		Tags: []string{"eu", "prod"}, Metadata: map[string]string{"user_id": "u\n1"},
+		Prompt:  PromptLink{Name: "12", Version: 3, Label: "prod", InputVariables: json.RawMessage(`{"city":"Rome"}`)},
+		GroupID: "7", Status: "ERROR", ErrorType: "Timeout", ErrorMessage: "too slow",
+	})
+}
+
+func TestDecodeRequestTakesNullForAbsent(t *testing.T) {
+	body := smallest["request"]
+	want, err := DecodeRequest(parse(t, body), true)
+	wantFaults(t, err)
+	for _, field := range []string{"request_id", "provider_type", "args", "tags", "metadata", "prompt_id", "prompt_version", "prompt_label",
+		"prompt_input_variables", "group_id", "status", "error_type", "error_message"} {
+		body = edit(t, body, field, "null")
+	}
+	got, err := DecodeRequest(parse(t, body), true)
+	wantFaults(t, err)
+	same(t, "request", got, want)
+}
+
+func TestTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
+	for _, response := range []string{`"text"`, `[{"role":"user","content":"x"}]`, "null", "1", "{}"} {
+		w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_response", response)), false)
+		wantFaults(t, err)
+		same(t, "response", string(w.Response), response)
+	}
+	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_response", "")), false)
+	wantFaults(t, err, "request_response is missing")
+}
+
+func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
+	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x","request_start_time":1,
+		"tags":["a",1,"b"],"metadata":{"k":"v","n":1},"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true)
+	wantFaults(t, err, "function_name must be a string", "request_end_time is missing", "tags[1] must be a string",
+		"metadata.n must be a string; metadata maps strings to strings", "prompt_id must be a string or an integer",
+		"prompt_version must be an integer of at least 1", "request_response must be an object",
+		"request_id must be a UUIDv7, as track-request returned it")
+	same(t, "request", got, RequestWrite{
+		Kwargs: json.RawMessage(`{"model":"m"}`), Start: time.Unix(1, 0).UTC(), Tags: []string{"a", "b"},
+		Metadata: map[string]string{"k": "v"}, GroupID: "g",
+	})
+}
+
+func TestOfMillionsOfFaultsTheFirstAreTold(t *testing.T) {
+	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", manyMembersOf(1<<20, "1"))), true)
+	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "metadata.m0" {
+		t.Errorf("%d faults are told, the first of %q; want 32, metadata.m0", len(e.Fields), e.Fields[0].Field)
+	}
+}
+
+func TestScores(t *testing.T) {
+	for score, want := range map[string]int{
+		"0": 0, "100": 100, "87": 87, "87.0": 87, "8.7e1": 87, "870e-1": 87, "1E2": 100, "-0": 0, "-0.0": 0, "0e400": 0, "1e-400": 0,
+	} {
+		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
+		wantFaults(t, err)
+		same(t, score, w, ScoreWrite{RequestID: someID, Name: DefaultScoreName, Score: want})
+	}
+	for _, score := range []string{"-1", "101", "87.5", "1e400", "-1e400", "0.1", `"87"`, `""`, "true", "[87]",
+		"18446744073709551616", "18446744073709551703", "9223372036854775808"} {
+		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
+		wantFaults(t, err, "score must be an integer from 0 to 100")
+		same(t, score+": what could be read", w.Score, 0)
+	}
+}
+
+func TestAScoreHasADefaultName(t *testing.T) {
+	for name, want := range map[string]string{"": "default", "null": "default", `""`: "default", `"speed"`: "speed"} {
+		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "name", name)))
+		wantFaults(t, err)
+		same(t, "name of "+name, w.Name, want)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for version, want := range map[string]int{
+		"1": 1, "3.0": 3, "2147483647": 2147483647, `"3"`: 3, `"0012"`: 12, `""`: 0, "null": 0,
+	} {
+		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "version", version)))
+		wantFaults(t, err)
+		same(t, "version "+version, w.Version, want)
+	}
+	for _, version := range []string{"0", "-1", "1.5", "2147483648", "1e400", `"0"`, `"-1"`, `" 3"`, `"3 "`, `"1.0"`, `"1e1"`, `"0x10"`,
+		`"0x10p0"`, `"1_0"`, `"+3"`, `"2147483648"`, `"latest"`} {
+		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "version", version)))
+		wantFaults(t, err, "version must be an integer of at least 1")
+		same(t, "version "+version+": what could be read", w.Version, 0)
+	}
+}
+
+func TestNamesMayBeIntegers(t *testing.T) {
+	for name, want := range map[string]string{
+		`"a/b c"`: "a/b c", `"12"`: "12", "12": "12", "12.0": "12", "-5": "-5", "9223372036854775807": "9223372036854775807",
+	} {
+		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
+		wantFaults(t, err)
+		same(t, "name "+name, w.Name, want)
+	}
+	for _, name := range []string{"1.5", "9223372036854775808", "1e300", "true"} {
+		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
+		wantFaults(t, err, "prompt_name must be a string or an integer")
+		same(t, "name "+name+": what could be read", w.Name, "")
+	}
+}
+
+func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
+	prompt, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "label", `"prod"`)))
+	wantFaults(t, err)
+	same(t, "prompt", prompt, PromptWrite{someID, PromptLink{Name: "greeting", Label: "prod", InputVariables: json.RawMessage("{}")}})
+	meta, err := DecodeMetadata(parse(t, edit(t, smallest["meta"], "metadata", `{"a":"1","\u0062":"\ud83d\ude00"}`)))
+	wantFaults(t, err)
+	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{"a": "1", "b": "😀"}})
+	group, err := DecodeGroup(parse(t, edit(t, smallest["group"], "group_id", "12")))
+	wantFaults(t, err)
+	same(t, "group", group, GroupWrite{someID, "12"})
+}
