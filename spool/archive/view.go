@@ -44,7 +44,10 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		ID: s.RequestID, RequestID: s.RequestID, AcceptedAt: s.Request.At,
 		FunctionName: r.FunctionName, Engine: r.Model, Provider: r.Provider, Status: r.Status,
 		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, StartTime: r.Start, EndTime: r.End,
-		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.scores(), GroupIDs: s.groupIDs(),
+		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.scores(),
+	}
+	if ids := s.groupIDs(); len(ids) > 0 {
+		row.GroupIDs = ids // else nil, as it is read back
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

@@ -106,7 +106,7 @@ func (db *DB) Template(ctx context.Context, account, ident string) (wire.Templat
 	}
 	err = db.view(func(txn *badger.Txn) error {
 		found, err := load(txn, k.head(ident), &head)
-		if id, notID := strconv.ParseInt(ident, 10, 64); err == nil && !found && notID == nil {
+		if id, ok := templateID(ident); ok && err == nil && !found {
 			var name []byte
 			if name, err = loadBytes(txn, k.templateName(id)); err == nil && name != nil {
 				found, err = load(txn, k.head(string(name)), &head)
@@ -118,6 +118,12 @@ func (db *DB) Template(ctx context.Context, account, ident string) (wire.Templat
 		return err
 	})
 	return head, err
+}
+
+// templateID reads an id in the one form in which it is written: "+1" and "01" are names.
+func templateID(ident string) (int64, bool) {
+	id, err := strconv.ParseInt(ident, 10, 64)
+	return id, err == nil && strconv.FormatInt(id, 10) == ident
 }
 
 // TemplateVersion returns one version; see registry.Store.

@@ -1,0 +1,87 @@
+package archivetest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+)
+
+// vocabulary is what random filters ask about, with values that random histories may hold.
+var vocabulary = []struct {
+	field     string
+	operators []string
+	values    []string // texts; nil for numbers
+	times     bool
+}{
+	{field: "model", operators: texts, values: models},
+	{field: "function_name", operators: texts, values: functions},
+	{field: "provider", operators: texts, values: []string{"openai", "anthropic"}},
+	{field: "status", operators: texts, values: []string{"SUCCESS", "ERROR"}},
+	{field: "tags", operators: texts, values: tags},
+	{field: "metadata", operators: append([]string{"key_equals", "key_not_equals", "key_contains"}, texts...), values: values},
+	{field: "metadata_keys", operators: texts, values: keys},
+	{field: "score_name", operators: texts, values: names},
+	{field: "prompt_name", operators: texts, values: templates},
+	{field: "label", operators: texts, values: labels},
+	{field: "group_id", operators: texts, values: groups},
+	{field: "sidecar", operators: texts, values: sidecars},
+	{field: "score", operators: numbers},
+	{field: "input_tokens", operators: numbers},
+	{field: "prompt_version_number", operators: numbers},
+	{field: "latency_ms", operators: numbers},
+	{field: "accepted_at", operators: []string{"before", "after", "is_null"}, times: true},
+	{field: "request_start_time", operators: []string{"before", "after", "gte", "is_not_null"}, times: true},
+}
+
+var (
+	texts   = []string{"is", "is_not", "contains", "not_contains", "starts_with", "ends_with", "in", "not_in", "is_empty", "is_not_null"}
+	numbers = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
+)
+
+// Filter draws a filter that archive.Compile takes: a group, with groups in it down to depth.
+func Filter(t *rapid.T, depth int) wire.Filter {
+	f := wire.Filter{Logic: rapid.SampledFrom([]string{"", "AND", "OR"}).Draw(t, "logic"), Filters: []wire.Filter{}}
+	for range rapid.IntRange(1, 3).Draw(t, "parts") {
+		if depth > 1 && rapid.Bool().Draw(t, "group") {
+			f.Filters = append(f.Filters, Filter(t, depth-1))
+		} else {
+			f.Filters = append(f.Filters, drawCondition(t))
+		}
+	}
+	return f
+}
+
+func drawCondition(t *rapid.T) wire.Filter {
+	word := rapid.SampledFrom(vocabulary).Draw(t, "field")
+	f := wire.Filter{Field: word.field, Operator: rapid.SampledFrom(word.operators).Draw(t, "operator")}
+	switch word.field {
+	case "metadata":
+		f.NestedKey = pick(t, keys)
+	case "score":
+		f.NestedKey = rapid.SampledFrom([]string{"", "default", "compiles"}).Draw(t, "score name")
+	}
+	value := func() any {
+		switch {
+		case word.times:
+			return Start.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "second")) * time.Second)
+		case word.values == nil:
+			return rapid.SampledFrom([]float64{0, 1, 2, 50, 1000, 2000}).Draw(t, "number")
+		}
+		return pick(t, word.values)
+	}
+	var v any
+	switch {
+	case slices.Contains([]string{"in", "not_in", "between"}, f.Operator):
+		v = []any{value(), value()}
+	case slices.Contains([]string{"is_null", "is_not_null", "is_empty"}, f.Operator):
+		return f
+	default:
+		v = value()
+	}
+	f.Value, _ = json.Marshal(v) // texts, numbers and times always encode
+	return f
+}

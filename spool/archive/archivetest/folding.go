@@ -1,0 +1,231 @@
+package archivetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+const account = "account-a"
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+func duplicates(t *testing.T, open Open) {
+	s, _ := open(t)
+	request := event(t, 1, wire.KindRequest, ID(1000), requestBody("x"))
+	score := event(t, 2, wire.KindScore, ID(1000), `{"score":80}`)
+	apply(t, s, account, request, score)
+	before := view(t, s, account, ID(1000))
+
+	// The second time it arrives later, and with a clock that gives it another order time.
+	late := score
+	late.OrderTime, late.ArrivedAt = late.OrderTime.Add(time.Hour), late.ArrivedAt.Add(time.Hour)
+	results := apply(t, s, account, late, request, event(t, 3, wire.KindScore, ID(1000), `{"name":"b","score":1}`), request)
+	var codes []wire.ResultCode
+	for _, r := range results {
+		codes = append(codes, r.Code)
+	}
+	want := []wire.ResultCode{wire.ResultDuplicate, wire.ResultDuplicate, wire.ResultAccepted, wire.ResultDuplicate}
+	if diff := cmp.Diff(want, codes); diff != "" {
+		t.Fatalf("results (-want +got):\n%s", diff)
+	}
+	after := view(t, s, account, ID(1000))
+	if diff := cmp.Diff(before.Events, after.Events[:2]); diff != "" || len(after.Events) != 3 {
+		t.Fatalf("the history changed (-before +after):\n%s", diff)
+	}
+	if page := search(t, s, account, wire.Search{}); page.Total != 1 || len(page.Rows) != 1 {
+		t.Fatalf("one request is listed %d times, in a total of %d", len(page.Rows), page.Total)
+	}
+}
+
+func anyOrder(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 3, 12)
+		accepted := 0
+		for _, batch := range Batches(t, events) {
+			for _, r := range apply(t, s, account, batch...) {
+				if r.Code == wire.ResultAccepted {
+					accepted++
+				}
+			}
+		}
+		if accepted != len(events) {
+			t.Fatalf("%d events were accepted, of %d", accepted, len(events))
+		}
+		sameViews(t, s, account, events)
+		states, _ := Fold(events)
+		sameRows(t, Rows(states), search(t, s, account, wire.Search{PerPage: 100}).Rows)
+	})
+}
+
+func isolation(t *testing.T, open Open) {
+	s, _ := open(t)
+	// Accounts of which one begins like the other must not see each other either.
+	accounts := []string{"a", "ab", "a\x00", account}
+	for i, a := range accounts {
+		apply(t, s, a, event(t, 1, wire.KindRequest, ID(1000), requestBody(fmt.Sprint("of ", i))))
+	}
+	apply(t, s, "a", event(t, 2, wire.KindRequest, ID(1001), requestBody("second")))
+	for i, a := range accounts {
+		if got := view(t, s, a, ID(1000)).Tags; !slices.Equal(got, []string{fmt.Sprint("of ", i)}) {
+			t.Errorf("account %q has the request of another: %q", a, got)
+		}
+		if want, page := map[bool]int{true: 2, false: 1}[a == "a"], search(t, s, a, wire.Search{}); page.Total != want || len(page.Rows) != want {
+			t.Errorf("account %q lists %d of %d, want %d", a, len(page.Rows), page.Total, want)
+		}
+	}
+	for _, a := range []string{"ab", "nobody"} {
+		if _, _, err := s.Record(context.Background(), a, ID(1001)); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("account %q asked for another's request and got %v", a, err)
+		}
+	}
+	if page := search(t, s, "nobody", wire.Search{}); page.Total != 0 || len(page.Rows) != 0 || page.More {
+		t.Errorf("an account without records lists %+v", page)
+	}
+}
+
+func orphans(t *testing.T, open Open) {
+	s, _ := open(t)
+	score := event(t, 1, wire.KindScore, ID(1000), `{"score":80}`)
+	note := event(t, 2, wire.KindMetadata, ID(1000), `{"metadata":{"user":"ada"}}`)
+	request := event(t, 0, wire.KindRequest, ID(1000), requestBody("x"))
+	apply(t, s, account, score)
+	apply(t, s, account, note)
+	state, body, err := s.Record(context.Background(), account, ID(1000))
+	if err != nil || !state.Orphan() || body != nil || len(state.History) != 2 {
+		t.Fatalf("an orphan of two events is %+v with body %q (%v)", state, body, err)
+	}
+	for _, filter := range []*wire.Filter{nil, {Field: "score", Operator: "eq", Value: []byte("80")}} {
+		if page := search(t, s, account, wire.Search{FilterGroup: filter}); page.Total != 0 || len(page.Rows) != 0 {
+			t.Fatalf("an orphan is listed: %+v", page)
+		}
+	}
+	apply(t, s, account, request)
+	sameViews(t, s, account, []archive.Event{request, score, note})
+	if page := search(t, s, account, wire.Search{}); page.Total != 1 || len(page.Rows) != 1 || len(page.Rows[0].Scores) != 1 {
+		t.Fatalf("the record with its score is not listed: %+v", page)
+	}
+}
+
+func takeover(t *testing.T, open Open) {
+	s, _ := open(t)
+	second := event(t, 2, wire.KindRequest, ID(1000), requestBody("second"))
+	first := event(t, 1, wire.KindRequest, ID(1000), requestBody("first"))
+	apply(t, s, account, second)
+	apply(t, s, account, first)
+	sameViews(t, s, account, []archive.Event{first, second})
+	page := search(t, s, account, wire.Search{})
+	if page.Total != 1 || len(page.Rows) != 1 || !page.Rows[0].AcceptedAt.Equal(first.AcceptedAt) {
+		t.Fatalf("the record is not listed once, at its first request's time: %+v", page)
+	}
+	if page := search(t, s, account, wire.Search{FilterGroup: tagged("second")}); page.Total != 0 {
+		t.Fatalf("the record is still found by the tag of the request that lost")
+	}
+}
+
+func full(t *testing.T, open Open) {
+	s, _ := open(t)
+	body := longBody("x", archive.RecordBytesMax/2)
+	fits := event(t, 1, wire.KindRequest, ID(1000), body)
+	over := event(t, 2, wire.KindRequest, ID(1000), body)
+	score := event(t, 3, wire.KindScore, ID(1000), `{"score":1}`)
+	apply(t, s, account, fits)
+	results := apply(t, s, account, over, score)
+	if results[0].Code != wire.ResultInvalid || results[0].Reason == "" || results[1].Code != wire.ResultAccepted {
+		t.Fatalf("results %+v; want invalid for the one that does not fit, accepted for the one that does", results)
+	}
+	if rec := view(t, s, account, ID(1000)); len(rec.Events) != 2 {
+		t.Fatalf("the record has %d events, want 2", len(rec.Events))
+	}
+}
+
+func together(t *testing.T, open Open) {
+	s, _ := open(t)
+	const writers, requests = 8, 20
+	var events []archive.Event
+	for i := range requests {
+		events = append(events, event(t, 2*i, wire.KindRequest, ID(1000+i), requestBody("x")),
+			event(t, 2*i+1, wire.KindScore, ID(1000), fmt.Sprintf(`{"name":"s%d","score":1}`, i)))
+	}
+	var wg sync.WaitGroup
+	accepted := make([]int, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range events {
+				e := events[(i+w*5)%len(events)]
+				results, err := s.Apply(context.Background(), account, []archive.Event{e})
+				if err != nil {
+					t.Errorf("Apply: %v", err)
+					return
+				}
+				if results[0].Code == wire.ResultAccepted {
+					accepted[w]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0
+	for _, n := range accepted {
+		sum += n
+	}
+	if sum != len(events) {
+		t.Errorf("%d events were accepted, of %d that each of %d writers sent", sum, len(events), writers)
+	}
+	sameViews(t, s, account, events)
+	if page := search(t, s, account, wire.Search{}); page.Total != requests {
+		t.Errorf("total %d, want %d", page.Total, requests)
+	}
+}
+
+func large(t *testing.T, open Open) {
+	s, _ := open(t)
+	batch := make([]archive.Event, wire.BatchEventsMax)
+	// Tags of many lengths make states and rows of many sizes: those that a database keeps apart, and those that it does not.
+	for round, bytes := range []int{0, 800, wire.BatchBytesMax / wire.BatchEventsMax} {
+		for i := range batch {
+			n := 10_000*round + i
+			batch[i] = event(t, n, wire.KindRequest, ID(100_000+n), longBody(strings.Repeat("t", i/2), bytes))
+		}
+		apply(t, s, account, batch...)
+	}
+	one := event(t, 50_000, wire.KindRequest, ID(300_000), longBody("x", wire.BodyBytesMax))
+	apply(t, s, account, one)
+	if page := search(t, s, account, wire.Search{PerPage: 1}); page.Total != 3*wire.BatchEventsMax+1 {
+		t.Errorf("total %d, want %d", page.Total, 3*wire.BatchEventsMax+1)
+	}
+	sameViews(t, s, account, []archive.Event{one, batch[0], batch[len(batch)-1]})
+}
+
+func reopening(t *testing.T, open Open) {
+	s, reopen := open(t)
+	events := []archive.Event{
+		event(t, 1, wire.KindScore, ID(1001), `{"score":3}`),
+		event(t, 2, wire.KindRequest, ID(1000), requestBody("x")),
+		event(t, 3, wire.KindPrompt, ID(1000), `{"prompt_name":"greeting","version":2,"prompt_input_variables":{"a":1}}`),
+	}
+	apply(t, s, account, events...)
+	s = reopen()
+	sameViews(t, s, account, events)
+	if r := apply(t, s, account, events[1])[0]; r.Code != wire.ResultDuplicate {
+		t.Errorf("after opening again, an event that came before is %s", r.Code)
+	}
+	states, _ := Fold(events)
+	page := search(t, s, account, wire.Search{})
+	sameRows(t, Rows(states), page.Rows)
+	if page.Total != 1 {
+		t.Errorf("total %d, want 1", page.Total)
+	}
+}

@@ -1,0 +1,154 @@
+package archivetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Start is when the random histories begin.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// ID is the nth of a fixed row of UUIDv7, in ascending order.
+func ID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
+
+// The words of random histories are few, so that events meet in the same places and filters find something.
+var (
+	models    = []string{"gpt-4o", "claude-sonnet-4", "GPT-4o-mini"}
+	functions = []string{"openai.ChatCompletion.create", "anthropic.messages.create", "langchain.PromptLayerChatOpenAI"}
+	tags      = []string{"production", "Staging", "a/b test"}
+	keys      = []string{"user_id", "session", "größe"}
+	values    = []string{"", "1", "Ada", "ada lovelace"}
+	templates = []string{"greeting", "support/answer", "7"}
+	labels    = []string{"prod", "canary"}
+	names     = []string{"default", "compiles"}
+	groups    = []string{"g1", "g2"}
+	sidecars  = []string{"host-a", "host-b"}
+	kinds     = []wire.Kind{wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup}
+)
+
+// Events draws up to most events over a few requests, in the order in which they were accepted, some of them at the same
+// moment, and not every request among them. Their ids are ID(0) and so on, their request ids ID(1000) and so on.
+func Events(t *rapid.T, requests, most int) []archive.Event {
+	n := rapid.IntRange(1, most).Draw(t, "events")
+	events := make([]archive.Event, 0, n)
+	at := Start
+	for i := range n {
+		at = at.Add(rapid.SampledFrom([]time.Duration{0, 1, time.Second}).Draw(t, "pause"))
+		e := wire.Event{
+			ID:         ID(i),
+			Kind:       rapid.SampledFrom(kinds).Draw(t, "kind"),
+			RequestID:  ID(1000 + rapid.IntRange(0, requests-1).Draw(t, "request")),
+			AcceptedAt: at,
+			Sidecar:    rapid.SampledFrom(sidecars).Draw(t, "sidecar"),
+		}
+		body, err := json.Marshal(drawBody(t, e.Kind))
+		if err != nil {
+			t.Fatalf("encode a body: %v", err)
+		}
+		e.Body = body
+		events = append(events, Decode(t, e, Start.Add(time.Duration(i)*time.Minute)))
+	}
+	return events
+}
+
+// Decode reads an event that a test made and that therefore must be one.
+func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
+	t.Helper()
+	d, err := archive.Decode(e, arrived)
+	if err != nil {
+		t.Fatalf("decode %s: %v", e.Body, err)
+	}
+	return d
+}
+
+// drawBody leaves out request_id, which the archive takes from the event.
+func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
+	switch kind {
+	case wire.KindScore:
+		return map[string]any{"name": pick(t, names), "score": rapid.IntRange(0, 100).Draw(t, "score")}
+	case wire.KindMetadata:
+		return map[string]any{"metadata": drawMetadata(t)}
+	case wire.KindPrompt:
+		return map[string]any{"prompt_name": pick(t, templates), "version": rapid.IntRange(1, 3).Draw(t, "version"),
+			"prompt_input_variables": map[string]any{"name": pick(t, values)}}
+	case wire.KindGroup:
+		return map[string]any{"group_id": pick(t, groups)}
+	}
+	return drawRequest(t)
+}
+
+func drawRequest(t *rapid.T) map[string]any {
+	start := float64(Start.Unix()) + float64(rapid.IntRange(0, 5).Draw(t, "start"))
+	body := map[string]any{
+		"function_name":      pick(t, functions),
+		"kwargs":             map[string]any{"engine": pick(t, models)},
+		"request_response":   map[string]any{},
+		"request_start_time": start,
+		"request_end_time":   start + float64(rapid.IntRange(-1, 3).Draw(t, "seconds")),
+	}
+	if rapid.Bool().Draw(t, "usage") {
+		body["request_response"] = map[string]any{"model": pick(t, models), "usage": map[string]any{
+			"prompt_tokens": rapid.IntRange(0, 3).Draw(t, "in"), "completion_tokens": rapid.IntRange(0, 3).Draw(t, "out")}}
+	}
+	if rapid.Bool().Draw(t, "attached") {
+		body["tags"] = rapid.SliceOfNDistinct(rapid.SampledFrom(tags), 0, 3, rapid.ID).Draw(t, "tags")
+		body["metadata"] = drawMetadata(t)
+		body["group_id"] = pick(t, groups)
+		body["status"] = rapid.SampledFrom([]string{"SUCCESS", "WARNING", "ERROR"}).Draw(t, "status")
+		body["prompt_id"] = pick(t, templates)
+		body["prompt_label"] = pick(t, labels)
+		body["prompt_input_variables"] = map[string]any{"from": "the request"}
+	}
+	return body
+}
+
+func drawMetadata(t *rapid.T) map[string]string {
+	return rapid.MapOfN(rapid.SampledFrom(keys), rapid.SampledFrom(values), 1, 2).Draw(t, "metadata")
+}
+
+func pick(t *rapid.T, words []string) string { return rapid.SampledFrom(words).Draw(t, "word") }
+
+// Batches draws a way in which events may arrive: in any order, some of them again, cut into batches.
+func Batches(t *rapid.T, events []archive.Event) [][]archive.Event {
+	again := rapid.SliceOfN(rapid.SampledFrom(events), 0, 4).Draw(t, "again")
+	all := rapid.Permutation(slices.Concat(events, again)).Draw(t, "order")
+	var batches [][]archive.Event
+	for len(all) > 0 {
+		n := rapid.IntRange(1, len(all)).Draw(t, "batch")
+		batches = append(batches, all[:n])
+		all = all[n:]
+	}
+	return batches
+}
+
+// Fold folds events in their order and returns the states by request id and the bodies by event id.
+func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[string]json.RawMessage) {
+	states, bodies = make(map[string]*archive.State), make(map[string]json.RawMessage)
+	for _, e := range events {
+		if states[e.RequestID] == nil {
+			states[e.RequestID] = new(archive.State)
+		}
+		states[e.RequestID].Fold(e)
+		bodies[e.ID] = e.Body
+	}
+	return states, bodies
+}
+
+// Rows is the list that the states make: newest first.
+func Rows(states map[string]*archive.State) []wire.Row {
+	rows := []wire.Row{}
+	for _, s := range states {
+		if row, ok := s.Row(); ok {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b wire.Row) int { return archive.PositionOf(&a).Compare(archive.PositionOf(&b)) })
+	return rows
+}

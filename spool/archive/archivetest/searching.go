@@ -1,0 +1,159 @@
+package archivetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+func oracle(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 8, 24)
+		apply(t, s, account, events...)
+		states, _ := Fold(events)
+		rows := Rows(states)
+		for range 5 {
+			filter := Filter(t, 3)
+			q, err := archive.Compile(wire.Search{FilterGroup: &filter})
+			if err != nil {
+				t.Fatalf("Compile: %v", err)
+			}
+			var want []wire.Row
+			for _, row := range rows {
+				if q.Match(&row) {
+					want = append(want, row)
+				}
+			}
+			perPage := rapid.IntRange(1, 4).Draw(t, "per page")
+			walkPages(t, s, account, wire.Search{FilterGroup: &filter, PerPage: perPage}, want)
+			walkCursors(t, s, account, wire.Search{FilterGroup: &filter, PerPage: perPage}, want)
+		}
+	})
+}
+
+func paging(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 8, 24)
+		apply(t, s, account, events...)
+		states, _ := Fold(events)
+		perPage := rapid.IntRange(1, 4).Draw(t, "per page")
+		walkPages(t, s, account, wire.Search{PerPage: perPage}, Rows(states))
+		walkCursors(t, s, account, wire.Search{PerPage: perPage}, Rows(states))
+	})
+}
+
+// walkPages reads all pages by number and compares them with want.
+func walkPages(t rapid.TB, s archive.Store, account string, w wire.Search, want []wire.Row) {
+	t.Helper()
+	var got []wire.Row
+	for w.Page = 1; ; w.Page++ {
+		page := search(t, s, account, w)
+		got = append(got, page.Rows...)
+		checkPage(t, page, w, len(got), len(want))
+		if !page.More {
+			break
+		}
+	}
+	sameRows(t, want, got)
+}
+
+// walkCursors reads all pages by cursor and compares them with want.
+func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, want []wire.Row) {
+	t.Helper()
+	var got []wire.Row
+	q, err := archive.Compile(w)
+	for err == nil {
+		var page archive.Page
+		if page, err = s.Search(context.Background(), account, q); err != nil {
+			break
+		}
+		got = append(got, page.Rows...)
+		checkPage(t, page, w, len(got), len(want))
+		if !page.More {
+			break
+		}
+		after := archive.PositionOf(&got[len(got)-1])
+		q.After = &after
+	}
+	if err != nil {
+		t.Fatalf("page by cursor: %v", err)
+	}
+	sameRows(t, want, got)
+}
+
+func checkPage(t rapid.TB, page archive.Page, w wire.Search, seen, total int) {
+	t.Helper()
+	if page.Total != total || page.TotalIsLowerBound {
+		t.Fatalf("total %d (lower bound: %v), want exactly %d", page.Total, page.TotalIsLowerBound, total)
+	}
+	if page.More != (seen < total) || len(page.Rows) > w.PerPage || page.More && len(page.Rows) < w.PerPage {
+		t.Fatalf("a page of %d rows (at most %d), more: %v, after %d of %d", len(page.Rows), w.PerPage, page.More, seen, total)
+	}
+}
+
+func pagingWhileWriting(t *testing.T, open Open) {
+	s, _ := open(t)
+	for i := range 4 {
+		apply(t, s, account, event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
+	}
+	for _, filter := range []*wire.Filter{nil, tagged("x")} {
+		q, err := archive.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := search(t, s, account, wire.Search{PerPage: 2, FilterGroup: filter})
+		after := archive.PositionOf(&first.Rows[1])
+		n := first.Total
+		apply(t, s, account, event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
+		q.After = &after
+		second, err := s.Search(context.Background(), account, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(second.Rows) != 2 || second.Rows[0].AcceptedAt.After(first.Rows[1].AcceptedAt) || second.Rows[0].ID == first.Rows[1].ID {
+			t.Fatalf("the page behind the cursor is %+v", second.Rows)
+		}
+	}
+}
+
+func totals(t *testing.T, open Open) {
+	s, _ := open(t)
+	const n = archive.TotalMax + 2
+	var events []archive.Event
+	for i := range n {
+		events = append(events, event(t, i, wire.KindRequest, ID(100_000+i), requestBody("x")))
+	}
+	for batch := range slices.Chunk(events[:n-2], wire.BatchEventsMax) {
+		apply(t, s, account, batch...)
+	}
+	if page := search(t, s, account, wire.Search{FilterGroup: tagged("x")}); page.Total != archive.TotalMax || page.TotalIsLowerBound || !page.More {
+		t.Fatalf("of %d: %d, lower bound: %v", archive.TotalMax, page.Total, page.TotalIsLowerBound)
+	}
+	apply(t, s, account, events[n-2:]...)
+	page := search(t, s, account, wire.Search{FilterGroup: tagged("x")})
+	if page.Total != archive.TotalMax || !page.TotalIsLowerBound || !page.More {
+		t.Fatalf("of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
+	}
+	if page := search(t, s, account, wire.Search{}); page.Total != n || page.TotalIsLowerBound {
+		t.Fatalf("without a filter, of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
+	}
+	// Far behind what is counted, the cursor still finds the last rows.
+	q, err := archive.Compile(wire.Search{FilterGroup: tagged("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.After = &archive.Position{At: events[1].AcceptedAt, RequestID: events[1].RequestID}
+	last, err := s.Search(context.Background(), account, q)
+	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID || last.More || !last.TotalIsLowerBound {
+		t.Fatalf("the last page is %+v (%v)", last, err)
+	}
+}

@@ -1,0 +1,137 @@
+package archivetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Open makes a store for one scene: an empty one, and a function that closes it and opens it again with what it holds.
+// The last that was opened is closed through t.Cleanup, and then proves that it agrees with itself if it can.
+type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
+
+// Run proves that the stores which open makes do what archive.Store promises.
+func Run(t *testing.T, open Open) {
+	scenes := []struct {
+		name  string
+		scene func(t *testing.T, open Open)
+	}{
+		{"an event that came before changes nothing", duplicates},
+		{"any order, repetition and batching gives the same records", anyOrder},
+		{"one of another account's ids is unknown", isolation},
+		{"what came before its request waits for it unseen", orphans},
+		{"an earlier request that comes later takes over", takeover},
+		{"a full record refuses more, and says why", full},
+		{"many writers at once lose nothing and take nothing twice", together},
+		{"the largest batches and events are taken whole", large},
+		{"a search finds what the oracle finds", oracle},
+		{"pages and cursors meet every row once", paging},
+		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
+		{"a filter counts exactly up to a bound", totals},
+		{"opening again finds everything", reopening},
+	}
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) { s.scene(t, open) })
+	}
+}
+
+// apply folds events and fails the test on an error.
+func apply(t rapid.TB, s archive.Store, account string, events ...archive.Event) []wire.Result {
+	t.Helper()
+	results, err := s.Apply(context.Background(), account, events)
+	if err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+	if len(results) != len(events) {
+		t.Fatalf("Apply of %d events gave %d results", len(events), len(results))
+	}
+	for i, r := range results {
+		if r.ID != events[i].ID {
+			t.Fatalf("result %d is for %s, and the event is %s", i, r.ID, events[i].ID)
+		}
+	}
+	return results
+}
+
+// view is a record as the store holds it.
+func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
+	t.Helper()
+	state, body, err := s.Record(context.Background(), account, requestID)
+	if err != nil {
+		t.Fatalf("Record %s: %v", requestID, err)
+	}
+	return state.View(body)
+}
+
+// search compiles and runs a search.
+func search(t rapid.TB, s archive.Store, account string, w wire.Search) archive.Page {
+	t.Helper()
+	q, err := archive.Compile(w)
+	if err != nil {
+		t.Fatalf("Compile: %v", err)
+	}
+	page, err := s.Search(context.Background(), account, q)
+	if err != nil {
+		t.Fatalf("Search: %v", err)
+	}
+	return page
+}
+
+// sameViews compares every record of the store with the oracle's.
+func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Event) {
+	t.Helper()
+	states, bodies := Fold(events)
+	for id, want := range states {
+		var body json.RawMessage
+		if !want.Orphan() {
+			body = bodies[want.Request.ID]
+		}
+		if diff := cmp.Diff(want.View(body), view(t, s, account, id), cmp.Comparer(sameJSON)); diff != "" {
+			t.Fatalf("record %s (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+// sameJSON spares cmp the walk over every byte of a large body.
+func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+
+func sameRows(t rapid.TB, want, got []wire.Row) {
+	t.Helper()
+	if len(want) == 0 && len(got) == 0 {
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// event makes the nth event of a record, accepted n seconds after Start.
+func event(t rapid.TB, n int, kind wire.Kind, requestID, body string) archive.Event {
+	t.Helper()
+	at := Start.Add(seconds(n))
+	return Decode(t, wire.Event{ID: ID(n), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: "host-a",
+		Body: json.RawMessage(body)}, at)
+}
+
+// requestBody is a request with a tag.
+func requestBody(tag string) string { return longBody(tag, 0) }
+
+// longBody is a request with a tag and a prompt of so many bytes.
+func longBody(tag string, bytes int) string {
+	return `{"function_name":"openai.Completion.create","kwargs":{"prompt":"` + strings.Repeat("x", bytes) + `"},` +
+		`"request_response":{},"request_start_time":1,"request_end_time":2,"tags":["` + tag + `"]}`
+}
+
+// tagged finds the records with a tag.
+func tagged(tag string) *wire.Filter {
+	value, _ := json.Marshal(tag)
+	return &wire.Filter{Field: "tags", Operator: "is", Value: value}
+}

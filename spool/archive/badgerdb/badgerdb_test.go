@@ -1,0 +1,66 @@
+package badgerdb_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	"promptspool/api/auth"
+	"promptspool/api/auth/authtest"
+	"promptspool/registry"
+	"promptspool/registry/registrytest"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// open opens a database that is checked and closed when the test ends.
+func open(t *testing.T, dir string) *badgerdb.DB {
+	t.Helper()
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeChecked(t, db) })
+	return db
+}
+
+// closeChecked proves that the database agrees with itself, and closes it.
+func closeChecked(t *testing.T, db *badgerdb.DB) {
+	t.Helper()
+	if err := db.Check(context.Background()); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
+		dir := t.TempDir()
+		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeChecked(t, db) })
+		return db, func() archive.Store {
+			closeChecked(t, db)
+			if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {
+				t.Fatal(err)
+			}
+			return db
+		}
+	})
+}
+
+func TestRegistry(t *testing.T) {
+	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, t.TempDir()) })
+}
+
+func TestAuth(t *testing.T) {
+	authtest.Run(t, func(t *testing.T) auth.Store { return open(t, t.TempDir()) })
+}
