@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"promptspool/api/wire"
 )
@@ -13,6 +12,8 @@ const (
 	messagesMax = 1000 // messages of a chat
 	blocksMax   = 1000 // content blocks of a message or a completion
 	faultsMax   = 32   // faults that are told
+
+	variablesMax = wire.ObjectMembersMax // variables of a blueprint
 )
 
 // Check judges a blueprint that is to be published and returns it in its normal form: type set, a content that is a plain string
@@ -38,7 +39,10 @@ func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 }
 
 // checker gathers what is wrong with a document.
-type checker struct{ faults []wire.FieldError }
+type checker struct {
+	faults []wire.FieldError
+	data   bool // the messages are given for a placeholder: braces in them mean nothing
+}
 
 func (c *checker) fault(path, format string, args ...any) {
 	if len(c.faults) < faultsMax {
@@ -113,17 +117,17 @@ func (c *checker) chat(o wire.Object) wire.Object {
 		c.fault("messages", "is missing")
 		return o
 	}
-	var all []string
+	var all names
 	messages := c.list("messages", raw, messagesMax)
 	for i, m := range messages {
-		var names []string
-		messages[i], names = c.message(fmt.Sprintf("messages[%d]", i), m)
-		all = merge(all, names)
+		var used []string
+		messages[i], used = c.message(fmt.Sprintf("messages[%d]", i), m)
+		all.add(used...)
 	}
 	c.templateFormat("template_format", o)
 	c.tools(o)
 	o = set(o, "messages", array(messages))
-	return c.inputVariables("", o, all)
+	return c.inputVariables("", o, all.list)
 }
 
 func (c *checker) completion(o wire.Object) wire.Object {
@@ -133,8 +137,8 @@ func (c *checker) completion(o wire.Object) wire.Object {
 		return o
 	}
 	c.templateFormat("template_format", o)
-	content, names := c.content("content", raw)
-	return c.inputVariables("", set(o, "content", content), names)
+	content, used := c.content("content", raw)
+	return c.inputVariables("", set(o, "content", content), used)
 }
 
 // tools checks the shapes of what the model may call.
@@ -168,6 +172,9 @@ func (c *checker) tools(o wire.Object) {
 }
 
 func (c *checker) templateFormat(path string, o wire.Object) {
+	if c.data {
+		return
+	}
 	switch format := c.text(path, o, "template_format", false); format {
 	case "", "f-string":
 	case "jinja2":
@@ -178,10 +185,13 @@ func (c *checker) templateFormat(path string, o wire.Object) {
 }
 
 // inputVariables sets input_variables to what the texts use, unless the publisher listed some.
-func (c *checker) inputVariables(path string, o wire.Object, names []string) wire.Object {
+func (c *checker) inputVariables(path string, o wire.Object, used []string) wire.Object {
+	if c.data {
+		return o
+	}
 	path = join(path, "input_variables")
 	if raw, ok := o.Get("input_variables"); ok {
-		listed := c.list(path, raw, wire.ObjectMembersMax)
+		listed := c.list(path, raw, variablesMax)
 		for i, e := range listed {
 			if e[0] != '"' {
 				c.fault(fmt.Sprintf("%s[%d]", path, i), "must be a string")
@@ -191,21 +201,34 @@ func (c *checker) inputVariables(path string, o wire.Object, names []string) wir
 			return o
 		}
 	}
-	list := make([]json.RawMessage, len(names))
-	for i, name := range names {
+	if len(used) > variablesMax {
+		c.fault(path, "would be more than %d; a fetch cannot give so many", variablesMax)
+		return o
+	}
+	list := make([]json.RawMessage, len(used))
+	for i, name := range used {
 		list[i] = quoted(name)
 	}
 	return set(o, "input_variables", array(list))
 }
 
-// merge appends those of more that are not there yet.
-func merge(names, more []string) []string {
+// names are variables in order of appearance, each once. The zero value is empty.
+type names struct {
+	list []string
+	seen map[string]bool
+}
+
+// add takes one more than a blueprint may have, so that inputVariables can tell.
+func (n *names) add(more ...string) {
+	if n.seen == nil {
+		n.seen = make(map[string]bool)
+	}
 	for _, name := range more {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if !n.seen[name] && len(n.list) <= variablesMax {
+			n.seen[name] = true
+			n.list = append(n.list, name)
 		}
 	}
-	return names
 }
 
 func join(path, name string) string {

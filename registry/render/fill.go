@@ -77,7 +77,7 @@ func (f *filler) placeholder(path, name string) []json.RawMessage {
 		f.warn("%s, the placeholder %s, was dropped: no messages were given for it.", path, shorten(name))
 		return nil
 	}
-	c := &checker{}
+	c := &checker{data: true}
 	list := c.list(name, value, messagesMax)
 	size := 0
 	for i, m := range list {
@@ -126,7 +126,7 @@ func (f *filler) member(path string, jinja bool, o wire.Object, name string) wir
 		return o
 	}
 	missing := len(f.missing)
-	filled, err := f.render(jinja, template)
+	filled, err := f.fillText(jinja, template)
 	if err != nil {
 		f.missing = f.missing[:missing]
 		f.warn("%s was left as it is: it %v.", path, err)
@@ -135,7 +135,7 @@ func (f *filler) member(path string, jinja bool, o wire.Object, name string) wir
 	return set(o, name, quoted(filled))
 }
 
-func (f *filler) render(jinja bool, template string) (string, error) {
+func (f *filler) fillText(jinja bool, template string) (string, error) {
 	if jinja {
 		return "", fmt.Errorf("is in jinja2, which this version does not render")
 	}
@@ -143,7 +143,7 @@ func (f *filler) render(jinja bool, template string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return f.rendering.render(format)
+	return f.render(format)
 }
 
 func isJinja(o wire.Object) bool {

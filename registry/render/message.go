@@ -17,27 +17,28 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 		return raw, nil
 	}
 	role := c.text(path+".role", o, "role", true)
-	if role != "" && !slices.Contains(roles, role) {
+	if role != "" && !slices.Contains(roles, role) || c.data && role == "placeholder" {
 		c.fault(path+".role", "must be one of system, user, assistant, function, tool, developer, placeholder")
 		return raw, nil
 	}
 	c.templateFormat(path+".template_format", o)
-	c.text(path+".name", o, "name", role == "placeholder" || role == "function")
+	c.text(path+".name", o, "name", role == "function")
 	c.calls(path, o)
 	if role == "tool" {
 		c.text(path+".tool_call_id", o, "tool_call_id", true)
 	}
-	var names []string
+	var used names
+	if role == "placeholder" { // its name is the variable that holds the messages
+		used.add(c.text(path+".name", o, "name", true))
+	}
 	if content, ok := o.Get("content"); ok {
-		content, names = c.content(path+".content", content)
+		content, inContent := c.content(path+".content", content)
+		used.add(inContent...)
 		o = set(o, "content", content)
 	} else if role != "" && role != "assistant" && role != "function" && role != "placeholder" {
 		c.fault(path+".content", "is missing")
 	}
-	if role == "placeholder" { // its name is the variable that holds the messages
-		names = merge([]string{c.text(path+".name", o, "name", true)}, names)
-	}
-	return encode(c.inputVariables(path, o, names)), names
+	return encode(c.inputVariables(path, o, used.list)), used.list
 }
 
 // calls checks what an assistant's message says it called.
@@ -77,7 +78,7 @@ func (c *checker) content(path string, raw json.RawMessage) (json.RawMessage, []
 		c.fault(path, "must be a string or an array of blocks")
 		return raw, nil
 	}
-	var names []string
+	var used names
 	blocks := c.list(path, raw, blocksMax)
 	for i, b := range blocks {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -88,11 +89,14 @@ func (c *checker) content(path string, raw json.RawMessage) (json.RawMessage, []
 		kind := c.blockType(at, o)
 		if kind == "text" || kind == "image_url" {
 			o = set(o, "type", quoted(kind))
-			names = merge(names, variables(c.template(at, kind, o)))
+			template := c.template(at, kind, o)
+			if !c.data {
+				used.add(variables(template)...)
+			}
 		}
 		blocks[i] = encode(o)
 	}
-	return array(blocks), names
+	return array(blocks), used.list
 }
 
 func textBlock(quotedText json.RawMessage) wire.Object {

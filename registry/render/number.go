@@ -66,7 +66,7 @@ func (s spec) character(n *big.Int) (string, error) {
 	if s.sign != 0 || s.grouping != 0 || s.alternate || !n.IsInt64() || n.Int64() < 0 || n.Int64() > 0x10ffff || n.Int64() >= 0xd800 && n.Int64() < 0xe000 {
 		return "", errors.New("whose value is no character's number, or whose format spec is not for characters")
 	}
-	return s.pad("", string(rune(n.Int64())), '<'), nil
+	return s.pad("", string(rune(n.Int64())), '>'), nil
 }
 
 func (s spec) float(x float64) (string, error) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -41,7 +42,7 @@ func appendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 			for end < len(v) && strings.IndexByte(" \t\n\r,:]}", v[end]) < 0 {
 				end++
 			}
-			b = append(b, scalar(string(v[i:end]))...)
+			b = appendScalar(b, v[i:end])
 			i = end
 		}
 	}
@@ -58,22 +59,22 @@ func stringEnd(v []byte, i int) int {
 	return i + 1
 }
 
-// scalar is the repr of true, false, null or a number.
-func scalar(token string) string {
-	switch token {
+// appendScalar appends the repr of true, false, null or a number.
+func appendScalar(b, token []byte) []byte {
+	switch string(token) {
 	case "true":
-		return "True"
+		return append(b, "True"...)
 	case "false":
-		return "False"
+		return append(b, "False"...)
 	case "null":
-		return "None"
+		return append(b, "None"...)
 	case "-0":
-		return "0"
+		return append(b, '0')
 	}
-	if isInteger(token) {
-		return token
+	if bytes.ContainsAny(token, ".eE") {
+		return append(b, floatRepr(parseFloat(string(token)))...)
 	}
-	return floatRepr(parseFloat(token))
+	return append(b, token...)
 }
 
 func isInteger(number string) bool { return !strings.ContainsAny(number, ".eE") }

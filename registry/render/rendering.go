@@ -14,6 +14,7 @@ import (
 const (
 	outputBytesMax = 16 << 20  // bytes written
 	workBytesMax   = 128 << 20 // bytes of variables read: {a[0]} reads a up to its end
+	reprCost       = 8         // a byte that is written as Python's repr takes the work of so many that are read
 	missingMax     = 100       // missing variables that are named
 )
 
@@ -72,9 +73,9 @@ func (r *rendering) write(b *strings.Builder, s string) error {
 	return nil
 }
 
-// read pays for reading a value.
-func (r *rendering) read(v json.RawMessage) error {
-	if r.work -= len(v); r.work < 0 {
+// pay takes what reading a value costs off the work that may still be done.
+func (r *rendering) pay(v json.RawMessage, cost int) error {
+	if r.work -= cost * len(v); r.work < 0 {
 		return errWork
 	}
 	return nil
@@ -85,7 +86,11 @@ func (r *rendering) field(f *field) (string, error) {
 	if value == nil || err != nil {
 		return "", err
 	}
-	if err := r.read(value); err != nil {
+	cost := 1
+	if value[0] != '"' || f.conversion == 'r' || f.conversion == 'a' {
+		cost = reprCost
+	}
+	if err := r.pay(value, cost); err != nil {
 		return "", err
 	}
 	spec := f.spec
@@ -121,7 +126,7 @@ func (r *rendering) find(f *field) (json.RawMessage, error) {
 		return nil, nil
 	}
 	for _, step := range f.path {
-		if err := r.read(value); err != nil {
+		if err := r.pay(value, 1); err != nil {
 			return nil, err
 		}
 		if value = reach(value, step); value == nil {
