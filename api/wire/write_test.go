@@ -256,8 +256,8 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	})
 }
 
-func TestOfMillionsOfFaultsTheFirstAreTold(t *testing.T) {
-	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", manyMembersOf(1<<20, "1"))), true)
+func TestOfManyFaultsTheFirstAreTold(t *testing.T) {
+	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", manyMembersOf(5000, "1"))), true)
 	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "metadata.m0" {
 		t.Errorf("%d faults are told, the first of %q; want 32, metadata.m0", len(e.Fields), e.Fields[0].Field)
 	}
