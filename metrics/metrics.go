@@ -1,14 +1,17 @@
 // Package metrics holds every metric that promptspool exports, with its help text. A role makes one Metrics and hands it
-// to its parts; no part keeps one in a global, so that a sidecar and a server can live in one process. All
-// metrics are there from the start, at zero. Safe for concurrent use.
+// to its parts; no part keeps one in a global, so that a sidecar and a server can live in one process. A role exports
+// its own metrics only, for an upstream_up of 0 would be a false alarm at a server; all of those without a route
+// label are there from the start. Safe for concurrent use.
 package metrics
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics is every metric of one role. Its fields are never nil.
+// Metrics is every metric of one role. Its fields are never nil: what belongs to the other role counts, and is not exported.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -48,31 +51,36 @@ type Metrics struct {
 func New(role, version string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	f := factory{r}
+	m := &Metrics{Registry: r}
+	m.both(factory{r}, role, version)
+	sidecar, server := factory{}, factory{}
+	switch role {
+	case "sidecar":
+		sidecar.registry = r
+	case "server":
+		server.registry = r
+	}
+	m.spool(sidecar)
+	m.forward(sidecar)
+	m.archive(server)
+	return m
+}
+
+func (m *Metrics) both(f factory, role, version string) {
 	build := f.gaugeVec("promptspool_build_info", "Always 1; its labels say what runs.", "role", "version")
 	build.WithLabelValues(role, version).Set(1)
-	m := &Metrics{
-		Registry:     r,
-		HTTPRequests: f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code"),
-		HTTPSeconds:  f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route"),
-		Panics:       f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report."),
-	}
-	m.spool(f)
-	m.forward(f)
-	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
-	for _, result := range []string{"accepted", "duplicate", "invalid", "later"} {
-		m.ArchiveEvents.WithLabelValues(result)
-	}
-	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
-	return m
+	m.HTTPRequests = f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code")
+	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route")
+	m.Panics = f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report.")
 }
 
 func (m *Metrics) spool(f factory) {
 	m.SpoolEvents = f.gauge("promptspool_spool_events", "Events in the spool that the server has not acknowledged.")
-	m.SpoolBytes = f.gauge("promptspool_spool_bytes", "Their bytes, before framing.")
-	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes", "Disk blocks that the spool's files occupy.")
+	m.SpoolBytes = f.gauge("promptspool_spool_bytes", "Bytes of the events in the spool, before framing.")
+	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes", "Disk blocks that the spool's files occupy, in bytes.")
 	m.SpoolOldestSeconds = f.gauge("promptspool_spool_oldest_seconds", "Age of the oldest event in the spool; 0 when it is empty.")
 	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds", "How long the server may stay away before the spool is full, at the present rate; +Inf when nothing is written.")
+	m.SpoolOutageCapacity.Set(math.Inf(1)) // 0 would be an alarm
 	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds", "Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
@@ -83,22 +91,33 @@ func (m *Metrics) spool(f factory) {
 func (m *Metrics) forward(f factory) {
 	m.ForwardSent = f.counter("promptspool_forward_sent_total", "Events that the server has acknowledged.")
 	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
-	for _, reason := range []string{"network", "status", "foreign", "answer", "later"} {
-		m.ForwardRetries.WithLabelValues(reason)
-	}
+	each(m.ForwardRetries, "network", "status", "foreign", "later")
 	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while forwarding pauses because the server's answers break the contract.")
-	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the last call to the server was answered by it.")
+	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the server itself answered the last batch; 0 before the first.")
 	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
-	for _, result := range []string{"hit", "stale", "miss", "error"} {
-		m.TemplateCache.WithLabelValues(result)
+	each(m.TemplateCache, "hit", "stale", "miss", "error")
+}
+
+func (m *Metrics) archive(f factory) {
+	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
+	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
+	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+}
+
+// each puts the values of a vector's one label there at zero.
+func each(v *prometheus.CounterVec, values ...string) {
+	for _, value := range values {
+		v.WithLabelValues(value)
 	}
 }
 
-// factory registers what it makes.
+// factory makes metrics and registers them; without a registry it only makes them.
 type factory struct{ registry *prometheus.Registry }
 
 func register[C prometheus.Collector](f factory, c C) C {
-	f.registry.MustRegister(c)
+	if f.registry != nil {
+		f.registry.MustRegister(c)
+	}
 	return c
 }
 
