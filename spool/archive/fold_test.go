@@ -1,0 +1,226 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// event makes the nth event of the record archivetest.ID(1000), accepted and arrived n seconds after the start.
+func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
+	t.Helper()
+	at := archivetest.Start.Add(time.Duration(n) * time.Second)
+	return archivetest.Decode(t, wire.Event{ID: archivetest.ID(n), Kind: kind, RequestID: archivetest.ID(1000),
+		AcceptedAt: at, Sidecar: "host-a", Body: json.RawMessage(body)}, at)
+}
+
+// record folds events and shows the record.
+func record(events ...archive.Event) wire.Record {
+	states, bodies := archivetest.Fold(events)
+	s := states[archivetest.ID(1000)]
+	if s.Orphan() {
+		return s.View(nil)
+	}
+	return s.View(bodies[s.Request.ID])
+}
+
+func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := archivetest.Events(t, 2, 12)
+		want, _ := archivetest.Fold(events)
+		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, events)...))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("in order (-) and otherwise (+):\n%s", diff)
+		}
+	})
+}
+
+func TestAStateSurvivesJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		states, _ := archivetest.Fold(archivetest.Events(t, 2, 12))
+		encoded, err := json.Marshal(states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var decoded map[string]*archive.State
+		if err := json.Unmarshal(encoded, &decoded); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(states, decoded, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("before (-) and after (+):\n%s", diff)
+		}
+	})
+}
+
+func TestFoldSaysWhetherAnythingChanged(t *testing.T) {
+	var s archive.State
+	e := event(t, 1, wire.KindScore, `{"score":1}`)
+	if !s.Fold(e) || s.Fold(e) {
+		t.Error("an event must change a state the first time, and only then")
+	}
+}
+
+func TestTheLatestOfEachPlaceStays(t *testing.T) {
+	const early = `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2,
+		"metadata":{"user":"early","plan":"early"},"prompt_id":"greeting","prompt_version":1,"group_id":"g1",
+		"prompt_input_variables":{"who":"early"},"tags":["early"]}`
+	const late = `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2,
+		"metadata":{"lost":"yes"},"prompt_id":"lost","group_id":"lost","tags":["lost"]}`
+	rec := record(
+		event(t, 9, wire.KindRequest, late),
+		event(t, 5, wire.KindMetadata, `{"metadata":{"user":"five"}}`),
+		event(t, 3, wire.KindMetadata, `{"metadata":{"user":"three","session":"s"}}`),
+		event(t, 4, wire.KindScore, `{"score":40}`),
+		event(t, 6, wire.KindScore, `{"score":60}`),
+		event(t, 7, wire.KindScore, `{"score":70,"name":"b"}`),
+		event(t, 8, wire.KindGroup, `{"group_id":2}`),
+		event(t, 1, wire.KindRequest, early),
+		event(t, 0, wire.KindMetadata, `{"metadata":{"plan":"before the request"}}`),
+	)
+	if diff := cmp.Diff(map[string]string{"user": "five", "session": "s", "plan": "early"}, rec.Metadata); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]wire.Score{{Name: "b", Score: 70}, {Name: "default", Score: 60}}, rec.Scores); diff != "" {
+		t.Errorf("scores (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"2", "g1"}, rec.GroupIDs); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(rec.Tags, []string{"early"}) || string(rec.Request) != early {
+		t.Errorf("the record shows another request than the first: tags %q", rec.Tags)
+	}
+	one := 1
+	want := &wire.RecordPrompt{Name: "greeting", Version: &one, InputVariables: json.RawMessage(`{"who":"early"}`)}
+	if diff := cmp.Diff(want, rec.Prompt); diff != "" {
+		t.Errorf("prompt (-want +got):\n%s", diff)
+	}
+	var conflicts []string
+	for _, e := range rec.Events {
+		if e.Conflict {
+			conflicts = append(conflicts, e.ID)
+		}
+	}
+	if !slices.Equal(conflicts, []string{archivetest.ID(9)}) {
+		t.Errorf("conflicts %v, want the request that came second", conflicts)
+	}
+}
+
+func TestARetryWithTheSameContentIsNoConflict(t *testing.T) {
+	const body = `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2}`
+	rec := record(event(t, 1, wire.KindRequest, body), event(t, 2, wire.KindRequest, body))
+	if len(rec.Events) != 2 || rec.Events[0].Conflict || rec.Events[1].Conflict {
+		t.Errorf("history %+v", rec.Events)
+	}
+}
+
+func TestALaterPromptLinkReplacesTheRequestsOwn(t *testing.T) {
+	rec := record(
+		event(t, 2, wire.KindPrompt, `{"prompt_name":"other","label":"prod","prompt_input_variables":{"a":[1]}}`),
+		event(t, 1, wire.KindRequest, `{"prompt_id":"greeting","prompt_version":1}`),
+	)
+	label := "prod"
+	want := &wire.RecordPrompt{Name: "other", Label: &label, InputVariables: json.RawMessage(`{"a":[1]}`)}
+	if diff := cmp.Diff(want, rec.Prompt); diff != "" {
+		t.Errorf("prompt (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClockFarAheadDoesNotOrder(t *testing.T) {
+	now := archivetest.Start
+	for _, c := range []struct {
+		ahead time.Duration
+		want  time.Time
+	}{{-time.Hour, now.Add(-time.Hour)}, {5 * time.Second, now.Add(5 * time.Second)}, {5*time.Second + 1, now}, {100 * 365 * 24 * time.Hour, now}} {
+		e := archivetest.Decode(t, wire.Event{ID: archivetest.ID(1), RequestID: archivetest.ID(2), Kind: wire.KindScore,
+			AcceptedAt: now.Add(c.ahead), Body: json.RawMessage(`{"score":1}`)}, now)
+		if !e.OrderTime.Equal(c.want) || !e.AcceptedAt.Equal(now.Add(c.ahead)) || !e.ArrivedAt.Equal(now) {
+			t.Errorf("accepted %v ahead: order time %v, want %v", c.ahead, e.OrderTime, c.want)
+		}
+	}
+}
+
+func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
+	for _, c := range []struct {
+		kind wire.Kind
+		body string
+	}{
+		{wire.KindScore, `{"score":"high"}`},
+		{wire.KindScore, `{"score":101}`},
+		{wire.KindMetadata, `{"metadata":["a"]}`},
+		{wire.KindPrompt, `{"prompt_name":{}}`},
+		{wire.KindGroup, `{"group_id":null}`},
+	} {
+		e := event(t, 1, c.kind, c.body)
+		rec := record(e)
+		if len(rec.Events) != 1 || len(rec.Scores)+len(rec.Metadata)+len(rec.GroupIDs) > 0 || rec.Prompt != nil {
+			t.Errorf("%s %s gives %+v", c.kind, c.body, rec)
+		}
+		if e.Hash == "" {
+			t.Errorf("%s %s: the body is not kept", c.kind, c.body)
+		}
+	}
+	// A part that can be read counts, though its neighbour cannot.
+	if rec := record(event(t, 1, wire.KindMetadata, `{"metadata":{"a":"1","b":2}}`)); rec.Metadata["a"] != "1" {
+		t.Errorf("metadata %v", rec.Metadata)
+	}
+}
+
+func TestARecordTakesOnlySoManyEvents(t *testing.T) {
+	var s archive.State
+	e := event(t, 1, wire.KindScore, `{"score":1}`)
+	for n := range archive.RecordEventsMax {
+		e.ID = archivetest.ID(n)
+		if r := s.Take(e); r.Code != wire.ResultAccepted {
+			t.Fatalf("event %d: %+v", n, r)
+		}
+	}
+	if r := s.Take(e); r.Code != wire.ResultDuplicate {
+		t.Errorf("an event of a full record, sent again: %+v", r)
+	}
+	e.ID = archivetest.ID(archive.RecordEventsMax)
+	if r := s.Take(e); r.Code != wire.ResultInvalid || !strings.Contains(r.Reason, "10000 events") {
+		t.Errorf("one event too many: %+v", r)
+	}
+}
+
+// FuzzFold folds hostile events: whatever a sidecar sends is refused, or it gives a record that can be stored and shown.
+func FuzzFold(f *testing.F) {
+	for _, body := range []string{
+		`{}`, `{"score":1e999}`, `{"request_response":{"usage":{"prompt_tokens":-1,"completion_tokens":1.5}}}`,
+		`{"request_start_time":"9999-12-31T23:59:59-23:59","request_end_time":1e30}`, `{"metadata":{"\u0000":"\ud800"}}`,
+		`{"kwargs":[[[[]]]],"request_response":"x","tags":[null],"prompt_id":1e3,"prompt_input_variables":{"a": {}}}`,
+	} {
+		f.Add("request", "2026-03-01T12:00:00Z", []byte(body))
+		f.Add("prompt", "0000-01-01T00:00:00+23:59", []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, kind, accepted string, body []byte) {
+		line := []byte(`{"id":"` + archivetest.ID(1) + `","kind":"` + kind + `","request_id":"` + archivetest.ID(2) +
+			`","accepted_at":"` + accepted + `","sidecar":"s","body":` + string(body) + `}`)
+		e, err := wire.ParseEvent(line)
+		if err != nil {
+			return
+		}
+		d, err := archive.Decode(e, archivetest.Start)
+		if err != nil {
+			return
+		}
+		var s archive.State
+		s.Fold(d)
+		row, _ := s.Row()
+		for _, v := range []any{s, s.View(e.Body), row} {
+			if _, err := json.Marshal(v); err != nil {
+				t.Fatalf("%T cannot be stored: %v", v, err)
+			}
+		}
+	})
+}
