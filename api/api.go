@@ -78,7 +78,15 @@ type API struct {
 	c      Config
 	buffer *budget
 	clock  clock
+
+	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
+	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
+	life context.Context
+	end  context.CancelFunc
 }
+
+// callTimeMax bounds every call's context; it lies above changesWaitMax.
+const callTimeMax = 75 * time.Second
 
 // New makes an API. It starts nothing: Serve does.
 func New(c Config) *API {
@@ -91,5 +99,7 @@ func New(c Config) *API {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}}
+	a.life, a.end = context.WithCancel(context.Background())
+	return a
 }

@@ -348,7 +348,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		{"one beyond", pad(64<<10 + 1), "", 413},
 		{"packed, at the bound", zipped(t, pad(64<<10)), "gzip", 200},
 		{"packed, beyond it", zipped(t, pad(1<<20)), "gzip", 413},
-		{"cut", zipped(t, pad(64 << 10))[:60], "gzip", 400},
+		{"cut", zipped(t, pad(64<<10))[:60], "gzip", 400},
 		{"not packed at all", score, "gzip", 400},
 		{"nothing", "", "gzip", 400},
 		{"not zstd", score, "zstd", 400},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 // call is one request on its way through a route. Its bytes are valid until the handler returns.
 type call struct {
 	ctx    *fasthttp.RequestCtx
+	life   context.Context // for whatever the handler calls
 	route  *route
 	ident  string // from the path
 	body   []byte // nil for noBody
@@ -41,7 +43,9 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
 	if r != nil {
 		name = r.name
-		err = a.answer(&call{ctx: ctx, route: r, ident: ident})
+		life, done := context.WithTimeout(a.life, callTimeMax)
+		err = a.answer(&call{ctx: ctx, life: life, route: r, ident: ident})
+		done()
 	}
 	if err != nil {
 		drain(ctx)
@@ -97,7 +101,7 @@ func (a *API) authenticate(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.id, err = a.c.Authenticator.Authenticate(c.ctx, key); err != nil {
+	if c.id, err = a.c.Authenticator.Authenticate(c.life, key); err != nil {
 		return err
 	}
 	switch {

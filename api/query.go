@@ -8,7 +8,7 @@ func (a *API) searchRequests(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.c.Querier.Search(c.ctx, c.id, s)
+	page, err := a.c.Querier.Search(c.life, c.id, s)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (a *API) getRequest(c *call) error {
 	if err != nil {
 		return wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
 	}
-	record, err := a.c.Querier.Request(c.ctx, c.id, id)
+	record, err := a.c.Querier.Request(c.life, c.id, id)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,15 @@ import (
 )
 
 // Server serves an API on listeners.
-type Server struct{ s *fasthttp.Server }
+type Server struct {
+	s   *fasthttp.Server
+	end context.CancelFunc
+}
 
 // NewServer sets bounds on everything a client can stretch: headers, time, connections, buffers kept. Bodies are streamed,
 // for fasthttp would otherwise read each whole before a handler could refuse it.
 func (a *API) NewServer() *Server {
-	return &Server{&fasthttp.Server{
+	return &Server{end: a.end, s: &fasthttp.Server{
 		Handler:                      a.Handle,
 		ErrorHandler:                 parseError(a.c.Version),
 		Name:                         "promptspool",
@@ -37,8 +40,12 @@ func (a *API) NewServer() *Server {
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
 func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(ln) }
 
-// Shutdown closes the listeners and waits for handlers to end, as long as ctx lets it.
-func (s *Server) Shutdown(ctx context.Context) error { return s.s.ShutdownWithContext(ctx) }
+// Shutdown closes the listeners, ends the contexts of calls that wait for something, and waits for handlers to end, as long as
+// ctx lets it.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	return s.s.ShutdownWithContext(ctx)
+}
 
 // printf hands fasthttp's own messages, all of them about connections, to slog.
 type printf struct{ *slog.Logger }

@@ -32,7 +32,7 @@ func (a *API) syncEvents(c *call) error {
 		writeJSON(c.ctx, 200, wire.Answer(nil))
 		return nil
 	}
-	results, err := a.c.Recorder.Record(c.ctx, c.id, events)
+	results, err := a.c.Recorder.Record(c.life, c.id, events)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *API) syncChanges(c *call) error {
 			return wire.Invalid(wire.FieldError{Field: "wait", Reason: "must be a duration such as 30s"})
 		}
 	}
-	changes, err := a.c.Changes.Changes(c.ctx, c.id, since, min(wait, changesWaitMax))
+	changes, err := a.c.Changes.Changes(c.life, c.id, since, min(wait, changesWaitMax))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (a *API) getTemplate(c *call) error {
 }
 
 func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
-	t, err := a.c.Templates.Fetch(c.ctx, c.id, name, f)
+	t, err := a.c.Templates.Fetch(c.life, c.id, name, f)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *API) rawTemplate(c *call) error {
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Raw(c.ctx, c.id, c.ident, s)
+	t, err := a.c.Templates.Raw(c.life, c.id, c.ident, s)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (a *API) publishTemplate(c *call) error {
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Publish(c.ctx, c.id, p)
+	t, err := a.c.Templates.Publish(c.life, c.id, p)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *API) listTemplates(c *call) error {
 	if q.PerPage, err = c.count("per_page", 30, wire.PageItemsMax); err != nil {
 		return err
 	}
-	list, err := a.c.Templates.List(c.ctx, c.id, q)
+	list, err := a.c.Templates.List(c.life, c.id, q)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 		Body:       wire.StripSecrets(c.body, c.object),
 		Link:       link,
 	}
-	results, err := a.c.Recorder.Record(c.ctx, c.id, []wire.Event{event})
+	results, err := a.c.Recorder.Record(c.life, c.id, []wire.Event{event})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (p *process) run(ctx context.Context) error {
 		group.Go(func() error { return work(running) })
 	}
 	taking.Store(true)
-	p.logger.Info("taking calls", "listen", apiLn.Addr(), "ops_listen", opsLn.Addr(), "data", p.data, "version", version)
+	p.logger.Info("taking calls", "listen", apiLn.Addr().String(), "ops_listen", opsLn.Addr().String(), "data", p.data, "version", version)
 	if p.ready != nil {
 		p.ready(apiLn.Addr().String())
 	}

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
+
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "promptspool-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "promptspool")
+	if out, err := exec.Command("go", "build", "-race", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "the binary does not build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// adminKey is of the account default, made by PROMPTSPOOL_BOOTSTRAP_KEY.
+const adminKey = "a-bootstrap-key-of-more-than-thirty-two-characters"
+
+// node is one running process.
+type node struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	addr string // of its API
+	ops  string
+	data string
+
+	mu  sync.Mutex
+	log bytes.Buffer // under mu
+	eof chan struct{}
+}
+
+// launch starts the binary and waits until it takes calls.
+func launch(t *testing.T, data, addr string, args ...string) *node {
+	t.Helper()
+	n := &node{t: t, data: data, eof: make(chan struct{})}
+	n.cmd = exec.Command(binary, append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")...)
+	n.cmd.Env = append(os.Environ(), "PROMPTSPOOL_BOOTSTRAP_KEY="+adminKey)
+	stderr, err := n.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	taking := make(chan struct{})
+	go n.read(stderr, taking)
+	t.Cleanup(func() {
+		if n.cmd.ProcessState == nil {
+			n.kill()
+		}
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", args[0], n.logged())
+		}
+		if strings.Contains(n.logged(), "DATA RACE") {
+			t.Errorf("a data race in %s", args[0])
+		}
+	})
+	select {
+	case <-taking:
+	case <-n.eof:
+		t.Fatalf("%s ended before it took calls:\n%s", args[0], n.logged())
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s takes no calls:\n%s", args[0], n.logged())
+	}
+	return n
+}
+
+// read keeps the process's log, and finds in it where the process listens.
+func (n *node) read(stderr io.Reader, taking chan struct{}) {
+	defer close(n.eof)
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		n.mu.Lock()
+		n.log.Write(append(lines.Bytes(), '\n'))
+		n.mu.Unlock()
+		var line struct {
+			Msg    string `json:"msg"`
+			Listen string `json:"listen"`
+			Ops    string `json:"ops_listen"`
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "taking calls" {
+			n.addr, n.ops = line.Listen, line.Ops
+			close(taking)
+		}
+	}
+}
+
+func (n *node) logged() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.log.String()
+}
+
+func startServer(t *testing.T, data, addr string) *node {
+	t.Helper()
+	return launch(t, data, addr, "server", "--name", "central")
+}
+
+func startSidecar(t *testing.T, data, upstream string, more ...string) *node {
+	t.Helper()
+	return launch(t, data, "127.0.0.1:0", append([]string{"sidecar", "--name", "pod-1", "--upstream", "http://" + upstream}, more...)...)
+}
+
+// kill ends the process as the kernel would: at once.
+func (n *node) kill() {
+	_ = n.cmd.Process.Signal(syscall.SIGKILL)
+	<-n.eof
+	_ = n.cmd.Wait()
+}
+
+// stop asks the process to end and checks that it does so in order.
+func (n *node) stop() {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		n.t.Fatal(err)
+	}
+	select {
+	case <-n.eof:
+	case <-time.After(25 * time.Second):
+		n.t.Fatalf("it did not end within 25 s of SIGTERM:\n%s", n.logged())
+	}
+	if err := n.cmd.Wait(); err != nil {
+		n.t.Fatalf("SIGTERM: %v\n%s", err, n.logged())
+	}
+}
+
+// reply is an answer of the API.
+type reply struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	JSON   map[string]any
+}
+
+// call sends a request as an app would. body may be a string or anything that encodes.
+func (n *node) call(method, path string, body any, header ...string) reply {
+	n.t.Helper()
+	r, err := n.try(method, path, body, header...)
+	if err != nil {
+		n.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return r
+}
+
+func (n *node) try(method, path string, body any, header ...string) (reply, error) {
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(b)
+	case []byte:
+		reader = bytes.NewReader(b)
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			return reply{}, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, "http://"+n.addr+path, reader)
+	if err != nil {
+		return reply{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer res.Body.Close()
+	r := reply{Status: res.StatusCode, Header: res.Header}
+	if r.Body, err = io.ReadAll(res.Body); err != nil {
+		return reply{}, err
+	}
+	d := json.NewDecoder(bytes.NewReader(r.Body))
+	d.UseNumber() // what was logged may hold numbers that no float64 can
+	if err := d.Decode(&r.JSON); err != nil {
+		return reply{}, fmt.Errorf("%d is answered by no JSON object: %q", r.Status, r.Body)
+	}
+	return r, nil
+}
+
+// track sends a write with a key in the body, and wants a 200. It returns the request's id if there is one.
+func (n *node) track(path, key string, fields map[string]any) string {
+	n.t.Helper()
+	body := map[string]any{"api_key": key}
+	for k, v := range fields {
+		body[k] = v
+	}
+	r := n.call("POST", path, body)
+	if r.Status != 200 || r.JSON["success"] != true {
+		n.t.Fatalf("%s: %d %s", path, r.Status, r.Body)
+	}
+	id, _ := r.JSON["request_id"].(string)
+	return id
+}
+
+// get is an authenticated GET.
+func (n *node) get(path string) reply {
+	n.t.Helper()
+	return n.call("GET", path, nil, "X-API-KEY", adminKey)
+}
+
+// record waits until the server has a record of which enough is true, and returns it.
+func (n *node) record(id string, enough func(wire.Record) bool) wire.Record {
+	n.t.Helper()
+	var rec wire.Record
+	var last reply
+	n.eventually(func() bool {
+		last = n.get("/api/public/v2/requests/" + id)
+		rec = wire.Record{}
+		return last.Status == 200 && json.Unmarshal(last.Body, &rec) == nil && enough(rec)
+	}, func() string { return fmt.Sprintf("record %s: %d %s", id, last.Status, last.Body) })
+	return rec
+}
+
+// events says that a record's history has so many.
+func events(count int) func(wire.Record) bool {
+	return func(r wire.Record) bool { return len(r.Events) == count }
+}
+
+// total is how many records the server finds.
+func (n *node) total(search any) int {
+	n.t.Helper()
+	r := n.call("POST", "/api/public/v2/requests/search", search, "X-API-KEY", adminKey)
+	if r.Status != 200 {
+		n.t.Fatalf("search: %d %s", r.Status, r.Body)
+	}
+	total, err := r.JSON["total"].(json.Number).Int64()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return int(total)
+}
+
+// spoolStatus is what a sidecar says of its spool.
+func (n *node) spoolStatus() map[string]any {
+	n.t.Helper()
+	res, err := http.Get("http://" + n.ops + "/statusz")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var status struct{ Spool map[string]any }
+	if err := json.NewDecoder(res.Body).Decode(&status); err != nil {
+		n.t.Fatal(err)
+	}
+	return status.Spool
+}
+
+// emptied waits until everything in the spool was delivered or set aside.
+func (n *node) emptied() {
+	n.t.Helper()
+	n.eventually(func() bool { return n.spoolStatus()["events"] == 0.0 }, func() string { return fmt.Sprint("the spool does not empty: ", n.spoolStatus()) })
+}
+
+// eventually waits for a condition, and fails with what it was told last.
+func (n *node) eventually(condition func() bool, told func() string) {
+	n.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			n.t.Fatal(told())
+		}
+	}
+}
+
+// freePort is an address where nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// command runs a command to its end and returns what it printed, with its exit code.
+func runCommand(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// filesHolding lists the files below dir in which a text stands.
+func filesHolding(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
