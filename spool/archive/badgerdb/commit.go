@@ -14,6 +14,9 @@ import (
 // groupBytesMax bounds the bodies that share one transaction: memory, and the time that the first of them waits.
 const groupBytesMax = 16 << 20
 
+// keyBytesMax is below what Badger takes. Names in keys are bounded far below it where they are accepted.
+const keyBytesMax = 60_000
+
 // change computes what to write from what txn shows, which includes the changes before it in the same group. It
 // writes nothing itself, so that a change that fails leaves no trace in the group. It must not call the committer.
 type change func(txn *badger.Txn) ([]write, error)
@@ -124,7 +127,7 @@ func (c *committer) commitGroup() {
 			t = c.begin()
 		}
 		if !t.fits(writes) {
-			w.finish(wire.Errorf(wire.CodeTooLarge, "The batch needs more than one transaction of the database. Send fewer events at once."))
+			w.finish(wire.Errorf(wire.CodeTooLarge, "The write does not fit into one transaction of the database. Send less at once."))
 			continue
 		}
 		t.add(w, writes)
@@ -193,6 +196,9 @@ func (w write) cost() int64 {
 func (t *transaction) fits(writes []write) bool {
 	count, bytes := t.count+1, t.bytes // one more: Badger's own mark at the end
 	for _, w := range writes {
+		if len(w.key) > keyBytesMax {
+			return false
+		}
 		count, bytes = count+1, bytes+w.cost()
 	}
 	return count < t.countMax && bytes < t.bytesMax

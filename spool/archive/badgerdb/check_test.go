@@ -1,0 +1,142 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func TestCheckFindsWhatDisagrees(t *testing.T) {
+	k, err := keysOf("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := parseUUID(archivetest.ID(1000))
+	event, _ := parseUUID(archivetest.ID(1))
+	at := archivetest.Start
+	for name, harm := range map[string]write{
+		"a row is missing":             {key: k.row(at, id)},
+		"a row says something else":    {k.row(at, id), []byte(`{}`)},
+		"a row without a record":       {k.row(at.Add(1), id), []byte(`{}`)},
+		"a record is missing":          {key: k.record(id)},
+		"a record under another's key": {k.record(event), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)},
+		"a record that is no JSON":     {k.record(id), []byte(`{`)},
+		"a body is missing":            {key: k.body(id, event)},
+		"a body of something else":     {k.body(id, event), []byte(`{}`)},
+		"a body without an event":      {k.body(id, id), []byte(`{}`)},
+		"the count is wrong":           {k.count(), binary.BigEndian.AppendUint64(nil, 2)},
+		"the count is missing":         {key: k.count()},
+		"a version is missing":         {key: k.version(1, 1)},
+		"a version of nothing":         {k.version(2, 1), []byte(`{}`)},
+		"an id is missing":             {key: k.templateName(1)},
+		"an id of another name":        {k.templateName(1), []byte("x")},
+		"a change is missing":          {key: k.change(1)},
+		"a head is missing":            {key: k.head("greeting")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := harmed(t)
+			if err := db.Check(t.Context()); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			err := db.bdb.Update(func(txn *badger.Txn) error {
+				if harm.value == nil {
+					return txn.Delete(harm.key)
+				}
+				return txn.Set(harm.key, harm.value)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Check(t.Context()); err == nil {
+				t.Error("Check finds nothing")
+			}
+		})
+	}
+}
+
+// harmed opens a database with one record and one template, which is not checked when the test ends.
+func harmed(t *testing.T) *DB {
+	t.Helper()
+	db, err := Open(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e := archivetest.Decode(t, wire.Event{ID: archivetest.ID(1), Kind: wire.KindRequest, RequestID: archivetest.ID(1000),
+		AcceptedAt: archivetest.Start, Body: []byte(`{"function_name":"f"}`)}, archivetest.Start)
+	_, applied := db.Apply(context.Background(), "a", []archive.Event{e})
+	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", func(*wire.Template) (*wire.Version, bool, error) {
+		return &wire.Version{CreatedAt: archivetest.Start}, true, nil
+	})
+	if err := errors.Join(applied, updated); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestRowsSortAsPositionsDo(t *testing.T) {
+	k, err := keysOf("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	position := rapid.Custom(func(t *rapid.T) archive.Position {
+		// From the year 1 to 9999, close together as often as far apart.
+		seconds := rapid.OneOf(rapid.Int64Range(-62135596799, 253402300799), rapid.Int64Range(-1, 1)).Draw(t, "seconds")
+		nanos := rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")
+		return archive.Position{At: time.Unix(seconds, nanos).UTC(), RequestID: archivetest.ID(rapid.IntRange(0, 2).Draw(t, "id"))}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := position.Draw(t, "a"), position.Draw(t, "b")
+		if rapid.Bool().Draw(t, "same time") {
+			b.At = a.At
+		}
+		ka, _ := k.rowAt(a)
+		kb, _ := k.rowAt(b)
+		byKey := 0
+		switch {
+		case string(ka) < string(kb):
+			byKey = -1
+		case string(ka) > string(kb):
+			byKey = 1
+		}
+		if byKey != a.Compare(b) {
+			t.Fatalf("keys compare %d, positions %d", byKey, a.Compare(b))
+		}
+	})
+}
+
+func TestNoAccountsKeysLieAmongAnothers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringN(1, 20, accountMax)
+		a, b := name.Draw(t, "a"), name.Draw(t, "b")
+		ka, errA := keysOf(a)
+		kb, errB := keysOf(b)
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		if prefixed := len(ka) <= len(kb) && kb[:len(ka)] == ka; prefixed != (a == b) {
+			t.Fatalf("account %q is a prefix of %q", a, b)
+		}
+		if k, table, rest := accountOf(ka.head(b)); k != ka || table != tableHead || string(rest) != b {
+			t.Fatalf("a key of %q is taken apart as %q %q %q", a, k, table, rest)
+		}
+	})
+	for _, account := range []string{"", string(make([]byte, accountMax+1))} {
+		if _, err := keysOf(account); err == nil {
+			t.Errorf("an account of %d bytes has keys", len(account))
+		}
+	}
+}

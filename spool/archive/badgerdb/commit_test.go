@@ -1,0 +1,274 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func openIn(t *testing.T, dir string) *DB {
+	t.Helper()
+	db, err := Open(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Check(context.Background()); err != nil && !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("Check: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return db
+}
+
+// hold keeps commits from running; what is written meanwhile waits, and shares a group once release is called.
+func hold(db *DB) (release func()) {
+	db.commit.lead <- struct{}{}
+	return func() { <-db.commit.lead }
+}
+
+// start makes a change on its own goroutine and returns when it waits; the channel gives its answer.
+func start(db *DB, bytes int, c change) <-chan error {
+	waiting := func() int {
+		db.commit.mu.Lock()
+		defer db.commit.mu.Unlock()
+		return len(db.commit.queue)
+	}
+	before, answer := waiting(), make(chan error, 1)
+	go func() { answer <- db.commit.do(context.Background(), bytes, c) }()
+	for waiting() == before {
+		runtime.Gosched()
+	}
+	return answer
+}
+
+// set writes one key of the account "test", in a table that Check does not know.
+func set(name string) change {
+	return func(*badger.Txn) ([]write, error) { return []write{{testKey(name), []byte("x")}}, nil }
+}
+
+func testKey(name string) []byte { return append(keys("\x01\x04test").table('z'), name...) }
+
+func has(t *testing.T, db *DB, name string) bool {
+	t.Helper()
+	var value []byte
+	if err := db.view(func(txn *badger.Txn) (err error) { value, err = loadBytes(txn, testKey(name)); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return value != nil
+}
+
+func TestWritersThatWaitShareOneTransaction(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	release := hold(db)
+	before := db.bdb.MaxVersion()
+	var answers []<-chan error
+	for i := range 20 {
+		answers = append(answers, start(db, 10, set(fmt.Sprint(i))))
+	}
+	release()
+	for i, answer := range answers {
+		if err := <-answer; err != nil || !has(t, db, fmt.Sprint(i)) {
+			t.Errorf("writer %d: %v", i, err)
+		}
+	}
+	if n := db.bdb.MaxVersion() - before; n != 1 {
+		t.Errorf("20 writers that waited made %d transactions, want 1", n)
+	}
+}
+
+func TestAGroupIsBoundedByItsBodies(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	release := hold(db)
+	before := db.bdb.MaxVersion()
+	answers := []<-chan error{start(db, 2*groupBytesMax, set("a")), start(db, groupBytesMax, set("b")), start(db, 1, set("c"))}
+	release()
+	for _, answer := range answers {
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := db.bdb.MaxVersion() - before; n != 3 {
+		t.Errorf("three writers of more than one group's bytes made %d transactions, want 3", n)
+	}
+}
+
+func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	failure := errors.New("no")
+	release := hold(db)
+	first := start(db, 0, set("first"))
+	fails := start(db, 0, func(*badger.Txn) ([]write, error) { return []write{{testKey("fails"), []byte("x")}}, failure })
+	tooLarge := start(db, 0, func(*badger.Txn) (writes []write, err error) {
+		for i := range 10_000 {
+			writes = append(writes, write{testKey(fmt.Sprint("large", i)), make([]byte, valueThreshold-1)})
+		}
+		return writes, nil
+	})
+	badKey := start(db, 0, func(*badger.Txn) ([]write, error) {
+		return []write{{testKey(strings.Repeat("k", 70_000)), []byte("x")}}, nil
+	})
+	last := start(db, 0, set("last"))
+	release()
+	if err := <-fails; !errors.Is(err, failure) || has(t, db, "fails") {
+		t.Errorf("the change that fails: %v", err)
+	}
+	if err := <-tooLarge; !wire.IsCode(err, wire.CodeTooLarge) || has(t, db, "large0") {
+		t.Errorf("the change that is too large: %v", err)
+	}
+	if err := <-badKey; !wire.IsCode(err, wire.CodeTooLarge) {
+		t.Errorf("the change with a key that is too long: %v", err)
+	}
+	for name, answer := range map[string]<-chan error{"first": first, "last": last} {
+		if err := <-answer; err != nil || !has(t, db, name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	release := hold(db)
+	before := db.bdb.MaxVersion()
+	var answers []<-chan error
+	for b := range 4 {
+		answers = append(answers, start(db, 0, func(txn *badger.Txn) (writes []write, err error) {
+			count, err := loadCount(txn, testKey("count")) // each builds on the one before, across the split too
+			for i := range 2000 {
+				writes = append(writes, write{testKey(fmt.Sprint(b, "-", i)), make([]byte, valueThreshold-1)})
+			}
+			return append(writes, write{testKey("count"), []byte{7: byte(count + 1)}}), err
+		}))
+	}
+	release()
+	for i, answer := range answers {
+		if err := <-answer; err != nil || !has(t, db, fmt.Sprint(i, "-1999")) {
+			t.Errorf("batch %d: %v", i, err)
+		}
+	}
+	var count uint64
+	if err := db.view(func(txn *badger.Txn) (err error) { count, err = loadCount(txn, testKey("count")); return err }); err != nil || count != 4 {
+		t.Errorf("the last batch counted %d (%v), want 4", count, err)
+	}
+	if n := db.bdb.MaxVersion() - before; n < 2 {
+		t.Errorf("8 MB of small values made %d transactions", n)
+	}
+}
+
+func TestAPanicReleasesThoseWhoWait(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	release := hold(db)
+	answer := start(db, 0, set("neighbour"))
+	panics := &waiter{change: func(*badger.Txn) ([]write, error) { panic("a change") }, done: make(chan error, 1)}
+	if err := db.commit.enqueue(panics); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		db.commit.commitGroup() // gives the lead away
+		release()
+	}()
+	if err := <-answer; !wire.IsCode(err, wire.CodeInternal) || has(t, db, "neighbour") {
+		t.Errorf("the neighbour: %v", err)
+	}
+	if err := db.commit.do(t.Context(), 0, set("after")); err != nil {
+		t.Errorf("the next writer: %v", err)
+	}
+}
+
+func TestCloseReleasesThoseWhoWait(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	release := hold(db)
+	answers := []<-chan error{start(db, 0, set("a")), start(db, 0, set("b"))}
+	closed := make(chan error, 1)
+	go func() { closed <- db.Close() }()
+	for _, answer := range answers {
+		if err := <-answer; !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("a writer that waited: %v", err)
+		}
+	}
+	release()
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	_, applied := db.Apply(t.Context(), "a", nil)
+	_, _, read := db.Record(t.Context(), "a", archivetest.ID(1))
+	_, searched := db.Search(t.Context(), "a", archive.Query{Limit: 1})
+	for i, err := range []error{applied, read, searched} {
+		if !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("call %d after Close: %v", i, err)
+		}
+	}
+}
+
+func TestACallThatNobodyWaitsForIsNotBegun(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := db.commit.do(ctx, 0, set("a")); !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "a") {
+		t.Errorf("a write: %v", err)
+	}
+	if _, err := db.Search(ctx, "a", archive.Query{Limit: 1}); err != nil {
+		t.Errorf("a search of nothing: %v", err)
+	}
+}
+
+func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	if err := db.commit.do(t.Context(), 0, set("before")); err != nil {
+		t.Fatal(err)
+	}
+	err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
+		// As Badger does while this transaction is committed, which it then calls a success.
+		badgerLog{db.logger, db.commit.health}.Errorf(failedSync+": %v\n", "input/output error")
+		return []write{{testKey("during"), []byte("x")}}, nil
+	})
+	if !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("the write whose fsync failed: %v", err)
+	}
+	if err := db.commit.do(t.Context(), 0, set("after")); !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "after") {
+		t.Errorf("the write after it: %v", err)
+	}
+	if !has(t, db, "before") {
+		t.Error("what was written before can no longer be read")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openIn(t, dir)
+	if err := db.commit.do(t.Context(), 0, set("after")); err != nil || !has(t, db, "before") {
+		t.Errorf("opened again: %v", err)
+	}
+}
+
+func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
+	file, _ := runtime.FuncForPC(reflect.ValueOf(badger.Open).Pointer()).FileLine(0)
+	source, err := os.ReadFile(filepath.Join(filepath.Dir(file), "value.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(source), `Errorf("`+failedSync) {
+		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now", failedSync)
+	}
+}

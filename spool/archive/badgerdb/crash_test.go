@@ -1,0 +1,77 @@
+package badgerdb_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// crashDir, in the environment, tells the test binary to be the process that is killed.
+const crashDir = "BADGERDB_TEST_CRASH_DIR"
+
+// batchOf is how many events the killed process writes at once: a request and scores that belong to it.
+const batchOf = 3
+
+func TestKilledInTheMiddleOfFolding(t *testing.T) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		foldForever(t, dir)
+	}
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0], "-test.run=^TestKilledInTheMiddleOfFolding$")
+	child.Env = append(os.Environ(), crashDir+"="+dir)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	acked := 0
+	for lines := bufio.NewScanner(out); acked < 300 && lines.Scan(); {
+		if acked, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatalf("the child says %q", lines.Text())
+		}
+	}
+	_ = child.Process.Kill() // SIGKILL, while it goes on writing
+	_ = child.Wait()         // tells that it was killed
+	if acked < 300 {
+		t.Fatalf("the child ended after %d batches", acked)
+	}
+
+	db := open(t, dir) // checked when the test ends
+	for n := 1; n <= acked; n++ {
+		state, _, err := db.Record(t.Context(), "a", archivetest.ID(1_000_000+n))
+		if err != nil || len(state.History) != batchOf {
+			t.Fatalf("batch %d of %d that were answered has %d of %d events (%v)", n, acked, len(state.History), batchOf, err)
+		}
+	}
+}
+
+// foldForever writes batches and says the number of each after it was answered, until it is killed.
+func foldForever(t *testing.T, dir string) {
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; ; n++ {
+		batch := []archive.Event{request(t, n, 20*n)} // growing, so that some go to the value log and some do not
+		for i := range batchOf - 1 {
+			score := batch[0]
+			score.ID = archivetest.ID(batchOf*n + i + 10_000_000)
+			score.Request, score.Hash = nil, ""
+			batch = append(batch, score)
+		}
+		if _, err := db.Apply(t.Context(), "a", batch); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(n)
+	}
+}

@@ -1,0 +1,152 @@
+package badgerdb_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// request makes the nth request of an account, with a prompt of so many bytes.
+func request(t testing.TB, n, bytes int) archive.Event {
+	t.Helper()
+	at := archivetest.Start.Add(time.Duration(n) * time.Second)
+	return archivetest.Decode(t, wire.Event{ID: archivetest.ID(n), Kind: wire.KindRequest, RequestID: archivetest.ID(1_000_000 + n), AcceptedAt: at,
+		Body: []byte(`{"function_name":"f","kwargs":{"prompt":"` + strings.Repeat("x", bytes) + `"}}`)}, at)
+}
+
+// oneRecord makes a database with one record in it, closes it and returns its folder.
+func oneRecord(t *testing.T, bytes int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1, bytes)}); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+	return dir
+}
+
+func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
+	info, err := os.Stat(oneRecord(t, 10))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v (%v), want 0700", info.Mode(), err)
+	}
+}
+
+func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		name, says string
+		harm       func(dir string) error
+	}{
+		{"a newer format", "newer promptspool", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 2\n"), 0o600)
+		}},
+		{"a format that says nothing", "backup", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)
+		}},
+		{"no format: a Badger of somebody else", "another folder", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "FORMAT"))
+		}},
+		{"no MANIFEST", "MANIFEST", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "MANIFEST"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := oneRecord(t, 10)
+			if err := c.harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			before := names(t, dir)
+			_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want something about %q", err, c.says)
+			}
+			if after := names(t, dir); after != before {
+				t.Errorf("the folder held %s and now %s", before, after)
+			}
+		})
+	}
+}
+
+func TestOneProcessAtATime(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	if _, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err == nil || !strings.Contains(err.Error(), "another promptspool") {
+		t.Errorf("the second opening gives %v", err)
+	}
+}
+
+func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
+	dir := oneRecord(t, 5000)
+	flip(t, dir, ".vlog", strings.Repeat("x", 5000))
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, err := db.Record(t.Context(), "a", archivetest.ID(1_000_001))
+	if !wire.IsCode(err, wire.CodeInternal) || body != nil {
+		t.Errorf("the body is %.20q (%v), want an internal error", body, err)
+	}
+	if err := db.Check(t.Context()); err == nil {
+		t.Error("Check finds nothing")
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := open(t, t.TempDir()).Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, e := range entries {
+		s = append(s, e.Name())
+	}
+	return strings.Join(s, " ")
+}
+
+// flip changes one bit of the first file with this extension that holds text.
+func flip(t *testing.T, dir, extension, text string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+extension))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(content, []byte(text)); i >= 0 {
+			content[i+len(text)/2] ^= 1
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no %s file holds the text", extension)
+}
