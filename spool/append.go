@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -188,17 +187,13 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 		}
 	}
 	if err := txn.Commit(); err != nil {
-		s.fail(err)
+		return s.fail(err)
 	}
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
 	s.writing.frames += frames
 	s.writing.bytes += bytes
-
-	// Badger only logs a value log that it could not sync; the failure comes by way of storeLog, before Commit returns.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failure
+	return s.alive() // of a value log that it could not sync, Badger told only storeLog, before Commit returned
 }
 
 // settle publishes a committed batch, or takes back what was reserved for a failed one, and tells its writers.
@@ -237,14 +232,13 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	defer s.readMu.Unlock()
 	if s.writing != nil {
 		if err := s.seal(s.writing); err != nil {
-			s.fail(err)
-			return err
+			return s.fail(err)
 		}
 	}
 	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1}
-	db, err := createGeneration(s.path(g.name), s.config.GenerationBytes, s.storeLog())
+	db, err := createGeneration(generationOptions(s.path(g.name), s.config.GenerationBytes, s.storeLog()))
 	if err != nil {
-		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", errors.Join(err, os.RemoveAll(s.path(g.name))))
+		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
 	}
 	g.db = db
 	s.mu.Lock()

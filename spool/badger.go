@@ -27,8 +27,8 @@ const (
 	appendFramesMax = 4096
 )
 
-// storeOptions are the options that all our Badger databases share. Writes are synced; there is no cache, no compression (frames must
-// lie raw in the files) and no conflict detection (there is one writer).
+// storeOptions are the options that all our Badger databases share. Writes are synced; there is no cache, no compression
+// (frames must lie raw in the files) and no conflict detection (there is one writer).
 //
 // The value log must never outgrow twice valueLogBytes: Badger maps that much when it makes the file, and remaps without
 // taking its own lock when a write goes beyond, under the feet of those who read. It rolls the file only between
@@ -55,14 +55,14 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 // synced although the commit goes on, and a memtable that cannot be written out, which Badger tries again forever.
 type storeLog struct {
 	log  *slog.Logger
-	fail func(error)
+	fail func(error) error
 }
 
 func (l storeLog) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.log.Warn("badger: " + text)
 	if strings.HasPrefix(text, "Error while curlf sync") || strings.HasPrefix(text, "error flushing memtable") {
-		l.fail(fmt.Errorf("badger: %s", text))
+		_ = l.fail(fmt.Errorf("badger: %s", text))
 	}
 }
 

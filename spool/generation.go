@@ -60,24 +60,24 @@ func parseGenerationName(name string) (first uint64, edition int, ok bool) {
 	return first, edition, generationName(first, edition) == name
 }
 
-// has says whether the generation has room for so much more.
+// hasRoom says whether the generation has room for so much more.
 func (g *generation) hasRoom(frames int, bytes, generationBytes int64) bool {
 	return g.frames == 0 || g.frames+frames <= generationFramesMax &&
 		g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= generationBytes
 }
 
-// createGeneration makes an empty database, durably, in a folder that must not exist. What a failure leaves behind is
-// the caller's to remove.
-func createGeneration(dir string, generationBytes int64, log badger.Logger) (*badger.DB, error) {
+// createGeneration makes an empty database, durably, in a folder that must not exist. When it fails it leaves nothing.
+func createGeneration(options badger.Options) (*badger.DB, error) {
+	dir := options.Dir
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	db, err := badger.Open(generationOptions(dir, generationBytes, log))
+	db, err := badger.Open(options)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := errors.Join(tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
 	}
 	return db, nil
 }
@@ -102,8 +102,8 @@ func sealUnclean(dir string, generationBytes int64, log badger.Logger) error {
 	return errors.Join(db.Close(), tighten(dir))
 }
 
-// generationOptions: nothing compacts, as there is at most one table. The value log has room for a full generation and one more
-// transaction, so that it is one file which never grows beyond its mapping.
+// generationOptions: nothing compacts, as there is at most one table. The value log has room for a full generation and
+// one more transaction, so that it is one file which never grows beyond its mapping.
 func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
 	return storeOptions(dir, generationBytes+appendBytesMax+generationFramesMax*frameOverheadBytes, log).WithNumCompactors(0)
 }

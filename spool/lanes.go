@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func (l *lanes) load() error {
 		return err
 	}
 	for lane := range l.usage {
-		l.walk(lane, func(k eventKey, _ *badger.Iterator) bool {
+		l.walkFrom(lane, 0, func(k eventKey, _ *badger.Iterator) bool {
 			l.usage[lane].add(k.key, 1, int64(k.bytes))
 			return true
 		})
@@ -122,46 +123,68 @@ func (l *lanes) close() error {
 	return errors.Join(err, tighten(l.dir))
 }
 
-// move copies entries to a lane, one commit each. An entry whose sequence is there already stays as it was.
+// move copies entries to a lane. An entry whose sequence is there already stays as it was.
 func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.open(); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if l.has(lane, e.Seq) {
-			continue
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return l.has(lane, e.Seq) })
+	for len(entries) > 0 {
+		n, bytes := 1, len(entries[0].Data)
+		for n < len(entries) && n < laneCommitEvents && bytes+len(entries[n].Data) <= commitBytesMax {
+			bytes += len(entries[n].Data)
+			n++
 		}
-		if err := l.put(lane, reason, now, e); err != nil {
-			return err
+		if err := l.commit(lane, reason, now, entries[:n]); err != nil {
+			return fmt.Errorf("spool: cannot move events %d to %d to the %s lane: %w", entries[0].Seq, entries[n-1].Seq, lane, err)
 		}
+		entries = entries[n:]
 	}
 	return nil
 }
 
-func (l *lanes) put(lane Lane, reason string, now time.Time, e Entry) error {
-	reason = reason[:min(len(reason), reasonBytesMax)]
-	b := make([]byte, 0, 10+len(reason)+len(e.Data))
-	b = binary.BigEndian.AppendUint64(b, uint64(now.UnixNano()))
-	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
-	b = append(append(b, reason...), e.Data...)
+// laneCommitEvents bounds the events of one commit.
+const laneCommitEvents = 1000
 
+// commit puts entries into a lane in one transaction.
+func (l *lanes) commit(lane Lane, reason string, now time.Time, entries []Entry) error {
+	var moved usage
 	txn := l.db.NewTransaction(true)
 	defer txn.Discard()
-	parts := splitFrames(b)
-	k := eventKey{seq: e.Seq, parts: uint16(len(parts)), key: e.Key, bytes: uint32(len(b)), at: e.At}
-	if err := setEvent(txn, k, parts, byte(lane)); err != nil {
-		return fmt.Errorf("spool: cannot move event %d to the %s lane: %w", e.Seq, lane, err)
+	for _, e := range entries {
+		b := wrapLane(reason, now, e.Data)
+		parts := splitFrames(b)
+		k := eventKey{seq: e.Seq, parts: uint16(len(parts)), key: e.Key, bytes: uint32(len(b)), at: e.At}
+		if err := setEvent(txn, k, parts, byte(lane)); err != nil {
+			return err
+		}
+		moved.add(e.Key, 1, int64(len(b)))
 	}
 	if err := txn.Commit(); err != nil {
-		return fmt.Errorf("spool: cannot move event %d to the %s lane: %w", e.Seq, lane, err)
+		return err
 	}
-	if err := l.alive(); err != nil {
-		return err // the value log was not synced
+	for key, t := range moved.keys {
+		l.usage[lane].add(key, t.events, t.bytes)
 	}
-	l.usage[lane].add(e.Key, 1, int64(len(b)))
-	return nil
+	return l.alive() // of a value log that it could not sync, Badger told only storeLog
+}
+
+func wrapLane(reason string, movedAt time.Time, data []byte) []byte {
+	reason = reason[:min(len(reason), reasonBytesMax)]
+	b := make([]byte, 0, 10+len(reason)+len(data))
+	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
+	return append(append(b, reason...), data...)
+}
+
+func unwrapLane(b []byte) (reason string, movedAt time.Time, data []byte, err error) {
+	if len(b) < 10 || len(b) < 10+int(binary.BigEndian.Uint16(b[8:])) {
+		return "", time.Time{}, nil, errFrame
+	}
+	n := 10 + int(binary.BigEndian.Uint16(b[8:]))
+	return string(b[10:n]), time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), b[n:], nil
 }
 
 func (l *lanes) has(lane Lane, seq uint64) (found bool) {
@@ -170,10 +193,6 @@ func (l *lanes) has(lane Lane, seq uint64) (found bool) {
 		return false
 	})
 	return found
-}
-
-func (l *lanes) walk(lane Lane, yield func(eventKey, *badger.Iterator) bool) {
-	l.walkFrom(lane, 0, yield)
 }
 
 // walkFrom calls yield for each event with sequence >= from; the iterator stands on its first frame.
@@ -204,16 +223,12 @@ func (l *lanes) next(lane Lane, from uint64) (e LaneEntry, ok bool, err error) {
 		ok = true
 		e.Entry = Entry{Seq: k.seq, Key: k.key, At: k.at}
 		var b []byte
-		if b, err = readEvent(it, []byte{byte(lane)}, k); err == nil && len(b) < 10 {
-			err = errFrame
+		if b, err = readEvent(it, []byte{byte(lane)}, k); err == nil {
+			e.Reason, e.MovedAt, e.Data, err = unwrapLane(b)
 		}
 		if err != nil {
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", k.seq, lane, err)
-			return false
 		}
-		n := min(10+int(binary.BigEndian.Uint16(b[8:])), len(b))
-		e.MovedAt = time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC()
-		e.Reason, e.Data = string(b[10:n]), b[n:]
 		return false
 	})
 	return e, ok, err

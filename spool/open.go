@@ -36,12 +36,6 @@ func Open(c Config) (*Spool, error) {
 	return s, nil
 }
 
-func (s *Spool) alive() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failure
-}
-
 func (s *Spool) load() (err error) {
 	if err := checkFormat(s.config.Dir); err != nil {
 		return err

@@ -108,7 +108,9 @@ func (p *proof) run() error {
 	for key, t := range w.usage.keys {
 		s.usage.add(key, t.events, t.bytes)
 	}
-	s.newestAt = w.lastAt
+	if !w.lastAt.IsZero() {
+		s.newestAt = w.lastAt
+	}
 	s.generations = append(s.generations, &generation{name: p.name, first: p.first, last: p.end - 1, firstAt: w.firstAt, sealed: true})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"iter"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,11 +45,7 @@ func examine(dir string) (evidence, error) {
 			return ev, err
 		}
 	}
-	for seq, refs := range ev.events {
-		if len(refs) != int(refs[0].key.parts) {
-			delete(ev.events, seq)
-		}
-	}
+	ev.dropIncomplete()
 	logs, err := filesBySuffix(dir, ".mem")
 	if err != nil {
 		return ev, err
@@ -94,6 +91,15 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 		ev.events[f.seq] = refs
 		ev.broken = ev.broken || at > chainEnd
 		at += frameHeaderBytes + len(f.payload)
+	}
+}
+
+// dropIncomplete forgets events that lack a frame.
+func (ev *evidence) dropIncomplete() {
+	for seq, refs := range ev.events {
+		if slices.ContainsFunc(refs, func(r frameRef) bool { return int(r.key.parts) != len(refs) }) {
+			delete(ev.events, seq)
+		}
 	}
 }
 
@@ -184,20 +190,37 @@ func lastCommitted(data []byte) (last uint64) {
 	return last
 }
 
-// mapped calls fn with the content of a file, which must not be kept.
+// mapped calls fn with the content of a file, up to its last block of data, which must not be kept. Badger makes its files
+// larger than what they hold; reading those holes would fill the page cache with zeros.
 func mapped(path string, fn func([]byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
+	size, err := dataEnd(file)
+	if err != nil || size == 0 {
 		return err
 	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return err
 	}
 	return errors.Join(fn(data), unix.Munmap(data))
+}
+
+// dataEnd is where the last data of a sparse file ends.
+func dataEnd(file *os.File) (end int64, err error) {
+	for {
+		data, err := file.Seek(end, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return end, nil // nothing but holes follow
+		}
+		if err != nil {
+			return 0, err
+		}
+		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
+			return 0, err
+		}
+	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next edition, which takes its
-// place; it returns its name. The damaged folder goes to the quarantine when something is missing in it, else to the trash: then it has
-// nothing more to tell.
+// place; it returns its name. The damaged folder goes to the quarantine when something is missing in it, else to the
+// trash: then it has nothing more to tell.
 func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, error) {
 	first, edition, _ := parseGenerationName(name)
 	rebuilt := generationName(first, edition+1)
@@ -21,7 +21,8 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := os.RemoveAll(build); err != nil {
 		return "", err
 	}
-	db, err := createGeneration(build, s.config.GenerationBytes, s.storeLog())
+	// Nobody reads the build before it has its name, so it is synced once, when it is closed.
+	db, err := createGeneration(generationOptions(build, s.config.GenerationBytes, s.storeLog()).WithSyncWrites(false))
 	if err != nil {
 		return "", fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err)
 	}

@@ -107,7 +107,7 @@ type Spool struct {
 	newestAt    time.Time
 	oldestAt    time.Time     // of the event at the frontier, or the next one after it
 	generations []*generation // in order; the last one may be written
-	writing     *generation   // the last of generations while it is written, else nil
+	writing     *generation   // that one, else nil; changed by who commits, also with readMu held
 	usage       usage         // what waits, also what is being committed
 	appended    int64         // bytes committed since the spool was opened
 	gaps        []span        // what was counted as lost
@@ -125,16 +125,23 @@ func (s *Spool) storeLog() storeLog { return storeLog{s.config.Logger, s.fail} }
 // in the page cache cannot be trusted, only what the next start reads from the disk.
 func (s *Spool) Failed() <-chan error { return s.failed }
 
-// fail makes err the end of this spool; the first error wins. It must not be called with mu held.
-func (s *Spool) fail(err error) {
+// fail makes err the end of this spool, and returns why the spool failed: the first error wins. Without mu held.
+func (s *Spool) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failure != nil {
-		return
+	if s.failure == nil {
+		s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
+		s.failed <- s.failure
+		s.config.Logger.Error("the spool failed; restart promptspool once the disk is well", "dir", s.config.Dir, "error", err)
 	}
-	s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
-	s.failed <- s.failure
-	s.config.Logger.Error("the spool failed; promptspool must be restarted once the disk is well", "dir", s.config.Dir, "error", err)
+	return s.failure
+}
+
+// alive returns why the spool failed, nil while it is well. Without mu held.
+func (s *Spool) alive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
 }
 
 // refusal is why nothing can be appended, or nil. With mu held.
@@ -147,6 +154,9 @@ func (s *Spool) refusal() error {
 
 // Close ends the spool: everybody who waits in Append or Read gets ErrClosed, a commit under way ends in order, the cursor
 // is synced. It is safe to call twice; the second call does nothing.
+//
+// A spool that failed is left as a crash would leave it: to close its databases could hang on the bad disk, and would
+// throw away the logs that the next start needs to tell what is whole.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closing {
@@ -159,15 +169,17 @@ func (s *Spool) Close() error {
 	for s.leading {
 		s.idle.Wait()
 	}
-	state := cursorState{s.frontier, s.next}
+	state, failure := cursorState{s.frontier, s.next}, s.failure
 	s.mu.Unlock()
 
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	errs := []error{s.cursor.save(state), s.closeReading()}
-	if s.writing != nil {
-		errs = append(errs, s.seal(s.writing))
+	if failure == nil {
+		if s.writing != nil {
+			errs = append(errs, s.seal(s.writing))
+		}
+		errs = append(errs, s.lanes.close())
 	}
-	errs = append(errs, s.lanes.close(), s.cursor.file.Close(), s.lock.release())
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.cursor.file.Close(), s.lock.release())...)
 }

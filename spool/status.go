@@ -40,16 +40,16 @@ func (s *Spool) Status() Status {
 	return st
 }
 
-// Newest tells sequence and time of the last event that was appended; 0 and the zero time if there never was one or it
-// is long gone.
+// Newest tells sequence and time of the last event that was appended. The sequence is 0 if there never was one; the time
+// is zero if that was before a restart and the event is gone.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next - 1, s.newestAt
 }
 
-// Run refreshes the metrics and syncs the cursor once a second until ctx ends; then it returns nil. It returns an error, ErrFailed
-// among others, when the process must end.
+// Run refreshes the metrics and syncs the cursor once a second until ctx ends or Close; then it returns nil. It returns an
+// error, ErrFailed among others, when the process must end.
 func (s *Spool) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

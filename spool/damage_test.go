@@ -1,0 +1,260 @@
+package spool_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"promptspool/spool"
+)
+
+// find gives the first file that matches the pattern in dir's first generation.
+func find(t testing.TB, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(generationFolders(t, dir)[0], pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return files[0]
+}
+
+// flip inverts one bit of the byte at offset of a file in dir's first generation. The file's first MiB is searched.
+func flip(t testing.TB, dir, pattern string, offset func(data []byte) int) {
+	t.Helper()
+	file, err := os.OpenFile(find(t, dir, pattern), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	data := make([]byte, 1<<20)
+	n, _ := file.ReadAt(data, 0)
+	i := offset(data[:n])
+	if _, err := file.WriteAt([]byte{data[i] ^ 0x10}, int64(i)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// at finds where text lies in a file, moved by some bytes.
+func at(text string, moved int) func([]byte) int {
+	return func(data []byte) int { return bytes.Index(data, []byte(text)) + moved }
+}
+
+// inLog finds the key of an event in a write-ahead log.
+func inLog(seq byte) func([]byte) int {
+	return func(data []byte) int { return bytes.Index(data, []byte{0, 0, 0, 0, 0, 0, 0, seq, 0, 0, 0, 1}) }
+}
+
+// without is numbered(n) less some.
+func without(n int, lost ...int) []string {
+	texts := numbered(n)
+	slices.Sort(lost)
+	for _, l := range slices.Backward(lost) {
+		texts = slices.Delete(texts, l-1, l)
+	}
+	return texts
+}
+
+// crashed gives the folder of a spool as ten appends and then a power cut leave it.
+func crashed(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	appendAll(t, open(t, dir), 7, numbered(10)...)
+	return copyDir(t, dir)
+}
+
+// closed gives the folder of a spool that was closed after ten appends.
+func closed(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 7, numbered(10)...)
+	closeSpool(t, s)
+	return dir
+}
+
+func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
+	remove := func(pattern string) func(testing.TB, string) {
+		return func(t testing.TB, dir string) {
+			t.Helper()
+			files, _ := filepath.Glob(filepath.Join(generationFolders(t, dir)[0], pattern))
+			if len(files) == 0 {
+				t.Fatalf("no %s in %s", pattern, dir)
+			}
+			for _, f := range files {
+				if err := os.Remove(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	flipped := func(pattern string, offset func([]byte) int) func(testing.TB, string) {
+		return func(t testing.TB, dir string) { t.Helper(); flip(t, dir, pattern, offset) }
+	}
+	for _, test := range []struct {
+		name   string
+		make   func(testing.TB) string
+		damage func(testing.TB, string)
+		want   []string
+	}{
+		{"crashed, nothing damaged", crashed, func(testing.TB, string) {}, numbered(10)},
+		{"crashed, payload in the value log", crashed, flipped("*.vlog", at("event 4", 6)), without(10, 4)},
+		{"crashed, last payload in the value log", crashed, flipped("*.vlog", at("event 10", 6)), without(10, 10)},
+		{"crashed, Badger's own checksum in the value log", crashed, flipped("*.vlog", at("event 4", 8)), numbered(10)},
+		{"crashed, header of the value log's first entry", crashed, flipped("*.vlog", func([]byte) int { return 22 }), numbered(10)},
+		{"crashed, first key in the write-ahead log", crashed, flipped("*.mem", inLog(1)), numbered(10)},
+		{"crashed, middle key in the write-ahead log", crashed, flipped("*.mem", inLog(5)), numbered(10)},
+		{"crashed, last key in the write-ahead log", crashed, flipped("*.mem", inLog(10)), numbered(10)},
+		{"crashed, write-ahead log removed", crashed, remove("*.mem"), numbered(10)},
+		{"crashed, value log removed", crashed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
+		{"crashed, MANIFEST removed", crashed, remove("MANIFEST"), numbered(10)},
+		{"closed, payload in the value log", closed, flipped("*.vlog", at("event 4", 6)), without(10, 4)},
+		{"closed, value log removed", closed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
+		{"closed, table", closed, flipped("*.sst", func([]byte) int { return 40 }), numbered(10)},
+		{"closed, table removed", closed, remove("*.sst"), numbered(10)},
+		{"closed, MANIFEST removed", closed, remove("MANIFEST"), numbered(10)},
+		{"closed, MANIFEST", closed, flipped("MANIFEST", func([]byte) int { return 1 }), numbered(10)},
+		{"closed, key registry", closed, flipped("KEYREGISTRY", func([]byte) int { return 20 }), numbered(10)},
+		{"closed, generation removed", closed, func(t testing.TB, dir string) { os.RemoveAll(generationFolders(t, dir)[0]) },
+			without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := test.make(t)
+			test.damage(t, dir)
+			s := open(t, dir)
+			appendAll(t, s, 7, "new")
+			wantTexts(t, s, append(slices.Clone(test.want), "new"))
+			if st := s.Status(); st.Gaps != uint64(10-len(test.want)) || st.Next != 12 {
+				t.Errorf("%d events are missing, counted were %d; next is %d", 10-len(test.want), st.Gaps, st.Next)
+			}
+			closeSpool(t, s)
+
+			again := open(t, dir)
+			wantTexts(t, again, append(slices.Clone(test.want), "new"))
+			if st := again.Status(); st.Gaps != uint64(10-len(test.want)) {
+				t.Errorf("opened again, %d events are missing, counted were %d", 10-len(test.want), st.Gaps)
+			}
+			ack(t, again, 11)
+		})
+	}
+}
+
+func TestWhatIsLostStaysInQuarantine(t *testing.T) {
+	dir := crashed(t)
+	flip(t, dir, "*.vlog", at("event 4", 6))
+	open(t, dir)
+	kept, err := filepath.Glob(filepath.Join(dir, "quarantine", "gen-*", "*.vlog"))
+	if err != nil || len(kept) == 0 {
+		t.Errorf("nothing is in quarantine: %v", err)
+	}
+}
+
+func TestDamageInOneGenerationLeavesTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900)) // a few events each
+	appendAll(t, s, 7, numbered(20)...)
+	closeSpool(t, s)
+	if n := len(generationFolders(t, dir)); n < 4 {
+		t.Fatalf("%d generations", n)
+	}
+	flip(t, dir, "*.vlog", at("event 2", 0))
+	s = open(t, dir)
+	wantTexts(t, s, without(20, 2))
+	wantTexts(t, s, without(20, 2))
+	if st := s.Status(); st.Gaps != 1 {
+		t.Errorf("counted %d gaps after two readings", st.Gaps)
+	}
+	ack(t, s, 20)
+	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestATornCommitIsNoLoss(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 7, numbered(3)...)
+	large := bytes.Repeat([]byte("x"), 10<<20)
+	before := copyDir(t, dir)
+	appendAll(t, s, 7, string(large))
+
+	// The value log as far as the large event's second frame, the write-ahead log without it: so the power failed.
+	written := copyDir(t, dir)
+	if err := os.Truncate(find(t, written, "*.vlog"), 6<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(find(t, before, "*.mem"), find(t, written, "*.mem")); err != nil {
+		t.Fatal(err)
+	}
+	after := open(t, written)
+	wantTexts(t, after, numbered(3))
+	if st := after.Status(); st.Gaps != 0 || st.Next != 4 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestADamagedCursorIsNoAlarm(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"cut":     func(path string) error { return os.Truncate(path, 10) },
+		"zeroed":  func(path string) error { return os.WriteFile(path, make([]byte, 8192), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, generationBytes(900))
+			appendAll(t, s, 7, numbered(20)...)
+			ack(t, s, 12)
+			closeSpool(t, s)
+			if err := damage(filepath.Join(dir, "cursor")); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir)
+			if st := s.Status(); st.Gaps != 0 || st.Frontier > 13 || st.Next != 21 {
+				t.Errorf("status %+v", st)
+			}
+			all := texts(readAll(t, s))
+			if len(all) < 8 || all[len(all)-1] != "event 20" {
+				t.Errorf("read %q", all)
+			}
+		})
+	}
+}
+
+func TestSequencesAreNotGivenOutTwiceAfterTheCursorIsLost(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	ack(t, s, 20)
+	closeSpool(t, s)
+	closeSpool(t, open(t, dir))
+	if err := os.Remove(filepath.Join(dir, "cursor")); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	if st := s.Status(); st.Next != 21 {
+		t.Fatalf("status %+v", st)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, dir)
+	batch := make([][]byte, 256)
+	for i := range batch {
+		batch[i] = make([]byte, 4096)
+	}
+	for range 1 << 30 / (256 * 4096) {
+		if err := s.Append(b.Context(), 1, batch...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	closeSpool(b, s)
+	for b.Loop() {
+		s, err := spool.Open(spool.Config{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		closeSpool(b, s)
+	}
+}

@@ -1,0 +1,107 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+)
+
+func sealed(t testing.TB, payload string) []byte {
+	t.Helper()
+	b := splitFrames([]byte(payload))[0]
+	sealFrame(b, frame{seq: 5, key: 7, part: 1, parts: 3, at: time.Unix(1, 2)})
+	return b
+}
+
+func TestAFrameComesBack(t *testing.T) {
+	f, err := decodeFrame(append(sealed(t, "payload"), "what follows"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.seq != 5 || f.key != 7 || f.part != 1 || f.parts != 3 || !f.at.Equal(time.Unix(1, 2)) || string(f.payload) != "payload" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
+	whole := sealed(t, "payload")
+	for i := range len(whole) * 8 {
+		b := bytes.Clone(whole)
+		b[i/8] ^= 1 << (i % 8)
+		if _, err := decodeFrame(b); err == nil {
+			t.Errorf("bit %d", i)
+		}
+	}
+	for n := range whole {
+		if _, err := decodeFrame(whole[:n]); !errors.Is(err, errFrame) {
+			t.Errorf("cut to %d bytes: %v", n, err)
+		}
+	}
+}
+
+func TestANewerFrameSaysSo(t *testing.T) {
+	b := sealed(t, "payload")
+	b[5] = frameVersion + 1
+	if _, err := decodeFrame(b); !errors.Is(err, errFrameNewer) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {
+	var log []byte
+	add := func(seq uint64, part, parts uint16) {
+		b := splitFrames([]byte("payload"))[0]
+		sealFrame(b, frame{seq: seq, part: part, parts: parts, at: time.Unix(1, 0)})
+		log = append(log, b...)
+	}
+	add(1, 1, 2)
+	add(1, 0, 2)
+	add(2, 0, 3)
+	add(2, 2, 3)
+	add(3, 0, 2)
+	add(4, 1, 2)
+	ev := evidence{events: make(map[uint64][]frameRef)}
+	if err := ev.examineValueLog("", log); err != nil {
+		t.Fatal(err)
+	}
+	if ev.dropIncomplete(); len(ev.events) != 1 || len(ev.events[1]) != 2 {
+		t.Errorf("%v", ev.events)
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	f.Add(sealed(f, ""))
+	f.Add(sealed(f, "payload"))
+	f.Add([]byte(frameMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := decodeFrame(b)
+		if err != nil {
+			return
+		}
+		again := splitFrames(got.payload)[0]
+		sealFrame(again, got)
+		if !bytes.Equal(again, b[:len(again)]) {
+			t.Errorf("a frame that verifies is written differently: %x, %x", again, b)
+		}
+	})
+}
+
+// FuzzRaw gives any bytes to the reader of Badger's files: it must end, and find nothing that does not verify.
+func FuzzRaw(f *testing.F) {
+	f.Add(append(make([]byte, logHeaderBytes), "\x40\x00\x24\x0c\x00"...))
+	f.Add(bytes.Repeat([]byte{0xff}, 100))
+	f.Add(append(make([]byte, logHeaderBytes), sealed(f, "payload")...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ev := evidence{events: make(map[uint64][]frameRef)}
+		if err := ev.examineValueLog("", b); err != nil && !errors.Is(err, errFrameNewer) {
+			t.Error(err)
+		}
+		for e := range logEntries(b) {
+			if e.end > len(b) {
+				t.Errorf("an entry ends at %d of %d", e.end, len(b))
+			}
+		}
+		lastCommitted(b)
+	})
+}

@@ -1,0 +1,116 @@
+package spool_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"promptspool/spool"
+)
+
+// TestMain looks for goroutines that were left behind. Badger leaves these two when it fails to open; a database of ours that
+// is not closed leaves others as well.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).monitorCache"),
+		goleak.IgnoreTopFunction("github.com/dgraph-io/ristretto/v2/z.(*AllocatorPool).freeupAllocators"))
+}
+
+// open opens a spool in dir and closes it after the test. Other settings may be given as functions.
+func open(t testing.TB, dir string, settings ...func(*spool.Config)) *spool.Spool {
+	t.Helper()
+	s, err := tryOpen(dir, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeSpool(t, s) })
+	return s
+}
+
+func tryOpen(dir string, settings ...func(*spool.Config)) (*spool.Spool, error) {
+	c := spool.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	for _, set := range settings {
+		set(&c)
+	}
+	return spool.Open(c)
+}
+
+func closeSpool(t testing.TB, s *spool.Spool) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func generationBytes(n int64) func(*spool.Config) {
+	return func(c *spool.Config) { c.GenerationBytes = n }
+}
+
+func bytesMax(n int64) func(*spool.Config) { return func(c *spool.Config) { c.BytesMax = n } }
+
+func appendAll(t testing.TB, s *spool.Spool, key uint32, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := s.Append(t.Context(), key, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readAll reads everything from the frontier to the newest event.
+func readAll(t testing.TB, s *spool.Spool) []spool.Entry {
+	t.Helper()
+	var all []spool.Entry
+	newest, _ := s.Newest()
+	for from := s.Frontier(); from <= newest; {
+		ctx, cancel := context.WithCancel(t.Context())
+		entries, err := s.Read(ctx, from, 100, 1<<20)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, entries...)
+		from = entries[len(entries)-1].Seq + 1
+	}
+	return all
+}
+
+func texts(entries []spool.Entry) []string {
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, string(e.Data))
+	}
+	return texts
+}
+
+func numbered(n int) []string {
+	var texts []string
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("event %d", i+1))
+	}
+	return texts
+}
+
+// copyDir copies the folder of an open spool, as a disk would look after the power failed.
+func copyDir(t testing.TB, dir string) string {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "copy")
+	if out, err := exec.Command("cp", "-a", "--sparse=always", dir, target).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	return target
+}
+
+func wantTexts(t testing.TB, s *spool.Spool, want []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, texts(readAll(t, s))); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,219 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+)
+
+func openQuiet(t *testing.T) *Spool {
+	t.Helper()
+	s, err := Open(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parkingContext tells when somebody waits for it.
+type parkingContext struct {
+	context.Context
+	once   sync.Once
+	parked chan struct{}
+}
+
+func (c *parkingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.parked) })
+	return c.Context.Done()
+}
+
+// stalled is a spool whose first commit hangs until release, with more appends parked behind it.
+type stalled struct {
+	spool   *Spool
+	leader  chan error // the outcome of the append that commits
+	release func()
+}
+
+func stall(t *testing.T) stalled {
+	t.Helper()
+	s := openQuiet(t)
+	s.readMu.Lock() // a first commit makes a generation, and needs it
+	leader := make(chan error, 1)
+	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
+	for leading := false; !leading; {
+		s.mu.Lock()
+		leading = s.leading && len(s.queue) == 0 // taken from the queue
+		s.mu.Unlock()
+	}
+	return stalled{s, leader, s.readMu.Unlock}
+}
+
+// follow starts an append that parks behind the stalled one.
+func (st stalled) follow(ctx context.Context) <-chan error {
+	c := &parkingContext{Context: ctx, parked: make(chan struct{})}
+	outcome := make(chan error, 1)
+	go func() { outcome <- st.spool.Append(c, 2, []byte("follower")) }()
+	<-c.parked
+	return outcome
+}
+
+func TestCloseReleasesParkedAppends(t *testing.T) {
+	st := stall(t)
+	followers := []<-chan error{st.follow(context.Background()), st.follow(context.Background())}
+	closed := make(chan error, 1)
+	go func() { closed <- st.spool.Close() }()
+	for _, f := range followers {
+		if err := <-f; !errors.Is(err, ErrClosed) {
+			t.Errorf("a parked append: %v", err)
+		}
+	}
+	st.release()
+	if err := <-st.leader; err != nil {
+		t.Errorf("the commit under way: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if events, bytes := st.spool.KeyUsage(2); events != 0 || bytes != 0 {
+		t.Errorf("what was refused still counts: %d events, %d bytes", events, bytes)
+	}
+}
+
+func TestAnAppendWhoseContextEndsLeavesTheQueue(t *testing.T) {
+	st := stall(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	gone, stays := st.follow(ctx), st.follow(context.Background())
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	st.release()
+	if err := errors.Join(<-st.leader, <-stays); err != nil {
+		t.Error(err)
+	}
+	if status := st.spool.Status(); status.Events != 2 || status.Next != 3 {
+		t.Errorf("status %+v", status)
+	}
+	if err := st.spool.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing.T) {
+	s := openQuiet(t)
+	// The turn is taken, so that both appends queue; then it is handed on as commitQueue does.
+	s.mu.Lock()
+	s.leading = true
+	s.mu.Unlock()
+	st := stalled{spool: s}
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := st.follow(ctx), st.follow(context.Background())
+	s.mu.Lock()
+	s.queue[0].lead = true
+	s.queue[0].turn <- nil
+	cancel()
+	s.mu.Unlock()
+	if err := <-first; err != nil {
+		t.Errorf("the one that has the turn: %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the other: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailedCommitEndsTheSpool(t *testing.T) {
+	s := openQuiet(t)
+	ctx := context.Background()
+	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writing.db.Close(); err != nil { // every commit fails from here
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+			t.Errorf("append: %v", err)
+		}
+	}
+	if err := s.Run(ctx); !errors.Is(err, ErrFailed) {
+		t.Errorf("run: %v", err)
+	}
+	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
+		t.Errorf("failed: %v", err)
+	}
+	if status := s.Status(); status.Events != 1 || status.Next != 2 {
+		t.Errorf("status %+v", status)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASyncFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
+	s := openQuiet(t)
+	ctx := context.Background()
+	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.writing.db.Close() // a failed spool leaves it open
+	// Word for word what value.go of Badger 4.9.6 logs.
+	s.storeLog().Errorf("Error while curlf sync: %v\n", errors.New("input/output error"))
+	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+		t.Errorf("append: %v", err)
+	}
+	if err := s.Bury("why", Entry{Seq: 1}); !errors.Is(err, ErrFailed) {
+		t.Errorf("bury: %v", err)
+	}
+	defer s.lanes.close()
+	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
+		t.Errorf("failed: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheCursorKeepsTheOlderSlotWhenTheNewerIsTorn(t *testing.T) {
+	path := t.TempDir() + "/cursor"
+	c, err := openCursor(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []cursorState{{3, 4}, {5, 6}} {
+		if err := c.save(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.file.WriteAt([]byte("torn"), 10); err != nil { // the second save is in the first slot
+		t.Fatal(err)
+	}
+	c.file.Close()
+	c, err = openCursor(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.file.Close()
+	if c.cursorState != (cursorState{3, 4}) || !c.damaged {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestOutageCapacityFollowsTheRate(t *testing.T) {
+	var r rate
+	now := time.Unix(1000, 0)
+	r.secondsFor(1e9, 0, now)
+	var got float64
+	for i := range int64(600) {
+		now = now.Add(time.Second)
+		got = r.secondsFor(1e6, (i+1)*1000, now)
+	}
+	if got < 999 || got > 1010 {
+		t.Errorf("1 MB of room at 1 kB/s lasts %v s", got)
+	}
+}

@@ -1,0 +1,100 @@
+package spool_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool"
+)
+
+func lane(t testing.TB, s *spool.Spool, lane spool.Lane) []spool.LaneEntry {
+	t.Helper()
+	var all []spool.LaneEntry
+	for e, err := range s.Lane(lane) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestLanesKeepWhatIsMovedThere(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	clock := func(c *spool.Config) { c.Now = func() time.Time { return now } }
+	s := open(t, dir, clock)
+	appendAll(t, s, 1, "one")
+	appendAll(t, s, 2, "two", "three")
+	all := readAll(t, s)
+	later := now.Add(time.Hour)
+	now = later
+	if err := s.Hold(2, "key refused", all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury("not JSON", all[0]); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	if err := s.Hold(2, "key refused again", all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, s, 3)
+
+	held := []spool.LaneEntry{{Entry: all[1], Reason: "key refused", MovedAt: later}, {Entry: all[2], Reason: "key refused", MovedAt: later}}
+	dead := []spool.LaneEntry{{Entry: all[0], Reason: "not JSON", MovedAt: later}}
+	check := func(s *spool.Spool) {
+		t.Helper()
+		if diff := cmp.Diff(held, lane(t, s, spool.LaneHeld)); diff != "" {
+			t.Errorf("held (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(dead, lane(t, s, spool.LaneDead)); diff != "" {
+			t.Errorf("dead (-want +got):\n%s", diff)
+		}
+		if st := s.Status(); st.Held != 2 || st.Dead != 1 {
+			t.Errorf("status %+v", st)
+		}
+		if diff := cmp.Diff([]uint32{1, 2}, s.Keys()); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	}
+	check(s)
+	check(open(t, copyDir(t, dir)))
+	closeSpool(t, s)
+	check(open(t, dir))
+}
+
+func TestLanesTakeEventsOf32MiB(t *testing.T) {
+	s := open(t, t.TempDir())
+	large := bytes.Repeat([]byte("0123456789abcdef"), 2<<20)
+	for seq := range uint64(2) {
+		if err := s.Bury("too large", spool.Entry{Seq: seq + 1, Data: large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range lane(t, s, spool.LaneDead) {
+		if !bytes.Equal(e.Data, large) {
+			t.Errorf("event %d came back with %d bytes", e.Seq, len(e.Data))
+		}
+	}
+}
+
+func TestEmptyLanesCostNoFolder(t *testing.T) {
+	s := open(t, t.TempDir())
+	if n := len(lane(t, s, spool.LaneHeld)); n != 0 {
+		t.Errorf("%d events", n)
+	}
+	if n := s.Status().Generations; n != 0 {
+		t.Errorf("%d generations", n)
+	}
+}
+
+func TestHoldRefusesAnotherKeysEvent(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Hold(1, "why", []spool.Entry{{Seq: 1, Key: 2}}); err == nil {
+		t.Error("an event of key 2 was held for key 1")
+	}
+}

@@ -1,0 +1,131 @@
+package spool_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"promptspool/spool"
+)
+
+// refused fails the test unless the spool in dir is refused with a message that holds want.
+func refused(t *testing.T, dir, want string) {
+	t.Helper()
+	s, err := tryOpen(dir)
+	if err == nil {
+		closeSpool(t, s)
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("open: %v; want an error with %q", err, want)
+	}
+}
+
+func TestASecondProcessIsKeptOut(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	refused(t, dir, "in use by another process (pid ")
+	closeSpool(t, s)
+	open(t, dir)
+}
+
+func TestANewerFormatIsRefused(t *testing.T) {
+	dir := closed(t)
+	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool spool format 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "newer promptspool")
+}
+
+func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {
+	dir := closed(t)
+	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("what?"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "does not say a format")
+}
+
+func TestDataWithoutFormatIsRefused(t *testing.T) {
+	dir := closed(t)
+	if err := os.Remove(filepath.Join(dir, "FORMAT")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "has no FORMAT file")
+	if len(generationFolders(t, dir)) == 0 {
+		t.Error("the events are gone")
+	}
+}
+
+func TestLanesWithoutManifestAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	closeSpool(t, s)
+	if err := os.Remove(filepath.Join(dir, "lanes", "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "no MANIFEST")
+}
+
+func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
+	dir := closed(t)
+	unfinished := filepath.Join(dir, "gen-000000000000000b")
+	if err := os.Mkdir(unfinished, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	appendAll(t, s, 7, "event 11")
+	wantTexts(t, s, numbered(11))
+	if st := s.Status(); st.Gaps != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestAnInterruptedRebuildIsSettled(t *testing.T) {
+	dir := closed(t)
+	name := generationFolders(t, dir)[0]
+	if err := os.CopyFS(name+".1", os.DirFS(name)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	wantTexts(t, s, numbered(10))
+	if folders := generationFolders(t, dir); len(folders) != 1 || folders[0] != name+".1" {
+		t.Errorf("folders: %v", folders)
+	}
+}
+
+func TestNobodyElseMayReadTheFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	s := open(t, dir, generationBytes(500))
+	appendAll(t, s, 7, numbered(10)...)
+	if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
+	}
+	if err := filepath.WalkDir(dir, check); err != nil {
+		t.Fatal(err)
+	}
+	closeSpool(t, s)
+	if err := filepath.WalkDir(dir, check); err != nil {
+		t.Fatal(err)
+	}
+}
