@@ -76,11 +76,15 @@ func (a *API) answer(c *call) error {
 		defer b.release()
 		c.body = b.bytes
 	}
-	if c.route.body == objectBody {
-		var err error
-		if c.object, err = wire.ParseObject(c.body); err != nil {
-			return err
-		}
+	var err error
+	switch c.route.body {
+	case objectBody:
+		c.object, err = wire.ParseObject(c.body)
+	case optionalBody:
+		c.object, err = wire.ParseOptionalObject(c.body)
+	}
+	if err != nil {
+		return err
 	}
 	if err := a.authenticate(c); err != nil {
 		return err
@@ -116,12 +120,8 @@ func (a *API) authenticate(c *call) error {
 // key is the X-API-KEY header or the body's api_key. If both are there they must agree.
 func (c *call) key() (wire.Secret, error) {
 	header := string(c.ctx.Request.Header.Peek("X-API-KEY"))
-	object := c.object
-	if c.route.body == anyBody {
-		object, _ = wire.ParseObject(c.body) // the handler tells what is wrong with it
-	}
 	inBody := ""
-	if raw, ok := object.Get("api_key"); ok && json.Unmarshal(raw, &inBody) != nil {
+	if raw, ok := c.object.Get("api_key"); ok && json.Unmarshal(raw, &inBody) != nil {
 		return "", wire.Errorf(wire.CodeUnauthorized, "api_key must be a string: your key.")
 	}
 	switch {

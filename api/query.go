@@ -4,7 +4,7 @@ import "promptspool/api/wire"
 
 // searchRequests lists records, newest first.
 func (a *API) searchRequests(c *call) error {
-	s, err := wire.DecodeSearch(c.body)
+	s, err := wire.DecodeSearch(c.object)
 	if err != nil {
 		return err
 	}

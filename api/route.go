@@ -52,10 +52,10 @@ func (a *API) missing(r *route) error {
 type bodyKind int
 
 const (
-	noBody     bodyKind = iota // drained unread
-	objectBody                 // one JSON object, which may carry api_key
-	anyBody                    // read whole; the handler parses it, absent and null included
-	batchBody                  // newline-delimited events, bounded by wire.BatchBodyBytesMax
+	noBody       bodyKind = iota // drained unread
+	objectBody                   // one JSON object, which may carry api_key
+	optionalBody                 // the same, or absent, empty or null
+	batchBody                    // newline-delimited events, bounded by wire.BatchBodyBytesMax
 )
 
 // routes is the whole API. The first that fits wins.
@@ -68,13 +68,13 @@ var routes = spell([]route{
 	{path: "/rest/create-group /create-group", name: "create-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).createGroup},
 	{path: "/rest/track-group /track-group", name: "track-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackGroup},
 
-	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: anyBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
+	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
 	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
 	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
 	{method: "GET", path: "/prompt-templates /rest/prompts", name: "list-templates", needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
 	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
 
-	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: anyBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
+	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: optionalBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
 	{method: "GET", path: "/api/public/v2/requests/", name: "get-request", needs: querier, scope: wire.ScopeFull, handle: (*API).getRequest},
 
 	{path: "/sync/events", name: "sync-events", needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},

@@ -8,7 +8,7 @@ import (
 
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of the model call.
 func (a *API) fetchTemplate(c *call) error {
-	f, err := wire.DecodeFetch(c.body)
+	f, err := wire.DecodeFetch(c.object)
 	if err != nil {
 		return err
 	}

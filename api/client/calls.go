@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -10,13 +11,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// Send delivers a batch: events as newline-delimited JSON, compressed with zstd. The answer is checked against the number of
-// events sent: one that does not add up counts as no answer.
+// Send delivers a batch: so many events as newline-delimited JSON, compressed with zstd. An answer that does not account for
+// every event counts as none. The batch is only read, possibly for a moment longer than the call lasts.
 func (c *Client) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
 	var a wire.BatchAnswer
-	err := c.do(ctx, request{method: "POST", path: "/sync/events", key: key, body: batch, encoding: "zstd", answer: &a})
+	err := c.do(ctx, request{method: "POST", path: "/sync/events", key: key, body: batch, encoding: "zstd", answer: &a, answerBytesMax: syncAnswerBytesMax})
 	if err == nil && (a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+len(a.Refused) != events) {
-		err = c.away(&wire.Away{Status: 200}, 0)
+		err = c.unusable(200, "of %d events it accounts for %d accepted, %d duplicate and %d refused", events, a.Accepted, a.Duplicate, len(a.Refused))
 	}
 	return a, err
 }
@@ -24,7 +25,10 @@ func (c *Client) Send(ctx context.Context, key wire.Secret, events int, batch []
 // Verdict asks what a key is good for. CodeUnauthorized says that the server does not know it.
 func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
 	var v wire.KeyVerdict
-	err := c.do(ctx, request{method: "GET", path: "/sync/key", key: key, answer: &v})
+	err := c.do(ctx, request{method: "GET", path: "/sync/key", key: key, answer: &v, answerBytesMax: syncAnswerBytesMax})
+	if err == nil && v.Account == "" {
+		err = c.unusable(200, "it names no account")
+	}
 	return v, err
 }
 
@@ -38,7 +42,7 @@ func (c *Client) Request(ctx context.Context, id wire.Identity, requestID string
 // Search lists records.
 func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error) {
 	var p wire.SearchPage
-	body, err := json.Marshal(s)
+	body, err := encode(s)
 	if err != nil {
 		return p, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
 	}
@@ -46,7 +50,7 @@ func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (w
 	return p, err
 }
 
-// Raw reads a template's version as it was published.
+// Raw reads a template's version as it was published. Ident is a name, which may hold anything, or an id.
 func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	q := url.Values{}
 	if s.Version > 0 {
@@ -56,19 +60,28 @@ func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire
 		q.Set("label", s.Label)
 	}
 	var t wire.RawTemplate
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident) + "?" + q.Encode(), key: id.Key, answer: &t})
+	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident), query: q, key: id.Key, answer: &t})
 	return t, err
 }
 
 // Publish makes a version of a template, or moves its labels.
 func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
 	var t wire.Published
-	body, err := json.Marshal(publishBody(p))
+	body, err := encode(publishBody(p))
 	if err != nil {
 		return t, wire.Invalid(wire.FieldError{Field: "prompt_version", Reason: "is not JSON: " + err.Error()})
 	}
 	err = c.do(ctx, request{method: "POST", path: "/rest/prompt-templates", key: id.Key, body: body, answer: &t})
 	return t, err
+}
+
+// encode is json.Marshal that leaves < > & as they are: what a caller published is passed on, not rewritten.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 // publishBody is the shape of POST /rest/prompt-templates.
@@ -99,14 +112,14 @@ func (c *Client) List(ctx context.Context, id wire.Identity, q wire.TemplateList
 		query.Set("label", q.Label)
 	}
 	var l wire.TemplateList
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates?" + query.Encode(), key: id.Key, answer: &l})
+	err := c.do(ctx, request{method: "GET", path: "/prompt-templates", query: query, key: id.Key, answer: &l})
 	return l, err
 }
 
-// Changes polls the registry's change feed; the server holds the call up to wait.
+// Changes polls the registry's change feed; the server holds the call up to wait, and at most a minute.
 func (c *Client) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
 	q := url.Values{"since": {strconv.FormatUint(since, 10)}, "wait": {wait.String()}}
 	var ch wire.Changes
-	err := c.do(ctx, request{method: "GET", path: "/sync/changes?" + q.Encode(), key: id.Key, answer: &ch})
+	err := c.do(ctx, request{method: "GET", path: "/sync/changes", query: q, key: id.Key, answer: &ch})
 	return ch, err
 }

@@ -5,26 +5,29 @@
 // Every error is a *wire.Error. One that the server itself gave carries the server's code and message. When the server
 // could not be reached, or something between answered in its place (a proxy's 502 or login page), the error is
 // CodeUnavailable and its chain holds a *wire.Away that says which. Nothing is retried here and no redirect is followed.
+// No error tells the key.
 package client
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"promptspool/api/wire"
 )
 
-// answerBytesMax bounds what is read of an answer: a page of records with their bodies stays below it.
-const answerBytesMax = 256 << 20
+const (
+	answerBytesMax     = 64 << 20         // of an answer: a record or template with its body, a page of rows
+	syncAnswerBytesMax = 4 << 20          // of what a sidecar asks all the time; 1,000 refusals with their reasons fit
+	silenceMax         = 90 * time.Second // without a byte sent or received, then a call is given up; above the longest poll
+	keyBytesMax        = 4 << 10          // of a key; no server has a longer one
+)
 
 // Config says which server.
 type Config struct {
@@ -32,7 +35,7 @@ type Config struct {
 	Version string // of this program, sent as User-Agent
 }
 
-// Client speaks to one server. Safe for concurrent use.
+// Client speaks to one server. Safe for concurrent use. A call ends when its context does, or when nothing was heard for 90 s.
 type Client struct {
 	base      string
 	userAgent string
@@ -42,17 +45,16 @@ type Client struct {
 // New checks the URL and makes a client. It starts nothing and calls nobody. The proxy variables of the environment are
 // honoured (net/http: HTTPS_PROXY, NO_PROXY).
 func New(c Config) (*Client, error) {
-	u, err := url.Parse(c.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("%q is not the URL of a server; give one such as http://127.0.0.1:8788", c.URL)
+	base, err := baseOf(c.URL)
+	if err != nil {
+		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 8
-	transport.ResponseHeaderTimeout = 90 * time.Second // above the longest poll
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.DisableCompression = true
 	return &Client{
-		base:      strings.TrimRight(c.URL, "/"),
+		base:      base,
 		userAgent: "promptspool/" + c.Version,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
@@ -60,94 +62,105 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
+// baseOf is what every route is put behind. The error shows a URL with a password in it only without the password.
+func baseOf(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", errors.New("this is not a URL; give one such as http://127.0.0.1:8788")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "", fmt.Errorf("%q is not the URL of a server; give one such as http://127.0.0.1:8788", u.Redacted())
+	case u.User != nil || strings.ContainsAny(text, "?#"):
+		return "", fmt.Errorf("%q holds more than a server's address; leave out user, query and fragment", u.Redacted())
+	}
+	return strings.TrimRight(text, "/"), nil
+}
+
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // request is one call.
 type request struct {
-	method, path string
-	key          wire.Secret
-	body         []byte
-	encoding     string // Content-Encoding of body
-	answer       any    // where a good answer is decoded
+	method, path   string
+	query          url.Values
+	key            wire.Secret
+	body           []byte // nil: none
+	encoding       string // Content-Encoding of body
+	answer         any    // where a good answer is decoded
+	answerBytesMax int    // 0: the constant of that name
 }
 
 // do makes the call and decodes the answer, or the server's error.
 func (c *Client) do(ctx context.Context, r request) error {
-	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
+	if !canBeKey(r.key) {
+		return wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a blank, a line break or the like. Check that it was copied whole, and nothing else with it.")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(silenceMax, func() { cancel(fmt.Errorf("nothing was heard for %v", silenceMax)) })
+	defer silence.Stop()
+	req, err := c.newRequest(ctx, r, silence)
 	if err != nil {
 		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	most := answerBytesMax
+	if r.answerBytesMax > 0 {
+		most = r.answerBytesMax
+	}
+	body, err := io.ReadAll(io.LimitReader(&heard{res.Body, silence}, int64(most)+1))
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	return c.read(res, body, most, r.answer)
+}
+
+// canBeKey says whether a server may know the key; one that no header can carry must not look like a server that is away.
+func canBeKey(key wire.Secret) bool {
+	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer) (*http.Request, error) {
+	target := c.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, nil)
+	if err != nil {
+		return nil, err
+	}
 	req.Header.Set("User-Agent", c.userAgent)
 	req.Header.Set("X-API-KEY", string(r.key))
-	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
 	if r.encoding != "" {
 		req.Header.Set("Content-Encoding", r.encoding)
 	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return c.away(&wire.Away{Err: withoutURL(err)}, 0)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, answerBytesMax+1))
-	if err != nil {
-		return c.away(&wire.Away{Err: err}, 0)
-	}
-	retryAfter := parseRetryAfter(res.Header.Get("Retry-After"), time.Now())
-	ours := res.Header.Get("Promptspool-Version") != "" && len(body) <= answerBytesMax
-	if !ours || !json.Valid(body) {
-		return c.away(&wire.Away{Status: res.StatusCode}, retryAfter)
-	}
-	if res.StatusCode/100 == 2 {
-		if err := json.Unmarshal(body, r.answer); err != nil {
-			return c.away(&wire.Away{Err: fmt.Errorf("the server's answer does not fit this version: %w", err)}, retryAfter)
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.ContentLength = int64(len(r.body))
+		// With GetBody a call goes out again by itself if its idle connection turns out closed before anything was sent.
+		req.GetBody = func() (io.ReadCloser, error) {
+			return io.NopCloser(&heard{bytes.NewReader(r.body), silence}), nil
 		}
-		return nil
+		req.Body, _ = req.GetBody()
 	}
-	return errorOf(res.StatusCode, body, retryAfter)
+	return req, nil
 }
 
-// errorOf reads an error of the server's.
-func errorOf(status int, body []byte, retryAfter time.Duration) error {
-	var e struct {
-		Error   wire.Code         `json:"error"`
-		Message string            `json:"message"`
-		Fields  []wire.FieldError `json:"fields"`
-	}
-	if err := json.Unmarshal(body, &e); err != nil || e.Error == "" {
-		e.Error = wire.CodeOfStatus(status)
-	}
-	return &wire.Error{Code: e.Error, Message: e.Message, Fields: e.Fields, RetryAfter: retryAfter}
+// heard winds the timer up whenever a byte passes.
+type heard struct {
+	io.Reader
+	silence *time.Timer
 }
 
-func (c *Client) away(a *wire.Away, retryAfter time.Duration) error {
-	e := &wire.Error{Code: wire.CodeUnavailable, RetryAfter: max(retryAfter, time.Second), Cause: a}
-	if a.Err != nil {
-		e.Message = fmt.Sprintf("The server at %s cannot be reached: %v. Is it running, and is the URL right?", c.base, a.Err)
-	} else {
-		e.Message = fmt.Sprintf("Something else than a promptspool server answered at %s, with status %d. Check the URL and what stands between.", c.base, a.Status)
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 {
+		h.silence.Reset(silenceMax)
 	}
-	return e
-}
-
-// withoutURL takes the method and URL off a client error; the message names the server already.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
-// parseRetryAfter reads both forms of the header; 0 if there is none. More than an hour counts as an hour.
-func parseRetryAfter(header string, now time.Time) time.Duration {
-	wait := time.Duration(0)
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(header); err == nil {
-		wait = at.Sub(now)
-	}
-	return min(max(wait, 0), time.Hour)
+	return n, err
 }

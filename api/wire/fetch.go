@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // TemplateFetch is the body of a template fetch. Raw members alias the body it was decoded from.
 type TemplateFetch struct {
@@ -14,15 +11,8 @@ type TemplateFetch struct {
 	Overrides map[string]json.RawMessage // model_parameter_overrides
 }
 
-// DecodeFetch reads the body of a template fetch. An absent body, an empty one and null mean the latest version.
-func DecodeFetch(body []byte) (TemplateFetch, error) {
-	if isAbsent(body) {
-		return TemplateFetch{}, nil
-	}
-	object, err := ParseObject(body)
-	if err != nil {
-		return TemplateFetch{}, err
-	}
+// DecodeFetch reads the body of a template fetch. Nothing, as of an absent body, means the latest version.
+func DecodeFetch(object Object) (TemplateFetch, error) {
 	f := fields{object: object}
 	w := TemplateFetch{
 		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
@@ -33,12 +23,6 @@ func DecodeFetch(body []byte) (TemplateFetch, error) {
 		Overrides: f.values("model_parameter_overrides"),
 	}
 	return w, f.err()
-}
-
-// isAbsent says whether a body that may be left out was: it is empty, blank or null.
-func isAbsent(body []byte) bool {
-	body = bytes.TrimSpace(body)
-	return len(body) == 0 || string(body) == "null"
 }
 
 // values reads an object into a map; nil if it is absent.

@@ -60,6 +60,15 @@ func list(body []byte) (Object, *FieldError) {
 	return object, nil
 }
 
+// ParseOptionalObject is ParseObject for a body that may be left out: an empty one, a blank one and null are no object and no
+// error.
+func ParseOptionalObject(body []byte) (Object, error) {
+	if b := bytes.TrimSpace(body); len(b) == 0 || string(b) == "null" {
+		return nil, nil
+	}
+	return ParseObject(body)
+}
+
 // Get returns the value of the member called name, and whether it is there and not null: null means absent.
 func (o Object) Get(name string) (json.RawMessage, bool) {
 	for i := range o {

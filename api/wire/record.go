@@ -140,16 +140,9 @@ type Search struct {
 	Cursor      string  `json:"cursor,omitempty"`   // from next_cursor; instead of Page
 }
 
-// DecodeSearch reads the body of a search; absent, empty and null mean everything. The filter's meaning is the archive's to
-// check.
-func DecodeSearch(body []byte) (Search, error) {
-	if isAbsent(body) {
-		return Search{}, nil
-	}
-	object, err := ParseObject(body)
-	if err != nil {
-		return Search{}, err
-	}
+// DecodeSearch reads the body of a search. Nothing, as of an absent body, means everything. The filter's meaning is the archive's
+// to check.
+func DecodeSearch(object Object) (Search, error) {
 	f := fields{object: object}
 	s := Search{
 		Page:    f.count("page", PageOffsetMax),

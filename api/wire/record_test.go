@@ -7,17 +7,17 @@ import (
 
 func TestASearchWithoutABodyMeansEverything(t *testing.T) {
 	for _, body := range []string{"", "null", " \n", "{}", `{"filter_group":null,"q":null,"sort_by":"","unknown":1}`} {
-		got, err := DecodeSearch([]byte(body))
+		got, err := decodeSearch([]byte(body))
 		wantFaults(t, err)
 		same(t, body, got, Search{})
 	}
-	if _, err := DecodeSearch([]byte("[]")); !IsCode(err, CodeBadJSON) {
+	if _, err := decodeSearch([]byte("[]")); !IsCode(err, CodeBadJSON) {
 		t.Errorf("an array: error is %v, want code %s", err, CodeBadJSON)
 	}
 }
 
 func TestDecodeSearchReadsEveryField(t *testing.T) {
-	got, err := DecodeSearch([]byte(`{"page":2,"per_page":50,"cursor":"c","filter_group":{"logic":"OR","filters":[
+	got, err := decodeSearch([]byte(`{"page":2,"per_page":50,"cursor":"c","filter_group":{"logic":"OR","filters":[
 		{"field":"tags","operator":"contains","value":["prod"]},{"filters":[{"field":"metadata","nested_key":"user","operator":"is","value":1.50}]}]}}`))
 	wantFaults(t, err)
 	same(t, "search", got, Search{Page: 2, PerPage: 50, Cursor: "c", FilterGroup: &Filter{Logic: "OR", Filters: []Filter{
@@ -28,7 +28,7 @@ func TestDecodeSearchReadsEveryField(t *testing.T) {
 
 func TestAFilterOfTheWrongShapeIsRefused(t *testing.T) {
 	for _, filter := range []string{`{"filters":"x"}`, `{"filters":[1]}`, `{"logic":1}`, `{"filters":[{"field":["tags"]}]}`} {
-		_, err := DecodeSearch([]byte(`{"filter_group":` + filter + `}`))
+		_, err := decodeSearch([]byte(`{"filter_group":` + filter + `}`))
 		wantFaults(t, err, `filter_group must be {"logic": "AND" or "OR", "filters": [...]}, and each filter {"field", "operator", "value"}`)
 	}
 }
@@ -47,4 +47,17 @@ func TestPagingFollowsFromPageItemsAndTotal(t *testing.T) {
 	} {
 		same(t, "paging", NewPaging(want.Page, want.PerPage, want.Total), want)
 	}
+}
+
+// decodeSearch and decodeFetch read a body that may be left out, as the api does.
+func decodeSearch(body []byte) (Search, error) { return decodeOptional(body, DecodeSearch) }
+
+func decodeFetch(body []byte) (TemplateFetch, error) { return decodeOptional(body, DecodeFetch) }
+
+func decodeOptional[T any](body []byte, decode func(Object) (T, error)) (T, error) {
+	object, err := ParseOptionalObject(body)
+	if err != nil {
+		return *new(T), err
+	}
+	return decode(object)
 }

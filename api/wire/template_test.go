@@ -80,19 +80,19 @@ func TestResolveAtTellsWhatASelectorMeantThen(t *testing.T) {
 
 func TestAFetchWithoutABodyMeansTheLatest(t *testing.T) {
 	for _, body := range []string{"", "null", " \r\n", " null\n", "{}", `{"version":null,"label":null,"input_variables":null}`, `{"version":"","label":""}`} {
-		got, err := DecodeFetch([]byte(body))
+		got, err := decodeFetch([]byte(body))
 		wantFaults(t, err)
 		same(t, fmt.Sprintf("fetch of %q", body), got, TemplateFetch{})
 	}
 	for _, body := range []string{"x", "[]", "nul", "null null", `"greeting"`} {
-		if _, err := DecodeFetch([]byte(body)); !IsCode(err, CodeBadJSON) {
+		if _, err := decodeFetch([]byte(body)); !IsCode(err, CodeBadJSON) {
 			t.Errorf("%q: error is %v, want code %s", body, err, CodeBadJSON)
 		}
 	}
 }
 
 func TestDecodeFetchReadsEveryField(t *testing.T) {
-	got, err := DecodeFetch([]byte(`{"version":"3","label":"prod","provider":"openai","model":"gpt-4o","input_variables":{"ci\u0074y":"Rome","n":[1, 2]},
+	got, err := decodeFetch([]byte(`{"version":"3","label":"prod","provider":"openai","model":"gpt-4o","input_variables":{"ci\u0074y":"Rome","n":[1, 2]},
 		"model_parameter_overrides":{"temperature":0.50},"skip_input_variable_rendering":false,"api_key":"ps_1"}`))
 	wantFaults(t, err)
 	same(t, "fetch", got, TemplateFetch{
@@ -100,7 +100,7 @@ func TestDecodeFetchReadsEveryField(t *testing.T) {
 		Variables: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`), "n": json.RawMessage("[1, 2]")},
 		Overrides: map[string]json.RawMessage{"temperature": json.RawMessage("0.50")},
 	})
-	got, err = DecodeFetch([]byte(`{"input_variables":{}}`))
+	got, err = decodeFetch([]byte(`{"input_variables":{}}`))
 	wantFaults(t, err)
 	if got.Variables == nil {
 		t.Error("input_variables were given, if empty, and read as absent")

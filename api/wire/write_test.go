@@ -36,9 +36,9 @@ func decodeWrite(t *testing.T, kind, body string) (err error) {
 	case "group":
 		_, err = DecodeGroup(parse(t, body))
 	case "fetch":
-		_, err = DecodeFetch([]byte(body))
+		_, err = decodeFetch([]byte(body))
 	case "search":
-		_, err = DecodeSearch([]byte(body))
+		_, err = decodeSearch([]byte(body))
 	default:
 		t.Fatalf("no decoder for %q", kind)
 	}

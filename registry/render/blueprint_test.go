@@ -199,7 +199,11 @@ func FuzzCheckFillKwargs(f *testing.F) {
 		if (checked == nil) == (len(faults) == 0) {
 			t.Fatalf("%q: checked %q with faults %v", blueprint, checked, faults)
 		}
-		fetch, err := wire.DecodeFetch([]byte(`{"input_variables":` + variables + `}`))
+		object, err := wire.ParseObject([]byte(`{"input_variables":` + variables + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetch, err := wire.DecodeFetch(object)
 		if checked == nil || err != nil {
 			return
 		}
