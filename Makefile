@@ -10,11 +10,11 @@ SHELL := /bin/bash
 
 test: deps fmt vet lint unit
 
-# The race detector needs cgo.
+# The race detector needs cgo; the README's session needs curl.
 deps:
-	if ! command -v gcc >/dev/null || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
+	if ! command -v curl >/dev/null || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
 		apt-get update -qq
-		apt-get install -y --no-install-recommends gcc libc6-dev
+		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates
 	fi
 
 fmt:

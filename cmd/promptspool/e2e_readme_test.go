@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// session is the README's session, as somebody would paste it.
+func session(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "<!-- session: the tests run this as it stands -->\n```sh\n")
+	text, _, end := strings.Cut(rest, "\n```\n")
+	if !ok || !end {
+		t.Fatal("the README has no session")
+	}
+	return text
+}
+
+func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
+	dir := t.TempDir()
+	sidecar, server := freePort(t), freePort(t)
+	cmd := exec.Command(binary, "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0", "--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("up ends with %v", err)
+		}
+	}()
+	banner := ""
+	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
+		banner += lines.Text() + "\n"
+	}
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
+	if err != nil || !strings.Contains(banner, strings.TrimSpace(string(key))) || !strings.Contains(banner, "http://"+sidecar) {
+		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
+	}
+
+	record := pasted[wire.Record](t, dir, session(t), sidecar, server)
+	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
+		t.Errorf("%+v", record)
+	}
+	// What up itself prints works too.
+	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")
+	if page := pasted[wire.SearchPage](t, dir, paste, sidecar, server); page.Total < 1 {
+		t.Errorf("%+v", page)
+	}
+}
+
+// pasted runs shell text with the addresses of this test's processes, and decodes the last line that it prints.
+func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
+	t.Helper()
+	text = strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server).Replace(text)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		var answer struct {
+			Success bool   `json:"success"`
+			ID      any    `json:"id"`
+			Message string `json:"message"`
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil || !answer.Success && answer.ID == nil {
+			t.Errorf("an answer: %s %v", line, err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return v
+}
