@@ -2,7 +2,6 @@ package spool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -248,10 +247,10 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	return nil
 }
 
-// seal closes the generation that is written. With readMu held.
+// seal ends the generation that is written. With readMu held.
 func (s *Spool) seal(g *generation) error {
-	err := errors.Join(g.db.Close(), tighten(s.path(g.name)))
-	g.db, g.sealed = nil, true
+	err := closeSealed(g.db)
+	g.db = nil
 	s.mu.Lock()
 	s.writing = nil
 	s.mu.Unlock()

@@ -23,15 +23,22 @@ func find(t testing.TB, dir, pattern string) string {
 // flip inverts one bit of the byte at offset of a file in dir's first generation. The file's first MiB is searched.
 func flip(t testing.TB, dir, pattern string, offset func(data []byte) int) {
 	t.Helper()
-	file, err := os.OpenFile(find(t, dir, pattern), os.O_RDWR, 0)
+	path := find(t, dir, pattern)
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
 	data := make([]byte, 1<<20)
 	n, _ := file.ReadAt(data, 0)
-	i := offset(data[:n])
-	if _, err := file.WriteAt([]byte{data[i] ^ 0x10}, int64(i)); err != nil {
+	if err := flipBit(path, int64(offset(data[:n])), 4); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cut(t testing.TB, dir, pattern string, size int64) {
+	t.Helper()
+	if err := os.Truncate(find(t, dir, pattern), size); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -112,6 +119,9 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 		{"closed, payload in the value log", closed, flipped("*.vlog", at("event 4", 6)), without(10, 4)},
 		{"closed, value log removed", closed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
 		{"closed, table", closed, flipped("*.sst", func([]byte) int { return 40 }), numbered(10)},
+		{"closed, table cut", closed, func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, numbered(10)},
+		{"closed, SEAL", closed, flipped("SEAL", func([]byte) int { return 7 }), numbered(10)},
+		{"closed, SEAL removed", closed, remove("SEAL"), numbered(10)},
 		{"closed, table removed", closed, remove("*.sst"), numbered(10)},
 		{"closed, MANIFEST removed", closed, remove("MANIFEST"), numbered(10)},
 		{"closed, MANIFEST", closed, flipped("MANIFEST", func([]byte) int { return 1 }), numbered(10)},
@@ -181,9 +191,7 @@ func TestATornCommitIsNoLoss(t *testing.T) {
 
 	// The value log as far as the large event's second frame, the write-ahead log without it: so the power failed.
 	written := copyDir(t, dir)
-	if err := os.Truncate(find(t, written, "*.vlog"), 6<<20); err != nil {
-		t.Fatal(err)
-	}
+	cut(t, written, "*.vlog", 6<<20)
 	if err := os.Rename(find(t, before, "*.mem"), find(t, written, "*.mem")); err != nil {
 		t.Fatal(err)
 	}

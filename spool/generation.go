@@ -34,8 +34,7 @@ type generation struct {
 	bytes  int64
 
 	// Under Spool.readMu.
-	db     *badger.DB // nil while closed
-	sealed bool
+	db *badger.DB // nil while closed
 }
 
 // generationName names the folder of a generation. Edition 0 is the one that was written by appends; a higher one was
@@ -84,14 +83,18 @@ func createGeneration(options badger.Options) (*badger.DB, error) {
 
 // openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps no memtable for it.
 func openSealed(dir string, log badger.Logger) (*badger.DB, error) {
-	if err := refuseWithoutManifest(dir); err != nil {
+	sealed, err := isSealed(dir)
+	if err != nil {
 		return nil, err
+	}
+	if !sealed {
+		return nil, errUnsealed
 	}
 	return badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
 }
 
-// sealUnclean lets Badger replay the log of a generation that was not closed, and closes it.
-func sealUnclean(dir string, generationBytes int64, log badger.Logger) error {
+// replay lets Badger replay the log of a generation that was not closed, and seals it.
+func replay(dir string, generationBytes int64, log badger.Logger) error {
 	if err := refuseWithoutManifest(dir); err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func sealUnclean(dir string, generationBytes int64, log badger.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.Close(), tighten(dir))
+	return closeSealed(db)
 }
 
 // generationOptions: nothing compacts, as there is at most one table. The value log has room for a full generation and
@@ -114,12 +117,7 @@ func refuseWithoutManifest(dir string) error {
 	return err
 }
 
-// isUnclean says whether a generation was not closed: closing leaves no write-ahead log.
-func isUnclean(dir string) (bool, error) {
-	logs, err := filesBySuffix(dir, ".mem")
-	return len(logs) > 0, err
-}
-
+// filesBySuffix gives the paths of a folder's entries whose names end so, in order.
 func filesBySuffix(dir, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -2,11 +2,13 @@ package spool_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,4 +115,17 @@ func wantTexts(t testing.TB, s *spool.Spool, want []string) {
 	if diff := cmp.Diff(want, texts(readAll(t, s))); diff != "" {
 		t.Fatalf("events (-want +got):\n%s", diff)
 	}
+}
+
+// limitChecks keeps rapid to n checks, unless the command line says how many: its 100 spend many seconds in fsync.
+func limitChecks(t *testing.T, n int) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != f.DefValue {
+		return
+	}
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }

@@ -2,7 +2,6 @@ package spool_test
 
 import (
 	"bytes"
-	"flag"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,12 +89,7 @@ func (m *model) Check(t *rapid.T) {
 }
 
 func TestTheSpoolBehavesAsAQueue(t *testing.T) {
-	// rapid's 100 checks spend 13 s in fsync.
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("25"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	limitChecks(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: rt, dir: t.TempDir()}
 		m.reopen()

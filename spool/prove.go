@@ -111,22 +111,22 @@ func (p *proof) run() error {
 	if !w.lastAt.IsZero() {
 		s.newestAt = w.lastAt
 	}
-	s.generations = append(s.generations, &generation{name: p.name, first: p.first, last: p.end - 1, firstAt: w.firstAt, sealed: true})
+	s.generations = append(s.generations, &generation{name: p.name, first: p.first, last: p.end - 1, firstAt: w.firstAt})
 	return nil
 }
 
 // seal has Badger replay a generation that was not closed, or rebuilds it if Badger would lose something by that.
 func (p *proof) seal() error {
 	dir := p.spool.path(p.name)
-	unclean, err := isUnclean(dir)
-	if err != nil || !unclean {
+	sealed, err := isSealed(dir)
+	if err != nil || sealed {
 		return err
 	}
 	if err := p.examine(); err != nil {
 		return err
 	}
 	if p.evidence.agrees(p.first) {
-		err := sealUnclean(dir, p.spool.config.GenerationBytes, p.spool.storeLog())
+		err := replay(dir, p.spool.config.GenerationBytes, p.spool.storeLog())
 		if err == nil {
 			return nil
 		}

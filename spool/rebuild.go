@@ -36,7 +36,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		}
 		kept++
 	}
-	if err := errors.Join(db.Close(), tighten(build)); err != nil {
+	if err := closeSealed(db); err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.Rename(build, s.path(rebuilt)), syncDir(s.config.Dir)); err != nil {

@@ -1,0 +1,73 @@
+package spool_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestAnyOneFaultIsCounted flips a bit of any file of the spool, cuts it or removes it. The spool must open, take new
+// events, and count what it lost.
+func TestAnyOneFaultIsCounted(t *testing.T) {
+	limitChecks(t, 40)
+	crashed, closed := crashed(t), closed(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := copyDir(t, rapid.SampledFrom([]string{crashed, closed}).Draw(rt, "folder"))
+		damageAny(rt, dir)
+		s, err := tryOpen(dir)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Append(t.Context(), 7, []byte("new")); err != nil {
+			rt.Fatal(err)
+		}
+		read := len(readAll(t, s)) - 1
+		if st := s.Status(); read+int(st.Gaps) != 10 {
+			rt.Fatalf("of 10 events %d are left and %d are counted as lost", read, st.Gaps)
+		}
+	})
+}
+
+// damageAny damages one file; the larger ones near their beginning, where the data is.
+func damageAny(t *rapid.T, dir string) {
+	files, err := filepath.Glob(filepath.Join(dir, "gen-*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := rapid.SampledFrom(append(files, filepath.Join(dir, "cursor"))).Draw(t, "file")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset := rapid.Int64Range(0, max(0, min(info.Size(), 2000)-1)).Draw(t, "offset")
+	switch rapid.SampledFrom([]string{"flip", "cut", "remove"}).Draw(t, "fault") {
+	case "flip":
+		err = flipBit(file, offset, rapid.IntRange(0, 7).Draw(t, "bit"))
+	case "cut":
+		err = os.Truncate(file, offset)
+	case "remove":
+		err = os.Remove(file)
+	}
+	if err != nil && !strings.Contains(err.Error(), "EOF") { // an empty file has no bit to flip
+		t.Fatal(err)
+	}
+}
+
+func flipBit(path string, offset int64, bit int) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	b := make([]byte, 1)
+	if _, err := file.ReadAt(b, offset); err != nil {
+		return err
+	}
+	b[0] ^= 1 << bit
+	_, err = file.WriteAt(b, offset)
+	return err
+}

@@ -1,0 +1,71 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// A sealed generation has a file SEAL: one line with name, size and CRC32C of each of Badger's files but the value log, whose
+// frames have checksums of their own. Badger ends the process on some damaged tables, and on others it opens without the events;
+// so a generation whose files do not match its SEAL is never shown to Badger again, and neither is one without.
+const sealName = "SEAL"
+
+var errUnsealed = errors.New("its files do not match its SEAL")
+
+// closeSealed closes a generation for good and seals it.
+func closeSealed(db *badger.DB) error {
+	dir := db.Opts().Dir
+	if err := errors.Join(db.Close(), tighten(dir)); err != nil {
+		return err
+	}
+	seal, err := describeFiles(dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, sealName)
+	if err := os.WriteFile(path, seal, 0o600); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(path), syncDir(dir))
+}
+
+// isSealed says whether a generation was closed in order and its files are what they were then.
+func isSealed(dir string) (bool, error) {
+	seal, err := os.ReadFile(filepath.Join(dir, sealName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	files, err := describeFiles(dir)
+	return bytes.Equal(seal, files), err
+}
+
+// describeFiles gives the content of SEAL. It reads some 60 bytes for each frame of the generation.
+func describeFiles(dir string) ([]byte, error) {
+	paths, err := filesBySuffix(dir, "")
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	for _, path := range paths {
+		name := filepath.Base(path)
+		if name == sealName || name == "LOCK" || name == "DISCARD" || strings.HasSuffix(name, ".vlog") {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, "%s %d %08x\n", name, len(data), crc32.Checksum(data, castagnoli))
+	}
+	return text, nil
+}
