@@ -17,11 +17,13 @@ import (
 	"promptspool/spool"
 )
 
-// TestMain looks for goroutines that were left behind. Badger leaves these two when it fails to open; a database of ours that
-// is not closed leaves others as well.
+// TestMain looks for goroutines that were left behind. Badger leaves these when it fails to open a damaged folder; a
+// database of ours that is not closed leaves others as well.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).monitorCache"),
+		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).updateSize"),
+		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4/y.(*WaterMark).process"),
 		goleak.IgnoreTopFunction("github.com/dgraph-io/ristretto/v2/z.(*AllocatorPool).freeupAllocators"))
 }
 
