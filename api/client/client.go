@@ -29,6 +29,8 @@ const (
 	keyBytesMax        = 4 << 10          // of a key; no server has a longer one
 )
 
+var errSilent = fmt.Errorf("nothing was heard for %v", silenceMax)
+
 // Config says which server.
 type Config struct {
 	URL     string // http:// or https://, with a path in front of the routes if there is one
@@ -98,7 +100,7 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(silenceMax, func() { cancel(fmt.Errorf("nothing was heard for %v", silenceMax)) })
+	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
 	defer silence.Stop()
 	req, err := c.newRequest(ctx, r, silence)
 	if err != nil {

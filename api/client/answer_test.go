@@ -1,0 +1,147 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"promptspool/api/wire"
+)
+
+// wantAway checks that an error says the server is away, and in which way. It must not tell the key.
+func wantAway(t *testing.T, what string, err error, want wire.Away) {
+	t.Helper()
+	var away *wire.Away
+	if !wire.IsCode(err, wire.CodeUnavailable) || !errors.As(err, &away) {
+		t.Errorf("%s: got %v, want a server that is away", what, err)
+		return
+	}
+	if away.Status != want.Status || !errors.Is(away.Err, want.Err) {
+		t.Errorf("%s: got %+v, want %+v", what, *away, want)
+	}
+	if e := wire.AsError(err); e.RetryAfter < time.Second || !strings.Contains(e.Message, "http://127.0.0.1:") {
+		t.Errorf("%s: %q, to be repeated after %v, does not help", what, e.Message, e.RetryAfter)
+	}
+	if strings.Contains(err.Error(), string(key)) {
+		t.Errorf("%s: the key is told: %v", what, err)
+	}
+}
+
+func TestTheServersErrorArrivesWhole(t *testing.T) {
+	at := time.Now().Add(30 * time.Minute).UTC().Format(http.TimeFormat)
+	for name, tt := range map[string]struct {
+		handler http.HandlerFunc
+		want    wire.Error
+	}{
+		"fields": {
+			answer(422, `{"success":false,"error":"invalid","message":"score is missing.","fields":[{"field":"score","reason":"is missing"}]}`),
+			wire.Error{Code: wire.CodeInvalid, Message: "score is missing.", Fields: []wire.FieldError{{Field: "score", Reason: "is missing"}}},
+		},
+		"Retry-After in seconds": {
+			answer(503, `{"error":"unavailable","message":"Later."}`, "Retry-After", "7"),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", RetryAfter: 7 * time.Second},
+		},
+		"Retry-After as a date": {
+			answer(429, `{"error":"too_many_requests","message":"Slow."}`, "Retry-After", at),
+			wire.Error{Code: wire.CodeTooMany, Message: "Slow.", RetryAfter: 30 * time.Minute},
+		},
+		"not ours to retry": {
+			answer(401, `{"error":"unauthorized","message":"No.","fields":[]}`),
+			wire.Error{Code: wire.CodeUnauthorized, Message: "No.", Fields: []wire.FieldError{}},
+		},
+		"a header that is too large": {
+			answer(431, `{"error":"too_large","message":"Big."}`),
+			wire.Error{Code: wire.CodeTooLarge, Message: "Big."},
+		},
+		"a newer server's code goes by its status": {
+			answer(422, `{"error":"too_colourful","message":"Paler."}`),
+			wire.Error{Code: wire.CodeInvalid, Message: "Paler."},
+		},
+		"a newer server's code and status": {
+			answer(418, `{"error":"teapot","message":"Tea."}`),
+			wire.Error{Code: wire.CodeInternal, Message: "Tea."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := serve(t, tt.handler).Verdict(t.Context(), key)
+			got := wire.AsError(err)
+			if diff := cmp.Diff(&tt.want, got, cmpopts.EquateApprox(0, float64(time.Minute)), cmp.Comparer(func(a, b time.Duration) bool {
+				return (a-b).Abs() < time.Minute && (a == b || a > time.Minute) // a date is exact to the second, less the time until here
+			})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnswersOfOthersAreNotTheServers(t *testing.T) {
+	const html = "<html><body>Please log in.</body></html>"
+	const ours = `{"success":false,"error":"unauthorized","message":"No."}`
+	unmarked := func(status int, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Del("Promptspool-Version")
+			answer(status, body, header...)(w, r)
+		}
+	}
+	for name, tt := range map[string]struct {
+		handler http.HandlerFunc
+		status  int
+	}{
+		"a login page":                 {unmarked(200, html), 200},
+		"a proxy that refuses":         {unmarked(403, html), 403},
+		"a proxy that finds it large":  {unmarked(413, html), 413},
+		"a proxy without a server":     {unmarked(502, html), 502},
+		"somebody else's JSON":         {unmarked(200, `{"success":true,"account":"mallory","scope":"full"}`), 200},
+		"somebody else's JSON error":   {unmarked(401, ours), 401},
+		"nothing":                      {unmarked(204, ""), 204},
+		"a redirect":                   {unmarked(302, "", "Location", "/elsewhere"), 302},
+		"marked, and no JSON":          {answer(200, html), 200},
+		"marked, and half":             {answer(200, `{"success":true,"account":"a`), 200},
+		"marked, and twice":            {answer(200, `{"success":true,"account":"a"}{}`), 200},
+		"marked, and null":             {answer(200, `null`), 200},
+		"marked, and empty":            {answer(200, ``), 200},
+		"marked, and of another shape": {answer(200, `{"success":true,"account":7}`), 200},
+		"marked, an error in HTML":     {answer(403, html), 403},
+		"marked, an error of others":   {answer(401, `{"detail":"no"}`), 401},
+	} {
+		_, err := serve(t, tt.handler).Verdict(t.Context(), key)
+		wantAway(t, name, err, wire.Away{Status: tt.status})
+	}
+}
+
+func TestAProxysRetryAfterIsKept(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Del("Promptspool-Version")
+		answer(503, "busy", "Retry-After", "20")(w, r)
+	})
+	_, err := c.Verdict(t.Context(), key)
+	same(t, "delay", wire.AsError(err).RetryAfter, 20*time.Second)
+}
+
+func TestHugeAnswersAreNotRead(t *testing.T) {
+	padding := strings.Repeat(" ", syncAnswerBytesMax)
+	_, err := serve(t, answer(200, padding+`{"success":true,"account":"acme"}`)).Verdict(t.Context(), key)
+	wantAway(t, "an answer beyond the bound", err, wire.Away{Status: 200})
+	within := `{"success":true,"account":"acme"}`
+	if _, err := serve(t, answer(200, padding[len(within):]+within)).Verdict(t.Context(), key); err != nil {
+		t.Errorf("an answer as long as the bound: %v", err)
+	}
+	if _, err := serve(t, answer(200, padding+`{"success":true}`)).Request(t.Context(), caller, "r"); err != nil {
+		t.Errorf("a record of 4 MiB: %v", err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"": 0, "0": 0, "120": 2 * time.Minute, "-5": 0, "1.5": 0, "soon": 0, "4294967295": time.Hour, "99999999999999": 0,
+		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0, "Mon, 01 Mar 2027 12:00:00 GMT": time.Hour,
+	} {
+		same(t, "after "+header, parseRetryAfter(header, now), want)
+	}
+}
