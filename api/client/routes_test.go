@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// echo stands behind every route of the real API and answers with what it was asked.
+type echo struct{}
+
+func (echo) Authenticate(_ context.Context, k wire.Secret) (wire.Identity, error) {
+	if k != key {
+		return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This key is not known.")
+	}
+	return caller, nil
+}
+
+func (echo) Record(_ context.Context, _ wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	results := make([]wire.Result, len(events))
+	for i, e := range events {
+		results[i] = wire.Result{ID: e.ID, Code: wire.ResultLater, Reason: string(e.Body)}
+	}
+	return results, nil
+}
+
+func (echo) Request(_ context.Context, _ wire.Identity, id string) (wire.Record, error) {
+	return wire.Record{Success: true, RequestID: id}, nil
+}
+
+func (echo) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.SearchPage, error) {
+	return wire.SearchPage{Success: true, Paging: wire.Paging{Page: s.Page, PerPage: s.PerPage}, NextCursor: &s.Cursor,
+		Items: []wire.Row{{FunctionName: string(s.FilterGroup.Filters[0].Value)}}}, nil
+}
+
+func (echo) Fetch(context.Context, wire.Identity, string, wire.TemplateFetch) (wire.RenderedTemplate, error) {
+	panic("no client fetches")
+}
+
+func (echo) Raw(_ context.Context, _ wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	return wire.RawTemplate{Success: true, Name: ident, Version: s.Version, Labels: []string{s.Label}}, nil
+}
+
+func (echo) Publish(_ context.Context, _ wire.Identity, p wire.Publish) (wire.Published, error) {
+	return wire.Published{Success: true, Name: p.Name, Tags: p.Tags, Labels: p.Labels, Blueprint: p.Blueprint, Metadata: p.Metadata,
+		CommitMessage: &p.CommitMessage}, nil
+}
+
+func (echo) List(_ context.Context, _ wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
+	if q.Label == "busy" {
+		return wire.TemplateList{}, wire.Unavailable(1500*time.Millisecond, "Come back.")
+	}
+	return wire.TemplateList{Success: true, Paging: wire.Paging{Page: q.Page, PerPage: q.PerPage}, Items: []wire.TemplateListItem{{Name: q.Name + " " + q.Label}}}, nil
+}
+
+func (echo) Changes(_ context.Context, _ wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
+	return wire.Changes{Success: true, Revision: since + uint64(wait)}, nil
+}
+
+// realAPI is a client of the real API, whose capabilities are echoes.
+func realAPI(t *testing.T) *Client {
+	t.Helper()
+	e := echo{}
+	server := api.New(api.Config{
+		Name: "here", Version: "test", Recorder: e, Querier: e, Templates: e, Changes: e, Authenticator: e,
+		Metrics: metrics.New("server", "test"), Logger: slog.New(slog.DiscardHandler),
+	}).NewServer()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return dial(t, "http://"+ln.Addr().String())
+}
+
+func TestTemplatesMayBeCalledAnything(t *testing.T) {
+	c := realAPI(t)
+	check := func(name string) error {
+		got, err := c.Raw(t.Context(), caller, name, wire.Selector{Version: 3, Label: name})
+		if err == nil {
+			same(t, "name", got.Name, name)
+			same(t, "label", got.Labels, []string{name})
+		}
+		return err
+	}
+	for _, name := range []string{"plain", "a/b", "/a", "a/", "a//b", "/", "//", "50%", "a%2Fb", "%", "%25", "a b", "a+b", "a?b=c#d", "a;b&c", "ü/é", "提示 😀",
+		"12", ".", "..", "../track-request", "a/../b", `"quoted"`, "back\\slash", "{x}"} {
+		if err := check(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		if name := rapid.StringN(1, 40, -1).Draw(r, "name"); check(name) != nil {
+			r.Errorf("%q: %v", name, check(name))
+		}
+	})
+}
+
+func TestTheRealAPITakesEveryCall(t *testing.T) {
+	c := realAPI(t)
+	ctx := t.Context()
+	event := wire.Event{ID: wire.NewID(), Kind: wire.KindScore, RequestID: wire.NewID(), AcceptedAt: time.Unix(1, 0), Sidecar: "s", Body: json.RawMessage(`{"score":1}`)}
+	packer, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := c.Send(ctx, key, 1, packer.EncodeAll(event.AppendLine(nil), nil))
+	check(t, "batch", batch, err, wire.BatchAnswer{Success: true, Refused: []wire.Result{{ID: event.ID, Code: wire.ResultLater, Reason: `{"score":1}`}}})
+
+	verdict, err := c.Verdict(ctx, key)
+	check(t, "verdict", verdict, err, wire.KeyVerdict{Success: true, Account: "acme", Scope: wire.ScopeFull})
+
+	record, err := c.Request(ctx, caller, event.RequestID)
+	check(t, "record", record.RequestID, err, event.RequestID)
+
+	page, err := c.Search(ctx, caller, wire.Search{Page: 2, PerPage: 7, FilterGroup: &wire.Filter{Filters: []wire.Filter{{Field: "tags", Operator: "is", Value: json.RawMessage(`"<>"`)}}}})
+	check(t, "page", page.PerPage, err, 7)
+	check(t, "filter", page.Items[0].FunctionName, err, `"<>"`)
+
+	published, err := c.Publish(ctx, caller, wire.Publish{Name: "a/b", Tags: []string{"t"}, Labels: []string{"prod"}, Blueprint: json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`), CommitMessage: "m"})
+	message := "m"
+	check(t, "published", published, err, wire.Published{Success: true, Name: "a/b", Tags: []string{"t"}, Labels: []string{"prod"},
+		Blueprint: json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`), Metadata: json.RawMessage("null"), CommitMessage: &message})
+
+	list, err := c.List(ctx, caller, wire.TemplateListQuery{Page: 3, PerPage: 4, Name: "a&b", Label: "c d"})
+	check(t, "list", list.Items[0].Name, err, "a&b c d")
+	check(t, "page of the list", list.Page, err, 3)
+
+	changes, err := c.Changes(ctx, caller, 7, 30*time.Second)
+	check(t, "changes", changes.Revision, err, 7+uint64(30*time.Second))
+}
+
+func check(t *testing.T, what string, got any, err error, want any) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	same(t, what, got, want)
+}
+
+func TestTheRealAPIsErrorsArrive(t *testing.T) {
+	c := realAPI(t)
+	_, err := c.Verdict(t.Context(), "ps_unknown")
+	same(t, "code", wire.AsError(err).Code, wire.CodeUnauthorized)
+	same(t, "message", wire.AsError(err).Message, "This key is not known.")
+	_, err = c.List(t.Context(), caller, wire.TemplateListQuery{Label: "busy"})
+	same(t, "busy", wire.AsError(err), &wire.Error{Code: wire.CodeUnavailable, Message: "Come back.", Fields: []wire.FieldError{}, RetryAfter: 2 * time.Second})
+	_, err = c.Request(t.Context(), caller, "no id")
+	same(t, "fields", wire.AsError(err).Fields, []wire.FieldError{{Field: "request_id", Reason: "must be a UUIDv7, as track-request returned it"}})
+	_, err = c.Send(t.Context(), key, 1, []byte("not zstd"))
+	same(t, "batch", wire.AsError(err).Code, wire.CodeBadJSON)
+	_, err = c.Raw(t.Context(), caller, "", wire.Selector{})
+	same(t, "no name", wire.AsError(err).Code, wire.CodeNotFound)
+}
