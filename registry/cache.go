@@ -134,6 +134,7 @@ func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (
 	out, err := c.upstream.Publish(ctx, id, p)
 	if err == nil || !definite(err) { // a server that did not answer may have published all the same
 		c.mu.Lock()
+		c.renew(id.Account)
 		c.invalidate(id.Account, []string{p.Name}, everyRevision)
 		c.mu.Unlock()
 	}
@@ -255,6 +256,13 @@ func (c *Cache) invalidate(account string, names []string, revision uint64) {
 		}
 		return e.raw.Revision < revision && (told[e.raw.Name] || told[e.key.ident])
 	})
+}
+
+// renew makes everything that is being asked worthless as a copy, whatever revision it claims. Called with mu held.
+func (c *Cache) renew(account string) {
+	if feed := c.feeds[account]; feed != nil { // without one nothing was asked yet
+		feed.epoch++
+	}
 }
 
 // mark is called with mu held.

@@ -30,9 +30,13 @@ type entries struct {
 	byKey map[key]*entry
 	used  *list.List // of *entry; the last used first
 	bytes int
+
+	countMax, bytesMax int
 }
 
-func newEntries() entries { return entries{byKey: make(map[key]*entry), used: list.New()} }
+func newEntries() entries {
+	return entries{byKey: make(map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax}
+}
 
 // put adds an entry as the last used one, in the place of the one with its key.
 func (s *entries) put(e *entry) {
@@ -54,7 +58,7 @@ func (s *entries) drop(k key) {
 
 // shrink drops the least recently used until all is within the bounds, and tells their keys.
 func (s *entries) shrink() (dropped []key) {
-	for len(s.byKey) > entriesMax || s.bytes > entryBytesMax {
+	for len(s.byKey) > s.countMax || s.bytes > s.bytesMax {
 		k := s.used.Back().Value.(*entry).key
 		s.drop(k)
 		dropped = append(dropped, k)

@@ -32,6 +32,7 @@ type feed struct {
 	position  uint64             // the revision up to which changes were told
 	placed    bool               // position has its first value
 	heardAt   time.Time          // when the server last told
+	epoch     int                // counts what revisions do not tell: own publishes, and other databases behind the server
 	cancel    context.CancelFunc // ends the poll that is out
 	first     sync.Once          // closes settled
 }
@@ -136,6 +137,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (news bool, err error) {
 func (c *Cache) hear(f *feed, told wire.Changes) {
 	switch {
 	case told.Reset: // another database, or an older state of it: its revisions say nothing of what is here
+		c.renew(f.account)
 		c.mark(f.account, func(*entry) bool { return true })
 	case len(told.Names) > 0:
 		c.invalidate(f.account, told.Names, told.Revision)

@@ -9,10 +9,11 @@ import (
 
 // flight is one question to the server, shared by all who ask the same meanwhile. raw and err are set before done is closed.
 type flight struct {
-	id   wire.Identity // with whose key it asks
-	done chan struct{}
-	raw  wire.RawTemplate
-	err  error
+	id    wire.Identity // with whose key it asks
+	epoch int           // its feed's, when it set out
+	done  chan struct{}
+	raw   wire.RawTemplate
+	err   error
 }
 
 // ask waits for the server's answer, or falls back to a copy if there is one.
@@ -57,7 +58,7 @@ func (c *Cache) flight(id wire.Identity, k key) *flight {
 	defer c.mu.Unlock()
 	f := c.flights[k]
 	if f == nil {
-		f = &flight{id: id, done: make(chan struct{})}
+		f = &flight{id: id, epoch: c.feeds[k.account].epoch, done: make(chan struct{})}
 		c.flights[k] = f
 		go c.fly(f, k)
 	}
@@ -79,18 +80,18 @@ func (c *Cache) fly(f *flight, k key) {
 func (c *Cache) land(f *flight, k key) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// A flight that was forgotten set out before a change was told: its answer may be older than the change.
-	remembered := c.flights[k] == f
+	remembered := c.flights[k] == f // else a change was told meanwhile, and whoever asks now has another flight
 	if remembered {
 		delete(c.flights, k)
 	}
 	feed := c.feeds[k.account]
 	switch {
 	case f.err == nil:
-		if !remembered && c.entries.byKey[k] != nil {
+		if old := c.entries.byKey[k]; old != nil && !old.invalid && !remembered {
 			return nil
 		}
-		c.entries.put(&entry{key: k, raw: f.raw, currentAt: c.now(), invalid: !remembered || f.raw.Revision < feed.position})
+		older := f.epoch != feed.epoch || f.raw.Revision < feed.position // than a change that is known
+		c.entries.put(&entry{key: k, raw: f.raw, currentAt: c.now(), invalid: older})
 		return append(c.entries.shrink(), k)
 	case !definite(f.err):
 		feed.doubt()
