@@ -21,9 +21,7 @@ type Config struct {
 }
 
 // Archive folds events into a Store and answers questions about records. Safe for concurrent use, if the Store is.
-type Archive struct {
-	Config
-}
+type Archive struct{ config Config }
 
 // New makes an Archive. It owns no goroutine and needs no closing; the Store is the caller's to close.
 func New(c Config) *Archive {
@@ -46,7 +44,7 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 	results := make([]wire.Result, len(events))
 	decoded := make([]Event, 0, len(events))
 	places := make([]int, 0, len(events)) // of decoded, in events
-	now := a.Now()
+	now := a.config.Now()
 	for i, e := range events {
 		results[i].ID = e.ID
 		if !e.Kind.Known() {
@@ -55,7 +53,7 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 			continue
 		}
 		if e.Sidecar == "" {
-			e.Sidecar = a.Name
+			e.Sidecar = a.config.Name
 		}
 		d, err := Decode(e, now)
 		if err != nil {
@@ -70,10 +68,22 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 	if err := a.apply(ctx, id.Account, decoded, places, results); err != nil {
 		return nil, err
 	}
-	for _, r := range results {
-		a.Metrics.ArchiveEvents.WithLabelValues(string(r.Code)).Inc()
-	}
+	a.tell(id.Account, results)
 	return results, nil
+}
+
+// tell counts results, and logs that some were refused: their sidecar has them as dead letters, or sends them for ever.
+func (a *Archive) tell(account string, results []wire.Result) {
+	refused, reason := 0, ""
+	for _, r := range results {
+		a.config.Metrics.ArchiveEvents.WithLabelValues(string(r.Code)).Inc()
+		if r.Reason != "" {
+			refused, reason = refused+1, r.Reason
+		}
+	}
+	if refused > 0 {
+		a.config.Logger.Warn("events were refused", "account", account, "refused", refused, "last_reason", reason)
+	}
 }
 
 func (a *Archive) apply(ctx context.Context, account string, events []Event, places []int, results []wire.Result) error {
@@ -81,11 +91,11 @@ func (a *Archive) apply(ctx context.Context, account string, events []Event, pla
 		return nil
 	}
 	start := time.Now()
-	applied, err := a.Store.Apply(ctx, account, events)
+	applied, err := a.config.Store.Apply(ctx, account, events)
 	if err != nil {
 		return err
 	}
-	a.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
+	a.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
 	for i, place := range places {
 		results[place] = applied[i]
 	}
@@ -105,14 +115,14 @@ func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
 	if e.Version > 0 {
 		link.Version = e.Version
 	}
-	if a.Versions == nil || link.Version > 0 && !isNumber(link.Name) {
+	if a.config.Versions == nil || link.Version > 0 && !isNumber(link.Name) {
 		return nil
 	}
 	sel := wire.Selector{Version: link.Version}
 	if sel.Version == 0 {
 		sel.Label = link.Label
 	}
-	name, version, err := a.Versions.VersionAt(ctx, account, link.Name, sel, e.OrderTime)
+	name, version, err := a.config.Versions.VersionAt(ctx, account, link.Name, sel, e.OrderTime)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return nil
@@ -120,7 +130,9 @@ func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
 		return err
 	}
 	link.Name = name
-	link.Version = version
+	if link.Version == 0 {
+		link.Version = version
+	}
 	return nil
 }
 
@@ -151,7 +163,7 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 	if err != nil {
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request: a request_id %v.", err)
 	}
-	state, body, err := a.Store.Record(ctx, id.Account, parsed)
+	state, body, err := a.config.Store.Record(ctx, id.Account, parsed)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
@@ -175,7 +187,7 @@ func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
-	page, err := a.Store.Search(ctx, id.Account, q)
+	page, err := a.config.Store.Search(ctx, id.Account, q)
 	if err != nil {
 		return wire.SearchPage{}, err
 	}

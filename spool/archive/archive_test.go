@@ -147,8 +147,10 @@ func (r registry) VersionAt(_ context.Context, _, ident string, sel wire.Selecto
 		return "", 0, r.fault
 	}
 	switch {
-	case ident != "greeting" && ident != "7", sel.Version > 2, sel.Label != "" && sel.Label != "prod":
+	case ident != "greeting" && ident != "7":
 		return "", 0, wire.Errorf(wire.CodeNotFound, "There is none.")
+	case sel.Version > 2, sel.Label != "" && sel.Label != "prod":
+		return "greeting", 0, nil
 	case sel.Label == "prod":
 		return "greeting", 1, nil
 	case sel.Version > 0:
@@ -177,6 +179,7 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 		{"by its id", registry{}, 2, 0, `{"prompt_name":7}`, "greeting", 2},
 		{"by its id, with a version", registry{}, 2, 0, `{"prompt_name":"7","version":1}`, "greeting", 1},
 		{"by a version that is not there", registry{}, 2, 0, `{"prompt_name":"greeting","version":9}`, "greeting", 9},
+		{"by its id, with a version that is not there", registry{}, 2, 0, `{"prompt_name":7,"version":9}`, "greeting", 9},
 		{"of an unknown template", registry{}, 2, 0, `{"prompt_name":"other"}`, "other", 0},
 		{"as the sidecar resolved it", registry{}, 2, 1, `{"prompt_name":"greeting"}`, "greeting", 1},
 		{"as the sidecar resolved its label", registry{}, 2, 2, `{"prompt_name":"7","label":"prod"}`, "greeting", 2},

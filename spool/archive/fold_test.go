@@ -16,12 +16,10 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// event makes the nth event of the record archivetest.ID(1000), accepted and arrived n seconds after the start.
+// event makes the nth event of the record archivetest.ID(1000); see archivetest.Event.
 func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 	t.Helper()
-	at := archivetest.Start.Add(time.Duration(n) * time.Second)
-	return archivetest.Decode(t, wire.Event{ID: archivetest.ID(n), Kind: kind, RequestID: archivetest.ID(1000),
-		AcceptedAt: at, Sidecar: "host-a", Body: json.RawMessage(body)}, at)
+	return archivetest.Event(t, n, kind, archivetest.ID(1000), body)
 }
 
 // record folds events and shows the record.
@@ -168,6 +166,9 @@ func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
 		if e.Hash == "" {
 			t.Errorf("%s %s: the body is not kept", c.kind, c.body)
 		}
+	}
+	if e := event(t, 1, wire.KindScore, `{"score":1}`); e.Hash != "" {
+		t.Error("the body of a score that could be read is kept")
 	}
 	// A part that can be read counts, though its neighbour cannot.
 	if rec := record(event(t, 1, wire.KindMetadata, `{"metadata":{"a":"1","b":2}}`)); rec.Metadata["a"] != "1" {

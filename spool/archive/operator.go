@@ -20,7 +20,7 @@ var negations = map[string]string{
 	"key_not_equals": "key_equals",
 }
 
-// Operators by the type of the field, for error messages and tests.
+// Operators by the type of the field, which is also how an error lists them.
 var (
 	anyOperators    = []string{"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty"}
 	textOperators   = append([]string{"contains", "not_contains", "starts_with", "ends_with"}, anyOperators...)
@@ -109,7 +109,7 @@ func (o operation) text() (func([]string) bool, error) {
 			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
 		}, err
 	}
-	want, err := one(o, o.Value, o.path+".value", parseText)
+	want, err := one(o, o.Value, parseText)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 		}
 		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
 	default:
-		want, err := one(o, o.Value, o.path+".value", parse)
+		want, err := one(o, o.Value, parse)
 		if err != nil {
 			return nil, err
 		}
@@ -177,10 +177,10 @@ func isNull[T any](values []T) bool { return len(values) == 0 }
 // parser reads a JSON value; what says what it should be, for the message when ok is false.
 type parser[T any] func(raw json.RawMessage) (v T, what string, ok bool)
 
-func one[T any](o operation, raw json.RawMessage, path string, parse parser[T]) (T, error) {
+func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
 	v, what, ok := parse(raw)
 	if !ok {
-		return v, invalid(path, "must be %s for %s %s", what, o.Field, o.Operator)
+		return v, invalid(o.path+".value", "must be %s for %s %s", what, o.Field, o.Operator)
 	}
 	return v, nil
 }
@@ -193,7 +193,7 @@ func list[T any](o operation, parse parser[T]) ([]T, error) {
 	values := make([]T, len(raws))
 	for i, raw := range raws {
 		var err error
-		if values[i], err = one(o, raw, o.path+".value", parse); err != nil {
+		if values[i], err = one(o, raw, parse); err != nil {
 			return nil, err
 		}
 	}

@@ -39,6 +39,7 @@ type Page struct {
 
 // Versions tells which version of a template a selector meant at a moment: the registry.
 type Versions interface {
-	// VersionAt finds a template by its name or its decimal id. CodeNotFound if it or the version was not there.
+	// VersionAt finds a template by its name or its decimal id and says its name, and the version that sel meant at that
+	// moment; 0 if it meant none. CodeNotFound if there is no such template. Other errors say that it could not answer.
 	VersionAt(ctx context.Context, account, ident string, sel wire.Selector, at time.Time) (name string, version int, err error)
 }

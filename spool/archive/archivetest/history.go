@@ -48,7 +48,11 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 			AcceptedAt: at,
 			Sidecar:    rapid.SampledFrom(sidecars).Draw(t, "sidecar"),
 		}
-		body, err := json.Marshal(drawBody(t, e.Kind))
+		members := drawBody(t, e.Kind)
+		if e.Kind != wire.KindRequest {
+			members["request_id"] = e.RequestID
+		}
+		body, err := json.Marshal(members)
 		if err != nil {
 			t.Fatalf("encode a body: %v", err)
 		}
@@ -56,6 +60,18 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 		events = append(events, Decode(t, e, Start.Add(time.Duration(i)*time.Minute)))
 	}
 	return events
+}
+
+// Event makes the nth event of a record, accepted n seconds after Start and arrived then. body is an object with at least
+// one member; request_id is put into it where the kind needs one.
+func Event(t rapid.TB, n int, kind wire.Kind, requestID, body string) archive.Event {
+	t.Helper()
+	if kind != wire.KindRequest {
+		body = `{"request_id":"` + requestID + `",` + body[1:]
+	}
+	at := Start.Add(time.Duration(n) * time.Second)
+	return Decode(t, wire.Event{ID: ID(n), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: "host-a",
+		Body: json.RawMessage(body)}, at)
 }
 
 // Decode reads an event that a test made and that therefore must be one.
@@ -68,7 +84,6 @@ func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
 	return d
 }
 
-// drawBody leaves out request_id, which the archive takes from the event.
 func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	switch kind {
 	case wire.KindScore:

@@ -103,7 +103,7 @@ func checkPage(t rapid.TB, page archive.Page, w wire.Search, seen, total int) {
 func pagingWhileWriting(t *testing.T, open Open) {
 	s, _ := open(t)
 	for i := range 4 {
-		apply(t, s, account, event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
+		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
 	}
 	for _, filter := range []*wire.Filter{nil, tagged("x")} {
 		q, err := archive.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
@@ -113,7 +113,7 @@ func pagingWhileWriting(t *testing.T, open Open) {
 		first := search(t, s, account, wire.Search{PerPage: 2, FilterGroup: filter})
 		after := archive.PositionOf(&first.Rows[1])
 		n := first.Total
-		apply(t, s, account, event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
+		apply(t, s, account, Event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
 		q.After = &after
 		second, err := s.Search(context.Background(), account, q)
 		if err != nil {
@@ -128,9 +128,11 @@ func pagingWhileWriting(t *testing.T, open Open) {
 func totals(t *testing.T, open Open) {
 	s, _ := open(t)
 	const n = archive.TotalMax + 2
-	var events []archive.Event
-	for i := range n {
-		events = append(events, event(t, i, wire.KindRequest, ID(100_000+i), requestBody("x")))
+	events := make([]archive.Event, n)
+	for i := range events {
+		e := Event(t, 0, wire.KindRequest, ID(0), `{"tags":["x"]}`)
+		e.ID, e.RequestID, e.OrderTime = ID(i), ID(100_000+i), Start.Add(seconds(i))
+		events[i] = e
 	}
 	for batch := range slices.Chunk(events[:n-2], wire.BatchEventsMax) {
 		apply(t, s, account, batch...)
@@ -151,7 +153,7 @@ func totals(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.After = &archive.Position{At: events[1].AcceptedAt, RequestID: events[1].RequestID}
+	q.After = &archive.Position{At: events[1].OrderTime, RequestID: events[1].RequestID}
 	last, err := s.Search(context.Background(), account, q)
 	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID || last.More || !last.TotalIsLowerBound {
 		t.Fatalf("the last page is %+v (%v)", last, err)

@@ -18,7 +18,8 @@ import (
 // The last that was opened is closed through t.Cleanup, and then proves that it agrees with itself if it can.
 type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
 
-// Run proves that the stores which open makes do what archive.Store promises.
+// Run proves that the stores which open makes do what archive.Store promises. Scenes run at the same time, each on a store
+// of its own.
 func Run(t *testing.T, open Open) {
 	scenes := []struct {
 		name  string
@@ -39,7 +40,10 @@ func Run(t *testing.T, open Open) {
 		{"opening again finds everything", reopening},
 	}
 	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) { s.scene(t, open) })
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.scene(t, open)
+		})
 	}
 }
 
@@ -111,14 +115,6 @@ func sameRows(t rapid.TB, want, got []wire.Row) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("rows (-want +got):\n%s", diff)
 	}
-}
-
-// event makes the nth event of a record, accepted n seconds after Start.
-func event(t rapid.TB, n int, kind wire.Kind, requestID, body string) archive.Event {
-	t.Helper()
-	at := Start.Add(seconds(n))
-	return Decode(t, wire.Event{ID: ID(n), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: "host-a",
-		Body: json.RawMessage(body)}, at)
 }
 
 // requestBody is a request with a tag.

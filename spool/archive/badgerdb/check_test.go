@@ -22,7 +22,7 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	}
 	id, _ := parseUUID(archivetest.ID(1000))
 	event, _ := parseUUID(archivetest.ID(1))
-	at := archivetest.Start
+	at := archivetest.Start.Add(time.Second)
 	for name, harm := range map[string]write{
 		"a row is missing":             {key: k.row(at, id)},
 		"a row says something else":    {k.row(at, id), []byte(`{}`)},
@@ -75,8 +75,7 @@ func harmed(t *testing.T) *DB {
 			t.Error(err)
 		}
 	})
-	e := archivetest.Decode(t, wire.Event{ID: archivetest.ID(1), Kind: wire.KindRequest, RequestID: archivetest.ID(1000),
-		AcceptedAt: archivetest.Start, Body: []byte(`{"function_name":"f"}`)}, archivetest.Start)
+	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1000), `{"function_name":"f"}`)
 	_, applied := db.Apply(context.Background(), "a", []archive.Event{e})
 	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", func(*wire.Template) (*wire.Version, bool, error) {
 		return &wire.Version{CreatedAt: archivetest.Start}, true, nil

@@ -24,8 +24,8 @@ type change func(txn *badger.Txn) ([]write, error)
 // write sets a key, or removes it if value is nil.
 type write struct{ key, value []byte }
 
-// committer is the only writer of the database. Whoever waits longest leads: it commits everything that waits as one
-// group, while those who come meanwhile gather for the next.
+// committer is the only writer of the database. One of those who wait leads: it commits what waits as one group, while
+// those who come meanwhile gather for the next. It has no goroutine of its own, so none can be missing when it counts.
 type committer struct {
 	bdb    *badger.DB
 	health *health

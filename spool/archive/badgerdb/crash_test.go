@@ -23,6 +23,7 @@ func TestKilledInTheMiddleOfFolding(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		foldForever(t, dir)
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestKilledInTheMiddleOfFolding$")
 	child.Env = append(os.Environ(), crashDir+"="+dir)

@@ -39,8 +39,8 @@ type DB struct {
 // little towards what one transaction may hold.
 const valueThreshold = 1 << 10
 
-// badgerOptions are sized for a small server: about 100 MB of memory however large the database is. A transaction may
-// hold 15 % of MemTableSize, 5 MB: the largest batch, 1,000 events, needs 1,000 states, rows and bodies of at most
+// badgerOptions are sized for a small server: two caches and the memtables bound the memory, however large the database is,
+// beside what the system maps of its files. A transaction may hold 15 % of MemTableSize, 5 MB: the largest batch, 1,000 events, needs 1,000 states, rows and bodies of at most
 // 1 KiB each beside what goes to the value log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
 func badgerOptions(dir string, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).

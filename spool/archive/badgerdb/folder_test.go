@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -18,9 +17,8 @@ import (
 // request makes the nth request of an account, with a prompt of so many bytes.
 func request(t testing.TB, n, bytes int) archive.Event {
 	t.Helper()
-	at := archivetest.Start.Add(time.Duration(n) * time.Second)
-	return archivetest.Decode(t, wire.Event{ID: archivetest.ID(n), Kind: wire.KindRequest, RequestID: archivetest.ID(1_000_000 + n), AcceptedAt: at,
-		Body: []byte(`{"function_name":"f","kwargs":{"prompt":"` + strings.Repeat("x", bytes) + `"}}`)}, at)
+	return archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1_000_000+n),
+		`{"function_name":"f","kwargs":{"prompt":"`+strings.Repeat("x", bytes)+`"}}`)
 }
 
 // oneRecord makes a database with one record in it, closes it and returns its folder.

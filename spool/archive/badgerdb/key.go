@@ -47,26 +47,33 @@ func (k keys) table(table byte) []byte {
 	return append(append(make([]byte, 0, len(k)+1+32), k...), table)
 }
 
-func (k keys) record(id uuid) []byte      { return append(k.table(tableRecord), id[:]...) }
-func (k keys) bodies(id uuid) []byte      { return append(k.table(tableBody), id[:]...) }
-func (k keys) body(id, event uuid) []byte { return append(k.bodies(id), event[:]...) }
-func (k keys) count() []byte              { return k.table(tableCount) }
-func (k keys) head(name string) []byte    { return append(k.table(tableHead), name...) }
+func (k keys) record(id uuid) []byte { return append(k.table(tableRecord), id[:]...) }
+
+func (k keys) body(id, event uuid) []byte {
+	return append(append(k.table(tableBody), id[:]...), event[:]...)
+}
+
+func (k keys) count() []byte { return k.table(tableCount) }
+
+func (k keys) head(name string) []byte { return append(k.table(tableHead), name...) }
+
+func (k keys) last() []byte { return k.table(tableLast) }
+
 func (k keys) templateName(id int64) []byte {
 	return binary.BigEndian.AppendUint64(k.table(tableID), uint64(id))
 }
+
 func (k keys) version(id int64, number int) []byte {
 	key := binary.BigEndian.AppendUint64(k.table(tableVersion), uint64(id))
 	return binary.BigEndian.AppendUint32(key, uint32(number))
 }
+
 func (k keys) change(revision uint64) []byte {
 	return binary.BigEndian.AppendUint64(k.table(tableChange), revision)
 }
 
 // revisionOf reads the revision out of a key that change made.
 func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
-
-func (k keys) last() []byte { return k.table(tableLast) }
 
 // row is where a record stands in the account's list.
 func (k keys) row(at time.Time, id uuid) []byte {
