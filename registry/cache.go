@@ -243,8 +243,7 @@ func (c *Cache) confirmed(e *entry) time.Time {
 	return e.currentAt
 }
 
-// invalidate marks the entries of these names that were read before revision, and has whoever comes later not share the
-// answer of a question that is out already. Called with mu held.
+// invalidate marks the entries of these names that were read before revision. Called with mu held.
 func (c *Cache) invalidate(account string, names []string, revision uint64) {
 	told := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -265,7 +264,8 @@ func (c *Cache) renew(account string) {
 	}
 }
 
-// mark is called with mu held.
+// mark marks the entries of an account that outdated picks, forgets that anything was not there, and has whoever comes later
+// not share the answer of a question that is out already. Called with mu held.
 func (c *Cache) mark(account string, outdated func(*entry) bool) {
 	for k, e := range c.entries.byKey {
 		if k.account == account && !e.invalid && outdated(e) {
