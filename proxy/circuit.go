@@ -16,50 +16,72 @@ const (
 // a full-jitter backoff, and everybody else waits for the outcome. It never gives up. Safe for concurrent use.
 type circuit struct {
 	mu       sync.Mutex
-	failures int           // in a row; 0 is closed
+	failures int           // in a row, not counting calls that went out beside the first; 0 is closed
 	next     time.Time     // of the next probe
 	probing  bool          // one is under way
-	changed  chan struct{} // closed and made anew at every report
+	changed  chan struct{} // closed and made anew at every outcome
 }
 
 func newCircuit() *circuit { return &circuit{changed: make(chan struct{})} }
 
-// admit waits until a call may be made. Every admitted call must be reported.
-func (c *circuit) admit(ctx context.Context) error {
-	for {
+// pass is the leave to make one call. Exactly one of its methods must be called when the call is over.
+type pass struct {
+	circuit *circuit
+	probe   bool
+}
+
+// admit waits until a call may be made. It fails only when ctx ends.
+func (c *circuit) admit(ctx context.Context) (pass, error) {
+	for ctx.Err() == nil {
 		c.mu.Lock()
 		if c.failures == 0 {
 			c.mu.Unlock()
-			return ctx.Err()
+			return pass{c, false}, nil
 		}
-		wait := time.Until(c.next)
+		wait, changed := time.Until(c.next), c.changed
 		if !c.probing && wait <= 0 {
 			c.probing = true
 			c.mu.Unlock()
-			return nil
+			return pass{c, true}, nil
 		}
-		changed := c.changed
 		if c.probing {
-			wait = time.Hour // its report wakes us
+			wait = time.Hour // its outcome wakes us
 		}
 		c.mu.Unlock()
-		if err := sleep(ctx, wait, changed); err != nil {
-			return err
-		}
+		_ = sleep(ctx, wait, changed) // the loop looks at ctx
 	}
+	return pass{}, ctx.Err()
 }
 
-// report tells how an admitted call went. retryAfter, which the server asked for, is the least delay before the next probe.
-func (c *circuit) report(ok bool, retryAfter time.Duration) {
+// answered: the server gave an answer, whatever it says. Everybody may call.
+func (p pass) answered() { p.end(func(c *circuit) { c.failures = 0 }) }
+
+// abandoned: the call says nothing about the server.
+func (p pass) abandoned() { p.end(func(*circuit) {}) }
+
+// failed: the server gave no answer, or one that asks to come back. retryAfter is the least delay before the next probe. Calls that
+// were on their way together when the server went away count as one failure.
+func (p pass) failed(retryAfter time.Duration) {
+	p.end(func(c *circuit) {
+		wait := retryAfter
+		if p.probe || c.failures == 0 {
+			wait = max(wait, backoff(c.failures))
+			c.failures++
+		}
+		if next := time.Now().Add(wait); next.After(c.next) {
+			c.next = next
+		}
+	})
+}
+
+func (p pass) end(outcome func(*circuit)) {
+	c := p.circuit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing = false
-	if ok {
-		c.failures = 0
-	} else {
-		c.next = time.Now().Add(max(retryAfter, backoff(c.failures)))
-		c.failures++
+	if p.probe {
+		c.probing = false
 	}
+	outcome(c)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

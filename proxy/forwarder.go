@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	inFlightMax  = 4                // batches on their way at once
-	suspectMax   = 5                // single events refused in a row before the contract itself is suspected
-	suspectDelay = 30 * time.Second // between attempts while it is
+	inFlightMax    = 4                // batches on their way at once
+	attemptTimeout = 2 * time.Minute  // of one attempt to send a batch
+	suspectMax     = 5                // single events refused in a row before the contract itself is suspected
+	pauseDelay     = 30 * time.Second // between attempts while it is
 )
 
 // Upstream is the server that takes batches: events as newline-delimited JSON, compressed with zstd. The error is a *wire.Error, with
-// a *wire.Away in its chain when it was not the server that answered.
+// a *wire.Away in its chain when it was not the server that answered. Called from several goroutines at once; it keeps nothing of
+// the batch.
 type Upstream interface {
 	Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error)
 }
@@ -37,26 +39,24 @@ type Forwarder struct {
 
 	encoder *zstd.Encoder
 	circuit *circuit
+	away    atomic.Bool  // the last attempt found no server
 	suspect atomic.Int32 // single events refused in a row
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
 func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger) *Forwarder {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		panic("proxy: zstd options: " + err.Error()) // the options are constants
-	}
-	return &Forwarder{spool: s, keys: keys, upstream: u, metrics: m, logger: logger, encoder: encoder, circuit: newCircuit()}
+	return &Forwarder{spool: s, keys: keys, upstream: u, metrics: m, logger: logger, encoder: newEncoder(), circuit: newCircuit()}
 }
 
 // Run forwards until ctx ends, and returns nil then. What is under way is abandoned: it is still in the spool, and the server knows
-// an event that it gets twice. Any other return is a fault of the spool.
+// an event that it gets twice. Any other return is a fault of the spool. Call it once.
 func (f *Forwarder) Run(ctx context.Context) error {
 	for from := f.spool.Frontier(); ; {
 		// A window of the spool is delivered as a whole before the next is read: memory is bounded by it.
 		window, err := f.spool.Read(ctx, from, wire.BatchEventsMax, wire.BatchBytesMax)
+		batches := byKey(window)
 		if err == nil {
-			err = f.deliver(ctx, window)
+			err = f.deliver(ctx, batches)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -68,15 +68,14 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		if err := f.spool.Ack(from - 1); err != nil {
 			return err
 		}
+		for number := range batches {
+			f.keys.acked(number)
+		}
 	}
 }
 
-// deliver returns when every event of the window is at the server or in a lane, or ctx has ended.
-func (f *Forwarder) deliver(ctx context.Context, window []spool.Entry) error {
-	batches := map[uint32][]spool.Entry{}
-	for _, e := range window {
-		batches[e.Key] = append(batches[e.Key], e)
-	}
+// deliver returns when every event of the batches is at the server or in a lane, or ctx has ended.
+func (f *Forwarder) deliver(ctx context.Context, batches map[uint32][]spool.Entry) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlightMax)
 	for number, batch := range batches {
@@ -94,46 +93,44 @@ func (f *Forwarder) deliver(ctx context.Context, window []spool.Entry) error {
 
 // deliverBatch sends a batch until the server has judged every event of it.
 func (f *Forwarder) deliverBatch(ctx context.Context, secret wire.Secret, batch []spool.Entry) error {
-	for failures := 0; len(batch) > 0; failures++ {
+	for attempts := 0; len(batch) > 0; attempts++ {
+		var err error
 		switch v := f.send(ctx, secret, batch).(type) {
 		case taken:
-			f.suspect.Store(0)
-			f.metrics.ForwardPaused.Set(0)
-			f.metrics.ForwardSent.Add(float64(len(batch) - len(v.refused)))
-			var err error
-			if batch, err = f.settle(batch, v.refused); err != nil {
+			f.understood()
+			f.metrics.ForwardSent.Add(float64(len(batch) - len(v.invalid) - len(v.later)))
+			if err := f.bury(v.invalid...); err != nil {
 				return err
 			}
-			if len(batch) == 0 {
-				return nil
-			}
-			f.metrics.ForwardRetries.WithLabelValues("later").Inc()
-			if err := sleep(ctx, max(retryDelayMin, backoff(failures)), nil); err != nil {
-				return err
+			if batch = v.later; len(batch) > 0 {
+				f.metrics.ForwardRetries.WithLabelValues("later").Inc()
+				err = sleep(ctx, max(retryDelayMin, backoff(attempts)), nil)
 			}
 		case keyRefusal:
-			f.keys.refuseNumber(batch[0].Key)
+			f.understood()
+			f.keys.refused(batch[0].Key)
 			return f.spool.Hold(batch[0].Key, v.reason, batch)
 		case contentRefusal:
 			if len(batch) > 1 {
 				return f.halve(ctx, secret, batch)
 			}
 			if f.suspect.Add(1) <= suspectMax {
-				f.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", batch[0].Seq, "reason", v.reason)
-				return f.spool.Bury(v.reason, batch[0])
+				return f.bury(invalidEvent{batch[0], v.reason})
 			}
-			f.metrics.ForwardPaused.Set(1)
-			f.logger.Error("the server refuses one event after another: sidecar and server do not understand each other. Forwarding pauses; nothing is lost. Check that both run versions that fit", "reason", v.reason)
-			if err := sleep(ctx, suspectDelay, nil); err != nil {
-				return err
-			}
-		case ended:
-			return v.err
+			err = f.pause(ctx, v.reason)
+		case misfit:
+			f.metrics.ForwardRetries.WithLabelValues("status").Inc()
+			err = f.pause(ctx, v.reason)
 		case retry:
 			f.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
 			if v.halve && len(batch) > 1 {
 				return f.halve(ctx, secret, batch)
 			}
+		case ended:
+			return v.err
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -148,61 +145,71 @@ func (f *Forwarder) halve(ctx context.Context, secret wire.Secret, batch []spool
 	return f.deliverBatch(ctx, secret, batch[half:])
 }
 
+// bury moves events to the dead letters.
+func (f *Forwarder) bury(events ...invalidEvent) error {
+	for _, e := range events {
+		f.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
+		if err := f.spool.Bury(e.reason, e.entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits when sidecar and server do not understand each other: to bury one event after another could empty the spool into the
+// dead letters for a fault that is not theirs.
+func (f *Forwarder) pause(ctx context.Context, reason string) error {
+	f.metrics.ForwardPaused.Set(1)
+	f.logger.Error("sidecar and server do not understand each other. Forwarding pauses; nothing is lost. Check that --upstream is a server and that both run versions that fit", "reason", reason)
+	return sleep(ctx, pauseDelay, nil)
+}
+
+// understood notes an answer that makes sense.
+func (f *Forwarder) understood() {
+	f.suspect.Store(0)
+	f.metrics.ForwardPaused.Set(0)
+}
+
 // send makes one attempt, when the circuit lets it.
 func (f *Forwarder) send(ctx context.Context, secret wire.Secret, batch []spool.Entry) verdict {
-	if err := f.circuit.admit(ctx); err != nil {
+	pass, err := f.circuit.admit(ctx)
+	if err != nil {
 		return ended{err}
 	}
-	size := 0
-	for _, e := range batch {
-		size += len(e.Data)
-	}
-	plain := make([]byte, 0, size)
-	for _, e := range batch {
-		plain = append(plain, e.Data...)
-	}
-	answer, err := f.upstream.Send(ctx, secret, len(batch), f.encoder.EncodeAll(plain, nil))
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	answer, err := f.upstream.Send(attempt, secret, len(batch), compress(f.encoder, batch))
 	if err != nil && ctx.Err() != nil {
-		f.circuit.report(true, 0) // says nothing about the server
+		pass.abandoned()
 		return ended{ctx.Err()}
 	}
-	v := judge(answer, err)
-	r, failed := v.(retry)
-	f.circuit.report(!failed, r.after)
-	up := 1.0
-	if failed {
-		up = 0
-		f.logger.Debug("a batch was not delivered", "events", len(batch), "error", err)
+	v := judge(batch, answer, err)
+	r, again := v.(retry)
+	switch {
+	case !again:
+		pass.answered()
+	case r.halve && len(batch) > 1:
+		pass.abandoned() // the halves are new calls, not a second try
+	default:
+		pass.failed(r.after)
 	}
-	f.metrics.UpstreamUp.Set(up)
+	f.noteAway(r.reason == "network" || r.reason == "foreign", err)
 	return v
 }
 
-// settle buries the events that the server called invalid, and returns those to be sent again.
-func (f *Forwarder) settle(batch []spool.Entry, refused []wire.Result) (again []spool.Entry, err error) {
-	if len(refused) == 0 {
-		return nil, nil
+// noteAway tells people when the server goes away and when it is back.
+func (f *Forwarder) noteAway(away bool, err error) {
+	if away {
+		f.metrics.UpstreamUp.Set(0)
+	} else {
+		f.metrics.UpstreamUp.Set(1)
 	}
-	verdicts := make(map[string]wire.Result, len(refused))
-	for _, r := range refused {
-		verdicts[r.ID] = r
+	if was := f.away.Swap(away); was == away {
+		return
 	}
-	for _, e := range batch {
-		event, err := wire.ParseEvent(e.Data)
-		if err != nil {
-			return nil, err
-		}
-		r, named := verdicts[event.ID]
-		switch {
-		case !named:
-		case r.Code == wire.ResultInvalid:
-			f.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.Seq, "reason", r.Reason)
-			if err := f.spool.Bury(r.Reason, e); err != nil {
-				return nil, err
-			}
-		default:
-			again = append(again, e)
-		}
+	if away {
+		f.logger.Warn("the server cannot be reached; events wait in the spool and are tried again", "error", err)
+	} else {
+		f.logger.Info("the server answers again")
 	}
-	return again, nil
 }

@@ -1,18 +1,67 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+
+	"promptspool/api/wire"
 )
 
-// readKeys reads the files of a ring's folder, and creates it when absent.
-func readKeys(dir string, logger *slog.Logger) ([]*key, error) {
+// keyFile is what the file of a key holds, named by its number: one line of JSON, and one with the CRC32C of the first in
+// hexadecimal. With a flipped bit the key's events would go out under another key, or its app read another account's templates.
+type keyFile struct {
+	Number  uint32          `json:"number"`
+	Secret  string          `json:"key"`
+	State   keyState        `json:"state"`
+	Verdict wire.KeyVerdict `json:"verdict"`
+}
+
+const (
+	keySuffix = ".json"
+	newSuffix = ".tmp" // a file that is being written
+	badSuffix = ".bad" // a damaged file that was set aside
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func encodeKey(key *key) ([]byte, error) {
+	line, err := json.Marshal(keyFile{key.number, string(key.secret), key.state, key.verdict})
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(line, "\n%08x\n", crc32.Checksum(line, castagnoli)), nil
+}
+
+// decodeKey reads what encodeKey wrote under this number. Its errors tell nothing of the content, which is secret.
+func decodeKey(text []byte, number uint32) (*key, error) {
+	line, sum, _ := bytes.Cut(text, []byte("\n"))
+	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(line, castagnoli)) {
+		return nil, errors.New("its checksum does not fit")
+	}
+	var f keyFile
+	if json.Unmarshal(line, &f) != nil || f.Secret == "" || !slices.Contains([]keyState{keyUnknown, keyGood, keyRefused}, f.State) {
+		return nil, errors.New("it does not hold a key that this version knows")
+	}
+	if f.Number != number {
+		return nil, errors.New("its name is of another key")
+	}
+	secret := wire.Secret(f.Secret)
+	return &key{number: number, secret: secret, hash: hashOf(secret), state: f.State, verdict: f.Verdict, saved: true}, nil
+}
+
+// readKeys reads the files of a ring's folder, and creates it when absent. A damaged file is set aside, and removed by a later
+// start when no event needs its key any more, as is what was not written to its end.
+func readKeys(dir string, needed []uint32, logger *slog.Logger) ([]*key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of the keys: %w", err)
 	}
@@ -22,92 +71,91 @@ func readKeys(dir string, logger *slog.Logger) ([]*key, error) {
 	}
 	var keys []*key
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), keySuffix) {
-			continue
-		}
 		path := filepath.Join(dir, e.Name())
-		key, err := readKey(path)
-		if errors.Is(err, errDamaged) {
-			logger.Error("the file of a key is damaged and was set aside as .bad; the events of this key will be held", "file", path, "error", err)
-			if err := os.Rename(path, path+".bad"); err != nil {
-				return nil, err
+		base, suffix := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
+		number, isKey := numberOf(base)
+		switch {
+		case !isKey:
+		case suffix == keySuffix:
+			key, err := readKey(path, number, logger)
+			if err != nil {
+				return nil, fmt.Errorf("the file of a key: %w", err)
 			}
-			continue
+			if key != nil {
+				keys = append(keys, key)
+			}
+		case suffix == newSuffix, suffix == badSuffix && !slices.Contains(needed, number):
+			if err := os.Remove(path); err != nil {
+				return nil, fmt.Errorf("what is left of a key's file: %w", err)
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
 	}
 	return keys, nil
 }
 
-var errDamaged = errors.New("not the file of a key")
-
-func readKey(path string) (*key, error) {
+// readKey reads one file; nil for one that is damaged, which it sets aside.
+func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	number, err := numberOf(filepath.Base(path))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %v", errDamaged, err)
+	key, damage := decodeKey(text, number)
+	if damage != nil {
+		bad := strings.TrimSuffix(path, keySuffix) + badSuffix
+		logger.Error("the file of a key is damaged and was set aside; events of this key that are still in the spool will be held", "key", number, "file", bad, "error", damage)
+		return nil, os.Rename(path, bad)
 	}
-	k := new(key)
-	if err := json.Unmarshal(text, k); err != nil {
-		return nil, fmt.Errorf("%w: %v", errDamaged, err)
-	}
-	if k.Number != number || k.Secret == "" {
-		return nil, fmt.Errorf("%w: its content is of another key", errDamaged)
-	}
-	return k, nil
+	return key, nil
 }
 
-// save writes a key's file so that it is there whole or not at all, also after a power cut. An error is logged; who needs
-// the file to be there looks at it. Called with the mutex held: a first use may wait for an fsync.
+// numberOf reads a key's number from its file's name.
+func numberOf(base string) (uint32, bool) {
+	n, err := strconv.ParseUint(base, 10, 32)
+	return uint32(n), err == nil && n > 0
+}
+
+func (k *Keyring) path(key *key) string {
+	return filepath.Join(k.dir, strconv.FormatUint(uint64(key.number), 10)+keySuffix)
+}
+
+// save writes a key's file so that it is there whole or not at all, also after a power cut. An error is logged. Called with the
+// mutex held.
 func (k *Keyring) save(key *key) error {
-	err := func() error {
-		text, err := json.Marshal(key)
-		if err != nil {
-			return err
-		}
-		path := k.path(key.Number)
-		f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(text)
-		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".tmp", path); err != nil {
-			return err
-		}
-		return syncFolder(k.dir)
-	}()
+	text, err := encodeKey(key)
+	if err == nil {
+		err = writeFile(k.path(key), text)
+	}
 	if err != nil {
-		k.logger.Error("the file of a key could not be written", "key", key.Number, "error", err)
+		k.logger.Error("the file of a key could not be written", "key", key.number, "error", err)
+		return err
 	}
-	return err
+	key.saved = true
+	return nil
 }
 
-// erase forgets a key and removes its file. Called with the mutex held.
-func (k *Keyring) erase(key *key) {
-	k.forget(key)
-	if err := os.Remove(k.path(key.Number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		k.logger.Error("the file of a key that is not needed any more could not be removed", "key", key.Number, "error", err)
+// remove removes a key's file. After a power cut it may be back; the next start removes it again.
+func (k *Keyring) remove(key *key) {
+	if err := os.Remove(k.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.logger.Error("the file of a key that is not needed any more could not be removed", "key", key.number, "error", err)
 	}
 }
 
-func (k *Keyring) forget(key *key) {
-	delete(k.byHash, key.hash)
-	delete(k.byNumber, key.Number)
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
+func writeFile(path string, text []byte) error {
+	unfinished := strings.TrimSuffix(path, keySuffix) + newSuffix
+	f, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -5,21 +5,33 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool"
 )
 
-// verdict is what an attempt to deliver a batch came to. There are two kinds: the batch is to be sent again, after a delay, or the
+// verdict is what an attempt to deliver a batch came to. Either nothing is known of the batch and it is to be sent again, or the
 // server has judged it for good.
 type verdict interface{ isVerdict() }
 
 // retry: nothing is known of the batch. It is sent again, forever.
 type retry struct {
 	after  time.Duration // at least
-	reason string        // a label of the metric: network, status, foreign
+	reason string        // a label of the metric: network, foreign, status, answer
 	halve  bool          // something between refused the size
 }
 
-// taken: the server has the batch, but for the events it names.
-type taken struct{ refused []wire.Result }
+// misfit: the server gave an answer that has no meaning here. The batch is sent again, without hurry; a person has to look.
+type misfit struct{ reason string }
+
+// taken: the server has the batch, but for the events named here.
+type taken struct {
+	invalid []invalidEvent
+	later   []spool.Entry // to be sent again
+}
+
+type invalidEvent struct {
+	entry  spool.Entry
+	reason string
+}
 
 // keyRefusal: the server does not take the key.
 type keyRefusal struct{ reason string }
@@ -30,25 +42,24 @@ type contentRefusal struct{ reason string }
 // ended: the sender itself is stopping.
 type ended struct{ err error }
 
-func (ended) isVerdict()          {}
 func (retry) isVerdict()          {}
+func (misfit) isVerdict()         {}
 func (taken) isVerdict()          {}
 func (keyRefusal) isVerdict()     {}
 func (contentRefusal) isVerdict() {}
+func (ended) isVerdict()          {}
 
 // judge reads the outcome of a call. Only what the server itself answered can refuse anything: a proxy's 403 or 413 is a retry.
-func judge(answer wire.BatchAnswer, err error) verdict {
+func judge(batch []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	if err == nil {
-		return taken{answer.Refused}
+		return divide(batch, answer)
 	}
 	e := wire.AsError(err)
-	var away *wire.Away
-	if errors.As(err, &away) {
-		reason := "foreign"
+	if away := (*wire.Away)(nil); errors.As(err, &away) {
 		if away.Err != nil {
-			reason = "network"
+			return retry{reason: "network"} // nobody asked for a delay; the backoff alone spreads the sidecars
 		}
-		return retry{e.RetryAfter, reason, away.Status == 413}
+		return retry{after: e.RetryAfter, reason: "foreign", halve: away.Status == 413}
 	}
 	switch e.Status() {
 	case 401, 403:
@@ -56,7 +67,33 @@ func judge(answer wire.BatchAnswer, err error) verdict {
 	case 400, 413, 422:
 		return contentRefusal{e.Message}
 	case 408, 425, 429, 500, 502, 503, 504:
-		return retry{e.RetryAfter, "status", false}
+		return retry{after: e.RetryAfter, reason: "status"}
 	}
-	return retry{suspectDelay, "status", false} // an answer outside the contract: no hurry
+	return misfit{e.Error()}
+}
+
+// divide takes a batch apart by the server's answer. An answer that does not account for every event of this batch, and for no
+// other, counts as none: to believe it could lose the rest.
+func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
+	var t taken
+	if len(answer.Refused) > 0 {
+		refused := make(map[string]wire.Result, len(answer.Refused))
+		for _, r := range answer.Refused {
+			refused[r.ID] = r
+		}
+		for _, e := range batch {
+			switch r, named := refused[eventID(e)]; {
+			case !named:
+			case r.Code == wire.ResultInvalid:
+				t.invalid = append(t.invalid, invalidEvent{e, r.Reason})
+			default:
+				t.later = append(t.later, e)
+			}
+		}
+	}
+	named := len(t.invalid) + len(t.later)
+	if answer.Accepted < 0 || answer.Duplicate < 0 || named != len(answer.Refused) || answer.Accepted+answer.Duplicate+named != len(batch) {
+		return retry{reason: "answer"}
+	}
+	return t
 }

@@ -55,7 +55,7 @@ func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Even
 	if err != nil {
 		return nil, err
 	}
-	defer p.keys.unpin(number)
+	defer p.keys.unpin(number, int64(size))
 	// A commit takes milliseconds and the writer's fate must be known: it does not end with the caller's patience.
 	ctx = context.WithoutCancel(ctx)
 	for len(lines) > 0 {
