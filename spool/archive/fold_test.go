@@ -178,12 +178,12 @@ func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
 
 func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	var s archive.State
-	e := event(t, 1, wire.KindScore, `{"score":1}`)
-	for n := range archive.RecordEventsMax {
-		e.ID = archivetest.ID(n)
-		if r := s.Take(e); r.Code != wire.ResultAccepted {
-			t.Fatalf("event %d: %+v", n, r)
-		}
+	e := event(t, archive.RecordEventsMax-1, wire.KindScore, `{"score":1}`)
+	for n := range archive.RecordEventsMax - 1 {
+		s.History = append(s.History, archive.Entry{Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(n)}})
+	}
+	if r := s.Take(e); r.Code != wire.ResultAccepted {
+		t.Errorf("the last event that a record takes: %+v", r)
 	}
 	if r := s.Take(e); r.Code != wire.ResultDuplicate {
 		t.Errorf("an event of a full record, sent again: %+v", r)

@@ -197,11 +197,12 @@ func together(t *testing.T, open Open) {
 func large(t *testing.T, open Open) {
 	s, _ := open(t)
 	batch := make([]archive.Event, wire.BatchEventsMax)
-	// Tags of many lengths make states and rows of many sizes: those that a database keeps apart, and those that it does not.
-	for round, bytes := range []int{800, wire.BatchBytesMax / wire.BatchEventsMax} {
+	// First many values that are just too small for a database to keep apart, then as many bytes as a batch may have.
+	for round, body := range []string{longBody(strings.Repeat("t", 300), 500), longBody("t", wire.BatchBytesMax/wire.BatchEventsMax)} {
+		e := Event(t, round, wire.KindRequest, ID(0), body)
 		for i := range batch {
-			n := 10_000*round + i
-			batch[i] = Event(t, n, wire.KindRequest, ID(100_000+n), longBody(strings.Repeat("t", i/2), bytes))
+			e.ID, e.RequestID = ID(10_000*round+i), ID(100_000+10_000*round+i)
+			batch[i] = e
 		}
 		apply(t, s, account, batch...)
 	}
