@@ -43,8 +43,8 @@ func newWrite(key uint32, data [][]byte) (*write, error) {
 // commits at once. Together data may hold 36 MiB.
 //
 // Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
-// the outcome is unknown: the events may be, or become, durable. Other errors than ErrFailed mean that nothing was stored; after
-// ErrFailed the next start may still find the events.
+// the outcome is unknown: the events may be, or become, durable. The same holds for ErrFailed: the next start may find
+// them. Any other error means that nothing was stored.
 func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
 	w, err := newWrite(key, data)
 	if err != nil || w.frames == 0 {
@@ -107,7 +107,7 @@ func (s *Spool) abandon(w *write) (lead bool) {
 func (s *Spool) commitQueue() {
 	s.mu.Lock()
 	batch := s.takeBatch()
-	seq, at, err := s.next, s.config.Now(), s.refusal()
+	seq, at, err := s.next, s.config.Now().UTC(), s.refusal()
 	s.mu.Unlock()
 
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 
 const benchEventBytes = 4096
 
-// BenchmarkAppend and BenchmarkFloor belong together: the floor is a bare file to which writers append, sharing an fdatasync. Compare
-// their ratio, not their figures.
+// BenchmarkAppend and BenchmarkFloor belong together: the floor is a bare file to which writers append, sharing an
+// fdatasync. Compare their ratio, not their figures.
 func BenchmarkAppend(b *testing.B) {
 	s := open(b, b.TempDir(), func(c *spool.Config) { c.BytesMax = 1 << 40 })
 	data := make([]byte, benchEventBytes)
@@ -92,4 +92,27 @@ func (f *floor) append(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// BenchmarkOpen opens a spool in which 1 GiB waits, as 262,144 events.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, dir)
+	batch := make([][]byte, 256)
+	for i := range batch {
+		batch[i] = make([]byte, 4096)
+	}
+	for range 1 << 30 / (256 * 4096) {
+		if err := s.Append(b.Context(), 1, batch...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	closeSpool(b, s)
+	for b.Loop() {
+		s, err := spool.Open(spool.Config{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		closeSpool(b, s)
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"promptspool/spool"
 )
 
 // find gives the first file that matches the pattern in dir's first generation.
@@ -242,27 +240,5 @@ func TestSequencesAreNotGivenOutTwiceAfterTheCursorIsLost(t *testing.T) {
 	s = open(t, dir)
 	if st := s.Status(); st.Next != 21 {
 		t.Fatalf("status %+v", st)
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	dir := b.TempDir()
-	s := open(b, dir)
-	batch := make([][]byte, 256)
-	for i := range batch {
-		batch[i] = make([]byte, 4096)
-	}
-	for range 1 << 30 / (256 * 4096) {
-		if err := s.Append(b.Context(), 1, batch...); err != nil {
-			b.Fatal(err)
-		}
-	}
-	closeSpool(b, s)
-	for b.Loop() {
-		s, err := spool.Open(spool.Config{Dir: dir})
-		if err != nil {
-			b.Fatal(err)
-		}
-		closeSpool(b, s)
 	}
 }

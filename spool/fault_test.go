@@ -12,7 +12,7 @@ import (
 // TestAnyOneFaultIsCounted flips a bit of any file of the spool, cuts it or removes it. The spool must open, take new
 // events, and count what it lost.
 func TestAnyOneFaultIsCounted(t *testing.T) {
-	limitChecks(t, 40)
+	limitChecks(t, 20)
 	crashed, closed := crashed(t), closed(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := copyDir(t, rapid.SampledFrom([]string{crashed, closed}).Draw(rt, "folder"))

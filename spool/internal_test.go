@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,7 @@ func stall(t *testing.T) stalled {
 		s.mu.Lock()
 		leading = s.leading && len(s.queue) == 0 // taken from the queue
 		s.mu.Unlock()
+		runtime.Gosched()
 	}
 	return stalled{s, leader, s.readMu.Unlock}
 }

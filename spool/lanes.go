@@ -98,7 +98,8 @@ func (l *lanes) open() error {
 		return err
 	}
 	if err := refuseWithoutManifest(l.dir); err != nil && len(tables) > 0 {
-		return fmt.Errorf("spool: %s holds tables but no MANIFEST, and opening it would delete them; restore the file from a copy or move the folder away: %w", l.dir, err)
+		return fmt.Errorf("spool: %s holds tables but no MANIFEST, and opening it would delete them; "+
+			"restore the file from a copy or move the folder away: %w", l.dir, err)
 	}
 	db, err := badger.Open(storeOptions(l.dir, appendBytesMax+(4<<20), l.log).WithNumCompactors(2))
 	if err != nil {

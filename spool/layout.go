@@ -54,8 +54,8 @@ func createFormat(dir, path string) error {
 	}
 	for _, e := range entries {
 		if name := e.Name(); name != lockName && !strings.HasPrefix(name, formatName) {
-			return fmt.Errorf("spool: %s is not empty (%s) and has no %s file; choose an empty folder, or if it is a spool, write %q into %s",
-				dir, name, formatName, formatPrefix+"1", path)
+			return fmt.Errorf("spool: %s is not empty (%s) and has no %s file; "+
+				"choose an empty folder, or if it is a spool, write %q into %s", dir, name, formatName, formatPrefix+"1", path)
 		}
 	}
 	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion), 0o600); err != nil {

@@ -89,7 +89,7 @@ func (m *model) Check(t *rapid.T) {
 }
 
 func TestTheSpoolBehavesAsAQueue(t *testing.T) {
-	limitChecks(t, 25)
+	limitChecks(t, 15)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: rt, dir: t.TempDir()}
 		m.reopen()

@@ -103,8 +103,8 @@ func (ev *evidence) dropIncomplete() {
 	}
 }
 
-// agrees says whether Badger may open the generation: everything that was committed is whole, everything that is whole was committed,
-// and nothing would be cut off.
+// agrees says whether Badger may open the generation: everything that was committed is whole, everything that is whole
+// was committed, and nothing would be cut off.
 func (ev *evidence) agrees(first uint64) bool {
 	if ev.broken {
 		return false

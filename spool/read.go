@@ -119,7 +119,8 @@ func readEvent(it *badger.Iterator, prefix []byte, k eventKey) ([]byte, error) {
 			if err != nil {
 				return err
 			}
-			if !ok || f.seq != k.seq || int(f.part) != parts || f.part != pk.part || f.parts != k.parts || f.key != k.key || !f.at.Equal(k.at) {
+			same := f.seq == k.seq && f.part == pk.part && f.parts == k.parts && f.key == k.key && f.at.Equal(k.at)
+			if !ok || !same || int(f.part) != parts {
 				return errFrame
 			}
 			if data == nil {

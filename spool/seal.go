@@ -12,9 +12,9 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 )
 
-// A sealed generation has a file SEAL: one line with name, size and CRC32C of each of Badger's files but the value log, whose
-// frames have checksums of their own. Badger ends the process on some damaged tables, and on others it opens without the events;
-// so a generation whose files do not match its SEAL is never shown to Badger again, and neither is one without.
+// A sealed generation has a file SEAL: one line with name, size and CRC32C of each of Badger's files but the value log,
+// whose frames have checksums of their own. Badger ends the process on some damaged tables, and opens without the events
+// on others; so a generation whose files do not match its SEAL is not shown to Badger again.
 const sealName = "SEAL"
 
 var errUnsealed = errors.New("its files do not match its SEAL")
