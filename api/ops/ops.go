@@ -6,13 +6,11 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
@@ -21,7 +19,7 @@ import (
 	"promptspool/metrics"
 )
 
-// Config is what the operations listener tells.
+// Config is what the operations listener tells. All of it is required; the functions may be called concurrently.
 type Config struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
@@ -30,9 +28,6 @@ type Config struct {
 	// Status is shown as JSON by /statusz and by the control socket's GET /status.
 	Status func() any
 }
-
-// handler answers one route of either listener. What it returns is sent as JSON.
-type handler func(ctx *fasthttp.RequestCtx) (any, error)
 
 // Server serves either the operations listener or the control socket.
 type Server struct{ s *fasthttp.Server }
@@ -53,87 +48,29 @@ func New(c Config) *Server {
 		return alive(ctx)
 	}
 	scrape := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(c.Metrics.Registry, promhttp.HandlerOpts{}))
-	return newServer(c.Logger, map[string]handler{
-		"GET /livez":    alive,
-		"GET /readyz":   ready,
-		"GET /startupz": ready,
-		"GET /statusz":  func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil },
-		"GET /metrics":  func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil },
+	return newServer(c.Logger, c.Metrics.Panics, []route{
+		{"GET", "/livez", alive},
+		{"GET", "/readyz", ready},
+		{"GET", "/startupz", ready},
+		{"GET", "/statusz", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
+		{"GET", "/metrics", func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil }},
 	})
 }
 
-func newServer(logger *slog.Logger, routes map[string]handler) *Server {
-	handle := func(ctx *fasthttp.RequestCtx) {
-		defer func() {
-			if p := recover(); p != nil {
-				logger.Error("an operations handler panicked", "panic", p)
-				writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
-			}
-		}()
-		h, err := find(routes, string(ctx.Method()), string(ctx.Path()))
-		if err != nil {
-			writeError(ctx, err)
-			return
-		}
-		v, err := h(ctx)
-		if err != nil {
-			writeError(ctx, err)
-		} else if v != nil {
-			writeJSON(ctx, 200, v)
-		}
-	}
+// newServer serves a table of routes. Panics are counted in panics, if that is not nil.
+func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
 	return &Server{&fasthttp.Server{
-		Handler:            handle,
-		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { writeError(ctx, wire.Errorf(wire.CodeBadJSON, "%v", err)) },
+		Handler:            (&mux{logger, panics, routes}).handle,
+		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { writeError(ctx, parseError(err)) },
 		Name:               "promptspool",
-		MaxRequestBodySize: 64 << 10,
+		MaxRequestBodySize: bodyBytesMax,
 		ReadTimeout:        10 * time.Second,
 		WriteTimeout:       time.Minute,
 		IdleTimeout:        time.Minute,
+		NoDefaultDate:      true,
 		CloseOnShutdown:    true,
 		Logger:             quiet{},
 	}}
-}
-
-// find looks a route up; a route that ends in "/" takes the rest of the path.
-func find(routes map[string]handler, method, path string) (handler, error) {
-	known := false
-	for r, h := range routes {
-		m, p, _ := strings.Cut(r, " ")
-		if path != p && !(strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) && path != p) {
-			continue
-		}
-		if m == method {
-			return h, nil
-		}
-		known = true
-	}
-	if known {
-		return nil, wire.Errorf(wire.CodeMethod, "This path does not take %.20s.", method)
-	}
-	return nil, wire.Errorf(wire.CodeNotFound, "There is no route %.100s here. The API is on another listener.", path)
-}
-
-func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		status, body = 500, []byte(`{"success":false,"error":"internal","message":"The answer could not be encoded.","fields":[]}`)
-	}
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("application/json")
-	ctx.SetBody(append(body, '\n'))
-}
-
-func writeError(ctx *fasthttp.RequestCtx, err error) {
-	e := wire.AsError(err)
-	fields := e.Fields
-	if fields == nil {
-		fields = []wire.FieldError{}
-	}
-	if e.RetryAfter > 0 {
-		ctx.Response.Header.Set("Retry-After", fmt.Sprint(int(e.RetryAfter.Seconds())))
-	}
-	writeJSON(ctx, e.Status(), map[string]any{"success": false, "error": e.Code, "message": e.Message, "fields": fields})
 }
 
 // quiet drops fasthttp's notes about connections.

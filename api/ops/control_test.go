@@ -1,0 +1,242 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// ring is a server's keys, in memory.
+type ring struct {
+	mu   sync.Mutex
+	keys []wire.Key
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func (r *ring) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch account {
+	case "":
+		return "", wire.Key{}, wire.Invalid(wire.FieldError{Field: "account", Reason: "is missing"}, wire.FieldError{Field: "scope", Reason: "is odd"})
+	case "broken":
+		return "ps_secret", wire.Key{}, errors.New("the disk is gone")
+	}
+	k := wire.Key{ID: "key_/" + name, AccountName: account, Name: name, Scope: scope, CreatedAt: noon}
+	r.keys = append(r.keys, k)
+	return "ps_secret", k, nil
+}
+
+func (r *ring) Keys(context.Context) ([]wire.Key, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys, nil
+}
+
+func (r *ring) RevokeKey(_ context.Context, id string) (wire.Key, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.keys {
+		if r.keys[i].ID == id {
+			r.keys[i].RevokedAt = &noon
+			return r.keys[i], nil
+		}
+	}
+	return wire.Key{}, wire.Errorf(wire.CodeNotFound, "There is no key %q.", id)
+}
+
+// control starts a control socket in a folder.
+func control(t *testing.T, dir string, keys Keys) {
+	t.Helper()
+	ln, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, NewControl(ControlConfig{Keys: keys, Status: func() any { return "fine" }, Logger: slog.New(slog.DiscardHandler)}), ln)
+}
+
+func TestKeysAreMadeListedAndRevoked(t *testing.T) {
+	dir := t.TempDir()
+	control(t, dir, &ring{})
+	call := func(method, path string, body, answer any) {
+		t.Helper()
+		if err := Control(t.Context(), dir, method, path, body, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list KeyList
+	call("GET", "/keys", nil, &list)
+	same(t, "no keys yet", list, KeyList{Items: []wire.Key{}})
+
+	var made CreatedKey
+	call("POST", "/keys", NewKey{Account: "acme", Name: "a b%", Scope: wire.ScopeApp}, &made)
+	want := wire.Key{ID: "key_/a b%", AccountName: "acme", Name: "a b%", Scope: wire.ScopeApp, CreatedAt: noon}
+	same(t, "made", made, CreatedKey{want, "ps_secret"})
+	call("GET", "/keys", nil, &list)
+	same(t, "one key", list, KeyList{Items: []wire.Key{want}})
+
+	var revoked wire.Key
+	call("DELETE", "/keys/key_%2Fa%20b%25", nil, &revoked)
+	want.RevokedAt = &noon
+	same(t, "revoked", revoked, want)
+	call("GET", "/keys", nil, &list)
+	same(t, "a revoked key", list, KeyList{Items: []wire.Key{want}})
+
+	var status string
+	call("GET", "/status", nil, &status)
+	same(t, "status", status, "fine")
+}
+
+func TestAProcessesErrorsArrive(t *testing.T) {
+	dir := t.TempDir()
+	control(t, dir, &ring{})
+	for _, tt := range []struct {
+		method, path string
+		body         any
+		want         wire.Error
+	}{
+		{"POST", "/keys", NewKey{}, wire.Error{Code: wire.CodeInvalid, Message: "account is missing.",
+			Fields: []wire.FieldError{{Field: "account", Reason: "is missing"}, {Field: "scope", Reason: "is odd"}}}},
+		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{Code: wire.CodeInternal, Message: "Something failed inside promptspool; its log says what.",
+			Fields: []wire.FieldError{}}},
+		{"POST", "/keys", 7, wire.Error{Code: wire.CodeBadJSON, Message: "The body is not a key to make: json: cannot unmarshal number into Go value of type ops.NewKey",
+			Fields: []wire.FieldError{}}},
+		{"DELETE", "/keys/key_2", nil, wire.Error{Code: wire.CodeNotFound, Message: `There is no key "key_2".`, Fields: []wire.FieldError{}}},
+		{"DELETE", "/keys", nil, wire.Error{Code: wire.CodeMethod, Message: "This path takes GET, POST, not DELETE.", Fields: []wire.FieldError{}}},
+		{"DELETE", "/keys/", nil, wire.Error{Code: wire.CodeNotFound, Message: "There is no route /keys/ here. The API is on another listener.", Fields: []wire.FieldError{}}},
+	} {
+		var answer any
+		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, &answer)
+		same(t, tt.method+" "+tt.path, wire.AsError(err), &tt.want)
+	}
+}
+
+func TestAProcessWithoutKeysSaysWhoHasThem(t *testing.T) {
+	dir := t.TempDir()
+	control(t, dir, nil)
+	for method, path := range map[string]string{"GET": "/keys", "POST": "/keys", "DELETE": "/keys/key_1"} {
+		err := Control(t.Context(), dir, method, path, NewKey{}, new(any))
+		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented || !strings.Contains(e.Message, "--data") {
+			t.Errorf("%s %s: %v", method, path, err)
+		}
+	}
+}
+
+func TestTheSocketIsItsOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	info, err := os.Stat(filepath.Join(dir, SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "mode", info.Mode(), os.ModeSocket|0o600)
+}
+
+func TestASocketThatAKilledProcessLeftIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	left, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = left.Close() // its file stays
+	err = Control(t.Context(), dir, "GET", "/status", nil, new(string))
+	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("nobody listens, and the call says: %v", err)
+	}
+	control(t, dir, nil)
+	if err := Control(t.Context(), dir, "GET", "/status", nil, new(string)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFolderMayLieDeep(t *testing.T) {
+	for _, length := range []int{100 - len("/control.sock"), 101 - len("/control.sock"), 108, 1000} {
+		dir := t.TempDir()
+		for len(dir) < length {
+			dir = filepath.Join(dir, strings.Repeat("d", max(1, min(200, length-len(dir)-1))))
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		control(t, dir, nil)
+		if _, err := os.Lstat(filepath.Join(dir, SocketName)); err != nil {
+			t.Error(err)
+		}
+		if err := Control(t.Context(), dir, "GET", "/status", nil, new(string)); err != nil {
+			t.Errorf("a folder of %d bytes: %v", len(dir), err)
+		}
+	}
+}
+
+func TestAFolderWithoutAProcess(t *testing.T) {
+	for name, dir := range map[string]string{"empty": t.TempDir(), "absent": "/no/such/folder", "absent and deep": "/no/" + strings.Repeat("d", 200)} {
+		err := Control(t.Context(), dir, "GET", "/status", nil, new(string))
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--data") || strings.Contains(err.Error(), "http:") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ListenControl("/no/such/folder"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("listening in a folder that is not there: %v", err)
+	}
+}
+
+func TestACallEndsWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	ln, err := ListenControl(dir) // and nobody accepts: a process that was stopped
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := Control(ctx, dir, "GET", "/status", nil, new(string)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestASocketOfSomebodyElse(t *testing.T) {
+	dir := t.TempDir()
+	ln, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for _, answer := range []string{"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nhtml", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "garbage\r\n\r\n"} {
+		go func() {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			answerAndClose(conn, answer)
+		}()
+		var status string
+		if err := Control(t.Context(), dir, "GET", "/status", nil, &status); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%.20q was taken for an answer: %q, %v", answer, status, err)
+		}
+	}
+}
+
+// answerAndClose reads what there is of a call, answers, and hangs up.
+func answerAndClose(conn net.Conn, answer string) {
+	_, _ = conn.Read(make([]byte, 4096))
+	_, _ = conn.Write([]byte(answer))
+	_ = conn.Close()
+}

@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// bodyBytesMax bounds the body of a call.
+const bodyBytesMax = 64 << 10
+
+// route is one line of a listener's table. A path that ends in "/" takes the rest of the path, at least a character.
+type route struct {
+	method, path string
+	handle       handler
+}
+
+// handler answers a call. What it returns is sent as JSON; with neither it has answered by itself.
+type handler func(ctx *fasthttp.RequestCtx) (any, error)
+
+// mux finds the route of a call. Every answer but that of /metrics is a JSON object.
+type mux struct {
+	logger *slog.Logger
+	panics prometheus.Counter // may be nil
+	routes []route
+}
+
+// handle answers a call. A panic in a handler is answered 500: fasthttp itself would end the process.
+func (m *mux) handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.logger.Error("an operations handler panicked", "panic", p, "stack", string(debug.Stack()))
+			if m.panics != nil {
+				m.panics.Inc()
+			}
+			ctx.Response.Reset()
+			writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+		}
+	}()
+	answer, err := m.call(ctx)
+	if err != nil {
+		if e := wire.AsError(err); e.Status() == 500 {
+			m.logger.Error("an operations call failed", "path", string(ctx.Path()), "error", e)
+		}
+		writeError(ctx, err)
+	} else if answer != nil {
+		writeJSON(ctx, 200, answer)
+	}
+}
+
+// call hands a call to the first route that fits.
+func (m *mux) call(ctx *fasthttp.RequestCtx) (any, error) {
+	method, path := string(ctx.Method()), string(ctx.Path())
+	var allowed []string
+	for _, r := range m.routes {
+		rest, fits := strings.CutPrefix(path, r.path)
+		if !fits || strings.HasSuffix(r.path, "/") == (rest == "") {
+			continue
+		}
+		if method == r.method || method == "HEAD" && r.method == "GET" {
+			return r.handle(ctx)
+		}
+		allowed = append(allowed, r.method)
+	}
+	if allowed == nil {
+		return nil, wire.Errorf(wire.CodeNotFound, "There is no route %.100s here. The API is on another listener.", path)
+	}
+	allow := strings.Join(allowed, ", ")
+	ctx.Response.Header.Set("Allow", allow)
+	return nil, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, method)
+}
+
+// parseError is what is told of bytes that fasthttp could not read as a call.
+func parseError(err error) error {
+	var small *fasthttp.ErrSmallBuffer
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
+		return wire.Errorf(wire.CodeTooLarge, "The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
+	}
+	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")
+}
+
+func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = 500, []byte(`{"success":false,"error":"internal","message":"The answer could not be encoded.","fields":[]}`)
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	ctx.SetBody(append(body, '\n'))
+}
+
+// errorBody is the one shape of an error.
+type errorBody struct {
+	Success bool              `json:"success"`
+	Error   wire.Code         `json:"error"`
+	Message string            `json:"message"`
+	Fields  []wire.FieldError `json:"fields"`
+}
+
+func writeError(ctx *fasthttp.RequestCtx, err error) {
+	e := wire.AsError(err)
+	if e.RetryAfter > 0 {
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	writeJSON(ctx, e.Status(), errorBody{Error: e.Code, Message: e.Message, Fields: append([]wire.FieldError{}, e.Fields...)})
+}
