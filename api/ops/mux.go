@@ -42,7 +42,6 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 			if m.panics != nil {
 				m.panics.Inc()
 			}
-			ctx.Response.Reset()
 			writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 	}()
