@@ -95,7 +95,7 @@ func searchFilters(c *cli.Context) ([]wire.Filter, error) {
 		filters = append(filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
 	}
 	for _, tag := range c.StringSlice("tag") {
-		add("tags", "contains", tag, "")
+		add("tags", "is", tag, "")
 	}
 	for _, pair := range c.StringSlice("metadata") {
 		key, value, ok := strings.Cut(pair, "=")
