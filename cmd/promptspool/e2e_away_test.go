@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -157,5 +156,5 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	if count < 20 {
 		t.Errorf("only %d writes were acked; the test shows nothing", count)
 	}
-	t.Log(fmt.Sprintf("%d acked writes over 6 kills", count))
+	t.Logf("%d acked writes over 6 kills", count)
 }
