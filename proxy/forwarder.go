@@ -64,6 +64,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		spool.CrashPoint(spool.CrashBetweenSendAndAck)
 		from = window[len(window)-1].Seq + 1
 		if err := f.spool.Ack(from - 1); err != nil {
 			return err

@@ -125,5 +125,6 @@ func (s *Spool) trash(name string) error {
 	if err := os.Rename(s.path(name), trash); err != nil {
 		return err
 	}
+	CrashPoint(CrashGenerationRenamed)
 	return os.RemoveAll(trash)
 }

@@ -185,9 +185,11 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 			events++
 		}
 	}
+	CrashPoint(CrashBeforeCommit)
 	if err := txn.Commit(); err != nil {
 		return s.fail(err)
 	}
+	CrashPoint(CrashAfterCommit)
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
 	s.writing.frames += frames

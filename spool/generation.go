@@ -68,13 +68,16 @@ func (g *generation) hasRoom(frames int, bytes, generationBytes int64) bool {
 // createGeneration makes an empty database, durably, in a folder that must not exist. When it fails it leaves nothing.
 func createGeneration(options badger.Options) (*badger.DB, error) {
 	dir := options.Dir
+	CrashPoint(CrashGenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
+	CrashPoint(CrashGenerationMkdir)
 	db, err := badger.Open(options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	CrashPoint(CrashGenerationOpened)
 	if err := errors.Join(tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
 		return nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
 	}

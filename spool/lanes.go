@@ -261,13 +261,21 @@ func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
 			return fmt.Errorf("spool: event %d is of key %d, not %d", e.Seq, e.Key, key)
 		}
 	}
-	return s.lanes.move(LaneHeld, reason, s.config.Now(), entries)
+	return s.move(LaneHeld, reason, entries)
 }
 
 // Bury copies an event that the server refuses for its content to the dead letters. When it returns nil the event is
 // fsynced there, and may be acknowledged. To bury an event twice does nothing.
 func (s *Spool) Bury(reason string, e Entry) error {
-	return s.lanes.move(LaneDead, reason, s.config.Now(), []Entry{e})
+	return s.move(LaneDead, reason, []Entry{e})
+}
+
+func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
+	if err := s.lanes.move(lane, reason, s.config.Now(), entries); err != nil {
+		return err
+	}
+	CrashPoint(CrashLaneSynced)
+	return nil
 }
 
 // Lane yields the events of a lane in order of sequence, one in memory at a time. What cannot be read is yielded as an

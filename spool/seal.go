@@ -22,9 +22,11 @@ var errUnsealed = errors.New("its files do not match its SEAL")
 // closeSealed closes a generation for good and seals it.
 func closeSealed(db *badger.DB) error {
 	dir := db.Opts().Dir
+	CrashPoint(CrashGenerationSeal)
 	if err := errors.Join(db.Close(), tighten(dir)); err != nil {
 		return err
 	}
+	CrashPoint(CrashGenerationClosed)
 	seal, err := describeFiles(dir)
 	if err != nil {
 		return err

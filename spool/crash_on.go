@@ -1,0 +1,32 @@
+//go:build crashpoints
+
+package spool
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// crashAt is read once: PROMPTSPOOL_CRASH_AT=after-commit, or after-commit:3 for the third time that it is reached.
+var crashAt, crashLeft = func() (string, *atomic.Int64) {
+	name, count, _ := strings.Cut(os.Getenv("PROMPTSPOOL_CRASH_AT"), ":")
+	left := new(atomic.Int64)
+	left.Store(1)
+	if n, err := strconv.ParseInt(count, 10, 64); err == nil {
+		left.Store(n)
+	}
+	return name, left
+}()
+
+// CrashPoint kills the process with SIGKILL, as a power cut or the kernel would, when PROMPTSPOOL_CRASH_AT names this
+// point.
+func CrashPoint(name string) {
+	if name != crashAt || crashLeft.Add(-1) != 0 {
+		return
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the kernel needs a moment
+}
