@@ -12,7 +12,7 @@ import (
 
 func TestWhatWasAckedSurvivesTheServersAbsenceAndAKill(t *testing.T) {
 	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := startServer(t, serverData, "127.0.0.1:0")
+	server := startServer(t, serverData, freePort(t))
 	addr := server.addr
 	sidecar := startSidecar(t, sidecarData, addr)
 	first := sidecar.track("/rest/track-request", adminKey, chat())
@@ -98,7 +98,7 @@ func TestASpoolIsOpenedByOneProcess(t *testing.T) {
 
 func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := startServer(t, serverData, "127.0.0.1:0")
+	server := startServer(t, serverData, freePort(t))
 	addr, sidecarAddr := server.addr, freePort(t)
 	launchSidecar := func() *node {
 		return launch(t, sidecarData, sidecarAddr, "sidecar", "--name", "pod-1", "--upstream", "http://"+addr)

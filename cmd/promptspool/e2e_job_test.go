@@ -195,7 +195,7 @@ func TestTheServerTakesTheSameCallsItself(t *testing.T) {
 
 func TestTemplatesAreServedWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := startServer(t, serverData, "127.0.0.1:0")
+	server := startServer(t, serverData, freePort(t))
 	addr := server.addr
 	sidecar := startSidecar(t, sidecarData, addr)
 	fetch := func(n *node, body any) reply {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -297,18 +298,22 @@ func (n *node) eventually(condition func() bool, told func() string) {
 	}
 }
 
-// freePort is an address where nobody listens.
+// freePort is an address where nobody listens, and nobody will by chance: it lies below the ports that the kernel gives to those
+// who ask for any, so that it stays free while a process that is to listen there is not running.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		if err == nil {
+			defer ln.Close()
+			return ln.Addr().String()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
-// command runs a command to its end and returns what it printed, with its exit code.
+// runCommand runs a command to its end and returns what it printed, with its exit code.
 func runCommand(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
