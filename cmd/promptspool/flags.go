@@ -1,11 +1,12 @@
 package main
 
 import (
-	"fmt"
+	"cmp"
 	"log/slog"
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,141 +16,134 @@ import (
 
 // env is the variable of a flag: --spool-bytes-max is PROMPTSPOOL_SPOOL_BYTES_MAX.
 func env(flag string) []string {
-	return []string{"PROMPTSPOOL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
+	return []string{"PROMPTSPOOL_" + strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(flag))}
 }
 
+// stringFlag is any flag with one value; size, duration and count read what is no text. A word in backticks in usage
+// stands for the value.
 func stringFlag(name, value, usage string) cli.Flag {
-	return &cli.StringFlag{Name: name, Value: value, Usage: usage, EnvVars: env(name)}
+	return &cli.StringFlag{Name: name, Value: value, DefaultText: value, Usage: usage, EnvVars: env(name)}
 }
+
+// list is a flag that may be repeated. The library would show it twice.
+type list struct{ *cli.StringSliceFlag }
+
+func (l list) IsSliceFlag() bool { return false }
+func (l list) String() string    { return cli.FlagStringer(l) }
 
 func listFlag(name, usage string) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Usage: usage, EnvVars: env(name)}
+	return list{&cli.StringSliceFlag{Name: name, Usage: usage, EnvVars: env(name)}}
 }
 
-func countFlag(name string, value int, usage string) cli.Flag {
-	return &cli.IntFlag{Name: name, Value: value, Usage: usage, EnvVars: env(name)}
-}
-
-// text is a string flag's value. A variable that is set to nothing means the default: the library takes it as given.
-func text(c *cli.Context, name string) string {
-	if v := c.String(name); v != "" {
-		return v
-	}
-	for _, f := range c.Command.Flags {
-		if f, ok := f.(*cli.StringFlag); ok && f.Name == name {
-			return f.GetDefaultText()
+// own gives flags variables with their command's name in it: the PROMPTSPOOL_NAME of a pod must not narrow the lists that
+// somebody looks at inside it.
+func own(command string, flags ...cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *cli.StringFlag:
+			f.EnvVars = env(command + " " + f.Name)
+		case list:
+			f.EnvVars = env(command + " " + f.Name)
 		}
 	}
-	return ""
+	return flags
+}
+
+// flag finds a flag of the command that runs.
+func flag(c *cli.Context, name string) cli.DocGenerationFlag {
+	i := slices.IndexFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	return c.Command.Flags[i].(cli.DocGenerationFlag)
+}
+
+// text is a flag's value. One that is set to nothing, as variables often are, means the default.
+func text(c *cli.Context, name string) string {
+	return cmp.Or(c.String(name), flag(c, name).GetDefaultText())
+}
+
+// texts are the values of a flag that may be repeated, less those that are empty.
+func texts(c *cli.Context, name string) []string {
+	return slices.DeleteFunc(slices.Clone(c.StringSlice(name)), func(s string) bool { return s == "" })
 }
 
 // need is text for a flag that must be given.
 func need(c *cli.Context, name string) (string, error) {
-	if v := c.String(name); v != "" {
+	if v := text(c, name); v != "" {
 		return v, nil
 	}
-	return "", usagef(c, "--%s (or %s) is missing", name, env(name)[0])
+	f := flag(c, name)
+	return "", usagef(c, "--%s (or %s) is missing: %s", name, f.GetEnvVars()[0], strings.ReplaceAll(f.GetUsage(), "`", ""))
 }
 
-// size reads bytes with a unit: 64MiB, 8GB, or a plain number.
+// wrong says what is wrong with a flag's value.
+func wrong(c *cli.Context, name, value, what string) error {
+	return usagef(c, "--%s (or %s): %q %s", name, flag(c, name).GetEnvVars()[0], value, what)
+}
+
+// size reads bytes with a unit: 64MiB, 8GB, or a plain number; at least 1.
 func size(c *cli.Context, name string) (int64, error) {
 	n, err := humanize.ParseBytes(text(c, name))
 	if err != nil || n == 0 || n > math.MaxInt64 {
-		return 0, usagef(c, "--%s: %q is not a size such as 64MiB or 8GiB", name, c.String(name))
+		return 0, wrong(c, name, text(c, name), "is not a size such as 64MiB or 8GiB")
 	}
 	return int64(n), nil
 }
 
+// duration reads Go's form of a time: 30s, 1h30m; at least 0.
 func duration(c *cli.Context, name string) (time.Duration, error) {
 	d, err := time.ParseDuration(text(c, name))
 	if err != nil || d < 0 {
-		return 0, usagef(c, "--%s: %q is not a duration such as 30s", name, c.String(name))
+		return 0, wrong(c, name, text(c, name), "is not a duration such as 30s")
 	}
 	return d, nil
+}
+
+// count reads an integer from 1 to most; 0 if there is none.
+func count(c *cli.Context, name string, most int) (int, error) {
+	v := text(c, name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > most {
+		return 0, wrong(c, name, v, "is not a number from 1 to "+strconv.Itoa(most))
+	}
+	return n, nil
 }
 
 // logFlags are those of the commands that run until they are stopped.
 func logFlags(level string) []cli.Flag {
 	return []cli.Flag{
-		stringFlag("log-level", level, "what is logged to stderr: debug, info, warn or error"),
-		stringFlag("log-format", "text", "how: text or json"),
+		stringFlag("log-level", level, "the least `level` that is logged to stderr: debug, info, warn or error"),
+		stringFlag("log-format", "text", "the `form` of the log: text or json"),
 	}
 }
 
 func logger(c *cli.Context) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(text(c, "log-level"))); err != nil {
-		return nil, usagef(c, "--log-level: %q is not one of debug, info, warn, error", c.String("log-level"))
+		return nil, wrong(c, "log-level", text(c, "log-level"), "is not one of debug, info, warn, error")
 	}
 	o := &slog.HandlerOptions{Level: level}
-	switch text(c, "log-format") {
+	switch form := text(c, "log-format"); form {
 	case "text":
 		return slog.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
+	default:
+		return nil, wrong(c, "log-format", form, "is not one of text, json")
 	}
-	return nil, usagef(c, "--log-format: %q is not one of text, json", c.String("log-format"))
 }
 
 // nameFlag is who accepts events; it stands in each of them.
 func nameFlag() cli.Flag {
 	host, _ := os.Hostname()
-	return stringFlag("name", host, "this process's name, which stands in every event that it accepts")
+	return stringFlag("name", cmp.Or(host, "unnamed"), "this process's `name`, which stands in every event that it accepts")
 }
 
-// permute moves flags in front of arguments, so that `requests get ID -o json` works: the library stops reading flags at the first
-// argument.
-func permute(app *cli.App, args []string) []string {
-	commands, flags := app.Commands, []cli.Flag(nil)
-	i := 1
-	for ; i < len(args); i++ {
-		j := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(args[i]) })
-		if j < 0 {
-			break
-		}
-		commands, flags = commands[j].Subcommands, commands[j].Flags
-	}
-	if flags == nil {
-		return args
-	}
-	out, rest := slices.Clone(args[:i]), []string(nil)
-	for ; i < len(args); i++ {
-		switch {
-		case args[i] == "--":
-			rest = append(rest, args[i+1:]...)
-			i = len(args)
-		case len(args[i]) < 2 || args[i][0] != '-':
-			rest = append(rest, args[i])
-		default:
-			out = append(out, args[i])
-			if takesValue(flags, args[i]) && i+1 < len(args) {
-				i++
-				out = append(out, args[i])
-			}
-		}
-	}
-	if len(rest) > 0 {
-		out = append(append(out, "--"), rest...)
-	}
-	return out
-}
-
-// takesValue says whether the next word belongs to a flag.
-func takesValue(flags []cli.Flag, arg string) bool {
-	name := strings.TrimLeft(arg, "-")
-	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
-			_, isBool := f.(*cli.BoolFlag)
-			return !isBool
-		}
-	}
-	return false
-}
-
-// hostsOf reads a list of host names.
+// hostsOf reads a list of host names, which a variable separates by commas.
 func hostsOf(c *cli.Context, name string) []string {
 	var hosts []string
-	for _, h := range c.StringSlice(name) {
+	for _, h := range strings.Split(strings.Join(texts(c, name), ","), ",") {
 		if h = strings.ToLower(strings.TrimSpace(h)); h != "" {
 			hosts = append(hosts, h)
 		}
@@ -160,7 +154,7 @@ func hostsOf(c *cli.Context, name string) []string {
 // listenFlags are the two listeners of a role.
 func listenFlags(api, ops string) []cli.Flag {
 	return []cli.Flag{
-		stringFlag("listen", api, fmt.Sprintf("where the API listens: host:port (default %s) or unix:/path", api)),
-		stringFlag("ops-listen", ops, "where metrics and probes are served: host:port"),
+		stringFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
+		stringFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 	}
 }

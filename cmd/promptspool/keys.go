@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"time"
+	"net/url"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,18 +12,18 @@ import (
 
 // keysCommand makes, lists and revokes keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
-	data := stringFlag("data", "", "the server's data folder")
+	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
 	return &cli.Command{
 		Name:  "keys",
 		Usage: "make, list and revoke keys, beside a running server",
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "make a key and show it, this once",
-				Flags: []cli.Flag{data, outputFlag(),
-					stringFlag("account", "default", "whose key it is; the account is made when absent"),
-					stringFlag("scope", "app", "app (log and fetch templates) or full (also search, read and publish)"),
-					stringFlag("name", "", "what the key is for, for the list"),
-				},
+				Flags: append(own("keys create",
+					stringFlag("account", "default", "the `account` whose key it is; made when absent"),
+					stringFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) or full (also search, read and publish)"),
+					stringFlag("name", "", "what the key is for, a `name` for the list"),
+				), data, outputFlag()),
 				Action: createKey,
 			},
 			{Name: "list", Usage: "list keys", Flags: []cli.Flag{data, outputFlag()}, Action: listKeys},
@@ -57,19 +57,20 @@ func listKeys(c *cli.Context) error {
 		for _, k := range list.Items {
 			revoked := "-"
 			if k.RevokedAt != nil {
-				revoked = k.RevokedAt.Format(time.DateTime)
+				revoked = moment(*k.RevokedAt)
 			}
-			t.row(k.ID, k.AccountName, k.Scope, k.Name, k.CreatedAt.Format(time.DateTime), revoked)
+			t.row(k.ID, k.AccountName, k.Scope, k.Name, moment(k.CreatedAt), revoked)
 		}
 	})
 }
 
 func revokeKey(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return usagef(c, "give the id of one key; `promptspool keys list` shows them")
+	id, err := argument(c, "the id of one key; `promptspool keys list` shows them")
+	if err != nil {
+		return err
 	}
 	var key wire.Key
-	if err := control(c, "DELETE", "/keys/"+c.Args().First(), nil, &key); err != nil {
+	if err := control(c, "DELETE", "/keys/"+url.PathEscape(id), nil, &key); err != nil {
 		return err
 	}
 	return output(c, key, func(t *table) { t.row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName)) })

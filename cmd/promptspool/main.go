@@ -4,12 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -40,14 +43,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	var e *wire.Error
-	if errors.As(err, &e) {
-		fmt.Fprintln(stderr, "promptspool:", e.Message)
-		for _, f := range e.Fields {
-			fmt.Fprintf(stderr, "  %s %s\n", f.Field, f.Reason)
-		}
+	if !errors.As(err, &e) {
+		fmt.Fprintln(stderr, "promptspool:", printable(err.Error()))
 		return 1
 	}
-	fmt.Fprintln(stderr, "promptspool:", err)
+	fmt.Fprintln(stderr, "promptspool:", printable(cmp.Or(e.Message, e.Error())))
+	for _, f := range e.Fields {
+		fmt.Fprintf(stderr, "  %s %s\n", printable(f.Field), printable(f.Reason))
+	}
 	return 1
 }
 
@@ -58,8 +61,10 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Usage:          "a durable record of every call to a language model",
 		Writer:         stdout,
 		ErrWriter:      stderr,
-		HideVersion:    true,
+		Version:        version,
 		ExitErrHandler: func(*cli.Context, error) {}, // run does it
+		// A tag may hold a comma.
+		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
 			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), versionCommand(),
@@ -77,8 +82,12 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 func prepare(c *cli.Command) {
 	c.OnUsageError = onUsageError
 	c.HideHelpCommand = true
-	if len(c.Subcommands) > 0 {
+	switch {
+	case len(c.Subcommands) > 0:
 		c.Action = noSuchCommand
+		c.UsageText = "promptspool " + c.Name + " command [command options]"
+	case c.ArgsUsage == "":
+		c.Action = noArguments(c.Action)
 	}
 	for _, sub := range c.Subcommands {
 		prepare(sub)
@@ -87,25 +96,39 @@ func prepare(c *cli.Command) {
 
 // usageError is a call that cannot mean anything: exit code 2.
 type usageError struct {
-	command string // with a blank behind it, or empty
+	command string // in full, with a blank behind it; empty for promptspool itself
 	message string
 }
 
 func (e usageError) Error() string { return e.message }
 
+// commandOf is the command that runs, in full ("keys create"); empty for promptspool itself.
+func commandOf(c *cli.Context) string {
+	_, command, _ := strings.Cut(c.Command.HelpName, " ")
+	return command
+}
+
 func usagef(c *cli.Context, format string, args ...any) error {
 	e := usageError{message: fmt.Sprintf(format, args...)}
-	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "promptspool" {
-		e.command = c.Command.FullName() + " "
+	if e.command = commandOf(c); e.command != "" {
+		e.command += " "
 	}
 	return e
 }
 
-func onUsageError(c *cli.Context, err error, _ bool) error { return usagef(c, "%v", err) }
+// flagName is a flag in the library's messages, which writes --limit as -limit.
+var flagName = regexp.MustCompile(`(defined|argument|flag)(:?) -([a-z-]{2,})`)
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	return usagef(c, "%s", flagName.ReplaceAllString(err.Error(), "$1$2 --$3"))
+}
 
 func noSuchCommand(c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef(c, "there is no command %q", c.Args().First())
+	}
+	if commandOf(c) == "" {
+		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)
 }

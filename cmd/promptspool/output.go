@@ -1,22 +1,41 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/urfave/cli/v2"
 )
 
+// cellRunesMax is how much of a cell is shown; JSON has the whole.
+const cellRunesMax = 80
+
 func outputFlag() cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "table or json", EnvVars: env("output")}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", DefaultText: "table", Usage: "the `form` of what is printed: table or json", EnvVars: env("output")}
 }
 
-// table is columns for people. Cells come from anybody's data: control characters are taken out of them, so that none can
-// drive the terminal.
+// output prints v as JSON or as the table that fill makes, by --output.
+func output(c *cli.Context, v any, fill func(*table)) error {
+	switch form := text(c, "output"); form {
+	case "json":
+		return printJSON(c.App.Writer, v)
+	case "table":
+		t := &table{tabwriter.NewWriter(c.App.Writer, 0, 8, 2, ' ', 0)}
+		fill(t)
+		return t.w.Flush()
+	default:
+		return wrong(c, "output", form, "is not one of table, json")
+	}
+}
+
+// table is columns for people.
 type table struct{ w *tabwriter.Writer }
 
 func (t *table) row(cells ...any) {
@@ -24,41 +43,50 @@ func (t *table) row(cells ...any) {
 		if i > 0 {
 			fmt.Fprint(t.w, "\t")
 		}
-		fmt.Fprint(t.w, printable(fmt.Sprint(cell)))
+		text := []rune(printable(fmt.Sprint(cell)))
+		if len(text) > cellRunesMax {
+			text = append(text[:cellRunesMax-1], '…')
+		}
+		fmt.Fprint(t.w, string(text))
 	}
 	fmt.Fprintln(t.w)
 }
 
-// printable replaces what a terminal could take as a command, and cuts a long cell.
+// printable puts a blank for what drives the terminal. What is printed comes from anybody's data.
 func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+	return strings.Map(func(r rune) rune {
+		if drivesTerminal(r) {
 			return ' '
 		}
 		return r
 	}, s)
-	if runes := []rune(s); len(runes) > 80 {
-		return string(runes[:79]) + "…"
-	}
-	return s
 }
 
-// output prints v as JSON or as the table that fill makes, by --output.
-func output(c *cli.Context, v any, fill func(*table)) error {
-	switch text(c, "output") {
-	case "json":
-		return printJSON(c.App.Writer, v)
-	case "table":
-		t := &table{tabwriter.NewWriter(c.App.Writer, 0, 8, 2, ' ', 0)}
-		fill(t)
-		return t.w.Flush()
-	}
-	return usagef(c, "--output: %q is not one of table, json", c.String("output"))
-}
+// drivesTerminal says whether a terminal may take a character as a command, or turn the direction of what follows.
+func drivesTerminal(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
+// printJSON prints v over several lines. What could drive the terminal is escaped, which changes no value.
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var out []byte
+	for _, r := range b.String() {
+		if r < ' ' || !drivesTerminal(r) { // below a blank are only the encoder's own line breaks
+			out = append(out, string(r)...)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	_, err := w.Write(out)
+	return err
 }
+
+// moment is a time for people, in their zone.
+func moment(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -3,7 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +17,13 @@ import (
 // remoteFlags say which server is asked, and as whom.
 func remoteFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("url", "http://"+serverListen, "the server's URL, or a sidecar's"),
-		stringFlag("key", "", "a key of scope full; better given by its variable"),
+		stringFlag("url", "http://"+serverListen, "the `URL` of the server, or of a sidecar"),
+		stringFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; better given by its variable"),
 		outputFlag(),
 	}
 }
 
-// remote makes the client that remoteFlags describe.
+// remote makes the client that remoteFlags describe. The caller closes it.
 func remote(c *cli.Context) (*client.Client, wire.Identity, error) {
 	key, err := need(c, "key")
 	if err != nil {
@@ -30,7 +31,7 @@ func remote(c *cli.Context) (*client.Client, wire.Identity, error) {
 	}
 	cl, err := client.New(client.Config{URL: text(c, "url"), Version: version})
 	if err != nil {
-		return nil, wire.Identity{}, usagef(c, "--url: %v", err)
+		return nil, wire.Identity{}, usagef(c, "--url (or %s): %v", env("url")[0], err)
 	}
 	return cl, wire.Identity{Key: wire.Secret(key)}, nil
 }
@@ -43,15 +44,15 @@ func requestsCommand() *cli.Command {
 			{Name: "get", Usage: "show one record", ArgsUsage: "REQUEST_ID", Flags: remoteFlags(), Action: getRequest},
 			{
 				Name: "search", Usage: "list records, newest first",
-				Flags: append(remoteFlags(),
-					listFlag("tag", "only with this tag; may be repeated"),
-					listFlag("metadata", "only with this key=value; may be repeated"),
-					stringFlag("model", "", "only of this model"),
-					stringFlag("after", "", "only that started after this time (ISO-8601)"),
-					stringFlag("before", "", "only that started before this time (ISO-8601)"),
-					countFlag("limit", 20, "how many, at most 1000"),
-					stringFlag("cursor", "", "go on where an earlier list ended"),
-				),
+				Flags: append(own("requests search",
+					listFlag("tag", "only with this `tag`; may be repeated"),
+					listFlag("metadata", "only with this `key=value`; may be repeated"),
+					stringFlag("model", "", "only of this `model`"),
+					stringFlag("after", "", "only what started after this `time` (ISO-8601)"),
+					stringFlag("before", "", "only what started before this `time` (ISO-8601)"),
+					stringFlag("limit", "20", "the `number` of records, at most 1000"),
+					stringFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"),
+				), remoteFlags()...),
 				Action: searchRequests,
 			},
 		},
@@ -63,11 +64,16 @@ func searchRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	defer cl.Close()
 	filters, err := searchFilters(c)
 	if err != nil {
 		return err
 	}
-	search := wire.Search{PerPage: c.Int("limit"), Cursor: c.String("cursor")}
+	limit, err := count(c, "limit", wire.PageItemsMax)
+	if err != nil {
+		return err
+	}
+	search := wire.Search{PerPage: limit, Cursor: text(c, "cursor")}
 	if len(filters) > 0 {
 		search.FilterGroup = &wire.Filter{Logic: "AND", Filters: filters}
 	}
@@ -78,7 +84,7 @@ func searchRequests(c *cli.Context) error {
 	return output(c, page, func(t *table) {
 		t.row("REQUEST_ID", "ACCEPTED", "MODEL", "LATENCY", "TOKENS", "SCORES", "STATUS", "TAGS")
 		for _, r := range page.Items {
-			t.row(r.RequestID, r.AcceptedAt.Local().Format(time.DateTime), r.Engine, milliseconds(r.Latency), tokens(r), scores(r.Scores), r.Status, strings.Join(r.Tags, ","))
+			t.row(r.RequestID, moment(r.AcceptedAt), r.Engine, milliseconds(r.Latency), tokens(r), scores(r.Scores), r.Status, strings.Join(r.Tags, ","))
 		}
 		if page.NextCursor != nil {
 			t.w.Flush()
@@ -94,21 +100,21 @@ func searchFilters(c *cli.Context) ([]wire.Filter, error) {
 		raw, _ := json.Marshal(value) // a string always encodes
 		filters = append(filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
 	}
-	for _, tag := range c.StringSlice("tag") {
+	for _, tag := range texts(c, "tag") {
 		add("tags", "is", tag, "")
 	}
-	for _, pair := range c.StringSlice("metadata") {
+	for _, pair := range texts(c, "metadata") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, usagef(c, "--metadata: %q is not key=value", pair)
+			return nil, wrong(c, "metadata", pair, "is not key=value")
 		}
 		add("metadata", "is", value, key)
 	}
-	if model := c.String("model"); model != "" {
+	if model := text(c, "model"); model != "" {
 		add("engine", "is", model, "")
 	}
 	for _, bound := range []string{"after", "before"} {
-		if v := c.String(bound); v != "" {
+		if v := text(c, bound); v != "" {
 			add("request_start_time", bound, v, "")
 		}
 	}
@@ -116,14 +122,16 @@ func searchFilters(c *cli.Context) ([]wire.Filter, error) {
 }
 
 func getRequest(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return usagef(c, "give one request id, as track-request returned it")
+	requestID, err := argument(c, "one request id, as track-request returned it")
+	if err != nil {
+		return err
 	}
 	cl, id, err := remote(c)
 	if err != nil {
 		return err
 	}
-	r, err := cl.Request(c.Context, id, c.Args().First())
+	defer cl.Close()
+	r, err := cl.Request(c.Context, id, requestID)
 	if err != nil {
 		return err
 	}
@@ -136,7 +144,7 @@ func describe(t *table, r wire.Record) {
 	t.row("function", r.FunctionName)
 	t.row("model", r.Model)
 	t.row("status", r.Status)
-	t.row("accepted", r.AcceptedAt.Local().Format(time.DateTime))
+	t.row("accepted", moment(r.AcceptedAt))
 	if r.LatencyMS != nil {
 		t.row("latency", fmt.Sprintf("%.0f ms", *r.LatencyMS))
 	}
@@ -144,12 +152,7 @@ func describe(t *table, r wire.Record) {
 		t.row("tokens", *r.Tokens)
 	}
 	t.row("tags", strings.Join(r.Tags, ", "))
-	keys := make([]string, 0, len(r.Metadata))
-	for k := range r.Metadata {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
 		t.row("metadata", k+" = "+r.Metadata[k])
 	}
 	for _, s := range r.Scores {

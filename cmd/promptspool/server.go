@@ -14,11 +14,11 @@ const (
 )
 
 func bootstrapFlag() cli.Flag {
-	return stringFlag("bootstrap-key", "", "make the account `default` with exactly this key, of scope full; at least 32 characters. Give it by its variable: a command line can be read by others")
+	return stringFlag("bootstrap-key", "", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters. Give it by its variable: others can read a command line")
 }
 
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", "", "the folder of the archive; made when absent"), nameFlag(), bootstrapFlag()}
+	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag()}
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	return &cli.Command{
 		Name:  "server",

@@ -15,16 +15,16 @@ const (
 // spoolFlags are those of a sidecar that `up` has too.
 func spoolFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("spool-bytes-max", spoolBytesDefault, "how much may wait for the server; beyond it new writes get 503"),
-		listFlag("allow-host", "a Host name, besides localhost, by which the sidecar may be called; may be repeated"),
-		stringFlag("drain", drainDefault, "how long a stop waits for the spool to empty"),
+		stringFlag("spool-bytes-max", spoolBytesDefault, "the `size` of what may wait for the server, such as 8GiB; beyond it new writes get 503"),
+		listFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
+		stringFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
 }
 
 func sidecarCommand() *cli.Command {
 	flags := []cli.Flag{
-		stringFlag("data", "", "the folder of spool, keys and cached templates; made when absent"),
-		stringFlag("upstream", "", "the server's URL, such as http://127.0.0.1:8788"),
+		stringFlag("data", "", "the `folder` of spool, keys and cached templates; made when absent"),
+		stringFlag("upstream", "", "the `URL` of the server, such as http://127.0.0.1:8788"),
 		nameFlag(),
 	}
 	flags = append(flags, listenFlags(sidecarListen, sidecarOpsListen)...)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 )
@@ -14,7 +12,7 @@ func spoolCommand() *cli.Command {
 		Usage: "look into a sidecar's spool",
 		Subcommands: []*cli.Command{{
 			Name: "status", Usage: "say what waits for the server",
-			Flags:  []cli.Flag{stringFlag("data", "", "the sidecar's data folder"), outputFlag()},
+			Flags:  []cli.Flag{stringFlag("data", "", "the sidecar's data `folder`; for up it is .promptspool/sidecar"), outputFlag()},
 			Action: spoolStatus,
 		}},
 	}
@@ -26,7 +24,7 @@ func spoolStatus(c *cli.Context) error {
 		return err
 	}
 	if status.Role != "sidecar" {
-		return usagef(c, "--data: a %s runs there, which has no spool; give the folder of a sidecar", status.Role)
+		return wrong(c, "data", text(c, "data"), "is the folder of a "+status.Role+", which has no spool; give a sidecar's")
 	}
 	s := status.Spool
 	return output(c, s, func(t *table) {
@@ -35,7 +33,7 @@ func spoolStatus(c *cli.Context) error {
 		t.row("on disk", humanize.IBytes(uint64(s.DiskBytes)))
 		oldest := "-"
 		if !s.Oldest.IsZero() {
-			oldest = s.Oldest.Local().Format(time.DateTime)
+			oldest = moment(s.Oldest)
 		}
 		t.row("oldest", oldest)
 		t.row("held", humanize.Comma(int64(s.Held))+" events, whose key the server refuses")

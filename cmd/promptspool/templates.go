@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,20 +17,20 @@ func templatesCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "list", Usage: "list templates",
-				Flags: append(remoteFlags(),
-					stringFlag("name", "", "only with this in the name"),
-					stringFlag("label", "", "only with this label"),
-					countFlag("page", 1, "which page"),
-					countFlag("limit", 100, "how many a page, at most 1000"),
-				),
+				Flags: append(own("templates list",
+					stringFlag("name", "", "only with this `text` in the name"),
+					stringFlag("label", "", "only with this `label`"),
+					stringFlag("page", "1", "the `number` of the page"),
+					stringFlag("limit", "100", "the `number` of templates a page, at most 1000"),
+				), remoteFlags()...),
 				Action: listTemplates,
 			},
 			{
 				Name: "show", Usage: "show a version of a template", ArgsUsage: "NAME",
-				Flags: append(remoteFlags(),
-					countFlag("version", 0, "this version, instead of the latest"),
-					stringFlag("label", "", "the version with this label"),
-				),
+				Flags: append(own("templates show",
+					stringFlag("version", "", "the `number` of the version, instead of the latest"),
+					stringFlag("label", "", "the version with this `label`"),
+				), remoteFlags()...),
 				Action: showTemplate,
 			},
 		},
@@ -37,11 +38,20 @@ func templatesCommand() *cli.Command {
 }
 
 func listTemplates(c *cli.Context) error {
+	page, err := count(c, "page", wire.PageOffsetMax)
+	if err != nil {
+		return err
+	}
+	limit, err := count(c, "limit", wire.PageItemsMax)
+	if err != nil {
+		return err
+	}
 	cl, id, err := remote(c)
 	if err != nil {
 		return err
 	}
-	list, err := cl.List(c.Context, id, wire.TemplateListQuery{Page: c.Int("page"), PerPage: c.Int("limit"), Name: c.String("name"), Label: c.String("label")})
+	defer cl.Close()
+	list, err := cl.List(c.Context, id, wire.TemplateListQuery{Page: page, PerPage: limit, Name: text(c, "name"), Label: text(c, "label")})
 	if err != nil {
 		return err
 	}
@@ -58,14 +68,20 @@ func listTemplates(c *cli.Context) error {
 }
 
 func showTemplate(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return usagef(c, "give the name or id of one template")
+	name, err := argument(c, "the name or id of one template; `promptspool templates list` shows them")
+	if err != nil {
+		return err
+	}
+	version, err := count(c, "version", math.MaxInt32)
+	if err != nil {
+		return err
 	}
 	cl, id, err := remote(c)
 	if err != nil {
 		return err
 	}
-	template, err := cl.Raw(c.Context, id, c.Args().First(), wire.Selector{Version: c.Int("version"), Label: c.String("label")})
+	defer cl.Close()
+	template, err := cl.Raw(c.Context, id, name, wire.Selector{Version: version, Label: text(c, "label")})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -31,7 +31,7 @@ func versionCommand() *cli.Command {
 				}
 			}
 			return output(c, v, func(t *table) {
-				t.row(fmt.Sprintf("promptspool %s", v.Version), v.Revision, v.Go, v.Platform)
+				t.row(strings.TrimSpace(strings.Join([]string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}, " ")))
 			})
 		},
 	}
