@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestFlagsMayStandBehindArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"requests get ID":                        "requests get -- ID",
+		"requests get ID -o json":                "requests get -o json -- ID",
+		"requests get -o json ID":                "requests get -o json -- ID",
+		"requests get ID --url=http://h --key k": "requests get --url=http://h --key k -- ID",
+		"requests get A --key k B":               "requests get --key k -- A B",
+		"requests get ID --help":                 "requests get --help -- ID",
+		"requests get ID --frob x":               "requests get --frob -- ID x", // an unknown flag: the library says so
+		"requests get ID --key":                  "requests get --key -- ID",
+		"requests get -- -o json":                "requests get -- -o json",
+		"requests get - ID":                      "requests get -- - ID",
+		"templates show --version -5 NAME":       "templates show --version -5 -- NAME",
+		"templates show keys list":               "templates show -- keys list", // names of commands, as arguments
+		"version":                                "version",
+		"requests -o json get ID":                "requests -o json get ID",
+		"--help":                                 "--help",
+		"":                                       "",
+	} {
+		app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
+		got := permute(app, append([]string{"promptspool"}, strings.Fields(line)...))
+		equal(t, line, strings.Join(got[1:], " "), want)
+	}
+	equal(t, "nothing at all", permute(newApp(&bytes.Buffer{}, &bytes.Buffer{}), nil), []string(nil))
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+)
+
+// answering is a server that notes the call and always answers the same.
+func answering(t *testing.T, answer string) (url string, call *string) {
+	t.Helper()
+	call = new(string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*call = fmt.Sprintf("%s %s %s %s", r.Header.Get("X-API-KEY"), r.Method, r.RequestURI, strings.TrimSpace(string(body)))
+		w.Header().Set("Promptspool-Version", "9")
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, call
+}
+
+func TestSearch(t *testing.T) {
+	withoutVariables(t)
+	cursor := strings.Repeat("c", 200)
+	url, call := answering(t, `{"success":true,"next_cursor":"`+cursor+`","items":[
+		{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,"input_tokens":3,"output_tokens":4,"status":"SUCCESS",
+		 "tags_array":["a","b"],"scores":[{"name":"default","score":87}]},
+		{"request_id":"r2","accepted_at":"2026-03-01T12:00:00Z","status":"ERROR"}]}`)
+	t.Setenv("PROMPTSPOOL_URL", url)
+	t.Setenv("PROMPTSPOOL_KEY", "k")
+	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
+	got := say(t, "requests", "search", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m", "--after", "2026-01-01", "--limit", "5", "--cursor", "here")
+	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+		`{"field":"tags","operator":"is","value":"a,b"},{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
+		`{"field":"engine","operator":"is","value":"m"},{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
+	at := moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	equal(t, "table", got, said{Out: "" +
+		"REQUEST_ID  ACCEPTED             MODEL  LATENCY  TOKENS  SCORES      STATUS   TAGS\n" +
+		"r1          " + at + "  m [2J  1250 ms  3+4     default=87  SUCCESS  a,b\n" +
+		"r2          " + at + "         -        -                   ERROR    \n" +
+		"\nMore: --cursor " + cursor + "\n"})
+	got = say(t, "requests", "search", "-o", "json")
+	equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)
+	if got.Code != 0 || !strings.Contains(got.Out, `"request_id": "r2"`) || strings.Contains(got.Out, "\x1b") {
+		t.Errorf("JSON: %+v", got)
+	}
+}
+
+func TestShowATemplate(t *testing.T) {
+	withoutVariables(t)
+	url, call := answering(t, `{"success":true,"id":7,"prompt_name":"a/b","version":2,"release_labels":["prod"],"tags":[],"commit_message":"m","prompt_template":{"a":"<b>"}}`)
+	got := say(t, "templates", "show", "a/b", "--version", "2", "--label", "prod", "--url", url, "--key", "k")
+	equal(t, "call", *call, "k GET /prompt-templates/a%2Fb?label=prod&version=2 ")
+	equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\ntags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
+}
+
+func TestListTemplates(t *testing.T) {
+	withoutVariables(t)
+	url, call := answering(t, `{"success":true,"items":[{"id":7,"prompt_name":"a","version":2,"labels":[{"name":"prod","version":1}],"tags":["x","y"]}]}`)
+	got := say(t, "templates", "list", "--name", "a", "--url", url, "--key", "k")
+	equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
+	equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
+}
+
+// oneKey is a server that has one key.
+type oneKey struct{}
+
+func (oneKey) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
+	return "ps_new", wire.Key{ID: "key_2", AccountName: account, Name: name, Scope: scope}, nil
+}
+
+func (oneKey) Keys(context.Context) ([]wire.Key, error) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return []wire.Key{{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at}, {ID: "key_0", RevokedAt: &at, CreatedAt: at}}, nil
+}
+
+func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
+	return wire.Key{ID: id, AccountName: "acme"}, nil
+}
+
+// controlled is a data folder with a process that has keys, or none, and this status.
+func controlled(t *testing.T, keys ops.Keys, status any) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	ln, err := ops.ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := ops.NewControl(ops.ControlConfig{Keys: keys, Status: func() any { return status }, Logger: slog.New(slog.DiscardHandler)})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestKeys(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv("PROMPTSPOOL_DATA", controlled(t, oneKey{}, nil))
+	at := moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
+		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n         It is not shown again: the server keeps a hash only.\n"})
+	equal(t, "list", say(t, "keys", "list"), said{Out: "" +
+		"ID     ACCOUNT  SCOPE  NAME  CREATED              REVOKED\n" +
+		"key_1  acme     full   n     " + at + "  -\n" +
+		"key_0                        " + at + "  " + at + "\n"})
+	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // not another key's id, however it is mistyped
+		equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
+	}
+}
+
+func TestKeysOfAProcessThatHasNone(t *testing.T) {
+	withoutVariables(t)
+	equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
+		said{Code: 1, Err: "promptspool: This process keeps no keys; a server does. Give the server's data folder as --data.\n"})
+}
+
+func TestSpoolStatusOfAServer(t *testing.T) {
+	withoutVariables(t)
+	dir := controlled(t, oneKey{}, serverStatus{Role: "server"})
+	equal(t, "status", say(t, "spool", "status", "--data", dir), said{Code: 2, Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
+		"\" is the folder of a server, which has no spool; give a sidecar's\nSee `promptspool spool status --help`.\n"})
+}
+
+func TestVersion(t *testing.T) {
+	withoutVariables(t)
+	got := say(t, "version")
+	if got.Code != 0 || !strings.HasPrefix(got.Out, "promptspool "+version+" ") || strings.HasSuffix(got.Out, " \n") {
+		t.Errorf("%+v", got)
+	}
+	if got := say(t, "version", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"version": "`+version+`"`) {
+		t.Errorf("%+v", got)
+	}
+}
