@@ -102,6 +102,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		"answers nothing":               func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) },
 		"stops in the middle of a body": func(conn net.Conn) { _, _ = io.ReadFull(conn, make([]byte, 64<<10)) },
 		"stops in the middle of its answer": func(conn net.Conn) {
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nPromptspool-Version: 1\r\nContent-Length: 100\r\n\r\n{")
 		},
