@@ -95,8 +95,8 @@ type request struct {
 
 // do makes the call and decodes the answer, or the server's error.
 func (c *Client) do(ctx context.Context, r request) error {
-	if !canBeKey(r.key) {
-		return wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a blank, a line break or the like. Check that it was copied whole, and nothing else with it.")
+	if !canTravel(r.key) {
+		return wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a line break or another control character. Check that it was copied whole, and nothing else with it.")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,9 +122,10 @@ func (c *Client) do(ctx context.Context, r request) error {
 	return c.read(res, body, most, r.answer)
 }
 
-// canBeKey says whether a server may know the key; one that no header can carry must not look like a server that is away.
-func canBeKey(key wire.Secret) bool {
-	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
+// canTravel says whether a header can carry the key to a server. One that cannot is refused here, as every server would: it must
+// not look like a server that is away.
+func canTravel(key wire.Secret) bool {
+	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer) (*http.Request, error) {
