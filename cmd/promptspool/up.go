@@ -20,12 +20,12 @@ import (
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", ".promptspool", "the folder of everything; made when absent"), nameFlag(), bootstrapFlag()}
+	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag()}
 	for _, l := range []struct{ name, value, usage string }{
-		{"listen", sidecarListen, "where the sidecar's API listens"},
-		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served"},
-		{"server-listen", serverListen, "where the server's API listens"},
-		{"server-ops-listen", serverOpsListen, "where the server's metrics and probes are served"},
+		{"listen", sidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"},
+		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"},
+		{"server-listen", serverListen, "where the server's API listens: `host:port` or unix:/path"},
+		{"server-ops-listen", serverOpsListen, "where the server's metrics and probes are served: `host:port`"},
 	} {
 		flags = append(flags, stringFlag(l.name, l.value, l.usage))
 	}
