@@ -1,13 +1,8 @@
 package main
 
 import (
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"promptspool/api/wire"
 )
 
 func TestWhatWasAckedSurvivesTheServersAbsenceAndAKill(t *testing.T) {
@@ -94,67 +89,4 @@ func TestASpoolIsOpenedByOneProcess(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "process") {
 		t.Errorf("a second sidecar on the folder: %d %s", code, errs)
 	}
-}
-
-func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
-	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := startServer(t, serverData, freePort(t))
-	addr, sidecarAddr := server.addr, freePort(t)
-	launchSidecar := func() *node {
-		return launch(t, sidecarData, sidecarAddr, "sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
-	}
-	sidecar := launchSidecar()
-	sidecar.track("/rest/track-request", adminKey, chat()) // from here on the key is known
-
-	// The oracle: ids that were answered 200, each with its score. It calls again until there is an answer, under the same id.
-	acked := make(chan string, 100_000)
-	stop := make(chan struct{})
-	var writers sync.WaitGroup
-	caller := &node{t: t, addr: sidecarAddr}
-	for range 4 {
-		writers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				id := wire.NewID()
-				if r, err := caller.try("POST", "/rest/track-request", with(with(chat(), "api_key", adminKey), "request_id", id)); err != nil || r.Status != 200 {
-					continue // not acked: it may be there or not
-				}
-				acked <- id
-			}
-		})
-	}
-	for round := range 6 {
-		wait := time.NewTimer(time.Duration(100+rand.IntN(400)) * time.Millisecond)
-		<-wait.C
-		if round%2 == 0 {
-			sidecar.kill()
-			sidecar = launchSidecar()
-		} else {
-			server.kill()
-			server = startServer(t, serverData, addr)
-		}
-	}
-	close(stop)
-	writers.Wait()
-	close(acked)
-	sidecar.emptied()
-	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["dead"] != 0.0 || s["held"] != 0.0 {
-		t.Errorf("the spool says %v", s)
-	}
-	count := 0
-	for id := range acked {
-		count++
-		r := server.get("/api/public/v2/requests/" + id)
-		if list, _ := r.JSON["events"].([]any); r.Status != 200 || len(list) != 1 {
-			t.Errorf("%s was acked; the server says %d with %d events", id, r.Status, len(list))
-		}
-	}
-	if count < 20 {
-		t.Errorf("only %d writes were acked; the test shows nothing", count)
-	}
-	t.Logf("%d acked writes over 6 kills", count)
 }

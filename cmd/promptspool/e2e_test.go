@@ -23,21 +23,32 @@ import (
 
 // The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
 
-var binary string
+var binary, buildDir string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "promptspool-e2e-")
-	if err != nil {
+	if runHelper() {
+		return
+	}
+	var err error
+	if buildDir, err = os.MkdirTemp("", "promptspool-e2e-"); err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "promptspool")
-	if out, err := exec.Command("go", "build", "-race", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the binary does not build: %v\n%s", err, out)
+	if binary, err = build("promptspool", "-race"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(dir)
+	_ = os.RemoveAll(buildDir)
 	os.Exit(code)
+}
+
+// build compiles the command and returns where it lies until the tests end.
+func build(name string, flags ...string) (string, error) {
+	path := filepath.Join(buildDir, name)
+	if out, err := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, ".")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the binary does not build: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // adminKey is of the account default, made by PROMPTSPOOL_BOOTSTRAP_KEY.
@@ -51,17 +62,29 @@ type node struct {
 	ops  string
 	data string
 
-	mu  sync.Mutex
-	log bytes.Buffer // under mu
-	eof chan struct{}
+	mu     sync.Mutex
+	log    bytes.Buffer  // under mu
+	killed bool          // by kill
+	taking chan struct{} // closed when it takes calls
+	eof    chan struct{} // closed when it has ended
 }
 
 // launch starts the binary and waits until it takes calls.
 func launch(t *testing.T, data, addr string, args ...string) *node {
 	t.Helper()
-	n := &node{t: t, data: data, eof: make(chan struct{})}
-	n.cmd = exec.Command(binary, append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")...)
-	n.cmd.Env = append(os.Environ(), "PROMPTSPOOL_BOOTSTRAP_KEY="+adminKey)
+	n := begin(t, binary, nil, data, addr, args...)
+	if !n.takes() {
+		t.Fatalf("%s ended before it took calls:\n%s", args[0], n.logged())
+	}
+	return n
+}
+
+// begin starts a binary with more variables in its environment, and does not wait for it.
+func begin(t *testing.T, program string, env []string, data, addr string, args ...string) *node {
+	t.Helper()
+	n := &node{t: t, data: data, taking: make(chan struct{}), eof: make(chan struct{})}
+	n.cmd = exec.Command(program, append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")...)
+	n.cmd.Env = append(append(os.Environ(), "PROMPTSPOOL_BOOTSTRAP_KEY="+adminKey), env...)
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +92,7 @@ func launch(t *testing.T, data, addr string, args ...string) *node {
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	taking := make(chan struct{})
-	go n.read(stderr, taking)
+	go n.read(stderr)
 	t.Cleanup(func() {
 		if n.cmd.ProcessState == nil {
 			n.kill()
@@ -82,18 +104,35 @@ func launch(t *testing.T, data, addr string, args ...string) *node {
 			t.Errorf("a data race in %s", args[0])
 		}
 	})
-	select {
-	case <-taking:
-	case <-n.eof:
-		t.Fatalf("%s ended before it took calls:\n%s", args[0], n.logged())
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s takes no calls:\n%s", args[0], n.logged())
-	}
 	return n
 }
 
+// takes waits until the process takes calls, or says false if it ended before.
+func (n *node) takes() bool {
+	n.t.Helper()
+	select {
+	case <-n.taking:
+		return true
+	case <-n.eof:
+		return false
+	case <-time.After(30 * time.Second):
+		n.t.Fatalf("it takes no calls:\n%s", n.logged())
+		return false
+	}
+}
+
+// ended says whether the process has ended, without waiting.
+func (n *node) ended() bool {
+	select {
+	case <-n.eof:
+		return true
+	default:
+		return false
+	}
+}
+
 // read keeps the process's log, and finds in it where the process listens.
-func (n *node) read(stderr io.Reader, taking chan struct{}) {
+func (n *node) read(stderr io.Reader) {
 	defer close(n.eof)
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(nil, 1<<20)
@@ -108,7 +147,7 @@ func (n *node) read(stderr io.Reader, taking chan struct{}) {
 		}
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "taking calls" {
 			n.addr, n.ops = line.Listen, line.Ops
-			close(taking)
+			close(n.taking)
 		}
 	}
 }
@@ -131,6 +170,7 @@ func startSidecar(t *testing.T, data, upstream string, more ...string) *node {
 
 // kill ends the process as the kernel would: at once.
 func (n *node) kill() {
+	n.killed = true
 	_ = n.cmd.Process.Signal(syscall.SIGKILL)
 	<-n.eof
 	_ = n.cmd.Wait()
@@ -265,16 +305,22 @@ func (n *node) total(search any) int {
 // spoolStatus is what a sidecar says of its spool.
 func (n *node) spoolStatus() map[string]any {
 	n.t.Helper()
-	res, err := http.Get("http://" + n.ops + "/statusz")
+	status, err := n.trySpoolStatus()
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return status
+}
+
+func (n *node) trySpoolStatus() (map[string]any, error) {
+	res, err := http.Get("http://" + n.ops + "/statusz")
+	if err != nil {
+		return nil, err
+	}
 	defer res.Body.Close()
 	var status struct{ Spool map[string]any }
-	if err := json.NewDecoder(res.Body).Decode(&status); err != nil {
-		n.t.Fatal(err)
-	}
-	return status.Spool
+	err = json.NewDecoder(res.Body).Decode(&status)
+	return status.Spool, err
 }
 
 // emptied waits until everything in the spool was delivered or set aside.
