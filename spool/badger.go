@@ -35,7 +35,7 @@ const (
 // transactions, so valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(true).
+		WithSyncWrites(!unsafeNoSync).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogBytes).
 		WithMemTableSize(memTableBytes).

@@ -30,3 +30,6 @@ func CrashPoint(name string) {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the kernel needs a moment
 }
+
+// unsafeNoSync leaves out the sync of every commit, so that a test of power cuts can see that it would notice.
+var unsafeNoSync = os.Getenv("PROMPTSPOOL_UNSAFE_NO_SYNC") != ""
