@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// imagesPrefix names the folder of a test process's images, in the folder of temporary files; its pid follows.
+const imagesPrefix = "promptspool-e2e-images-"
+
+// image is an ext4 file system in a file, mounted through a loop device with direct I/O: what the file holds is what a disk
+// would hold, without anything that only lies in the page cache of the mounted side.
+type image struct {
+	t     *testing.T
+	file  string
+	mount string
+	loop  string // the device; "" while it is not mounted
+}
+
+// newImage makes and mounts an image of some MiB, until the test ends.
+func newImage(t *testing.T, mebibytes int) *image {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts disk images, which only root may: run it as root (or leave it out with go test -skip 'Power|Disk')")
+	}
+	for _, name := range []string{"losetup", "mkfs.ext4", "mount", "umount"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatalf("%s is missing; apt-get install e2fsprogs mount util-linux", name)
+		}
+	}
+	removeStaleImages(t)
+	dir := filepath.Join(os.TempDir(), imagesPrefix+strconv.Itoa(os.Getpid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	i := imageOf(t, filepath.Join(dir, "disk-"+strconv.Itoa(len(filesIn(t, dir)))))
+	tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
+	// Everything is written now: later the file holds nothing but what was asked for.
+	tool(t, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
+	i.attach()
+	return i
+}
+
+// imageOf is an image that is not mounted.
+func imageOf(t *testing.T, file string) *image {
+	i := &image{t: t, file: file, mount: file + ".mount"}
+	t.Cleanup(func() {
+		i.detach()
+		_ = os.Remove(i.file)
+		_ = os.Remove(i.mount)
+		_ = os.Remove(filepath.Dir(i.file)) // which the last one leaves empty
+	})
+	return i
+}
+
+// attach mounts the image. Its journal is written each minute, not each five seconds: so what was not synced is not there.
+func (i *image) attach() {
+	i.t.Helper()
+	if err := os.MkdirAll(i.mount, 0o700); err != nil {
+		i.t.Fatal(err)
+	}
+	i.loop = strings.TrimSpace(tool(i.t, "losetup", "--direct-io=on", "--find", "--show", i.file))
+	tool(i.t, "mount", "-o", "commit=60", i.loop, i.mount)
+}
+
+// detach unmounts the image, whether it was mounted or not.
+func (i *image) detach() {
+	if i.loop == "" {
+		return
+	}
+	_ = syscall.Unmount(i.mount, 0)
+	if out, err := exec.Command("losetup", "--detach", i.loop).CombinedOutput(); err != nil {
+		i.t.Errorf("the loop device %s stays: %v %s", i.loop, err, out)
+	}
+	i.loop = ""
+}
+
+// afterPowerCut copies the image as it is at this moment, whatever still waits to be written, and mounts the copy. The process
+// that writes to it must be stopped; what the kernel still writes for it is waited for.
+func (i *image) afterPowerCut() *image {
+	i.t.Helper()
+	var copies [2]string
+	for n := range 100 {
+		copies[n%2] = fmt.Sprintf("%s-copy-%d", i.file, n)
+		tool(i.t, "cp", "--sparse=always", i.file, copies[n%2])
+		last := copies[(n+1)%2]
+		if last == "" {
+			continue
+		}
+		same := exec.Command("cmp", "--silent", copies[0], copies[1]).Run() == nil
+		if err := os.Remove(last); err != nil {
+			i.t.Fatal(err)
+		}
+		if same {
+			c := imageOf(i.t, copies[n%2])
+			c.attach()
+			return c
+		}
+	}
+	i.t.Fatal("no two copies of the image are equal; something still writes to it")
+	return nil
+}
+
+// removeStaleImages takes away what an earlier run left that was killed: mounts, loop devices and files.
+func removeStaleImages(t *testing.T) {
+	t.Helper()
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), imagesPrefix+"*"))
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), imagesPrefix))
+		if pid == os.Getpid() || syscall.Kill(pid, 0) == nil {
+			continue
+		}
+		mounts, _ := filepath.Glob(filepath.Join(dir, "*.mount"))
+		for _, m := range mounts {
+			_ = syscall.Unmount(m, 0)
+		}
+		for line := range strings.Lines(tool(t, "losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE")) {
+			if device, file, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(strings.TrimSpace(file), dir+"/") {
+				tool(t, "losetup", "--detach", device)
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tool runs a program and returns what it printed.
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", name, args, err, out, errs.String())
+	}
+	return string(out)
+}
+
+func filesIn(t *testing.T, dir string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
