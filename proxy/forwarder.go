@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -84,7 +85,7 @@ func (f *Forwarder) deliver(ctx context.Context, batches map[uint32][]spool.Entr
 			secret, ok := f.keys.secret(number)
 			if !ok {
 				f.logger.Error("the key of these events is lost; they are held", "key", number, "events", len(batch))
-				return f.spool.Hold(number, "the sidecar's file of this key is lost or damaged", batch)
+				return f.hold(ctx, "the sidecar's file of this key is lost or damaged", batch)
 			}
 			return f.deliverBatch(ctx, secret, batch)
 		})
@@ -100,7 +101,7 @@ func (f *Forwarder) deliverBatch(ctx context.Context, secret wire.Secret, batch 
 		case taken:
 			f.understood()
 			f.metrics.ForwardSent.Add(float64(len(batch) - len(v.invalid) - len(v.later)))
-			if err := f.bury(v.invalid...); err != nil {
+			if err := f.bury(ctx, v.invalid...); err != nil {
 				return err
 			}
 			if batch = v.later; len(batch) > 0 {
@@ -110,13 +111,13 @@ func (f *Forwarder) deliverBatch(ctx context.Context, secret wire.Secret, batch 
 		case keyRefusal:
 			f.understood()
 			f.keys.refused(batch[0].Key)
-			return f.spool.Hold(batch[0].Key, v.reason, batch)
+			return f.hold(ctx, v.reason, batch)
 		case contentRefusal:
 			if len(batch) > 1 {
 				return f.halve(ctx, secret, batch)
 			}
 			if f.suspect.Add(1) <= suspectMax {
-				return f.bury(invalidEvent{batch[0], v.reason})
+				return f.bury(ctx, invalidEvent{batch[0], v.reason})
 			}
 			err = f.pause(ctx, v.reason)
 		case misfit:
@@ -147,14 +148,34 @@ func (f *Forwarder) halve(ctx context.Context, secret wire.Secret, batch []spool
 }
 
 // bury moves events to the dead letters.
-func (f *Forwarder) bury(events ...invalidEvent) error {
+func (f *Forwarder) bury(ctx context.Context, events ...invalidEvent) error {
 	for _, e := range events {
 		f.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
-		if err := f.spool.Bury(e.reason, e.entry); err != nil {
+		if err := f.setAside(ctx, func() error { return f.spool.Bury(e.reason, e.entry) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hold moves a batch to the held lane.
+func (f *Forwarder) hold(ctx context.Context, reason string, batch []spool.Entry) error {
+	return f.setAside(ctx, func() error { return f.spool.Hold(batch[0].Key, reason, batch) })
+}
+
+// setAside moves events to a lane. As long as there is no room they stay in the spool.
+func (f *Forwarder) setAside(ctx context.Context, move func() error) error {
+	for {
+		err := move()
+		if err == nil || errors.Is(err, spool.ErrClosed) || errors.Is(err, spool.ErrFailed) {
+			return err
+		}
+		f.metrics.ForwardPaused.Set(1)
+		f.logger.Error("events that the server refuses cannot be set aside, so they stay in the spool and forwarding pauses. Free space on its disk, or raise --spool-bytes-max", "error", err)
+		if err := sleep(ctx, pauseDelay, nil); err != nil {
+			return err
+		}
+	}
 }
 
 // pause waits when sidecar and server do not understand each other: to bury one event after another could empty the spool into the

@@ -22,13 +22,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// spoolBytesMax makes the share of unverified keys 50 kB.
-const spoolBytesMax = 1_000_000
+const (
+	spoolBytesMax = 8 << 20
+	trustOf       = 1_000_000 // what the ring takes for the bound of the spool, so that 50 kB are taken on trust
+)
 
 // sidecar is the part of a sidecar that is tested here, over a real spool.
 type sidecar struct {
 	*proxy.Proxy
 	t       testing.TB
+	trustOf int64
 	dir     string
 	spool   *spool.Spool
 	keys    *proxy.Keyring
@@ -45,7 +48,7 @@ type peer interface {
 
 func newSidecar(t testing.TB, p peer) *sidecar {
 	t.Helper()
-	s := &sidecar{t: t, dir: t.TempDir(), log: new(safeBuffer), peer: p}
+	s := &sidecar{t: t, trustOf: trustOf, dir: t.TempDir(), log: new(safeBuffer), peer: p}
 	s.start()
 	t.Cleanup(func() {
 		s.stop()
@@ -66,7 +69,7 @@ func (s *sidecar) start() {
 		s.t.Fatal(err)
 	}
 	s.keys, err = proxy.OpenKeyring(proxy.KeyringConfig{
-		Dir: s.keyDir(), Asker: s.peer, Spool: s.spool, SpoolBytesMax: spoolBytesMax, Logger: logger,
+		Dir: s.keyDir(), Asker: s.peer, Spool: s.spool, SpoolBytesMax: s.trustOf, Logger: logger,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -110,9 +113,10 @@ func (s *sidecar) forward() (stop func()) {
 func (s *sidecar) drain() time.Duration {
 	s.t.Helper()
 	start := time.Now()
+	newest, _ := s.spool.Newest()
 	stop := s.forward()
 	defer stop()
-	for tick := time.Millisecond; s.spool.Status().Events > 0; tick = min(2*tick, time.Second) {
+	for tick := time.Millisecond; s.spool.Frontier() <= newest; tick = min(2*tick, 100*time.Millisecond) {
 		<-time.After(tick)
 		if time.Since(start) > 24*time.Hour {
 			s.t.Fatal("the spool is not empty after a day")
@@ -143,6 +147,26 @@ func (s *sidecar) mustWrite(key wire.Secret, names ...string) {
 	if err := s.write(key, names...); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// fill writes events of 256 KiB until the spool takes no more. It gives the names of those that it took.
+func (s *sidecar) fill(key wire.Secret) (names []string, err error) {
+	s.t.Helper()
+	for i := 0; ; i++ {
+		event := scores(fmt.Sprintf("e%02d", i))
+		if _, err := s.Record(context.Background(), s.identity(key), padded(event)); err != nil {
+			return names, err
+		}
+		names = append(names, nameIn(event[0]))
+	}
+}
+
+// padded makes events larger by 256 KiB.
+func padded(events []wire.Event) []wire.Event {
+	for i, e := range events {
+		events[i].Body = fmt.Appendf(nil, `{"pad":"%s",%s`, strings.Repeat("x", 256<<10), e.Body[1:])
+	}
+	return events
 }
 
 // lane gives the names of the events in a lane, and the reasons.

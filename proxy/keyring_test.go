@@ -155,10 +155,12 @@ func TestARefusalHoldsWhileTheServerIsAway(t *testing.T) {
 		s := newSidecar(t, srv)
 		wantRefused(t, s, "unknown")
 		srv.set(func(s *server) { s.verdict = noVerdict })
-		for range 10 {
-			<-time.After(time.Minute)
+		<-time.After(time.Minute)
+		for range 1000 { // calls in ten seconds
 			wantRefused(t, s, "unknown")
+			<-time.After(10 * time.Millisecond)
 		}
+		wantAsked(t, srv, 1+10)
 	})
 }
 

@@ -185,6 +185,10 @@ func TestAWriteWhoseKeyCannotBeKeptIsNotTaken(t *testing.T) {
 		if err := os.Mkdir(s.keyDir(), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		<-time.After(31 * time.Second)
+		wantVerified(t, s, annsKey, "ann", 0)
+		synctest.Wait()
+		wantKeyFiles(t, s, 1)
 		s.mustWrite(annsKey, "e3")
 		srv.set(func(s *server) { s.verdict = noVerdict })
 		s.restart()
@@ -194,5 +198,32 @@ func TestAWriteWhoseKeyCannotBeKeptIsNotTaken(t *testing.T) {
 		if got, _ := srv.got(); !slices.Equal(got, []string{"e3"}) {
 			t.Errorf("the server has %v; want e3", got)
 		}
+	})
+}
+
+func TestAKeyWhoseOnlyWriteFailedIsForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		s.trustOf = 1 << 30
+		s.restart()
+		_, _ = s.fill(bobsKey)
+		srv.set(func(s *server) { s.verdict = silence })
+		_, err := s.Record(t.Context(), wire.Identity{Key: annsKey}, padded(scores("e1")))
+		wantUnavailable(t, err, "--spool-bytes-max")
+		wantKeyFiles(t, s, 2)
+		wantUnverified(t, s, annsKey, 0)
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		wantKeyFiles(t, s, 1)
+		wantUnverified(t, s, annsKey, 250*time.Millisecond) // a first use again
+
+		if err := os.RemoveAll(s.keyDir()); err != nil {
+			t.Fatal(err)
+		}
+		wantUnavailable(t, s.write(annsKey, "e1"), "disk")
+		wantUnverified(t, s, annsKey, 0)
+		<-time.After(6 * time.Second)
+		wantUnverified(t, s, annsKey, 250*time.Millisecond)
 	})
 }

@@ -87,9 +87,7 @@ func (p *Proxy) stamp(id wire.Identity, e *wire.Event) {
 func (p *Proxy) refusal(err error) error {
 	switch {
 	case errors.Is(err, spool.ErrFull):
-		e := wire.Unavailable(5*time.Second, "The spool is full: the server has been away too long for --spool-bytes-max. Nothing that was accepted is lost; send this again when the server is back.")
-		e.Cause = err
-		return e
+		return wire.Unavailable(5*time.Second, "This write was not accepted: %w. Nothing that was accepted before is lost.", err)
 	case errors.Is(err, spool.ErrClosed):
 		return wire.Unavailable(time.Second, "This sidecar is stopping. Send this again in a moment.")
 	}
