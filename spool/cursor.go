@@ -3,6 +3,7 @@ package spool
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
@@ -39,12 +40,24 @@ func openCursor(path string) (*cursor, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := readCursor(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	// An acknowledgement must not meet a full disk: it is what makes room.
+	if err := allocate(file, 2*cursorSlotApart); err != nil {
+		return nil, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
+	}
+	return c, nil
+}
+
+// readCursor reads both slots.
+func readCursor(file *os.File) (*cursor, error) {
 	c := &cursor{file: file, cursorState: cursorState{1, 1}}
 	for slot := range int64(2) {
 		b := make([]byte, cursorSlotBytes)
 		n, err := file.ReadAt(b, slot*cursorSlotApart)
 		if err != nil && !errors.Is(err, io.EOF) {
-			file.Close()
 			return nil, err
 		}
 		if n == 0 && slot == 0 {

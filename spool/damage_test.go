@@ -79,7 +79,15 @@ func closed(t testing.TB) string {
 	return dir
 }
 
-func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
+// fault is one thing that is wrong with a spool of ten events, and what is left of them.
+type fault struct {
+	name   string
+	make   func(testing.TB) string
+	damage func(testing.TB, string)
+	want   []string
+}
+
+func faults() []fault {
 	remove := func(pattern string) func(testing.TB, string) {
 		return func(t testing.TB, dir string) {
 			t.Helper()
@@ -97,12 +105,7 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 	flipped := func(pattern string, offset func([]byte) int) func(testing.TB, string) {
 		return func(t testing.TB, dir string) { t.Helper(); flip(t, dir, pattern, offset) }
 	}
-	for _, test := range []struct {
-		name   string
-		make   func(testing.TB) string
-		damage func(testing.TB, string)
-		want   []string
-	}{
+	return []fault{
 		{"crashed, nothing damaged", crashed, func(testing.TB, string) {}, numbered(10)},
 		{"crashed, payload in the value log", crashed, flipped("*.vlog", at("event 4", 6)), without(10, 4)},
 		{"crashed, last payload in the value log", crashed, flipped("*.vlog", at("event 10", 6)), without(10, 10)},
@@ -126,7 +129,11 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 		{"closed, key registry", closed, flipped("KEYREGISTRY", func([]byte) int { return 20 }), numbered(10)},
 		{"closed, generation removed", closed, func(t testing.TB, dir string) { os.RemoveAll(generationFolders(t, dir)[0]) },
 			without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
-	} {
+	}
+}
+
+func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
+	for _, test := range faults() {
 		t.Run(test.name, func(t *testing.T) {
 			dir := test.make(t)
 			test.damage(t, dir)
