@@ -70,15 +70,12 @@ func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
 	return <-w.turn
 }
 
-// enqueue reserves room for w and queues it. It says whether the caller has to commit.
+// enqueue counts w and queues it. It says whether the caller has to commit.
 func (s *Spool) enqueue(w *write) (lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusal(); err != nil {
 		return false, err
-	}
-	if s.usage.total.bytes+w.bytes > s.config.BytesMax {
-		return false, ErrFull
 	}
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
@@ -226,8 +223,12 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 
 // makeRoom moves on to a new generation when the one that is written would grow too large, or there is none.
 func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
-	if s.writing != nil && s.writing.hasRoom(frames, bytes, s.config.GenerationBytes) {
+	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil
+	}
+	capacity := max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes)
+	if err := s.guard.admit(generationRoom(capacity)); err != nil {
+		return err
 	}
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
@@ -236,8 +237,11 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 			return s.fail(err)
 		}
 	}
-	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1}
-	db, err := createGeneration(generationOptions(s.path(g.name), s.config.GenerationBytes, s.storeLog()))
+	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1, capacity: capacity}
+	db, err := createGeneration(generationOptions(s.path(g.name), capacity, s.storeLog()), capacity)
+	if isFull(err) {
+		return s.guard.refuse(err)
+	}
 	if err != nil {
 		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
 	}

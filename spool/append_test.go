@@ -141,27 +141,6 @@ func TestWhatFitsInNoCommitIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFullSpoolRefusesAndGoesOnAfterAck(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, bytesMax(71))
-	appendAll(t, s, 7, numbered(10)...) // nine of 7 bytes and one of 8
-	closeSpool(t, s)
-
-	s = open(t, dir, bytesMax(71))
-	if err := s.Append(t.Context(), 7, []byte("x")); !errors.Is(err, spool.ErrFull) {
-		t.Fatalf("append to a full spool: %v", err)
-	}
-	wantTexts(t, s, numbered(10))
-	if err := s.Ack(1); err != nil {
-		t.Fatal(err)
-	}
-	appendAll(t, s, 7, "event X")
-	if err := s.Append(t.Context(), 7, []byte("xx")); !errors.Is(err, spool.ErrFull) {
-		t.Fatalf("append to a spool that is full again: %v", err)
-	}
-	wantTexts(t, s, append(numbered(10)[1:], "event X"))
-}
-
 func TestKeyUsageFollowsAppendAndAck(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

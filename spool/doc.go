@@ -8,12 +8,20 @@
 //   - Sequences have no gaps. When the spool is opened it proves that none is missing; what a broken disk took is
 //     counted, logged and set aside, and the spool goes on with the rest. Nothing that cannot be read is replaced by
 //     something empty.
-//   - Memory does not grow with what waits. Two databases are open at most, beside the lanes: the generation that is
-//     written and one that is read.
+//   - Memory does not grow with what waits. Two databases are open at most: the generation that is written and one that
+//     is read.
 //   - A failed fsync is the end: everybody who waits gets ErrFailed, and the process must end (see Spool.Failed).
+//   - It stays within its bounds of disk, and leaves some free (see FullError). At a bound it refuses new events and keeps
+//     the old ones; when there is room again, it goes on by itself within a second.
 //
-// It does not yet watch the disk: on a full one, Badger ends the process with SIGBUS. Nothing that was acknowledged is
-// lost by that, but the next start needs room.
+// # A full disk
+//
+// Badger writes through mappings of files with holes; on a full disk the kernel answers with SIGBUS, which ends the
+// process. So a generation gets all its blocks when it is made (reserve.go), and commits to it need no more. It is made,
+// and the one before sealed, only while so much is free that both fit and --spool-free-min is left. To close or open the
+// spool on a full disk, a file of ballast goes first (guard.go); if that is not enough, Close leaves the newest generation
+// as a crash would, and Open says how much is missing. What remains is a few milliseconds between looking and writing, in
+// which others would have to take all that is left.
 //
 // # The life of an event
 //
@@ -37,8 +45,10 @@
 //	    SEAL                      checksums of all but the value log (seal.go)
 //	    MANIFEST KEYREGISTRY DISCARD
 //	gen-0000000000000f3a.1/       a generation that was rebuilt from the raw files of a damaged one
-//	lanes/                        held events and dead letters (lanes.go)
-//	quarantine/                   damaged generations, for a person to look at; nothing removes them
+//	lanes/                        held events and dead letters, plain files (segment.go)
+//	    held-0000000000000a01     what was moved at once, named by its first sequence
+//	quarantine/                   what is damaged, for a person to look at; nothing removes it
+//	ballast                       4 MiB for a full disk (guard.go)
 //	.trash-* .build-*             being removed, being built; Open removes them
 //
 // # Why generations

@@ -29,9 +29,11 @@ type generation struct {
 	last    uint64 // the last sequence that it holds; first-1 when it is empty
 	firstAt time.Time
 
-	// Owned by the committing goroutine while the generation is written.
-	frames int
-	bytes  int64
+	// Owned by the committing goroutine while the generation is written. capacity is what it has room for on the disk,
+	// counted as hasRoom does.
+	capacity int64
+	frames   int
+	bytes    int64
 
 	// Under Spool.readMu.
 	db *badger.DB // nil while closed
@@ -60,25 +62,25 @@ func parseGenerationName(name string) (first uint64, edition int, ok bool) {
 }
 
 // hasRoom says whether the generation has room for so much more.
-func (g *generation) hasRoom(frames int, bytes, generationBytes int64) bool {
-	return g.frames == 0 || g.frames+frames <= generationFramesMax &&
-		g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= generationBytes
+func (g *generation) hasRoom(frames int, bytes int64) bool {
+	return g.frames+frames <= generationFramesMax && g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= g.capacity
 }
 
-// createGeneration makes an empty database, durably, in a folder that must not exist. When it fails it leaves nothing.
-func createGeneration(options badger.Options) (*badger.DB, error) {
+// createGeneration makes an empty database, durably, in a folder that must not exist, with disk blocks for all that will
+// be written to it. When it fails it leaves nothing.
+func createGeneration(options badger.Options, capacity int64) (*badger.DB, error) {
 	dir := options.Dir
 	CrashPoint(CrashGenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	CrashPoint(CrashGenerationMkdir)
-	db, err := badger.Open(options)
+	db, err := openWritable(options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	CrashPoint(CrashGenerationOpened)
-	if err := errors.Join(tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
+	if err := errors.Join(reserve(dir, capacity), tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
 		return nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
 	}
 	return db, nil
@@ -101,7 +103,7 @@ func replay(dir string, generationBytes int64, log badger.Logger) error {
 	if err := refuseWithoutManifest(dir); err != nil {
 		return err
 	}
-	db, err := badger.Open(generationOptions(dir, generationBytes, log))
+	db, err := openWritable(generationOptions(dir, generationBytes, log))
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,23 @@
 package spool
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	badger "github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
 )
+
+// ErrLanesFull: the lanes hold as much as they may, or the disk has no room for more. Nothing was moved that was not
+// acknowledged; it stays in the spool. Replay or purge what is in the lanes, or raise --spool-bytes-max.
+var ErrLanesFull = errors.New("held events and dead letters fill their share of the disk; replay or purge them, or raise --spool-bytes-max")
 
 // Lane names where events go that cannot be delivered and must not hold up the others.
 type Lane byte
@@ -24,7 +28,7 @@ const (
 	LaneDead Lane = 'd' // events that the server refuses for their content
 )
 
-// String is the lane's name in messages.
+// String is the lane's name, in messages and in the names of its files.
 func (l Lane) String() string {
 	if l == LaneDead {
 		return "dead"
@@ -39,200 +43,315 @@ type LaneEntry struct {
 	MovedAt time.Time
 }
 
-// reasonBytesMax bounds a reason; what is longer is cut.
-const reasonBytesMax = 4096
+const (
+	reasonBytesMax   = 4096 // what is longer is cut
+	laneCommitEvents = 1000 // bounds the events of a segment
+)
 
-// lanes is the database of both lanes: one Badger database for as long as the spool lives, opened on first use. A key is
-// the lane's letter and an event key. What is framed is, big-endian:
-//
-//	offset  bytes  field
-//	     0      8  time of the move, unix nanoseconds
-//	     8      2  length n of the reason
-//	    10      n  reason
-//	  10+n      -  the event's data
+// lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by the first event that was
+// in it. Memory grows with the segments, not with the events.
 type lanes struct {
-	dir   string
-	log   badger.Logger
-	alive func() error // why nothing may be written, nil if it may
+	dir      string
+	bytesMax int64 // of disk, both together
+	log      *slog.Logger
+	alive    func() error      // why nothing may be written, nil if it may
+	fail     func(error) error // after a failed fsync
 
-	mu     sync.Mutex
-	db     *badger.DB // nil until first use
-	closed bool
-	usage  map[Lane]*usage
+	mu       sync.Mutex
+	closed   bool
+	segments []segment // in order of their first sequence
+	usage    map[Lane]*usage
+	bytes    int64 // of disk, both together
 }
 
-// load opens the database if it exists, and counts what is in it.
-func (l *lanes) load() error {
+// load looks at every segment. A damaged one goes to quarantine, and what is whole in it to a new one; it returns the
+// number of events that are lost by that.
+func (l *lanes) load(quarantine func(name string) error) (lost int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.usage = map[Lane]*usage{LaneHeld: {}, LaneDead: {}}
-	if _, err := os.Stat(l.dir); errors.Is(err, os.ErrNotExist) {
-		return nil
+	entries, err := os.ReadDir(l.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
 	}
-	if err := l.open(); err != nil {
-		return err
+	if err != nil {
+		return 0, err
 	}
-	for lane := range l.usage {
-		l.walkFrom(lane, 0, func(k eventKey, _ *badger.Iterator) bool {
-			l.usage[lane].add(k.key, 1, int64(k.bytes))
-			return true
-		})
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), buildPrefix) {
+			if err := os.Remove(filepath.Join(l.dir, e.Name())); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		lane, ok := laneOf(e.Name())
+		if !ok {
+			return 0, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(l.dir, e.Name()))
+		}
+		n, err := l.loadSegment(lane, e.Name(), quarantine)
+		if err != nil {
+			return 0, err
+		}
+		lost += n
 	}
-	return nil
+	return lost, nil
 }
 
-// open opens or creates the database. A folder with tables and no MANIFEST is refused, as Badger would delete the tables.
-// With mu held.
-func (l *lanes) open() error {
-	if l.closed {
-		return ErrClosed
+func laneOf(name string) (Lane, bool) {
+	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		if strings.HasPrefix(name, lane.String()+"-") {
+			return lane, true
+		}
 	}
-	if l.db != nil {
-		return nil
-	}
-	if err := os.Mkdir(l.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	tables, err := filesBySuffix(l.dir, ".sst")
-	if err != nil {
-		return err
-	}
-	if err := refuseWithoutManifest(l.dir); err != nil && len(tables) > 0 {
-		return fmt.Errorf("spool: %s holds tables but no MANIFEST, and opening it would delete them; "+
-			"restore the file from a copy or move the folder away: %w", l.dir, err)
-	}
-	db, err := badger.Open(storeOptions(l.dir, appendBytesMax+(4<<20), l.log).WithNumCompactors(2))
-	if err != nil {
-		return fmt.Errorf("spool: cannot open the lanes in %s; move the folder away to go on without them: %w", l.dir, err)
-	}
-	if err := errors.Join(tighten(l.dir), syncDir(filepath.Dir(l.dir))); err != nil {
-		return errors.Join(err, db.Close())
-	}
-	l.db = db
-	return nil
+	return 0, false
 }
 
-func (l *lanes) close() error {
+func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) error) (lost int, err error) {
+	path := filepath.Join(l.dir, name)
+	g, events, err := describeSegment(path, lane)
+	if err == nil {
+		l.add(g, events)
+		return 0, nil
+	}
+	if !errors.Is(err, errFrame) {
+		return 0, err
+	}
+	whole, promised, err := salvage(path)
+	if err != nil {
+		return 0, err
+	}
+	lost = max(0, promised-len(whole))
+	l.log.Error("a file of a lane is damaged", "file", path, "whole", len(whole), "lost", lost)
+	if err := quarantine(filepath.Join(lanesName, name)); err != nil || len(whole) == 0 {
+		return max(lost, 1-len(whole)), err
+	}
+	if g, err = writeSegment(path, lane, whole); err != nil {
+		return 0, fmt.Errorf("spool: cannot write %s again; free space on its disk: %w", path, err)
+	}
+	l.add(g, keysOf(whole))
+	return lost, nil
+}
+
+// describeSegment reads the headers of a segment.
+func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
+	g := segment{path: path, lane: lane}
+	file, err := os.Open(path)
+	if err != nil {
+		return g, nil, err
+	}
+	defer file.Close()
+	refs, err := segmentRefs(file)
+	if err != nil || len(refs) == 0 {
+		return g, nil, errors.Join(err, errFrame)
+	}
+	g.count, g.first = len(refs), refs[0].key.seq
+	g.bytes = wholeBlocks(refs[len(refs)-1].end)
+	var keys []eventKey
+	for _, ref := range refs {
+		g.first, g.last = min(g.first, ref.key.seq), max(g.last, ref.key.seq)
+		keys = append(keys, ref.key)
+	}
+	return g, keys, nil
+}
+
+func keysOf(events []laneEvent) []eventKey {
+	var keys []eventKey
+	for _, e := range events {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+// add notes a segment and the events in it. With mu held.
+func (l *lanes) add(g segment, events []eventKey) {
+	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
+		if s.first <= first {
+			return -1
+		}
+		return 1
+	})
+	l.segments = slices.Insert(l.segments, i, g)
+	l.bytes += g.bytes
+	for _, k := range events {
+		l.usage[g.lane].add(k.key, 1, int64(k.bytes))
+	}
+}
+
+// close ends the lanes; nothing is open between calls.
+func (l *lanes) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	if l.db == nil {
-		return nil
+}
+
+// writable is why nothing may be written, or nil. With mu held.
+func (l *lanes) writable() error {
+	if l.closed {
+		return ErrClosed
 	}
-	err := l.db.Close()
-	l.db = nil
-	return errors.Join(err, tighten(l.dir))
+	return l.alive()
 }
 
 // move copies entries to a lane. An entry whose sequence is there already stays as it was.
 func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.open(); err != nil {
+	if err := l.writable(); err != nil {
 		return err
 	}
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return l.has(lane, e.Seq) })
-	for len(entries) > 0 {
-		n, bytes := 1, len(entries[0].Data)
-		for n < len(entries) && n < laneCommitEvents && bytes+len(entries[n].Data) <= commitBytesMax {
-			bytes += len(entries[n].Data)
-			n++
+	var batch []laneEvent
+	bytes := 0
+	for i, e := range entries {
+		known, err := l.has(lane, e.Seq)
+		if err != nil {
+			return err
 		}
-		if err := l.commit(lane, reason, now, entries[:n]); err != nil {
-			return fmt.Errorf("spool: cannot move events %d to %d to the %s lane: %w", entries[0].Seq, entries[n-1].Seq, lane, err)
+		if !known {
+			batch = append(batch, wrapLane(reason, now, e))
+			bytes += len(e.Data)
 		}
-		entries = entries[n:]
+		full := i+1 == len(entries) || len(batch) == laneCommitEvents || bytes+len(entries[i+1].Data) > commitBytesMax
+		if !full || len(batch) == 0 {
+			continue
+		}
+		if err := l.commit(lane, batch); err != nil {
+			return fmt.Errorf("spool: cannot move %d events to the %s lane: %w", len(batch), lane, err)
+		}
+		batch, bytes = nil, 0
 	}
 	return nil
 }
 
-// laneCommitEvents bounds the events of one commit.
-const laneCommitEvents = 1000
-
-// commit puts entries into a lane in one transaction.
-func (l *lanes) commit(lane Lane, reason string, now time.Time, entries []Entry) error {
-	var moved usage
-	txn := l.db.NewTransaction(true)
-	defer txn.Discard()
-	for _, e := range entries {
-		b := wrapLane(reason, now, e.Data)
-		parts := splitFrames(b)
-		k := eventKey{seq: e.Seq, parts: uint16(len(parts)), key: e.Key, bytes: uint32(len(b)), at: e.At}
-		if err := setEvent(txn, k, parts, byte(lane)); err != nil {
+// commit puts events into a new segment. With mu held.
+func (l *lanes) commit(lane Lane, events []laneEvent) error {
+	size := int64(segmentHeaderBytes)
+	for _, e := range events {
+		size += int64(len(e.wrapped)) + frameHeaderBytes*int64(1+len(e.wrapped)/framePayloadMax)
+	}
+	if l.bytes+wholeBlocks(size) > l.bytesMax {
+		return ErrLanesFull
+	}
+	if err := os.Mkdir(l.dir, 0o700); err == nil {
+		err = syncDir(filepath.Dir(l.dir))
+		if err != nil {
 			return err
 		}
-		moved.add(e.Key, 1, int64(len(b)))
+	} else if !errors.Is(err, os.ErrExist) {
+		return l.outcome(err)
 	}
-	if err := txn.Commit(); err != nil {
-		return err
+	path := filepath.Join(l.dir, fmt.Sprintf("%s-%016x", lane, events[0].key.seq))
+	for base, n := path, 2; exists(path); n++ { // left over after its first event was released
+		path = fmt.Sprintf("%s-%d", base, n)
 	}
-	for key, t := range moved.keys {
-		l.usage[lane].add(key, t.events, t.bytes)
+	g, err := writeSegment(path, lane, events)
+	if err != nil {
+		return l.outcome(err)
 	}
-	return l.alive() // of a value log that it could not sync, Badger told only storeLog
+	l.add(g, keysOf(events))
+	return nil
 }
 
-func wrapLane(reason string, movedAt time.Time, data []byte) []byte {
-	reason = reason[:min(len(reason), reasonBytesMax)]
-	b := make([]byte, 0, 10+len(reason)+len(data))
-	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
-	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
-	return append(append(b, reason...), data...)
-}
-
-func unwrapLane(b []byte) (reason string, movedAt time.Time, data []byte, err error) {
-	if len(b) < 10 || len(b) < 10+int(binary.BigEndian.Uint16(b[8:])) {
-		return "", time.Time{}, nil, errFrame
+// outcome tells a full disk, which is waited for, from a failed one, which ends the spool.
+func (l *lanes) outcome(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return errors.Join(ErrLanesFull, err)
 	}
-	n := 10 + int(binary.BigEndian.Uint16(b[8:]))
-	return string(b[10:n]), time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), b[n:], nil
+	return l.fail(err)
 }
 
-func (l *lanes) has(lane Lane, seq uint64) (found bool) {
-	l.walkFrom(lane, seq, func(k eventKey, _ *badger.Iterator) bool {
-		found = k.seq == seq
-		return false
-	})
-	return found
-}
-
-// walkFrom calls yield for each event with sequence >= from; the iterator stands on its first frame.
-func (l *lanes) walkFrom(lane Lane, from uint64, yield func(eventKey, *badger.Iterator) bool) {
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{byte(lane)}})
-	defer it.Close()
-	for it.Seek(seekKey(from, byte(lane))); it.Valid(); it.Next() {
-		k, ok := decodeEventKey(it.Item().Key()[1:])
-		if ok && k.part == 0 && !yield(k, it) {
-			return
+// has says whether an event is in a lane. With mu held.
+func (l *lanes) has(lane Lane, seq uint64) (bool, error) {
+	for _, g := range l.segments {
+		if g.lane != lane || seq < g.first || seq > g.last {
+			continue
+		}
+		_, keys, err := describeSegment(g.path, lane)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(keys, func(k eventKey) bool { return k.seq == seq }) {
+			return true, nil
 		}
 	}
+	return false, nil
 }
 
-// next reads the first event with sequence >= from; ok is false when there is none.
-func (l *lanes) next(lane Lane, from uint64) (e LaneEntry, ok bool, err error) {
+// release removes events from a lane, segment by segment.
+func (l *lanes) release(lane Lane, seqs []uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writable(); err != nil {
+		return err
+	}
+	wanted := make(map[uint64]bool, len(seqs))
+	for _, seq := range seqs {
+		wanted[seq] = true
+	}
+	for _, g := range slices.Clone(l.segments) {
+		if g.lane != lane || !slices.ContainsFunc(seqs, func(s uint64) bool { return g.first <= s && s <= g.last }) {
+			continue
+		}
+		if err := l.releaseFrom(g, wanted); err != nil {
+			return fmt.Errorf("spool: cannot remove events from %s: %w", g.path, err)
+		}
+	}
+	return nil
+}
+
+func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
+	file, err := os.Open(g.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	refs, err := segmentRefs(file)
+	if err != nil {
+		return err
+	}
+	var rest []laneEvent
+	var gone []eventKey
+	for _, ref := range refs {
+		if wanted[ref.key.seq] {
+			gone = append(gone, ref.key)
+			continue
+		}
+		e, err := readLaneEvent(file, ref)
+		if err != nil {
+			return fmt.Errorf("event %d is damaged; restart promptspool to have the file examined: %w", ref.key.seq, err)
+		}
+		rest = append(rest, e)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	left := g
+	if len(rest) == 0 {
+		err = errors.Join(os.Remove(g.path), syncDir(l.dir))
+	} else {
+		left, err = writeSegment(g.path, g.lane, rest)
+	}
+	if err != nil {
+		return l.outcome(err)
+	}
+	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == g.path })
+	l.segments = slices.Delete(l.segments, i, i+1)
+	l.bytes -= g.bytes
+	for _, k := range gone {
+		l.usage[g.lane].add(k.key, -1, -int64(k.bytes))
+	}
+	if len(rest) > 0 {
+		l.add(left, nil)
+	}
+	return nil
+}
+
+func (l *lanes) segmentsOf(lane Lane) ([]segment, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return e, true, ErrClosed
+		return nil, ErrClosed
 	}
-	if l.db == nil {
-		return e, false, nil
-	}
-	l.walkFrom(lane, from, func(k eventKey, it *badger.Iterator) bool {
-		ok = true
-		e.Entry = Entry{Seq: k.seq, Key: k.key, At: k.at}
-		var b []byte
-		if b, err = readEvent(it, []byte{byte(lane)}, k); err == nil {
-			e.Reason, e.MovedAt, e.Data, err = unwrapLane(b)
-		}
-		if err != nil {
-			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", k.seq, lane, err)
-		}
-		return false
-	})
-	return e, ok, err
+	return slices.DeleteFunc(slices.Clone(l.segments), func(g segment) bool { return g.lane != lane }), nil
 }
 
 func (l *lanes) events(lane Lane) int {
@@ -251,43 +370,4 @@ func (l *lanes) keys() map[uint32]struct{} {
 		}
 	}
 	return keys
-}
-
-// Hold copies events of a key that the server refuses to the held lane. When it returns nil all of them are fsynced there, and may
-// be acknowledged. To hold an event twice does nothing. On an error some may be in the lane; hold them again.
-func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
-	for _, e := range entries {
-		if e.Key != key {
-			return fmt.Errorf("spool: event %d is of key %d, not %d", e.Seq, e.Key, key)
-		}
-	}
-	return s.move(LaneHeld, reason, entries)
-}
-
-// Bury copies an event that the server refuses for its content to the dead letters. When it returns nil the event is
-// fsynced there, and may be acknowledged. To bury an event twice does nothing.
-func (s *Spool) Bury(reason string, e Entry) error {
-	return s.move(LaneDead, reason, []Entry{e})
-}
-
-func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
-	if err := s.lanes.move(lane, reason, s.config.Now(), entries); err != nil {
-		return err
-	}
-	CrashPoint(CrashLaneSynced)
-	return nil
-}
-
-// Lane yields the events of a lane in order of sequence, one in memory at a time. What cannot be read is yielded as an
-// error, with Seq and Key set, and the next one follows. After ErrClosed nothing follows.
-func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
-	return func(yield func(LaneEntry, error) bool) {
-		for from := uint64(0); ; {
-			e, ok, err := s.lanes.next(lane, from)
-			if !ok || !yield(e, err) || errors.Is(err, ErrClosed) {
-				return
-			}
-			from = e.Seq + 1
-		}
-	}
 }

@@ -18,6 +18,7 @@ const (
 	cursorName     = "cursor"
 	lanesName      = "lanes"
 	quarantineName = "quarantine"
+	ballastName    = "ballast"
 )
 
 const (
@@ -79,17 +80,21 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder := make([]byte, 20)
-		n, _ := file.ReadAt(holder, 0)
-		file.Close()
-		return nil, fmt.Errorf("spool: %s is in use by another process (%s); stop it, or give this one a folder of its own: %w",
-			dir, strings.TrimSpace("pid "+string(holder[:n])), err)
+		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
-	err = errors.Join(file.Truncate(0), writeAll(file, strconv.Itoa(os.Getpid())+"\n"))
-	if err != nil {
+	// Written over what is there, which takes no block of a full disk.
+	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &dirLock{file}, nil
+}
+
+// inUse is the error for a folder whose lock, file, another process holds.
+func inUse(dir string, file *os.File, err error) error {
+	holder := make([]byte, 20)
+	n, _ := file.ReadAt(holder, 0)
+	return fmt.Errorf("spool: %s is in use by another process (%s); stop it, or give this one a folder of its own: %w",
+		dir, strings.TrimSpace("pid "+string(holder[:n])), err)
 }
 
 func writeAll(file *os.File, text string) error {

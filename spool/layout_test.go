@@ -57,19 +57,6 @@ func TestDataWithoutFormatIsRefused(t *testing.T) {
 	}
 }
 
-func TestLanesWithoutManifestAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("x")}); err != nil {
-		t.Fatal(err)
-	}
-	closeSpool(t, s)
-	if err := os.Remove(filepath.Join(dir, "lanes", "MANIFEST")); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, dir, "no MANIFEST")
-}
-
 func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
 	dir := closed(t)
 	unfinished := filepath.Join(dir, "gen-000000000000000b")

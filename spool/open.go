@@ -25,9 +25,10 @@ func Open(c Config) (*Spool, error) {
 	}
 	s := &Spool{config: c, lock: lock, closed: make(chan struct{}), failed: make(chan error, 1), grown: make(chan struct{})}
 	s.idle.L = &s.mu
-	s.lanes = lanes{dir: s.path(lanesName), log: s.storeLog(), alive: s.alive}
+	s.guard = newGuard(c)
+	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail}
 	if err := s.load(); err != nil {
-		errs := []error{err, s.closeReading(), s.lanes.close(), lock.release()}
+		errs := []error{err, s.closeReading(), lock.release()}
 		if s.cursor != nil {
 			errs = append(errs, s.cursor.file.Close())
 		}
@@ -43,6 +44,9 @@ func (s *Spool) load() (err error) {
 	if err := s.sweep(); err != nil {
 		return err
 	}
+	if err := s.guard.freeBallast(sealRoom); err != nil {
+		return err
+	}
 	if s.cursor, err = openCursor(s.path(cursorName)); err != nil {
 		return err
 	}
@@ -50,12 +54,24 @@ func (s *Spool) load() (err error) {
 	if err := s.loadGenerations(); err != nil {
 		return err
 	}
-	if err := s.lanes.load(); err != nil {
+	if err := s.loadLanes(); err != nil {
 		return err
 	}
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
-	return errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
+	err = errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
+	s.guard.makeBallast()
+	return err
+}
+
+// loadLanes counts what is in the lanes, and what was lost there.
+func (s *Spool) loadLanes() error {
+	lost, err := s.lanes.load(s.quarantine)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gapEvents += uint64(lost)
+	s.config.Metrics.SpoolGaps.Add(float64(lost))
+	return err
 }
 
 // sweep removes what an earlier process had begun to remove or to build.

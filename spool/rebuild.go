@@ -22,7 +22,11 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		return "", err
 	}
 	// Nobody reads the build before it has its name, so it is synced once, when it is closed.
-	db, err := createGeneration(generationOptions(build, s.config.GenerationBytes, s.storeLog()).WithSyncWrites(false))
+	capacity := capacityFor(ev)
+	if err := s.guard.freeBallast(generationRoom(capacity) + sealRoom); err != nil {
+		return "", err
+	}
+	db, err := createGeneration(generationOptions(build, capacity, s.storeLog()).WithSyncWrites(false), capacity)
 	if err != nil {
 		return "", fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err)
 	}
@@ -48,6 +52,16 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		return rebuilt, s.trash(name)
 	}
 	return rebuilt, s.quarantine(name)
+}
+
+// capacityFor is the room that all events of the evidence need in one generation.
+func capacityFor(ev evidence) (bytes int64) {
+	for _, refs := range ev.events {
+		for _, ref := range refs {
+			bytes += int64(ref.key.bytes) + frameOverheadBytes
+		}
+	}
+	return bytes
 }
 
 // copyEvent commits the frames of one event as they lie in the raw files, each verified again.
@@ -85,19 +99,19 @@ func readAt(path string, b []byte, offset int64) error {
 	return err
 }
 
-// quarantine moves a folder aside, for a person to look at. Nothing removes it.
+// quarantine moves a folder or file aside, for a person to look at. Nothing removes it.
 func (s *Spool) quarantine(name string) error {
 	if err := os.MkdirAll(s.path(quarantineName), 0o700); err != nil {
 		return err
 	}
-	target := s.path(quarantineName, name)
+	target := s.path(quarantineName, filepath.Base(name))
 	for n := 2; exists(target); n++ {
-		target = s.path(quarantineName, fmt.Sprintf("%s-%d", name, n))
+		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))
 	}
 	if err := os.Rename(s.path(name), target); err != nil {
 		return err
 	}
-	s.config.Logger.Error("a damaged generation was set aside", "folder", target)
+	s.config.Logger.Error("what is damaged was set aside", "folder", target)
 	return errors.Join(syncDir(s.path(quarantineName)), syncDir(filepath.Dir(s.path(name))))
 }
 

@@ -13,9 +13,9 @@ import (
 
 // What Append and Read answer beside errors of the disk.
 var (
-	// ErrFull: the spool holds as many bytes as it may. Nothing was stored, nothing is lost; try again when the server
-	// has taken some.
-	ErrFull = errors.New("the spool is full; it takes new events when the server has taken some, or with a higher --spool-bytes-max")
+	// ErrFull: there is no room for more events; a *FullError says which bound was met. Nothing was stored, nothing is lost; try
+	// again in a second or later.
+	ErrFull = errors.New("the spool has no room for new events")
 	// ErrClosed: the spool is closed or closing. What waited in the queue was not stored.
 	ErrClosed = errors.New("the spool is closed")
 	// ErrFailed: a commit or fsync failed. The spool takes nothing more until the process starts again, see Failed.
@@ -26,11 +26,19 @@ var (
 type Config struct {
 	// Dir is the spool's folder, created 0700 when absent. Nothing else may live in it.
 	Dir string
-	// BytesMax bounds the bytes of events that wait, as they were given to Append; 0 means 1 GiB. Beyond it Append fails
-	// with ErrFull.
+	// BytesMax bounds the disk blocks of everything in Dir; 0 means 1 GiB. A generation is made, with all the room that it will
+	// ever need, only within this bound; else Append fails with ErrFull. Both lanes together may take a quarter of it.
 	BytesMax int64
+	// FreeMin is how much of the disk stays free, of what a user without privileges may use: below it no generation is made.
+	// 0 means 64 MiB, or a sixteenth of a disk of less than 1 GiB.
+	FreeMin int64
+	// DataDir and DiskMax bound the disk blocks of a folder that Dir lies in, together with all that others keep there.
+	// DiskMax 0 means no such bound.
+	DataDir string
+	DiskMax int64
 	// GenerationBytes is the size at which writing moves on to a new generation, which is also the grain in which disk space
-	// comes back; 0 means 16 MiB, at most 1 GiB. A generation may go beyond it by one commit.
+	// comes back; 0 means 16 MiB or, if that is less, a sixteenth of BytesMax; at most 1 GiB. A commit that is larger has a
+	// generation of its own.
 	GenerationBytes int64
 	// Logger gets damage as errors, Badger's own words at debug. nil means slog.Default.
 	Logger *slog.Logger
@@ -52,10 +60,11 @@ func (c *Config) defaults() error {
 		c.BytesMax = 1 << 30
 	}
 	if c.GenerationBytes == 0 {
-		c.GenerationBytes = 16 << 20
+		c.GenerationBytes = max(1<<20, min(16<<20, c.BytesMax/16))
 	}
-	if c.BytesMax < 0 || c.GenerationBytes < 0 || c.GenerationBytes > 1<<30 {
-		return fmt.Errorf("spool: BytesMax %d or GenerationBytes %d is out of bounds", c.BytesMax, c.GenerationBytes)
+	if c.BytesMax < 0 || c.FreeMin < 0 || c.DiskMax < 0 || c.GenerationBytes < 0 || c.GenerationBytes > 1<<30 {
+		return fmt.Errorf("spool: one of BytesMax %d, FreeMin %d, DiskMax %d, GenerationBytes %d is out of bounds",
+			c.BytesMax, c.FreeMin, c.DiskMax, c.GenerationBytes)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -93,7 +102,8 @@ type Spool struct {
 	reading *generation // the sealed generation that is open for reading, nil if none
 	cursor  *cursor
 
-	lanes lanes // has a lock of its own
+	lanes lanes  // has a lock of its own
+	guard *guard // as well
 
 	mu          sync.Mutex
 	idle        sync.Cond     // on mu: leading became false
@@ -156,7 +166,7 @@ func (s *Spool) refusal() error {
 // is synced. It is safe to call twice; the second call does nothing.
 //
 // A spool that failed is left as a crash would leave it: to close its databases could hang on the bad disk, and would
-// throw away the logs that the next start needs to tell what is whole.
+// throw away the logs that the next start needs to tell what is whole. So is a generation for whose table the disk has no room.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closing {
@@ -175,11 +185,13 @@ func (s *Spool) Close() error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	errs := []error{s.cursor.save(state), s.closeReading()}
-	if failure == nil {
-		if s.writing != nil {
+	s.lanes.close()
+	if failure == nil && s.writing != nil {
+		if err := s.guard.freeBallast(sealRoom); err != nil {
+			s.config.Logger.Warn("the spool stops without putting its files in order; the next start does it, and needs room", "error", err)
+		} else {
 			errs = append(errs, s.seal(s.writing))
 		}
-		errs = append(errs, s.lanes.close())
 	}
 	return errors.Join(append(errs, s.cursor.file.Close(), s.lock.release())...)
 }

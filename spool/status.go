@@ -13,8 +13,8 @@ import (
 type Status struct {
 	Events      int       `json:"events"`      // that wait to be acknowledged, also those being committed
 	Bytes       int64     `json:"bytes"`       // theirs, as they were given to Append
-	BytesMax    int64     `json:"bytes_max"`   // the bound of Bytes
-	DiskBytes   int64     `json:"disk_bytes"`  // blocks that everything in the folder occupies
+	DiskBytes   int64     `json:"disk_bytes"`  // blocks that everything in the folder occupies, those reserved included
+	BytesMax    int64     `json:"bytes_max"`   // the bound of DiskBytes
 	Oldest      time.Time `json:"oldest"`      // when the oldest that waits was appended; zero if none waits
 	Frontier    uint64    `json:"frontier"`    // the lowest sequence that is not acknowledged
 	Next        uint64    `json:"next"`        // the sequence of the next append
@@ -69,6 +69,7 @@ func (s *Spool) Run(ctx context.Context) error {
 		if err := s.saveCursor(); err != nil {
 			return err
 		}
+		s.guard.makeBallast()
 	}
 }
 
@@ -98,7 +99,7 @@ func (s *Spool) refreshMetrics(r *rate) {
 	s.mu.Lock()
 	appended := s.appended
 	s.mu.Unlock()
-	m.SpoolOutageCapacity.Set(r.secondsFor(float64(st.BytesMax-st.Bytes), appended, now))
+	m.SpoolOutageCapacity.Set(r.secondsFor(float64(st.BytesMax-st.DiskBytes), appended, now))
 }
 
 // rate is how fast bytes come in, smoothed over about a minute.

@@ -1,0 +1,98 @@
+package spool_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"promptspool/spool"
+)
+
+// bounded opens a spool with a clock that the test moves, and generations of 100 KB.
+func bounded(t *testing.T, dir string, now *time.Time, settings ...func(*spool.Config)) *spool.Spool {
+	t.Helper()
+	settings = append([]func(*spool.Config){generationBytes(100_000), func(c *spool.Config) {
+		c.Now = func() time.Time { return *now }
+	}}, settings...)
+	return open(t, dir, settings...)
+}
+
+// fill appends until the spool refuses, and returns how many it took and the refusal.
+func fill(t *testing.T, s *spool.Spool) (taken int, refusal *spool.FullError) {
+	t.Helper()
+	for ; taken < 1000; taken++ {
+		err := s.Append(t.Context(), 7, bytes.Repeat([]byte("x"), 90_000))
+		if errors.As(err, &refusal) {
+			if !errors.Is(err, spool.ErrFull) {
+				t.Error("it is no ErrFull")
+			}
+			return taken, refusal
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no bound is met by 90 MB")
+	return
+}
+
+func TestAtTheBoundTheSpoolRefusesAndGoesOnByItself(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	s := bounded(t, dir, &now, bytesMax(8<<20))
+	taken, refusal := fill(t, s)
+	if refusal.Flag != "--spool-bytes-max" || taken < 10 {
+		t.Errorf("after %d events: %v", taken, refusal)
+	}
+	if st := s.Status(); st.DiskBytes > 8<<20 {
+		t.Errorf("%d bytes of disk are taken", st.DiskBytes)
+	}
+	if got := len(readAll(t, s)); got != taken {
+		t.Errorf("%d of %d events are there", got, taken)
+	}
+	ack(t, s, uint64(taken)/2)
+	if err := s.Append(t.Context(), 7, make([]byte, 90_000)); !errors.Is(err, spool.ErrFull) {
+		t.Errorf("the disk was looked at again within a second: %v", err)
+	}
+	now = now.Add(time.Second)
+	if more, _ := fill(t, s); more == 0 {
+		t.Error("it takes nothing although half of it was acknowledged")
+	}
+}
+
+func TestASmallEventStillFitsWhenALargeOneIsRefused(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	s := bounded(t, dir, &now, bytesMax(8<<20))
+	taken, _ := fill(t, s)
+	appendAll(t, s, 7, "small")
+	if got := len(readAll(t, s)); got != taken+1 {
+		t.Errorf("%d events", got)
+	}
+}
+
+func TestWhatElseLiesInTheDataFolderCountsForDiskMax(t *testing.T) {
+	data, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	other := filepath.Join(data, "templates")
+	if err := os.WriteFile(other, bytes.Repeat([]byte("t"), 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := bounded(t, filepath.Join(data, "spool"), &now, func(c *spool.Config) { c.DataDir, c.DiskMax = data, 20<<20 })
+	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--disk-max" {
+		t.Errorf("after %d events: %v", taken, refusal)
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	appendAll(t, s, 7, "event")
+}
+
+func TestBelowTheFreeMinimumNothingIsTaken(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := bounded(t, t.TempDir(), &now, func(c *spool.Config) { c.FreeMin = 1 << 60 })
+	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--spool-free-min" {
+		t.Errorf("after %d events: %v", taken, refusal)
+	}
+}
