@@ -1,20 +1,23 @@
 # make test   everything that must pass; installs what is missing (Debian, as root)
 # make build  the binary, static
+# make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short
 # make bench  the benchmarks, beside their floors
 # make fuzz   each fuzz target for a minute
 
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: test build bench fuzz deps fmt vet lint unit
+.PHONY: test build soak bench fuzz deps fmt vet lint unit
 
 test: deps fmt vet lint unit
 
-# The race detector needs cgo; the README's session needs curl.
+# The race detector needs cgo; the README's session needs curl; power cuts and full disks need images of disks, and root.
 deps:
-	if ! command -v curl >/dev/null || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
+	missing=
+	for tool in curl losetup mount mkfs.ext4; do command -v $$tool >/dev/null || missing=$$tool; done
+	if [ -n "$$missing" ] || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
 		apt-get update -qq
-		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates
+		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates e2fsprogs mount util-linux
 	fi
 
 fmt:
@@ -33,6 +36,11 @@ unit:
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
+
+# The same tests as in `make test`, each for its part of the time.
+soak: deps
+	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -v \
+		-run 'Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort' ./cmd/promptspool | grep -Ev '^ *=== '
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,8 +19,36 @@ func runHelper() bool {
 		return false
 	case "oracle":
 		runOracle()
+	case "pressure":
+		runPressure()
+	case "floor":
+		runFloor()
 	}
 	return true
+}
+
+// plainBinary is the command as it is shipped, without the race detector: for what is measured, and for servers of which a test
+// only wants that they are quick.
+var plainBinary = sync.OnceValues(func() (string, error) { return build("promptspool-plain") })
+
+// beginPlain starts plainBinary and does not wait.
+func beginPlain(t testing.TB, data, addr string, args ...string) *node {
+	t.Helper()
+	program, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return begin(t, program, nil, data, addr, args...)
+}
+
+// startPlainServer starts a server of plainBinary on an empty folder.
+func startPlainServer(t *testing.T, addr string) *node {
+	t.Helper()
+	n := beginPlain(t, t.TempDir(), addr, "server", "--name", "central")
+	if !n.takes() {
+		t.Fatal("the server does not start")
+	}
+	return n
 }
 
 // soakVariable makes the tests of the spool long: a time such as 10m, of which each scene takes its part. `make soak` sets it.

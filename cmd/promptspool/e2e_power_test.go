@@ -10,7 +10,7 @@ import (
 )
 
 // imageMebibytes has room for two generations with their logs as large as they may grow; most of it is never written.
-const imageMebibytes = 512
+const imageMebibytes = 320
 
 func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
 	for round := range rounds(t, 2, 0.2) {
@@ -63,7 +63,7 @@ func powerCut(t *testing.T, load order, env ...string) (*oracle, *node, *node) {
 	sidecar.kill()
 	disk.detach()
 
-	server := startServer(t, t.TempDir(), upstream)
+	server := startPlainServer(t, upstream)
 	sidecar = beginCrashing(t, filepath.Join(after.mount, "data"), "127.0.0.1:0", upstream)
 	if !sidecar.takes() {
 		return o, server, nil

@@ -56,7 +56,7 @@ const adminKey = "a-bootstrap-key-of-more-than-thirty-two-characters"
 
 // node is one running process.
 type node struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	addr string // of its API
 	ops  string
@@ -80,7 +80,7 @@ func launch(t *testing.T, data, addr string, args ...string) *node {
 }
 
 // begin starts a binary with more variables in its environment, and does not wait for it.
-func begin(t *testing.T, program string, env []string, data, addr string, args ...string) *node {
+func begin(t testing.TB, program string, env []string, data, addr string, args ...string) *node {
 	t.Helper()
 	n := &node{t: t, data: data, taking: make(chan struct{}), eof: make(chan struct{})}
 	n.cmd = exec.Command(program, append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")...)
@@ -346,7 +346,7 @@ func (n *node) eventually(condition func() bool, told func() string) {
 
 // freePort is an address where nobody listens, and nobody will by chance: it lies below the ports that the kernel gives to those
 // who ask for any, so that it stays free while a process that is to listen there is not running.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
