@@ -74,7 +74,9 @@ type sidecarConfig struct {
 	data, listen, opsListen string
 	name                    string
 	upstream                string
-	spoolBytesMax           int64 // of events that wait for the server
+	spoolBytesMax           int64 // of disk that the spool takes
+	spoolFreeMin            int64 // of the disk that stays free; 0 for the spool's default
+	diskMax                 int64 // of disk that the data folder takes
 	allowHosts              []string
 	drain                   time.Duration // how long a stop waits for the spool to empty
 	logger                  *slog.Logger
@@ -93,7 +95,10 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return fmt.Errorf("the data folder: %w", err)
 	}
 	m := metrics.New("sidecar", version)
-	queue, err := spool.Open(spool.Config{Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, Logger: c.logger, Metrics: m})
+	queue, err := spool.Open(spool.Config{
+		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
+		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m,
+	})
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,15 @@ const (
 	spoolBytesDefault = "1GiB"
 	drainDefault      = "10s"
 	drainMax          = time.Hour
+	diskBesideSpool   = 256 << 20 // what --disk-max leaves for keys and templates when it is not given
 )
 
 // spoolFlags are those of a sidecar that `up` has too.
 func spoolFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("spool-bytes-max", spoolBytesDefault, "the `size` of what may wait for the server, such as 8GiB; beyond it new writes get 503"),
+		stringFlag("spool-bytes-max", spoolBytesDefault, "the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
+		stringFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503 (default 64MiB, or a sixteenth of a disk below 1GiB)"),
+		stringFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503 (default --spool-bytes-max and 256MiB)"),
 		listFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
 		stringFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
@@ -56,12 +59,29 @@ func sidecarConfigOf(c *cli.Context) (sidecarConfig, error) {
 	if err != nil {
 		return sidecarConfig{}, err
 	}
+	freeMin, err := sizeOr(c, "spool-free-min", 0)
+	if err != nil {
+		return sidecarConfig{}, err
+	}
+	diskMax, err := sizeOr(c, "disk-max", bytesMax+diskBesideSpool)
+	if err != nil {
+		return sidecarConfig{}, err
+	}
 	drain, err := duration(c, "drain")
 	if err != nil {
 		return sidecarConfig{}, err
 	}
 	log, err := logger(c)
 	return sidecarConfig{
-		name: text(c, "name"), spoolBytesMax: bytesMax, allowHosts: hostsOf(c, "allow-host"), drain: min(drain, drainMax), logger: log,
+		name: text(c, "name"), spoolBytesMax: bytesMax, spoolFreeMin: freeMin, diskMax: diskMax,
+		allowHosts: hostsOf(c, "allow-host"), drain: min(drain, drainMax), logger: log,
 	}, err
+}
+
+// sizeOr is size for a flag that may be left out.
+func sizeOr(c *cli.Context, name string, fallback int64) (int64, error) {
+	if text(c, name) == "" {
+		return fallback, nil
+	}
+	return size(c, name)
 }
