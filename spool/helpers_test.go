@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,13 @@ import (
 // TestMain looks for goroutines that were left behind. Badger leaves these when it fails to open a damaged folder; a
 // database of ours that is not closed leaves others as well.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("PROMPTSPOOL_TEST_DISK"); dir != "" {
+		if err := writeUntilStopped(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).monitorCache"),
 		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).updateSize"),

@@ -1,0 +1,261 @@
+package spool_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"promptspool/spool"
+)
+
+// TestAFullDiskIsNoCrash fills small filesystems under a spool in a process of its own, for Badger's answer to a full disk is
+// SIGBUS. The disk is filled and freed again and again from outside, also in the middle of everything the spool does.
+func TestAFullDiskIsNoCrash(t *testing.T) {
+	for name, mount := range map[string]func(*testing.T) string{"tmpfs": mountTmpfs, "ext4": mountExt4} {
+		t.Run(name, func(t *testing.T) {
+			disk := mount(t)
+			dir := filepath.Join(disk, "spool")
+			acked := uint64(0)
+			for range 2 {
+				acked = surviveFullDisk(t, disk, dir, acked)
+			}
+			s := open(t, dir)
+			all := readAll(t, s)
+			if st := s.Status(); st.Next <= acked || uint64(len(all)) != st.Next-st.Frontier || st.Gaps != 0 {
+				t.Errorf("%d events were appended, %d are there: %+v", acked, len(all), st)
+			}
+			for i, e := range all {
+				if !bytes.Equal(e.Data, diskEvent(e.Seq)) {
+					t.Fatalf("event %d (sequence %d) is not what was appended", i, e.Seq)
+				}
+			}
+		})
+	}
+}
+
+// surviveFullDisk starts the child, fills the disk while it writes, and frees it, until it was refused and went on. Then the
+// child is stopped, on a full disk. It returns how many events are acknowledged in all.
+func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), "PROMPTSPOOL_TEST_DISK="+dir)
+	child.Stderr = os.Stderr
+	stop, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.AfterFunc(30*time.Second, func() { _ = child.Process.Kill() })
+	defer deadline.Stop()
+	next := func() (last uint64, refused bool) {
+		b := make([]byte, 9)
+		if _, err := io.ReadFull(out, b); err != nil {
+			t.Fatalf("the child ended: %v, %v", err, child.Wait())
+		}
+		return binary.BigEndian.Uint64(b), b[8] == 1
+	}
+	wait := func(refused bool) {
+		for from := acked; ; {
+			last, was := next()
+			acked = max(acked, last)
+			if was == refused && (refused || last > from) {
+				return
+			}
+		}
+	}
+	wait(false)
+	for range 2 {
+		filler := fillDisk(t, disk)
+		wait(true)
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		wait(false)
+	}
+	filler := fillDisk(t, disk)
+	defer os.Remove(filler)
+	if err := stop.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		b := make([]byte, 9)
+		if _, err := io.ReadFull(out, b); err != nil {
+			break
+		}
+		acked = max(acked, binary.BigEndian.Uint64(b))
+	}
+	if err := child.Wait(); err != nil {
+		t.Fatalf("the child did not end in order: %v", err)
+	}
+	return acked
+}
+
+// fillDisk writes a file until not one byte more fits.
+func fillDisk(t *testing.T, disk string) (path string) {
+	t.Helper()
+	path = filepath.Join(disk, "filler")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err = file.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// diskEvent is the content of an event, told by its sequence.
+func diskEvent(seq uint64) []byte {
+	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, seq), 512)
+}
+
+// writeUntilStopped is the child: it appends one event after the other, also when it is refused, and writes the last
+// sequence and whether it was refused to stdout. When the spool's own bound is met it acknowledges half of what is there.
+func writeUntilStopped(dir string) error {
+	s, err := tryOpen(dir, bytesMax(48<<20), generationBytes(1<<20), func(c *spool.Config) { c.FreeMin = 8 << 20 })
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		newest, _ := s.Newest()
+		err := s.Append(context.Background(), 7, diskEvent(newest+1))
+		if full := (*spool.FullError)(nil); errors.As(err, &full) && full.Flag == "--spool-bytes-max" {
+			err = errors.Join(err, s.Ack((s.Frontier()+newest)/2))
+		}
+		if err != nil && !errors.Is(err, spool.ErrFull) {
+			return fmt.Errorf("event %d: %w", newest+1, err)
+		}
+		told := binary.BigEndian.AppendUint64(nil, newest)
+		if err == nil {
+			told = append(binary.BigEndian.AppendUint64(nil, newest+1), 0)
+		} else {
+			told = append(told, 1)
+		}
+		if _, err := os.Stdout.Write(told); err != nil {
+			return err
+		}
+	}
+	return s.Close()
+}
+
+// TestAFailedSyncEndsTheProcessAndLosesNothing lets fsync fail for good: the image of the disk lies on a tmpfs that is smaller
+// and full, so what the kernel writes to it gets an I/O error.
+func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
+	under := mountTmpfs(t)
+	image := filepath.Join(under, "image")
+	disk := mountImage(t, image, 256<<20)
+	var told bytes.Buffer
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	child.Env = append(os.Environ(), "PROMPTSPOOL_TEST_DISK="+filepath.Join(disk, "spool"))
+	child.Stderr = &told
+	if _, err := child.StdinPipe(); err != nil { // open for as long as the child lives
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.AfterFunc(30*time.Second, func() { _ = child.Process.Kill() })
+	defer deadline.Stop()
+	acked, filler := uint64(0), ""
+	for b := make([]byte, 9); ; {
+		if _, err := io.ReadFull(out, b); err != nil {
+			break
+		}
+		if acked = binary.BigEndian.Uint64(b); acked == 10 {
+			filler = fillDisk(t, under)
+		}
+	}
+	if err := child.Wait(); err == nil || child.ProcessState.ExitCode() != 1 || !bytes.Contains(told.Bytes(), []byte("the spool failed")) {
+		t.Fatalf("after %d events: %v\n%s", acked, err, told.String())
+	}
+	if err := errors.Join(os.Remove(filler), unix.Unmount(disk, 0), mountLoop(image, disk)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, filepath.Join(disk, "spool"))
+	if st := s.Status(); st.Next <= acked || st.Gaps != 0 {
+		t.Errorf("%d events were acknowledged: %+v", acked, st)
+	}
+	for _, e := range readAll(t, s) {
+		if !bytes.Equal(e.Data, diskEvent(e.Seq)) {
+			t.Fatalf("event %d is not what was appended", e.Seq)
+		}
+	}
+}
+
+func mountTmpfs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
+	}
+	t.Cleanup(func() { unmount(t, dir) })
+	return dir
+}
+
+func mountExt4(t *testing.T) string {
+	t.Helper()
+	return mountImage(t, filepath.Join(t.TempDir(), "image"), 64<<20)
+}
+
+// mountImage makes an ext4 image and mounts it through a loop device, which goes with the mount.
+func mountImage(t *testing.T, image string, bytes int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, bytes)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := exec.Command("mkfs.ext4", "-q", "-F", image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v; this test needs e2fsprogs\n%s", err, text)
+	}
+	if err := mountLoop(image, dir); err != nil {
+		t.Fatalf("%v; this test needs root", err)
+	}
+	t.Cleanup(func() { unmount(t, dir) })
+	return dir
+}
+
+func mountLoop(image, dir string) error {
+	text, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cannot mount %s: %w\n%s", image, err, text)
+	}
+	return nil
+}
+
+func unmount(t *testing.T, dir string) {
+	if err := unix.Unmount(dir, 0); err != nil {
+		t.Errorf("cannot unmount %s: %v", dir, err)
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	}
+}
