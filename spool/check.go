@@ -1,0 +1,196 @@
+package spool
+
+import "context"
+
+// Check reads every frame of the folder, generations and lanes, verifies it, and proves that no sequence is missing. It finds
+// what Open would find, and changes nothing. Its memory is that of Open: the places of one generation's frames.
+//
+// An error means that the folder cannot be read, or that ctx ended; damage is no error but stands in the report.
+func (f *Folder) Check(ctx context.Context) (Report, error) {
+	in := inspection{folder: f}
+	if err := in.run(ctx); err != nil {
+		return Report{}, err
+	}
+	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		in.report.Lanes = append(in.report.Lanes, checkLane(lane, f.Lane(lane)))
+	}
+	return in.report, ctx.Err()
+}
+
+// Status is what the folder holds. Unlike that of a running spool it reads everything.
+func (f *Folder) Status(ctx context.Context) (Status, error) {
+	r, err := f.Check(ctx)
+	st := Status{
+		Events: r.Events, Bytes: r.Bytes, DiskBytes: diskBytes(f.dir), Frontier: r.Frontier, Next: r.Next,
+		Gaps: r.LostEvents(), Generations: len(r.Generations),
+	}
+	for _, l := range r.Lanes {
+		switch l.Lane {
+		case LaneHeld.String():
+			st.Held = l.Events + l.Damaged
+		case LaneDead.String():
+			st.Dead = l.Events + l.Damaged
+		}
+	}
+	for e, err := range f.Waiting() {
+		if err != nil {
+			return st, err
+		}
+		st.Oldest = e.At
+		break
+	}
+	return st, err
+}
+
+// inspection goes through the generations as Open does (prove.go), but by the raw files alone: the SEAL tells whether the keys
+// of a generation are what they were, the value log whether its events are whole.
+type inspection struct {
+	folder *Folder
+	// visit gets every generation with events that wait: from <= sequence < end. nil for none.
+	visit  func(ev evidence, from, end uint64) error
+	report Report
+
+	proved uint64 // all below is at the server, whole or in report.Lost
+}
+
+func (in *inspection) run(ctx context.Context) error {
+	f, r := in.folder, &in.report
+	names, superseded, err := f.generations()
+	if err != nil {
+		return err
+	}
+	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
+	if len(names) > 0 && (f.cursor.writes == 0 || f.cursor.damaged) {
+		first, _, _ := parseGenerationName(names[0])
+		r.Frontier = max(r.Frontier, first)
+	}
+	in.proved = r.Frontier
+	for i, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		follower := uint64(0)
+		if i+1 < len(names) {
+			follower, _, _ = parseGenerationName(names[i+1])
+		}
+		if err := in.generation(name, follower); err != nil {
+			return err
+		}
+	}
+	r.lose(in.proved, r.Next, "the generation that held it is gone")
+	for _, name := range superseded {
+		first, _, _ := parseGenerationName(name)
+		r.Generations = append(r.Generations, GenerationReport{Name: name, State: StateDamaged, First: first, Last: first - 1, Plan: PlanQuarantine})
+	}
+	r.Quarantine, err = folderNames(f.path(quarantineName))
+	return err
+}
+
+// generation looks at one generation. follower is the first sequence of the next one, 0 for the newest.
+func (in *inspection) generation(name string, follower uint64) error {
+	r := &in.report
+	first, _, _ := parseGenerationName(name)
+	g := GenerationReport{Name: name, First: first, Plan: PlanRemove}
+	end := max(r.Next, first)
+	if follower > 0 {
+		end = follower
+	}
+	r.lose(in.proved, first, "the generation that held it is gone")
+	if follower > 0 && end <= r.Frontier {
+		g.State, g.Last, g.Acked = StateSealed, end-1, end-first
+		in.add(g)
+		return nil
+	}
+	ev, err := examine(in.folder.path(name))
+	if err != nil {
+		return err
+	}
+	sealed, err := isSealed(in.folder.path(name))
+	if err != nil {
+		return err
+	}
+	if follower == 0 {
+		end = max(end, ev.end(first))
+		for seq := range ev.events {
+			if sealed {
+				end = max(end, seq+1) // an edition that was rebuilt may begin later
+			}
+		}
+	}
+	from := max(first, r.Frontier)
+	switch {
+	case sealed && (!ev.broken || from >= end):
+		g.State = StateSealed
+	case !sealed && ev.agrees(first) && refuseWithoutManifest(in.folder.path(name)) == nil:
+		g.State = StateOpen
+	default:
+		g.State = StateDamaged
+	}
+	g.Last, g.Acked = end-1, min(from, end)-first
+	holes := ev.holes(from, end)
+	for _, hole := range holes {
+		g.Damaged += hole.end - hole.from
+		r.lose(hole.from, hole.end, "no whole copy of it is left in "+name)
+	}
+	for seq, refs := range ev.events {
+		if from <= seq && seq < end {
+			g.Events++
+			g.Bytes += bytesOf(refs)
+		}
+	}
+	g.Plan = planFor(g, len(ev.events))
+	in.add(g)
+	if in.visit != nil && g.Events > 0 {
+		return in.visit(ev, from, end)
+	}
+	return nil
+}
+
+func (in *inspection) add(g GenerationReport) {
+	r := &in.report
+	r.Generations = append(r.Generations, g)
+	r.Events += g.Events
+	r.Bytes += g.Bytes
+	r.Next = max(r.Next, g.Last+1)
+	in.proved = max(in.proved, g.Last+1)
+}
+
+// planFor says what is done with a generation in which so many events are whole, acknowledged ones included.
+func planFor(g GenerationReport, whole int) Plan {
+	switch {
+	case g.Last+1 == g.First && g.State != StateDamaged:
+		return PlanRemove
+	case g.State == StateSealed:
+		return PlanKeep
+	case g.State == StateOpen:
+		return PlanReplay
+	case whole > 0:
+		return PlanRebuild
+	case g.Damaged > 0:
+		return PlanQuarantine
+	}
+	return PlanRemove
+}
+
+// holes are the sequences from <= s < end of which no whole event was found.
+func (ev *evidence) holes(from, end uint64) []span {
+	var holes []span
+	for seq := from; seq < end; seq++ {
+		if ev.events[seq] != nil {
+			continue
+		}
+		if n := len(holes); n > 0 && holes[n-1].end == seq {
+			holes[n-1].end++
+		} else {
+			holes = append(holes, span{seq, seq + 1})
+		}
+	}
+	return holes
+}
+
+func bytesOf(refs []frameRef) (n int64) {
+	for _, ref := range refs {
+		n += int64(ref.key.bytes)
+	}
+	return n
+}

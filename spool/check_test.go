@@ -1,0 +1,364 @@
+package spool_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool"
+)
+
+// look opens the folder of a stopped spool, and proves at the end of the test that nothing in it was changed.
+func look(t *testing.T, dir string) *spool.Folder {
+	t.Helper()
+	before := fingerprint(t, dir)
+	f, err := spool.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		if diff := cmp.Diff(before, fingerprint(t, dir)); diff != "" {
+			t.Errorf("looking changed the folder (-before +after):\n%s", diff)
+		}
+	})
+	return f
+}
+
+// fingerprint describes every file below dir.
+func fingerprint(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			files[path] = "folder"
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[path] = fmt.Sprintf("%d bytes %x", len(data), sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func check(t *testing.T, f *spool.Folder) spool.Report {
+	t.Helper()
+	r, err := f.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// checkDir looks at a folder, changes nothing, and lets it go at once.
+func checkDir(t *testing.T, dir string) (r spool.Report, whole []string) {
+	t.Helper()
+	t.Run("look", func(t *testing.T) {
+		f := look(t, dir)
+		r = check(t, f)
+		for e, err := range f.Waiting() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole = append(whole, string(e.Data))
+		}
+	})
+	return r, whole
+}
+
+// waiting reads what is whole in an open spool.
+func waiting(t *testing.T, s *spool.Spool) (texts []string) {
+	t.Helper()
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(e.Data))
+	}
+	return texts
+}
+
+func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
+	for _, test := range faults() {
+		t.Run(test.name, func(t *testing.T) {
+			dir := test.make(t)
+			test.damage(t, dir)
+			lost := uint64(10 - len(test.want))
+			found, whole := checkDir(t, dir)
+			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
+				t.Errorf("whole events (-want +got):\n%s", diff)
+			}
+			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) || found.Next != 11 {
+				t.Errorf("%d are lost; the report says %+v", lost, found)
+			}
+
+			if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err != nil {
+				t.Fatal(err)
+			}
+			repaired, whole := checkDir(t, dir)
+			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
+				t.Errorf("after the repair (-want +got):\n%s", diff)
+			}
+			if repaired.Work() || repaired.LostEvents() != lost {
+				t.Errorf("after the repair: %+v", repaired)
+			}
+			wantPlans(t, found, repaired)
+			s := open(t, dir)
+			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
+				t.Errorf("opened again (-want +got):\n%s", diff)
+			}
+			if st := s.Status(); st.Gaps != lost {
+				t.Errorf("%d are lost, opened again it counts %+v", lost, st)
+			}
+		})
+	}
+}
+
+// wantPlans says that what repair did with the one generation of a fault is what check had announced.
+func wantPlans(t *testing.T, before, after spool.Report) {
+	t.Helper()
+	if len(before.Generations) == 0 {
+		return // it was removed by the fault
+	}
+	planned, left := before.Generations[0], ""
+	if len(after.Generations) > 0 {
+		left = after.Generations[0].Name
+	}
+	want, quarantined := planned.Name, 0
+	switch planned.Plan {
+	case spool.PlanRebuild:
+		want += ".1"
+		if planned.Damaged > 0 {
+			quarantined = 1
+		}
+	case spool.PlanQuarantine:
+		want, quarantined = "", 1
+	case spool.PlanRemove:
+		want = ""
+	}
+	if left != want || len(after.Quarantine) != quarantined {
+		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q", planned.Plan, left, after.Quarantine)
+	}
+}
+
+func TestRepairSavesWhatBadgerNoLongerReads(t *testing.T) {
+	dir := closed(t)
+	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum behind event 4, whose frame is whole
+
+	unrepaired := open(t, copyDir(t, dir))
+	if got := len(waiting(t, unrepaired)); got == 10 {
+		t.Fatal("a start reads all ten events; the test shows nothing")
+	}
+	found, whole := checkDir(t, dir)
+	if len(whole) != 10 || !found.Sound() || found.Generations[0].Plan != spool.PlanRebuild {
+		t.Errorf("check says %+v", found)
+	}
+	if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, open(t, dir), numbered(10))
+}
+
+func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	ack(t, s, 7)
+	running, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashed, whole := checkDir(t, copyDir(t, dir))
+	closeSpool(t, s)
+	stopped, _ := checkDir(t, dir)
+	for name, r := range map[string]spool.Report{"running": running, "crashed": crashed, "stopped": stopped} {
+		acked, events := uint64(0), 0
+		for _, g := range r.Generations {
+			acked, events = acked+g.Acked, events+g.Events
+		}
+		first := r.Generations[0].First
+		if r.Events != 13 || events != 13 || acked != 8-first || r.Next != 21 || !r.Sound() {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if running.Bytes != stopped.Bytes || len(whole) != 13 {
+		t.Errorf("%d bytes while it ran, %d when it had stopped; %d events", running.Bytes, stopped.Bytes, len(whole))
+	}
+}
+
+func TestCheckOfARunningSpoolFindsDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	flip(t, dir, "*.vlog", at("event 2", 0))
+	r, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []spool.Loss{{First: 2, Last: 2, Reason: r.Lost[0].Reason}}; !cmp.Equal(r.Lost, want) || r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestLanesAreReadWithoutChangingThem(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 1, numbered(3)...)
+	all := readAll(t, s)
+	if err := s.Hold(1, "key refused", all[:2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury("not JSON", all[2]); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, s, 3)
+	held, dead := lane(t, s, spool.LaneHeld), lane(t, s, spool.LaneDead)
+	crashed := copyDir(t, dir)
+	closeSpool(t, s)
+	for name, dir := range map[string]string{"crashed": crashed, "closed": dir} {
+		t.Run(name, func(t *testing.T) {
+			f := look(t, dir)
+			for l, want := range map[spool.Lane][]spool.LaneEntry{spool.LaneHeld: held, spool.LaneDead: dead} {
+				var got []spool.LaneEntry
+				for e, err := range f.Lane(l) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, e)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", l, diff)
+				}
+			}
+			r := check(t, f)
+			if !r.Sound() || r.Lanes[0].Events != 2 || r.Lanes[1].Events != 1 {
+				t.Errorf("%+v", r.Lanes)
+			}
+			if st, err := f.Status(t.Context()); err != nil || st.Held != 2 || st.Dead != 1 {
+				t.Errorf("%+v %v", st, err)
+			}
+		})
+	}
+}
+
+func TestADamagedLaneIsNotSound(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("event 1")}); err != nil {
+		t.Fatal(err)
+	}
+	closeSpool(t, s)
+	logs, err := filepath.Glob(filepath.Join(dir, "lanes", "dead-*"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	data, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flipBit(logs[0], int64(bytes.Index(data, []byte("event 1"))), 4); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := checkDir(t, dir)
+	if dead := r.Lanes[1]; r.Sound() || dead.Damaged != 1 || dead.Events != 0 {
+		t.Errorf("%+v", r.Lanes)
+	}
+}
+
+func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if _, err := spool.OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("looking at an open spool: %v", err)
+	}
+	if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("repairing an open spool: %v", err)
+	}
+	closeSpool(t, s)
+	look(t, dir)
+	look(t, dir)
+	refused(t, dir, "in use")
+	if _, err := spool.OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no spool") {
+		t.Errorf("a folder that is no spool: %v", err)
+	}
+}
+
+func TestQuarantineGivesBackWhatIsWhole(t *testing.T) {
+	dir := crashed(t)
+	flip(t, dir, "*.vlog", at("event 4", 6))
+	s := open(t, dir)
+	var got []string
+	for e, err := range spool.Quarantined(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(e.Data))
+	}
+	if diff := cmp.Diff(without(10, 4), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 || r.LostEvents() != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	for range spool.Quarantined(t.TempDir()) {
+		t.Error("an event came out of nothing")
+	}
+}
+
+func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Seq == 3 {
+			break
+		}
+		appendAll(t, s, 7, "while it is read")
+	}
+	n := 0
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if e.Seq == 10 {
+			ack(t, s, 12) // and what of it was read already may still come
+		}
+	}
+	if n < 20 || n > 22 {
+		t.Errorf("%d events", n)
+	}
+	closeSpool(t, s)
+	for _, err := range s.Waiting(t.Context()) {
+		if err == nil {
+			t.Error("a closed spool yields events")
+		}
+	}
+	f := look(t, dir)
+	for range f.Waiting() {
+		break
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

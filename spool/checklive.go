@@ -1,0 +1,74 @@
+package spool
+
+import (
+	"context"
+	"slices"
+)
+
+// Check reads every frame that waits when it begins, in generations and lanes, and verifies it, while the spool goes on. What it
+// finds damaged is counted and logged as by Read, and so is what was found lost since the spool was opened. It takes turns
+// with those who read, acknowledge and move events to lanes. An error means that something cannot be read at all.
+func (s *Spool) Check(ctx context.Context) (Report, error) {
+	r := s.outline()
+	at := 0
+	for e, err := range s.Waiting(ctx) {
+		if err != nil {
+			return Report{}, err
+		}
+		for at < len(r.Generations) && r.Generations[at].Last < e.Seq {
+			at++
+		}
+		if at == len(r.Generations) {
+			break // appended since
+		}
+		g := &r.Generations[at]
+		g.Events++
+		g.Bytes += int64(len(e.Data))
+		r.Events++
+		r.Bytes += int64(len(e.Data))
+	}
+	for _, gap := range s.waitingGaps() {
+		r.lose(gap.from, gap.end, "no whole copy is left; the sidecar's log says why")
+		for i := range r.Generations {
+			g := &r.Generations[i]
+			if from, end := max(gap.from, g.First), min(gap.end, g.Last+1); from < end {
+				g.Damaged += end - from
+			}
+		}
+	}
+	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		r.Lanes = append(r.Lanes, checkLane(lane, s.Lane(lane)))
+	}
+	var err error
+	if r.Quarantine, err = folderNames(s.path(quarantineName)); err != nil {
+		return Report{}, err
+	}
+	return r, ctx.Err()
+}
+
+// outline is a report of what there is, nothing read yet.
+func (s *Spool) outline() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := Report{Frontier: s.frontier, Next: s.next}
+	for _, g := range s.generations {
+		state := StateSealed
+		if g == s.writing {
+			state = StateWritten
+		}
+		acked := min(max(g.first, s.frontier), g.last+1) - g.first
+		r.Generations = append(r.Generations, GenerationReport{Name: g.name, State: state, First: g.first, Last: g.last, Acked: acked, Plan: PlanKeep})
+	}
+	return r
+}
+
+// waitingGaps are the gaps that nobody has acknowledged yet.
+func (s *Spool) waitingGaps() []span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gaps := slices.Clone(s.gaps)
+	for i := range gaps {
+		gaps[i].from = max(gaps[i].from, s.frontier)
+	}
+	return slices.DeleteFunc(gaps, func(g span) bool { return g.from >= g.end })
+}

@@ -1,0 +1,129 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// What Waiting of a running spool reads at once; a larger event comes alone.
+const (
+	exportEventsMax = 1000
+	exportBytesMax  = 4 << 20
+)
+
+// Waiting yields the events that wait now and are whole, in order, some 4 MiB of them in memory at a time. What is
+// acknowledged meanwhile may be left out; what cannot be read is counted and logged, as by Read. It ends after an error. It
+// takes turns with those who read and acknowledge.
+func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		newest, _ := s.Newest()
+		for from := s.Frontier(); from <= newest; from = max(from, s.Frontier()) {
+			r := reading{spool: s, from: from, end: newest + 1, eventsMax: exportEventsMax, bytesMax: exportBytesMax}
+			if err := r.run(ctx); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if len(r.entries) == 0 {
+				return
+			}
+			for _, e := range r.entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			from = r.entries[len(r.entries)-1].Seq + 1
+		}
+	}
+}
+
+var errEnough = errors.New("no more is wanted")
+
+// Waiting yields the events that wait and are whole, in order, one in memory at a time. It ends after an error; what is
+// damaged is left out, see Check.
+func (f *Folder) Waiting() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		in := inspection{folder: f, visit: func(ev evidence, from, end uint64) error {
+			return yieldEvents(ev, from, end, yield)
+		}}
+		if err := in.run(context.Background()); err != nil && !errors.Is(err, errEnough) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// Quarantined yields every whole event in the quarantine of the spool in dir, folder by folder, one in memory at a time. Most of
+// them are in the spool, or with the server, as well: only what was damaged is missing there, and here. A process may
+// have the spool open meanwhile. It ends after an error.
+func Quarantined(dir string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		names, err := folderNames(filepath.Join(dir, quarantineName))
+		for _, name := range names {
+			var ev evidence
+			if ev, err = examine(filepath.Join(dir, quarantineName, name)); err == nil {
+				err = yieldEvents(ev, 0, ^uint64(0), yield)
+			}
+			if err != nil {
+				break
+			}
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// yieldEvents reads the whole events from <= sequence < end out of the raw files. It returns errEnough when yield does.
+func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) error {
+	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
+		if seq < from || seq >= end {
+			continue
+		}
+		e, err := readRefs(ev.events[seq])
+		if err != nil {
+			return fmt.Errorf("spool: event %d in %s: %w", seq, ev.events[seq][0].file, err)
+		}
+		if !yield(e, nil) {
+			return errEnough
+		}
+	}
+	return nil
+}
+
+// readRefs puts an event together from its frames in the raw files, each verified again.
+func readRefs(refs []frameRef) (Entry, error) {
+	k := refs[0].key
+	e := Entry{Seq: k.seq, Key: k.key, At: k.at, Data: make([]byte, 0, bytesOf(refs))}
+	for _, ref := range refs {
+		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
+		if err := readAt(ref.file, b, ref.offset); err != nil {
+			return e, err
+		}
+		f, err := decodeFrame(b)
+		if err != nil {
+			return e, err
+		}
+		e.Data = append(e.Data, f.payload...)
+	}
+	return e, nil
+}
+
+// folderNames lists the folders in dir, none when it does not exist.
+func folderNames(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,113 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Folder is the folder of a spool that no process has open, for those who only look: nothing in it changes, so it may be on
+// a disk that is mounted read-only. Any number of processes may look at the same time; a sidecar cannot start meanwhile. Not
+// safe for concurrent use.
+type Folder struct {
+	dir    string
+	lock   *os.File // nil when the folder has no LOCK, as a copy may not
+	cursor cursor   // without its file
+}
+
+// OpenFolder opens the folder of a spool to look at it; Close it afterwards. It refuses a folder that is no spool, that a
+// process uses, or whose format is newer.
+func OpenFolder(dir string) (*Folder, error) {
+	f := &Folder{dir: dir}
+	if !exists(f.path(formatName)) {
+		return nil, fmt.Errorf("spool: %s is no spool: it has no %s file; give the data folder of a sidecar", dir, formatName)
+	}
+	if err := checkFormat(dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.lock, err = shareDir(dir); err != nil {
+		return nil, err
+	}
+	if err := f.readCursor(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// shareDir keeps whoever would change the folder out of it, but nobody who looks. nil for a folder without LOCK.
+func shareDir(dir string) (*os.File, error) {
+	file, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(inUse(dir, file, err), file.Close())
+	}
+	return file, nil
+}
+
+func (f *Folder) readCursor() error {
+	file, err := os.Open(f.path(cursorName))
+	if errors.Is(err, os.ErrNotExist) {
+		f.cursor = cursor{cursorState: cursorState{1, 1}}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := readCursor(file)
+	if err == nil {
+		f.cursor = *c
+		f.cursor.file = nil
+	}
+	return errors.Join(err, file.Close())
+}
+
+// Close lets the folder go.
+func (f *Folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Close()
+}
+
+func (f *Folder) path(elements ...string) string {
+	return filepath.Join(append([]string{f.dir}, elements...)...)
+}
+
+// generations lists the generations in order, of each the newest edition, and apart from them the older editions.
+func (f *Folder) generations() (names, superseded []string, err error) {
+	paths, err := filesBySuffix(f.dir, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		first, edition, ok := parseGenerationName(name)
+		if !ok {
+			continue
+		}
+		n := len(names)
+		if n == 0 {
+			names = append(names, name)
+			continue
+		}
+		switch before, editionBefore, _ := parseGenerationName(names[n-1]); {
+		case before != first:
+			names = append(names, name)
+		case editionBefore > edition:
+			superseded = append(superseded, name)
+		default:
+			superseded = append(superseded, names[n-1])
+			names[n-1] = name
+		}
+	}
+	return names, superseded, nil
+}
