@@ -21,6 +21,7 @@ type Keys interface {
 // ControlConfig is what the control socket gives access to.
 type ControlConfig struct {
 	Keys   Keys       // nil at a process that keeps none: 501
+	Spool  Spool      // nil at a process that has none: 501
 	Status func() any // required; may be called concurrently
 	Logger *slog.Logger
 }
@@ -49,7 +50,7 @@ func NewControl(c ControlConfig) *Server {
 	if keys == nil {
 		keys = noKeys{}
 	}
-	return newServer(c.Logger, nil, []route{
+	server := newServer(c.Logger, nil, append(spoolRoutes(c.Spool), []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
 			all, err := keys.Keys(ctx)
@@ -66,7 +67,9 @@ func NewControl(c ControlConfig) *Server {
 		{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
 			return keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
 		}},
-	})
+	}...))
+	server.s.WriteTimeout = 0 // an export takes as long as its reader does, who is the process's own user
+	return server
 }
 
 // noKeys answers for a process that keeps no keys.

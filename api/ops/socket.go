@@ -69,6 +69,20 @@ func atShortPath(dataDir string, f func(path string) error) error {
 // Control calls the control socket in a process's data folder: method and path, body (nil: none) and answer as JSON. An error
 // that the process answered is a *wire.Error. The call ends with ctx, or after a minute.
 func Control(ctx context.Context, dataDir, method, path string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, controlPatience)
+	defer cancel()
+	return ControlLong(ctx, dataDir, method, path, body, func(r io.Reader) error {
+		got, err := io.ReadAll(io.LimitReader(r, controlAnswerBytesMax))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(got, answer)
+	})
+}
+
+// ControlLong is Control for answers that take long or are long: read gets the body of a good one as it comes, and the call
+// ends with ctx alone.
+func ControlLong(ctx context.Context, dataDir, method, path string, body any, read func(io.Reader) error) error {
 	var sent []byte
 	if body != nil {
 		var err error
@@ -76,8 +90,6 @@ func Control(ctx context.Context, dataDir, method, path string, body, answer any
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, controlPatience)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://control"+path, bytes.NewReader(sent))
 	if err != nil {
 		return err
@@ -94,18 +106,39 @@ func Control(ctx context.Context, dataDir, method, path string, body, answer any
 		return notReached(dataDir, err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode == 200 {
+		broken := &brokenReader{Reader: res.Body}
+		if err := read(broken); err != nil {
+			if broken.err != nil {
+				err = notReached(dataDir, broken.err)
+			}
+			return err
+		}
+		return nil
+	}
 	got, err := io.ReadAll(io.LimitReader(res.Body, controlAnswerBytesMax))
 	if err != nil {
 		return notReached(dataDir, err)
-	}
-	if res.StatusCode == 200 {
-		return json.Unmarshal(got, answer)
 	}
 	var told errorBody
 	if err := json.Unmarshal(got, &told); err != nil {
 		return fmt.Errorf("the process in %s answered with status %d and no reason", dataDir, res.StatusCode)
 	}
 	return &wire.Error{Code: told.Error, Message: told.Message, Fields: told.Fields}
+}
+
+// brokenReader remembers why an answer broke off.
+type brokenReader struct {
+	io.Reader
+	err error
+}
+
+func (b *brokenReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
 }
 
 // notReached tells why a process did not answer, and what to do about it.
