@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	"promptspool/api/wire"
+	"promptspool/spool"
+)
+
+// replayEvents and replayBytes bound what Replay appends at once.
+const (
+	replayEvents = 500
+	replayBytes  = 4 << 20
+)
+
+// Replay appends the events of a lane that pick names to the spool's tail, and takes them out of the lane once they are
+// fsynced there. They go out under secret, or each under the key it came with if secret is empty. It returns how many
+// were moved. After an error, or a crash, some may be in both places: the server knows an event that it gets twice.
+func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret) (int, error) {
+	moved, size := 0, 0
+	var batch []spool.LaneEntry
+	move := func() error {
+		if err := p.replayBatch(ctx, lane, batch, secret); err != nil {
+			return err
+		}
+		moved += len(batch)
+		batch, size = nil, 0
+		return nil
+	}
+	for e, err := range p.spool.Lane(lane) {
+		if !pick(e.Seq) {
+			continue
+		}
+		if err != nil {
+			return moved, err
+		}
+		if len(batch) > 0 && (len(batch) == replayEvents || size+len(e.Data) > replayBytes || secret == "" && e.Key != batch[0].Key) {
+			if err := move(); err != nil {
+				return moved, err
+			}
+		}
+		batch, size = append(batch, e), size+len(e.Data)
+	}
+	if len(batch) == 0 {
+		return moved, nil
+	}
+	err := move()
+	return moved, err
+}
+
+// replayBatch moves events that go out under one key.
+func (p *Proxy) replayBatch(ctx context.Context, lane spool.Lane, batch []spool.LaneEntry, secret wire.Secret) error {
+	var lines [][]byte
+	var seqs []uint64
+	size := int64(0)
+	for _, e := range batch {
+		lines, seqs, size = append(lines, e.Data), append(seqs, e.Seq), size+int64(len(e.Data))
+	}
+	number := batch[0].Key
+	if secret != "" {
+		id, err := p.keys.Authenticate(ctx, secret)
+		if err != nil {
+			return err
+		}
+		if number, err = p.keys.pin(id, size); err != nil {
+			return err
+		}
+		defer p.keys.unpin(number, size)
+	} else if _, ok := p.keys.secret(number); !ok {
+		return fmt.Errorf("the key of event %d is lost; give another one of its account with --key-file", batch[0].Seq)
+	}
+	if err := p.spool.Append(context.WithoutCancel(ctx), number, lines...); err != nil {
+		return p.refusal(err)
+	}
+	return p.spool.Release(lane, seqs)
+}
+
+// Purge removes the events of a lane that pick names for good, also those that cannot be read, and returns how many. Keys
+// that nobody needs any more go with them.
+func (p *Proxy) Purge(lane spool.Lane, pick func(seq uint64) bool) (int, error) {
+	var seqs []uint64
+	keys := map[uint32]bool{}
+	for e, err := range p.spool.Lane(lane) {
+		if err != nil && e.Seq == 0 {
+			return 0, err
+		}
+		if pick(e.Seq) {
+			seqs = append(seqs, e.Seq)
+			keys[e.Key] = true
+		}
+	}
+	if err := p.spool.Release(lane, seqs); err != nil {
+		return 0, err
+	}
+	for number := range keys {
+		p.keys.acked(number)
+	}
+	return len(seqs), nil
+}
