@@ -67,7 +67,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), versionCommand(),
+			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), versionCommand(),
 		},
 	}
 	app.Action = noSuchCommand

@@ -29,7 +29,8 @@ type process struct {
 	apiListen string
 	ops       ops.Config // Ready is filled in here
 	opsListen string
-	keys      ops.Keys // may be nil
+	keys      ops.Keys  // may be nil
+	spool     ops.Spool // may be nil
 
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process at once; may be nil
@@ -59,7 +60,7 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, apiLn.Close(), opsLn.Close())
 	}
 	opsServer := ops.New(p.ops)
-	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Status: p.ops.Status, Logger: p.logger})
+	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Status: p.ops.Status, Logger: p.logger})
 
 	running, cancel := context.WithCancel(context.Background()) // outlives ctx: what runs behind the API ends after it
 	defer cancel()

@@ -116,9 +116,10 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	if err != nil {
 		return err
 	}
+	recorder := proxy.New(queue, keys, templates, c.logger)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder:      proxy.New(queue, keys, templates, c.logger),
+		Recorder:      recorder,
 		Querier:       upstream,
 		Templates:     templates,
 		Authenticator: keys,
@@ -132,6 +133,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, Spool: queue.Status()}
 		}},
 		opsListen: c.opsListen,
+		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run,
 			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/spool"
+)
+
+func spoolCheckCommand() *cli.Command {
+	return &cli.Command{
+		Name: "check", Usage: "read and verify every event, and prove that none is missing; changes nothing",
+		Flags:  []cli.Flag{sidecarDataFlag(), outputFlag()},
+		Action: checkSpool,
+	}
+}
+
+func checkSpool(c *cli.Context) error {
+	data, running, _, err := spoolTarget(c)
+	if err != nil {
+		return err
+	}
+	var report spool.Report
+	if running {
+		err = ops.ControlLong(c.Context, data, "GET", "/spool/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
+	} else {
+		report, err = checkFolder(c, data)
+	}
+	if err != nil {
+		return err
+	}
+	if err := output(c, report, func(t *table) { reportTable(t, report) }); err != nil {
+		return err
+	}
+	if !report.Sound() {
+		return fmt.Errorf("%d events that the app was told are safe are lost, or a lane is damaged; see `promptspool spool repair --data %s` and its quarantine", report.LostEvents(), data)
+	}
+	return nil
+}
+
+func checkFolder(c *cli.Context, data string) (spool.Report, error) {
+	folder, err := spool.OpenFolder(spoolDir(data))
+	if err != nil {
+		return spool.Report{}, err
+	}
+	defer folder.Close()
+	return folder.Check(c.Context)
+}
+
+// reportTable prints a report for people, its verdict last.
+func reportTable(t *table, r spool.Report) {
+	t.row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
+	for _, g := range r.Generations {
+		t.row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
+	}
+	for _, l := range r.Lanes {
+		t.row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
+	}
+	t.w.Flush()
+	for _, l := range r.Lost {
+		t.row("lost", fmt.Sprintf("%d to %d", l.First, l.Last), l.Reason)
+	}
+	for _, l := range r.Lanes {
+		for _, e := range l.Errors {
+			t.row("damaged", e)
+		}
+	}
+	for _, q := range r.Quarantine {
+		t.row("in quarantine", q)
+	}
+	if r.Sound() {
+		t.row(fmt.Sprintf("Sound: %s events wait, each is whole, and none is missing.", humanize.Comma(int64(r.Events))))
+	} else {
+		t.row(fmt.Sprintf("Damaged: %d events are lost; %d wait and are whole.", r.LostEvents(), r.Events))
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
+	"promptspool/metrics"
+	"promptspool/proxy"
+	"promptspool/spool"
+)
+
+func spoolDrainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty",
+		Flags: append(own("spool drain",
+			stringFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
+		), sidecarDataFlag(), stringFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), outputFlag()),
+		Action: drainStopped,
+	}
+}
+
+func drainStopped(c *cli.Context) error {
+	patience, err := duration(c, "timeout")
+	if err != nil {
+		return err
+	}
+	address, err := need(c, "upstream")
+	if err != nil {
+		return err
+	}
+	upstream, err := client.New(client.Config{URL: address, Version: version})
+	if err != nil {
+		return wrong(c, "upstream", address, err.Error())
+	}
+	defer upstream.Close()
+	data, err := stoppedSpool(c)
+	if err != nil {
+		return err
+	}
+	queue, keys, done, err := openStopped(data, upstream, toolLogger(c))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, patience)
+	defer cancel()
+	forwarder := proxy.NewForwarder(queue, keys, upstream, metrics.New("sidecar", version), toolLogger(c))
+	err = forwardUntilEmpty(ctx, queue, forwarder, progressOf(c))
+	left := queue.Status()
+	if err := errors.Join(err, done()); err != nil {
+		return err
+	}
+	if err := output(c, left, func(t *table) {
+		t.row("waiting", "held", "dead letters")
+		t.row(left.Events, left.Held, left.Dead)
+	}); err != nil {
+		return err
+	}
+	switch {
+	case left.Events > 0:
+		return fmt.Errorf("%d events are still in the spool; run this again when the server answers", left.Events)
+	case left.Held+left.Dead > 0:
+		return fmt.Errorf("the spool is empty, but the server refused %d events for their key and %d for their content; see `promptspool dead list --data %s`", left.Held, left.Dead, data)
+	}
+	return nil
+}
+
+// forwardUntilEmpty runs the forwarder until nothing waits or ctx ends. Only a fault of the spool is an error.
+func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.Run(ctx) }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := queue.Status()
+		progress(left)
+		if left.Events == 0 {
+			cancel()
+			return <-ended
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// progressOf tells on stderr how much is left, if a person is there to read it.
+func progressOf(c *cli.Context) func(spool.Status) {
+	if !isTerminal(c.App.ErrWriter) {
+		return func(spool.Status) {}
+	}
+	last := time.Time{}
+	return func(left spool.Status) {
+		if left.Events == 0 || time.Since(last) > time.Second {
+			last = time.Now()
+			fmt.Fprintf(c.App.ErrWriter, "\r%s events, %s left   ", humanize.Comma(int64(left.Events)), humanize.IBytes(uint64(left.Bytes)))
+		}
+		if left.Events == 0 {
+			fmt.Fprintln(c.App.ErrWriter)
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

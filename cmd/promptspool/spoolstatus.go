@@ -1,0 +1,49 @@
+package main
+
+import (
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/spool"
+)
+
+func spoolStatusCommand() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "say what waits for the server; of a stopped sidecar, everything is read for it",
+		Flags:  []cli.Flag{sidecarDataFlag(), outputFlag()},
+		Action: spoolStatus,
+	}
+}
+
+func spoolStatus(c *cli.Context) error {
+	data, running, status, err := spoolTarget(c)
+	if err != nil {
+		return err
+	}
+	if !running {
+		status.Upstream = "- (no sidecar runs here)"
+		folder, err := spool.OpenFolder(spoolDir(data))
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		if status.Spool, err = folder.Status(c.Context); err != nil {
+			return err
+		}
+	}
+	s := status.Spool
+	return output(c, s, func(t *table) {
+		t.row("waiting", humanize.Comma(int64(s.Events))+" events")
+		t.row("payload", humanize.IBytes(uint64(s.Bytes)))
+		t.row("on disk", humanize.IBytes(uint64(s.DiskBytes)))
+		oldest := "-"
+		if !s.Oldest.IsZero() {
+			oldest = moment(s.Oldest)
+		}
+		t.row("oldest", oldest)
+		t.row("held", humanize.Comma(int64(s.Held))+" events, whose key the server refuses")
+		t.row("dead letters", humanize.Comma(int64(s.Dead)))
+		t.row("lost", humanize.Comma(int64(s.Gaps))+" events, by damage to the disk")
+		t.row("server", status.Upstream)
+	})
+}
