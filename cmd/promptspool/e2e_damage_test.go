@@ -26,6 +26,9 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	var ways []way
 	for _, f := range files {
 		for _, how := range []string{"flip", "cut", "delete"} {
+			if how == "delete" && strings.HasPrefix(f, "spool/lanes/") {
+				continue // not counted yet: nothing else says what a lane held
+			}
 			ways = append(ways, way{f, how})
 		}
 	}
@@ -89,9 +92,6 @@ func (w *wreck) files(t *testing.T) (files []string) {
 	t.Helper()
 	for _, part := range []string{"spool", "keys"} {
 		err := filepath.WalkDir(filepath.Join(w.data, part), func(path string, d os.DirEntry, err error) error {
-			if d.Name() == "lanes" {
-				return filepath.SkipDir // their database does not survive every fault yet
-			}
 			if err == nil && d.Type().IsRegular() {
 				name, _ := filepath.Rel(w.data, path)
 				files = append(files, name)
