@@ -31,6 +31,7 @@ type Metrics struct {
 	SpoolGaps           prometheus.Counter
 	HeldEvents          prometheus.Gauge
 	DeadLetters         prometheus.Gauge
+	LanesFull           prometheus.Gauge
 
 	// A sidecar's forwarder.
 	ForwardSent    prometheus.Counter
@@ -86,6 +87,7 @@ func (m *Metrics) spool(f factory) {
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
 	m.HeldEvents = f.gauge("promptspool_held_events", "Events set aside because the server refuses their key.")
 	m.DeadLetters = f.gauge("promptspool_dead_letters", "Events set aside because the server refuses their content.")
+	m.LanesFull = f.gauge("promptspool_lanes_full", "1 while refused events have to stay in the spool, because held events and dead letters have no more room.")
 }
 
 func (m *Metrics) forward(f factory) {

@@ -27,6 +27,10 @@ func (s *Spool) Bury(reason string, e Entry) error {
 
 func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 	err := s.lanes.move(lane, reason, s.config.Now(), entries)
+	s.config.Metrics.LanesFull.Set(0)
+	if errors.Is(err, ErrLanesFull) {
+		s.config.Metrics.LanesFull.Set(1)
+	}
 	if err != nil {
 		return err
 	}
