@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -81,19 +80,15 @@ func noSpool(*fasthttp.RequestCtx) (any, error) {
 	return nil, wire.Errorf(wire.CodeNotImplemented, "This process has no spool; a sidecar does. Give the sidecar's data folder as --data.")
 }
 
-// streamEvents answers one event a line. ?lane= names a lane, ?sequence= one event.
+// streamEvents answers one event a line. ?lane= names a lane.
 func streamEvents(ctx *fasthttp.RequestCtx, s Spool) {
 	lane := string(ctx.QueryArgs().Peek("lane"))
-	only, _ := strconv.ParseUint(string(ctx.QueryArgs().Peek("sequence")), 10, 64)
 	ctx.SetContentType("application/x-ndjson")
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		encoder := json.NewEncoder(w)
 		for e, err := range s.Events(context.Background(), lane) { // ctx ends before the stream does
 			if err != nil {
 				e.Data, e.Error = nil, err.Error()
-			}
-			if only > 0 && e.Seq != only {
-				continue
 			}
 			if encoder.Encode(e) != nil {
 				return // whoever asked has gone
