@@ -17,8 +17,8 @@ const (
 func spoolFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag("spool-bytes-max", spoolBytesDefault, "the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
-		stringFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503 (default 64MiB, or a sixteenth of a disk below 1GiB)"),
-		stringFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503 (default --spool-bytes-max and 256MiB)"),
+		stringFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503; if absent 64MiB, or a sixteenth of a disk below 1GiB"),
+		stringFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503; if absent --spool-bytes-max and 256MiB more"),
 		listFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
 		stringFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
