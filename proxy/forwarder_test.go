@@ -383,3 +383,30 @@ func TestStoppingWaitsForNobody(t *testing.T) {
 		})
 	}
 }
+
+func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		s.bytesMax = 2 * spoolBytesMax
+		s.restart()
+		names, _ := s.fill(annsKey)
+		srv.set(func(s *server) { delete(s.keys, annsKey) })
+		stop := s.forward()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		// The lanes take a quarter of the spool's bound.
+		held, _ := s.lane(spool.LaneHeld)
+		if n := s.spool.Status().Events; n == 0 || n+len(held) != len(names) {
+			t.Errorf("%d events are held and %d in the spool; want %d, some of them in the spool", len(held), n, len(names))
+		}
+		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be set aside") {
+			t.Error("neither metric nor log tell of the pause")
+		}
+		stop()
+
+		srv.set(func(s *server) { s.keys[annsKey] = annIs }) // it was a mistake
+		s.drain()
+		wantDelivered(t, srv, names[len(held):]...)
+	})
+}

@@ -24,20 +24,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	spoolBytesMax = 8 << 20
-	trustOf       = 1_000_000 // what the ring takes for the bound of the spool, so that 50 kB are taken on trust
+	trustOf       = 1_000_000 // what the ring takes for that bound, so that 50 kB are taken on trust
 )
 
 // sidecar is the part of a sidecar that is tested here, over a real spool.
 type sidecar struct {
 	*proxy.Proxy
-	t       testing.TB
-	trustOf int64
-	dir     string
-	spool   *spool.Spool
-	keys    *proxy.Keyring
-	metrics *metrics.Metrics
-	log     *safeBuffer // all that was ever logged
-	peer    peer
+	t                 testing.TB
+	bytesMax, trustOf int64 // a change counts from the next start
+	dir               string
+	spool             *spool.Spool
+	keys              *proxy.Keyring
+	metrics           *metrics.Metrics
+	log               *safeBuffer // all that was ever logged
+	peer              peer
 }
 
 // peer is the server as a sidecar sees it.
@@ -48,7 +48,7 @@ type peer interface {
 
 func newSidecar(t testing.TB, p peer) *sidecar {
 	t.Helper()
-	s := &sidecar{t: t, trustOf: trustOf, dir: t.TempDir(), log: new(safeBuffer), peer: p}
+	s := &sidecar{t: t, bytesMax: spoolBytesMax, trustOf: trustOf, dir: t.TempDir(), log: new(safeBuffer), peer: p}
 	s.start()
 	t.Cleanup(func() {
 		s.stop()
@@ -64,7 +64,7 @@ func (s *sidecar) start() {
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.metrics = metrics.New("sidecar", "test")
 	var err error
-	s.spool, err = spool.Open(spool.Config{Dir: filepath.Join(s.dir, "spool"), BytesMax: spoolBytesMax, Logger: logger, Metrics: s.metrics})
+	s.spool, err = spool.Open(spool.Config{Dir: filepath.Join(s.dir, "spool"), BytesMax: s.bytesMax, Logger: logger, Metrics: s.metrics})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (s *sidecar) mustWrite(key wire.Secret, names ...string) {
 	}
 }
 
-// fill writes events of 256 KiB until the spool takes no more. It gives the names of those that it took.
+// fill writes events of 64 KiB until the spool takes no more. It gives the names of those that it took.
 func (s *sidecar) fill(key wire.Secret) (names []string, err error) {
 	s.t.Helper()
 	for i := 0; ; i++ {
@@ -161,10 +161,10 @@ func (s *sidecar) fill(key wire.Secret) (names []string, err error) {
 	}
 }
 
-// padded makes events larger by 256 KiB.
+// padded makes events larger by 64 KiB.
 func padded(events []wire.Event) []wire.Event {
 	for i, e := range events {
-		events[i].Body = fmt.Appendf(nil, `{"pad":"%s",%s`, strings.Repeat("x", 256<<10), e.Body[1:])
+		events[i].Body = fmt.Appendf(nil, `{"pad":"%s",%s`, strings.Repeat("x", 64<<10), e.Body[1:])
 	}
 	return events
 }

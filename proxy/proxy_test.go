@@ -106,8 +106,8 @@ func TestAFullSpoolAsksToComeBackAndKeepsWhatItHas(t *testing.T) {
 		s := newSidecar(t, srv)
 		names, err := s.fill(annsKey)
 		wantUnavailable(t, err, "--spool-bytes-max")
-		if len(names) < 5 {
-			t.Errorf("the spool was full after %d events of 256 KiB; it takes %d bytes", len(names), spoolBytesMax)
+		if len(names) < 30 {
+			t.Errorf("the spool was full after %d events of 64 KiB; it takes %d bytes", len(names), spoolBytesMax)
 		}
 		s.drain()
 		wantDelivered(t, srv, names...)
