@@ -106,7 +106,7 @@ type Spool struct {
 	guard *guard // as well
 
 	mu          sync.Mutex
-	idle        sync.Cond     // on mu: leading became false
+	idle        sync.Cond     // on mu: leading became false, or the spool failed
 	grown       chan struct{} // closed and replaced when next grows
 	closing     bool
 	failure     error    // why the spool failed; nil while it is well
@@ -142,6 +142,7 @@ func (s *Spool) fail(err error) error {
 	if s.failure == nil {
 		s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
 		s.failed <- s.failure
+		s.idle.Broadcast()
 		s.config.Logger.Error("the spool failed; restart promptspool once the disk is well", "dir", s.config.Dir, "error", err)
 	}
 	return s.failure
@@ -176,17 +177,20 @@ func (s *Spool) Close() error {
 	s.closing = true
 	close(s.closed)
 	s.refuseQueue(ErrClosed)
-	for s.leading {
+	for s.leading && s.failure == nil {
 		s.idle.Wait()
 	}
 	state, failure := cursorState{s.frontier, s.next}, s.failure
 	s.mu.Unlock()
+	if failure != nil {
+		return s.abort()
+	}
 
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	errs := []error{s.cursor.save(state), s.closeReading()}
 	s.lanes.close()
-	if failure == nil && s.writing != nil {
+	if s.writing != nil {
 		if err := s.guard.freeBallast(sealRoom); err != nil {
 			s.config.Logger.Warn("the spool stops without putting its files in order; the next start does it, and needs room", "error", err)
 		} else {
@@ -194,4 +198,15 @@ func (s *Spool) Close() error {
 		}
 	}
 	return errors.Join(append(errs, s.cursor.file.Close(), s.lock.release())...)
+}
+
+// abort ends a spool that failed. Somebody may hang in a commit or a seal on the bad disk, with readMu: nobody waits for that.
+func (s *Spool) abort() error {
+	if s.readMu.TryLock() {
+		defer s.readMu.Unlock()
+		_ = s.closeReading()
+		s.lanes.close()
+		_ = s.cursor.file.Close()
+	}
+	return s.lock.release()
 }
