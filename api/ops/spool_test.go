@@ -1,0 +1,205 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// shelf is a sidecar's spool, in memory: its events by lane, and what was asked of it.
+type shelf struct {
+	lanes  map[string][]SpoolEvent
+	broken error // yielded behind the events
+	err    error // of all else
+	picks  []Pick
+	left   chan struct{} // closed when a reader of the lane "endless" has gone
+}
+
+func (s *shelf) Check(context.Context) (any, error) { return map[string]int{"events": 2}, s.err }
+
+func (s *shelf) Events(_ context.Context, lane string) iter.Seq2[SpoolEvent, error] {
+	return func(yield func(SpoolEvent, error) bool) {
+		for lane == "endless" {
+			if !yield(SpoolEvent{Data: make([]byte, 1<<10)}, nil) {
+				close(s.left)
+				return
+			}
+		}
+		for _, e := range s.lanes[lane] {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if s.broken != nil {
+			yield(SpoolEvent{Seq: 9, Key: 3, Data: []byte("rubbish")}, s.broken)
+		}
+	}
+}
+
+func (s *shelf) Replay(_ context.Context, p Pick) (int, error) {
+	s.picks = append(s.picks, p)
+	return len(p.Sequences), s.err
+}
+
+func (s *shelf) Purge(_ context.Context, p Pick) (int, error) {
+	s.picks = append(s.picks, p)
+	return 100, s.err
+}
+
+// spoolControl starts a control socket over a spool and returns its folder.
+func spoolControl(t *testing.T, s Spool) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	ln, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, NewControl(ControlConfig{Spool: s, Status: func() any { return "fine" }, Logger: slog.New(slog.DiscardHandler)}), ln)
+	return dir
+}
+
+// streamed reads the events of a lane, each line one object.
+func streamed(t *testing.T, dir, query string) (events []SpoolEvent) {
+	t.Helper()
+	err := ControlLong(t.Context(), dir, "GET", "/spool/events"+query, nil, func(r io.Reader) error {
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(text) {
+			var e SpoolEvent
+			if err := json.Unmarshal(line, &e); err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func TestASpoolIsCheckedReplayedAndPurged(t *testing.T) {
+	s := &shelf{}
+	dir := spoolControl(t, s)
+	call := func(method, path string, body, answer any) {
+		t.Helper()
+		if err := Control(t.Context(), dir, method, path, body, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var report map[string]int
+	call("GET", "/spool/check", nil, &report)
+	same(t, "report", report, map[string]int{"events": 2})
+
+	replay, purge := Pick{Lane: "held", Sequences: []uint64{3, 1 << 63}, Key: "ps_secret"}, Pick{All: true}
+	var moved Moved
+	call("POST", "/spool/replay", replay, &moved)
+	same(t, "replayed", moved, Moved{2})
+	call("POST", "/spool/purge", purge, &moved)
+	same(t, "purged", moved, Moved{100})
+	same(t, "what was picked", s.picks, []Pick{replay, purge})
+}
+
+func TestTheEventsOfASpoolAreStreamedLaneByLane(t *testing.T) {
+	waiting := SpoolEvent{Seq: 1, Key: 7, At: noon, Data: []byte("a line with \x00, \xff and a break\n")}
+	held := SpoolEvent{Seq: 2, Key: 8, At: noon, Lane: "held", Reason: "the key is refused", MovedAt: noon, Data: []byte("{}")}
+	s := &shelf{lanes: map[string][]SpoolEvent{"": {waiting, {Seq: 4}}, "held": {held}}}
+	dir := spoolControl(t, s)
+	same(t, "what waits", streamed(t, dir, ""), []SpoolEvent{waiting, {Seq: 4}})
+	same(t, "the held ones", streamed(t, dir, "?lane=held"), []SpoolEvent{held})
+	same(t, "an empty lane", streamed(t, dir, "?lane=dead"), []SpoolEvent(nil))
+}
+
+func TestAnEventThatCannotBeReadComesWithItsReason(t *testing.T) {
+	s := &shelf{lanes: map[string][]SpoolEvent{"": {{Seq: 8, Data: []byte("{}")}}}, broken: errors.New("event 9 is damaged")}
+	want := []SpoolEvent{{Seq: 8, Data: []byte("{}")}, {Seq: 9, Key: 3, Error: "event 9 is damaged"}}
+	same(t, "what waits", streamed(t, spoolControl(t, s), ""), want)
+}
+
+func TestAStreamEndsWhenItsReaderGoes(t *testing.T) {
+	s := &shelf{left: make(chan struct{})}
+	enough := errors.New("enough")
+	err := ControlLong(t.Context(), spoolControl(t, s), "GET", "/spool/events?lane=endless", nil, func(r io.Reader) error {
+		if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
+			return err
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	<-s.left
+}
+
+// Half of the events must never pass for all of them.
+func TestAStreamThatBreaksOffIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	ln, err := ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		if conn, err := ln.Accept(); err == nil { // a process that dies behind its first event
+			answerAndClose(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n")
+		}
+	}()
+	err = ControlLong(t.Context(), dir, "GET", "/spool/events", nil, func(r io.Reader) error {
+		got, err := io.ReadAll(r)
+		same(t, "what came", string(got), "{}\n")
+		return err
+	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v; want an error that names the process's folder", err)
+	}
+}
+
+func TestWhatASpoolCannotDoIsTold(t *testing.T) {
+	dir := spoolControl(t, &shelf{err: wire.Unavailable(0, "The disk is gone.")})
+	for _, tt := range []struct {
+		method, path string
+		body         any
+		code         wire.Code
+		says         string
+	}{
+		{"GET", "/spool/check", nil, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/replay", Pick{}, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/purge", Pick{}, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/replay", nil, wire.CodeBadJSON, "The body does not say which events"},
+		{"POST", "/spool/replay", 7, wire.CodeBadJSON, "The body does not say which events"},
+		{"POST", "/spool/purge", []int{7}, wire.CodeBadJSON, "The body does not say which events"},
+		{"POST", "/spool/purge", map[string]any{"sequences": []int{-1}}, wire.CodeBadJSON, "The body does not say which events"},
+		{"POST", "/spool/purge", map[string]any{"lane": strings.Repeat("x", bodyBytesMax)}, wire.CodeTooLarge, "too large"},
+		{"POST", "/spool/check", nil, wire.CodeMethod, "This path takes GET, not POST."},
+		{"DELETE", "/spool/events", nil, wire.CodeMethod, "This path takes GET, not DELETE."},
+		{"GET", "/spool/replay", nil, wire.CodeMethod, "This path takes POST, not GET."},
+		{"PUT", "/spool/purge", Pick{All: true}, wire.CodeMethod, "This path takes POST, not PUT."},
+		{"GET", "/spool", nil, wire.CodeNotFound, "There is no route /spool here."},
+	} {
+		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, new(any))
+		if e := (*wire.Error)(nil); !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Message, tt.says) {
+			t.Errorf("%s %s with %.40v: %v; want %s, %q", tt.method, tt.path, tt.body, err, tt.code, tt.says)
+		}
+	}
+}
+
+func TestAProcessWithoutASpoolSaysWhoHasOne(t *testing.T) {
+	dir := spoolControl(t, nil)
+	for path, method := range map[string]string{"/spool/check": "GET", "/spool/events": "GET", "/spool/replay": "POST", "/spool/purge": "POST"} {
+		err := Control(t.Context(), dir, method, path, Pick{All: true}, new(any))
+		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented || !strings.Contains(e.Message, "--data") {
+			t.Errorf("%s %s: %v", method, path, err)
+		}
+	}
+}
