@@ -29,6 +29,9 @@ func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint6
 		return nil
 	}
 	for e, err := range p.spool.Lane(lane) {
+		if err != nil && e.Seq == 0 { // a whole file, which may hold what is picked
+			return moved, err
+		}
 		if !pick(e.Seq) {
 			continue
 		}
@@ -73,7 +76,13 @@ func (p *Proxy) replayBatch(ctx context.Context, lane spool.Lane, batch []spool.
 	if err := p.spool.Append(context.WithoutCancel(ctx), number, lines...); err != nil {
 		return p.refusal(err)
 	}
-	return p.spool.Release(lane, seqs)
+	if err := p.spool.Release(lane, seqs); err != nil {
+		return err
+	}
+	for _, e := range batch { // their own keys, which nobody may need any more
+		p.keys.acked(e.Key)
+	}
+	return nil
 }
 
 // Purge removes the events of a lane that pick names for good, also those that cannot be read, and returns how many. Keys

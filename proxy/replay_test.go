@@ -1,0 +1,355 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+	"promptspool/spool"
+)
+
+// newSidecarHolding makes a sidecar with held events: a1 and a3 of annsKey, b2 of bobsKey. The server knows both keys again.
+func newSidecarHolding(t *testing.T) (*sidecar, *server) {
+	t.Helper()
+	srv := newServer(t)
+	s := newSidecar(t, srv)
+	s.hold(annsKey, "a1")
+	s.hold(bobsKey, "b2")
+	s.hold(annsKey, "a3")
+	return s, srv
+}
+
+// hold writes events that the server refuses for their key, which is good before and afterwards.
+func (s *sidecar) hold(key wire.Secret, names ...string) {
+	s.t.Helper()
+	srv := s.peer.(*server)
+	s.mustWrite(key, names...)
+	srv.set(func(s *server) { s.always = fail(wire.CodeUnauthorized, 0) })
+	s.drain()
+	srv.set(func(s *server) { s.always, s.calls = nil, nil })
+	<-time.After(verdictAge)
+	_, _, _ = s.authenticate(key)
+	synctest.Wait()
+}
+
+// verdictAge is longer than a verdict is taken without asking again.
+const verdictAge = 31 * time.Second
+
+// sequences are those of the events in the held lane, by name.
+func (s *sidecar) sequences() map[string]uint64 {
+	s.t.Helper()
+	seqs := map[string]uint64{}
+	for e, err := range s.spool.Lane(spool.LaneHeld) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		seqs[nameOf(s.t, e.Data)] = e.Seq
+	}
+	return seqs
+}
+
+// named picks events of the held lane by name.
+func (s *sidecar) named(names ...string) func(uint64) bool {
+	s.t.Helper()
+	seqs, wanted := s.sequences(), map[uint64]bool{}
+	for _, name := range names {
+		wanted[seqs[name]] = true
+	}
+	return func(seq uint64) bool { return wanted[seq] }
+}
+
+func every(uint64) bool { return true }
+func none(uint64) bool  { return false }
+
+// replay replays held events and wants n to be moved.
+func (s *sidecar) replay(n int, pick func(uint64) bool, secret wire.Secret) {
+	s.t.Helper()
+	if moved, err := s.Replay(context.Background(), spool.LaneHeld, pick, secret); moved != n || err != nil {
+		s.t.Fatalf("%d events were moved, %v; want %d", moved, err, n)
+	}
+}
+
+// keysOf are the keys under which events came to the server, by name.
+func (s *server) keysOf() map[string]wire.Secret {
+	keys := map[string]wire.Secret{}
+	for _, c := range s.batches() {
+		for _, name := range c.names() {
+			keys[name] = c.key
+		}
+	}
+	return keys
+}
+
+func wantKeys(t *testing.T, srv *server, want map[string]wire.Secret) {
+	t.Helper()
+	if diff := cmp.Diff(want, srv.keysOf()); diff != "" {
+		t.Errorf("the keys under which events came (-want +got):\n%s", diff)
+	}
+}
+
+func TestHeldEventsAreReplayedEachUnderItsOwnKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarHolding(t)
+		s.replay(0, none, "")
+		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		s.replay(2, s.named("a1", "b2"), "")
+		wantLane(t, s, spool.LaneHeld, "a3")
+		if n := s.spool.Status().Events; n != 2 {
+			t.Errorf("%d events are in the spool; want 2", n)
+		}
+		s.restart() // what was replayed is on disk, and so is its key
+		s.drain()
+		wantKeys(t, srv, map[string]wire.Secret{"a1": annsKey, "b2": bobsKey})
+	})
+}
+
+func TestDeadLettersAreReplayedAsWell(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		srv.always = refuse(wire.ResultInvalid, "e2")
+		s.mustWrite(annsKey, "e1", "e2")
+		s.drain()
+		wantLane(t, s, spool.LaneDead, "e2")
+		srv.set(func(s *server) { s.always = nil })
+		if moved, err := s.Replay(t.Context(), spool.LaneDead, every, ""); moved != 1 || err != nil {
+			t.Fatal(moved, err)
+		}
+		s.drain()
+		wantLane(t, s, spool.LaneDead)
+		wantDelivered(t, srv, "e1", "e2")
+	})
+}
+
+func TestHeldEventsAreReplayedUnderAGivenKeyAndTheirOwnIsForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarAlone(t)
+		s.mustWrite("nobody's key", "e1", "e2")
+		srv.back()
+		s.drain()
+		<-time.After(time.Minute)
+		s.replay(2, every, bobsKey)
+		wantKeyFiles(t, s, 2)
+		s.drain()
+		wantLane(t, s, spool.LaneHeld)
+		if got := srv.keysOf(); got["e1"] != bobsKey || got["e2"] != bobsKey {
+			t.Errorf("they came under %v", got)
+		}
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		wantKeyFiles(t, s, 1)
+	})
+}
+
+func TestAGivenKeyThatIsRefusedMovesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, _ := newSidecarHolding(t)
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "a key that no server knows")
+		if moved != 0 || !wire.IsCode(err, wire.CodeUnauthorized) {
+			t.Errorf("%d were moved, %v; want a refusal of the key", moved, err)
+		}
+		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		if n := s.spool.Status().Events; n != 0 {
+			t.Errorf("%d events are in the spool; want none", n)
+		}
+	})
+}
+
+func TestEventsWhoseOwnKeyIsStillRefusedAreHeldAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarAlone(t)
+		s.mustWrite("nobody's key", "e1", "e2")
+		srv.back()
+		s.drain()
+		before := s.sequences()
+		s.replay(2, every, "")
+		s.drain()
+		wantLane(t, s, spool.LaneHeld, "e1", "e2")
+		if after := s.sequences(); after["e1"] <= before["e2"] {
+			t.Errorf("their sequences were %v and are %v; want new ones", before, after)
+		}
+		wantDelivered(t, srv)
+	})
+}
+
+func TestEventsWhoseOwnKeyIsLostNeedAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarHolding(t)
+		s.stop()
+		if err := os.RemoveAll(s.keyDir()); err != nil {
+			t.Fatal(err)
+		}
+		s.start()
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		if moved != 0 || err == nil || !strings.Contains(err.Error(), "--key-file") {
+			t.Errorf("%d were moved, %v; want to be told of --key-file", moved, err)
+		}
+		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		s.replay(3, every, annsKey)
+		s.drain()
+		wantKeys(t, srv, map[string]wire.Secret{"a1": annsKey, "b2": annsKey, "a3": annsKey})
+	})
+}
+
+func TestAFullSpoolLeavesHeldEventsWhereTheyAre(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarHolding(t)
+		if _, err := s.fill(bobsKey); err == nil {
+			t.Fatal("the spool does not fill")
+		}
+		// What is left of its last generation may take the small ones.
+		for err := error(nil); err == nil; {
+			err = s.write(bobsKey, "e")
+		}
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		wantUnavailable(t, err, "--spool-bytes-max")
+		if moved != 0 {
+			t.Errorf("%d were moved", moved)
+		}
+		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		s.drain()
+		<-time.After(2 * time.Second)
+		s.replay(3, every, "")
+		s.drain()
+		if got := srv.keysOf(); got["a1"] != annsKey || got["b2"] != bobsKey || got["a3"] != annsKey {
+			t.Errorf("they came under %v", got)
+		}
+	})
+}
+
+func TestManyEventsAreReplayedInSeveralCommits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSidecar(t, newServer(t))
+		s.hold(annsKey, numbered(501)...)
+		before := s.metric("promptspool_spool_commit_events", "")
+		s.replay(501, every, "")
+		if n := s.metric("promptspool_spool_commit_events", "") - before; n != 2 {
+			t.Errorf("501 events took %v commits; want 2", n)
+		}
+		wantLane(t, s, spool.LaneHeld)
+		if n := s.spool.Status().Events; n != 501 {
+			t.Errorf("%d events are in the spool", n)
+		}
+	})
+}
+
+// damageLastHeld flips the last bit of the one file of the held lane, which is of its last event.
+func (s *sidecar) damageLastHeld() {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "spool", "lanes", "held-*"))
+	if err != nil || len(files) != 1 {
+		s.t.Fatalf("files of the held lane: %v %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text[len(text)-1] ^= 1
+	if err := os.WriteFile(files[0], text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// The file cannot be written without them, because another event in it is damaged: as after a crash between the two steps, they
+// are in both places. The server gets them twice, with the same ids, and none is lost.
+func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		s.hold(annsKey, "e1", "e2", "e3")
+		seqs := s.sequences()
+		s.damageLastHeld()
+		allButLast := func(seq uint64) bool { return seq != seqs["e3"] }
+		if moved, err := s.Replay(t.Context(), spool.LaneHeld, allButLast, ""); moved != 0 || err == nil {
+			t.Fatalf("%d were moved, %v; want an error", moved, err)
+		}
+		s.restart()
+		s.drain()
+		wantDelivered(t, srv, "e1", "e2")
+		if moved, err := s.Purge(spool.LaneHeld, func(seq uint64) bool { return seq == seqs["e3"] }); moved != 1 || err != nil {
+			t.Fatalf("purging the damaged one: %d, %v", moved, err)
+		}
+		wantLane(t, s, spool.LaneHeld, "e1", "e2")
+		s.replay(2, every, "")
+		s.drain()
+		wantLane(t, s, spool.LaneHeld)
+		if diff := cmp.Diff(map[string]int{"e1": 2, "e2": 2}, srv.of); diff != "" {
+			t.Errorf("how often each came (-want +got):\n%s", diff)
+		}
+		ids := map[string]string{}
+		for _, c := range srv.batches() {
+			for _, e := range c.events {
+				if id := ids[nameIn(e)]; id != "" && id != e.ID {
+					t.Errorf("%s came with the ids %s and %s", nameIn(e), id, e.ID)
+				}
+				ids[nameIn(e)] = e.ID
+			}
+		}
+	})
+}
+
+func TestAnEventThatCannotBeReadIsNotReplayedSilently(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSidecar(t, newServer(t))
+		s.hold(annsKey, "e1", "e2")
+		last := s.sequences()["e2"]
+		s.damageLastHeld()
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, func(seq uint64) bool { return seq == last }, "")
+		if moved != 0 || err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%d were moved, %v", moved, err)
+		}
+		if n := s.spool.Status().Events; n != 0 {
+			t.Errorf("%d events are in the spool; want none", n)
+		}
+	})
+}
+
+func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, srv := newSidecarAlone(t)
+		s.mustWrite("nobody's key", "n1", "n2")
+		s.mustWrite("nobody else's key", "o3")
+		srv.back()
+		s.drain()
+		if moved, err := s.Purge(spool.LaneHeld, none); moved != 0 || err != nil {
+			t.Fatal(moved, err)
+		}
+		if moved, err := s.Purge(spool.LaneHeld, s.named("n1", "n2")); moved != 2 || err != nil {
+			t.Fatal(moved, err)
+		}
+		wantLane(t, s, spool.LaneHeld, "o3")
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		wantKeyFiles(t, s, 1)
+		s.restart()
+		wantLane(t, s, spool.LaneHeld, "o3")
+		if moved, err := s.Purge(spool.LaneDead, every); moved != 0 || err != nil {
+			t.Errorf("of the other lane %d were removed, %v", moved, err)
+		}
+		wantDelivered(t, srv)
+	})
+}
+
+func TestALaneThatIsClosedIsNotTakenForAnEmptyOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, _ := newSidecarHolding(t)
+		pick := s.named("a1")
+		if err := s.spool.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if moved, err := s.Replay(t.Context(), spool.LaneHeld, pick, ""); moved != 0 || !errors.Is(err, spool.ErrClosed) {
+			t.Errorf("replay: %d, %v", moved, err)
+		}
+		if moved, err := s.Purge(spool.LaneHeld, pick); moved != 0 || !errors.Is(err, spool.ErrClosed) {
+			t.Errorf("purge: %d, %v", moved, err)
+		}
+	})
+}
