@@ -111,6 +111,9 @@ func (s *Spool) removeAcked() error {
 		if s.reading == g {
 			errs = append(errs, s.closeReading())
 		}
+		if s.raw.of == g {
+			s.raw = rawFiles{}
+		}
 		errs = append(errs, s.trash(g.name))
 	}
 	return errors.Join(errs...)

@@ -263,12 +263,12 @@ func (s *Spool) seal(g *generation) error {
 	return err
 }
 
-// setEvent adds the frames of one event to a transaction, under keys that begin with prefix.
-func setEvent(txn *badger.Txn, k eventKey, parts [][]byte, prefix ...byte) error {
+// setEvent adds the frames of one event to a transaction.
+func setEvent(txn *badger.Txn, k eventKey, parts [][]byte) error {
 	for i, b := range parts {
 		k.part = uint16(i)
 		sealFrame(b, frame{seq: k.seq, key: k.key, part: k.part, parts: k.parts, at: k.at})
-		if err := txn.Set(k.encode(prefix...), b); err != nil {
+		if err := txn.Set(k.encode(), b); err != nil {
 			return err
 		}
 	}

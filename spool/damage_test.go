@@ -41,6 +41,19 @@ func cut(t testing.TB, dir, pattern string, size int64) {
 	}
 }
 
+// cutAt cuts the first generation's value log where text begins.
+func cutAt(t testing.TB, dir, text string) {
+	t.Helper()
+	data, err := os.ReadFile(find(t, dir, "*.vlog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut(t, dir, "*.vlog", int64(at(text, 0)(data)))
+}
+
+// eventKeyBytes is the length of a key in Badger (frame.go), less the 8 bytes of version behind it.
+const eventKeyBytes = 28
+
 // at finds where text lies in a file, moved by some bytes.
 func at(text string, moved int) func([]byte) int {
 	return func(data []byte) int { return bytes.Index(data, []byte(text)) + moved }
@@ -111,6 +124,8 @@ func faults() []fault {
 		{"crashed, last payload in the value log", crashed, flipped("*.vlog", at("event 10", 6)), without(10, 10)},
 		{"crashed, Badger's own checksum in the value log", crashed, flipped("*.vlog", at("event 4", 8)), numbered(10)},
 		{"crashed, header of the value log's first entry", crashed, flipped("*.vlog", func([]byte) int { return 22 }), numbered(10)},
+		{"crashed, header of the value log", crashed, flipped("*.vlog", func([]byte) int { return 2 }), numbered(10)},
+		{"crashed, header of the write-ahead log", crashed, flipped("*.mem", func([]byte) int { return 2 }), numbered(10)},
 		{"crashed, first key in the write-ahead log", crashed, flipped("*.mem", inLog(1)), numbered(10)},
 		{"crashed, middle key in the write-ahead log", crashed, flipped("*.mem", inLog(5)), numbered(10)},
 		{"crashed, last key in the write-ahead log", crashed, flipped("*.mem", inLog(10)), numbered(10)},
@@ -118,6 +133,12 @@ func faults() []fault {
 		{"crashed, value log removed", crashed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
 		{"crashed, MANIFEST removed", crashed, remove("MANIFEST"), numbered(10)},
 		{"closed, payload in the value log", closed, flipped("*.vlog", at("event 4", 6)), without(10, 4)},
+		{"closed, Badger's own checksum in the value log", closed, flipped("*.vlog", at("event 4", 8)), numbered(10)},
+		{"closed, length in Badger's header around a frame", closed, flipped("*.vlog", at("event 1", -38-eventKeyBytes-8-2)), numbered(10)},
+		{"closed, Badger's key beside the last frame", closed, flipped("*.vlog", at("event 10", -38-20)), numbered(10)},
+		{"closed, header of the value log's first entry", closed, flipped("*.vlog", func([]byte) int { return 22 }), numbered(10)},
+		{"closed, header of the value log", closed, flipped("*.vlog", func([]byte) int { return 2 }), numbered(10)},
+		{"closed, value log cut in the middle", closed, func(t testing.TB, dir string) { cutAt(t, dir, "event 6") }, numbered(5)},
 		{"closed, value log removed", closed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
 		{"closed, table", closed, flipped("*.sst", func([]byte) int { return 40 }), numbered(10)},
 		{"closed, table cut", closed, func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, numbered(10)},

@@ -126,8 +126,8 @@ type eventKey struct {
 
 const eventKeyBytes = 28
 
-func (k eventKey) encode(prefix ...byte) []byte {
-	b := append(make([]byte, 0, len(prefix)+eventKeyBytes), prefix...)
+func (k eventKey) encode() []byte {
+	b := make([]byte, 0, eventKeyBytes)
 	b = binary.BigEndian.AppendUint64(b, k.seq)
 	b = binary.BigEndian.AppendUint16(b, k.part)
 	b = binary.BigEndian.AppendUint16(b, k.parts)
@@ -151,6 +151,6 @@ func decodeEventKey(b []byte) (eventKey, bool) {
 }
 
 // seekKey is where the frames of a sequence begin.
-func seekKey(seq uint64, prefix ...byte) []byte {
-	return binary.BigEndian.AppendUint64(append([]byte{}, prefix...), seq)
+func seekKey(seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(nil, seq)
 }

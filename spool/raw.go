@@ -29,7 +29,7 @@ type evidence struct {
 	events map[uint64][]frameRef
 	// committed is the last sequence that a write-ahead log says was committed; 0 if none is left.
 	committed uint64
-	// broken: Badger would cut off whole frames if it opened the generation for writing.
+	// broken: Badger would cut off whole frames if it opened the generation for writing, or would not open it at all.
 	broken bool
 }
 
@@ -53,6 +53,7 @@ func examine(dir string) (evidence, error) {
 	for _, path := range logs {
 		err := mapped(path, func(data []byte) error {
 			ev.committed = max(ev.committed, lastCommitted(data))
+			ev.broken = ev.broken || !isPlain(data)
 			return nil
 		})
 		if err != nil {
@@ -64,6 +65,7 @@ func examine(dir string) (evidence, error) {
 
 // examineValueLog finds every whole frame in a value log.
 func (ev *evidence) examineValueLog(path string, data []byte) error {
+	ev.broken = ev.broken || !isPlain(data)
 	chainEnd := 0
 	for e := range logEntries(data) {
 		chainEnd = e.end
@@ -139,6 +141,12 @@ const (
 	metaTransaction   = 1 << 6
 	metaTransactionOK = 1 << 7
 )
+
+// isPlain says that the header of a log begins as that of one which is not encrypted: the number of the key, 8 bytes, is 0. Badger
+// does not open a log with another.
+func isPlain(data []byte) bool {
+	return bytes.Equal(data[:min(8, len(data))], make([]byte, min(8, len(data))))
+}
 
 type logEntry struct {
 	meta byte

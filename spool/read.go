@@ -12,7 +12,8 @@ import (
 
 // Read returns events with Seq >= from in order: at least one, at most eventsMax, and no more than bytesMax bytes of data
 // but for the first, which comes however large it is. It waits until there is one, until ctx ends (ctx.Err()) or until
-// Close (ErrClosed). What cannot be read any more is counted, logged and left out, so the sequences may have gaps.
+// Close (ErrClosed). What Badger no longer gives is taken from the raw files of its generation; what is not whole there either
+// is counted, logged and left out, so the sequences may have gaps.
 // An event stays until Ack; Read may return it any number of times.
 func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
 	for {
@@ -44,7 +45,7 @@ type reading struct {
 	bytesMax  int
 
 	entries []Entry
-	bytes   int
+	bytes   int64
 }
 
 func (r *reading) run(ctx context.Context) error {
@@ -86,34 +87,48 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		if k.seq >= r.end {
 			break
 		}
-		if n := len(r.entries); n > 0 && (n >= r.eventsMax || r.bytes+int(k.bytes) > r.bytesMax) {
+		if full, err := r.rescue(g, next, k.seq, "its key is not in the store"); full || err != nil {
+			return full, err
+		}
+		if !r.wants(int64(k.bytes)) {
 			return true, nil
 		}
-		r.spool.lose(next, k.seq, "its key is not in the store")
-		data, err := readEvent(it, nil, k)
+		data, err := readEvent(it, k)
 		if errors.Is(err, errFrameNewer) {
 			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
 		}
-		if err != nil {
-			r.spool.lose(k.seq, k.seq+1, err.Error())
-		} else {
-			r.entries = append(r.entries, Entry{Seq: k.seq, Key: k.key, At: k.at, Data: data})
-			r.bytes += len(data)
+		if err == nil {
+			r.add(Entry{Seq: k.seq, Key: k.key, At: k.at, Data: data})
+		} else if full, err := r.rescue(g, k.seq, k.seq+1, err.Error()); full || err != nil {
+			return full, err
 		}
 		next = k.seq + 1
 	}
-	r.spool.lose(next, min(r.end, r.spool.lastOf(g)+1), "its key is not in the store")
+	if full, err := r.rescue(g, next, min(r.end, r.spool.lastOf(g)+1), "its key is not in the store"); full || err != nil {
+		return full, err
+	}
 	return len(r.entries) >= r.eventsMax, nil
 }
 
+// wants says whether there is room for one more event.
+func (r *reading) wants(bytes int64) bool {
+	n := len(r.entries)
+	return n == 0 || n < r.eventsMax && r.bytes+bytes <= int64(r.bytesMax)
+}
+
+func (r *reading) add(e Entry) {
+	r.entries = append(r.entries, e)
+	r.bytes += int64(len(e.Data))
+}
+
 // readEvent puts an event together from its frames. The iterator stands on the first one; it is left behind the last
-// one. Keys begin with prefix.
-func readEvent(it *badger.Iterator, prefix []byte, k eventKey) ([]byte, error) {
+// one.
+func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 	var data []byte
 	var damage error
 	parts := 0
-	for ; it.ValidForPrefix(seekKey(k.seq, prefix...)); it.Next() {
-		pk, ok := decodeEventKey(it.Item().Key()[len(prefix):])
+	for ; it.ValidForPrefix(seekKey(k.seq)); it.Next() {
+		pk, ok := decodeEventKey(it.Item().Key())
 		err := it.Item().Value(func(value []byte) error {
 			f, err := decodeFrame(value)
 			if err != nil {

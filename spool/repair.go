@@ -8,9 +8,9 @@ import (
 )
 
 // Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes it again. No process may have it
-// open. It is what the next Open does, and one thing more: a sealed generation with damage in its value log, of which Open
-// would deliver what Badger still reads, is rebuilt from every frame that is whole, and set aside if something is
-// missing. What is lost is counted in the Status that it returns, and logged. When it fails or is killed, run it again.
+// open. It is what the next Open does, and one thing more: a sealed generation with damage in its value log, which Open leaves
+// as it is, and of which Read searches the raw files, is rebuilt from every frame that is whole, and set aside if something
+// is missing. What is lost is counted in the Status that it returns, and logged. When it fails or is killed, run it again.
 func Repair(ctx context.Context, c Config) (Status, error) {
 	if err := unseal(ctx, c); err != nil {
 		return Status{}, err

@@ -100,6 +100,7 @@ type Spool struct {
 	// holds it only while it moves on to a new generation.
 	readMu  sync.Mutex
 	reading *generation // the sealed generation that is open for reading, nil if none
+	raw     rawFiles    // the last damaged one that was read
 	cursor  *cursor
 
 	lanes lanes  // has a lock of its own

@@ -1,0 +1,72 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawFiles is what the raw files of one generation told when Badger could not give an event of it. One is kept, so that a
+// damaged generation is examined once and not for every event, and memory does not grow with the damage.
+type rawFiles struct {
+	of       *generation
+	end      uint64 // sequences below it were there when the files were examined
+	evidence evidence
+}
+
+// rawOf examines a generation that holds the sequences below end, unless it was the last one examined. The generation may be
+// written meanwhile: what is half there does not verify and lies at end or above. With readMu held.
+func (s *Spool) rawOf(g *generation, end uint64) (*evidence, error) {
+	if s.raw.of != g || s.raw.end < end {
+		ev, err := examine(s.path(g.name))
+		if err != nil {
+			return nil, err
+		}
+		s.raw = rawFiles{g, end, ev}
+		s.config.Logger.Warn("events that badger no longer gives are looked for in its raw files", "generation", s.path(g.name))
+	}
+	return &s.raw.evidence, nil
+}
+
+// rescue takes the events from <= sequence < end, which Badger does not give, out of the raw files of their generation. Those of
+// which no whole copy lies there are lost; why says what is wrong with them in the store. full says that no more is wanted.
+func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool, err error) {
+	if from >= end {
+		return false, nil
+	}
+	raw, err := r.spool.rawOf(g, min(r.end, r.spool.lastOf(g)+1))
+	if err != nil {
+		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w", from, why, r.spool.path(g.name), err)
+	}
+	for seq := from; seq < end; seq++ {
+		whole := raw.nextWhole(seq, end)
+		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
+		if seq = whole; seq == end {
+			break
+		}
+		refs := raw.events[seq]
+		if !r.wants(bytesOf(refs)) {
+			return true, nil
+		}
+		e, err := readRefs(refs)
+		switch {
+		case errors.Is(err, errFrame), errors.Is(err, io.EOF), errors.Is(err, unix.EIO): // damaged since it was examined
+			r.spool.lose(seq, seq+1, err.Error())
+		case err != nil:
+			return false, fmt.Errorf("spool: event %d: %w", seq, err)
+		default:
+			r.add(e)
+		}
+	}
+	return false, nil
+}
+
+// nextWhole is the first sequence >= from and < end of which there is a whole event, end if there is none.
+func (ev *evidence) nextWhole(from, end uint64) uint64 {
+	for from < end && ev.events[from] == nil {
+		from++
+	}
+	return from
+}

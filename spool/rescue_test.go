@@ -1,0 +1,76 @@
+package spool_test
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"promptspool/spool"
+)
+
+// examined counts how often the raw files of a generation are searched for what Badger does not give.
+func examined() (setting func(*spool.Config), times *int) {
+	times = new(int)
+	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.MessageKey && strings.Contains(a.Value.String(), "looked for in its raw files") {
+			*times++
+		}
+		return a
+	}}))
+	return func(c *spool.Config) { c.Logger = log }, times
+}
+
+func TestADamagedGenerationIsSearchedOnceForAllItsEvents(t *testing.T) {
+	dir := closed(t)
+	for _, n := range []string{"event 2", "event 4", "event 5", "event 9"} {
+		flip(t, dir, "*.vlog", at(n, 8)) // Badger's checksum behind the event
+	}
+	flip(t, dir, "*.vlog", at("event 7", 6)) // its payload
+	log, times := examined()
+	s := open(t, dir, log)
+	for range 3 {
+		wantTexts(t, s, without(10, 7))
+	}
+	if st := s.Status(); st.Gaps != 1 || *times != 1 {
+		t.Errorf("%d events are counted as lost, the files were searched %d times", st.Gaps, *times)
+	}
+	ack(t, s, 10)
+	if st := s.Status(); st.Events != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestARescuedEventKeepsItsPlaceAndItsTurn(t *testing.T) {
+	dir := closed(t)
+	flip(t, dir, "*.vlog", at("event 3", 8))
+	flip(t, dir, "*.vlog", at("event 4", 8))
+	whole, s := open(t, closed(t)), open(t, dir)
+	for from := uint64(1); from <= 10; from += 3 {
+		want, err := whole.Read(t.Context(), from, 3, 16) // two events of 7 bytes
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Read(t.Context(), from, 3, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(want) || got[0].Seq != want[0].Seq || got[0].Key != want[0].Key || string(got[0].Data) != string(want[0].Data) || got[0].At.IsZero() {
+			t.Errorf("from %d: %v, from a whole spool %v", from, got, want)
+		}
+	}
+}
+
+func TestDamageUnderTheGenerationThatIsWrittenIsNoLossEither(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 7, numbered(5)...)
+	flip(t, dir, "*.vlog", at("event 4", 8))
+	wantTexts(t, s, numbered(5))
+	appendAll(t, s, 7, numbered(10)[5:]...)
+	flip(t, dir, "*.vlog", at("event 8", 8)) // appended since the files were searched
+	wantTexts(t, s, numbered(10))
+	if st := s.Status(); st.Gaps != 0 {
+		t.Errorf("%+v", st)
+	}
+}
