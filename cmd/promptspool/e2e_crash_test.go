@@ -93,7 +93,7 @@ func dieAt(t *testing.T, point string, count int) {
 	}
 	server := startPlainServer(t, serverAddr)
 	if alive() {
-		loaded(good, 4, 64<<10, 220)
+		loaded(good, 4, 64<<10, 320) // some 20 MiB, more than a generation holds
 		emptied()
 	}
 	if alive() {

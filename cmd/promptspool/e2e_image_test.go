@@ -6,14 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
-
-// imagesPrefix names the folder of a test process's images, in the folder of temporary files; its pid follows.
-const imagesPrefix = "promptspool-e2e-images-"
 
 // image is an ext4 file system in a file, mounted through a loop device with direct I/O: what the file holds is what a disk
 // would hold, without anything that only lies in the page cache of the mounted side.
@@ -27,6 +23,11 @@ type image struct {
 // newImage makes and mounts an image of some MiB, until the test ends.
 func newImage(t *testing.T, mebibytes int) *image {
 	t.Helper()
+	return newImageIn(t, t.TempDir(), mebibytes)
+}
+
+func newImageIn(t *testing.T, dir string, mebibytes int) *image {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts disk images, which only root may: run it as root (or leave it out with go test -skip 'Power|Disk')")
 	}
@@ -35,12 +36,7 @@ func newImage(t *testing.T, mebibytes int) *image {
 			t.Fatalf("%s is missing; apt-get install e2fsprogs mount util-linux", name)
 		}
 	}
-	removeStaleImages(t)
-	dir := filepath.Join(os.TempDir(), imagesPrefix+strconv.Itoa(os.Getpid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	i := imageOf(t, filepath.Join(dir, "disk-"+strconv.Itoa(len(filesIn(t, dir)))))
+	i := imageOf(t, filepath.Join(dir, "disk"))
 	tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
 	// Everything is written now: later the file holds nothing but what was asked for.
 	tool(t, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
@@ -51,12 +47,7 @@ func newImage(t *testing.T, mebibytes int) *image {
 // imageOf is an image that is not mounted.
 func imageOf(t *testing.T, file string) *image {
 	i := &image{t: t, file: file, mount: file + ".mount"}
-	t.Cleanup(func() {
-		i.detach()
-		_ = os.Remove(i.file)
-		_ = os.Remove(i.mount)
-		_ = os.Remove(filepath.Dir(i.file)) // which the last one leaves empty
-	})
+	t.Cleanup(i.detach)
 	return i
 }
 
@@ -106,30 +97,6 @@ func (i *image) afterPowerCut() *image {
 	}
 	i.t.Fatal("no two copies of the image are equal; something still writes to it")
 	return nil
-}
-
-// removeStaleImages takes away what an earlier run left that was killed: mounts, loop devices and files.
-func removeStaleImages(t *testing.T) {
-	t.Helper()
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), imagesPrefix+"*"))
-	for _, dir := range dirs {
-		pid, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), imagesPrefix))
-		if pid == os.Getpid() || syscall.Kill(pid, 0) == nil {
-			continue
-		}
-		mounts, _ := filepath.Glob(filepath.Join(dir, "*.mount"))
-		for _, m := range mounts {
-			_ = syscall.Unmount(m, 0)
-		}
-		for line := range strings.Lines(tool(t, "losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE")) {
-			if device, file, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(strings.TrimSpace(file), dir+"/") {
-				tool(t, "losetup", "--detach", device)
-			}
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // tool runs a program and returns what it printed.

@@ -23,28 +23,32 @@ import (
 
 // The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
 
-var binary, buildDir string
+var binary string
 
 func TestMain(m *testing.M) {
 	if runHelper() {
 		return
 	}
-	var err error
-	if buildDir, err = os.MkdirTemp("", "promptspool-e2e-"); err != nil {
-		panic(err)
-	}
-	if binary, err = build("promptspool", "-race"); err != nil {
+	if err := ownFolder(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	_ = os.RemoveAll(buildDir)
+	// A process with the race detector waits a second at its end, in case that another thread has something to report.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=20")
+	var err error
+	code := 1
+	if binary, err = build("promptspool", "-race"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }
 
 // build compiles the command and returns where it lies until the tests end.
 func build(name string, flags ...string) (string, error) {
-	path := filepath.Join(buildDir, name)
+	path := filepath.Join(folder, name)
 	if out, err := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, ".")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the binary does not build: %w\n%s", err, out)
 	}
@@ -85,6 +89,7 @@ func begin(t testing.TB, program string, env []string, data, addr string, args .
 	n := &node{t: t, data: data, taking: make(chan struct{}), eof: make(chan struct{})}
 	n.cmd = exec.Command(program, append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")...)
 	n.cmd.Env = append(append(os.Environ(), "PROMPTSPOOL_BOOTSTRAP_KEY="+adminKey), env...)
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // none outlives tests that are killed
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
