@@ -12,7 +12,9 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		in.report.Lanes = append(in.report.Lanes, checkLane(lane, f.Lane(lane)))
+		r := checkLane(lane, f.Lane(lane))
+		r.lose(f.laneCount.of(lane) - r.Events - r.Damaged)
+		in.report.Lanes = append(in.report.Lanes, r)
 	}
 	return in.report, ctx.Err()
 }

@@ -37,7 +37,9 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		r.Lanes = append(r.Lanes, checkLane(lane, s.Lane(lane)))
+		l := checkLane(lane, s.Lane(lane))
+		l.lose(s.lanes.lostOf(lane))
+		r.Lanes = append(r.Lanes, l)
 	}
 	var err error
 	if r.Quarantine, err = folderNames(s.path(quarantineName)); err != nil {

@@ -15,7 +15,9 @@ import (
 type Folder struct {
 	dir    string
 	lock   *os.File // nil when the folder has no LOCK, as a copy may not
-	cursor cursor   // without its file
+	cursor *cursor  // without its file
+
+	laneCount laneCount // as well
 }
 
 // OpenFolder opens the folder of a spool to look at it; Close it afterwards. It refuses a folder that is no spool, that a
@@ -32,9 +34,14 @@ func OpenFolder(dir string) (*Folder, error) {
 	if f.lock, err = shareDir(dir); err != nil {
 		return nil, err
 	}
-	if err := f.readCursor(); err != nil {
+	if f.cursor, err = lookAtCursor(f.path(cursorName)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	count, err := lookAtSlots(f.path(laneCountName), laneCountMagic)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	f.laneCount = laneCount{count}
 	return f, nil
 }
 
@@ -51,23 +58,6 @@ func shareDir(dir string) (*os.File, error) {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 	return file, nil
-}
-
-func (f *Folder) readCursor() error {
-	file, err := os.Open(f.path(cursorName))
-	if errors.Is(err, os.ErrNotExist) {
-		f.cursor = cursor{cursorState: cursorState{1, 1}}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	c, err := readCursor(file)
-	if err == nil {
-		f.cursor = *c
-		f.cursor.file = nil
-	}
-	return errors.Join(err, file.Close())
 }
 
 // Close lets the folder go.

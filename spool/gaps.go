@@ -33,8 +33,20 @@ func (s *Spool) countGap(g span, why string) {
 	}
 	n := g.end - g.from
 	s.gaps = append(s.gaps, g)
-	s.gapEvents += n
-	s.config.Metrics.SpoolGaps.Add(float64(n))
+	s.addGaps(n)
 	s.config.Logger.Error("events that were acknowledged to the app are lost", "events", n, "first", g.from, "last", g.end-1,
 		"reason", why, "dir", s.config.Dir)
+}
+
+// addGaps adds to the count of lost events. With mu held.
+func (s *Spool) addGaps(events uint64) {
+	s.gapEvents += events
+	s.config.Metrics.SpoolGaps.Add(float64(events))
+}
+
+// countGaps is addGaps for the lanes. Without mu held.
+func (s *Spool) countGaps(events int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addGaps(uint64(events))
 }

@@ -58,6 +58,9 @@ func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 			if !g.each(yield) {
 				return
 			}
+			if err := s.lanes.stillThere(g); err != nil && !yield(LaneEntry{}, err) {
+				return
+			}
 		}
 	}
 }
@@ -66,7 +69,7 @@ func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 func (g segment) each(yield func(LaneEntry, error) bool) bool {
 	file, err := os.Open(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return true // released meanwhile
+		return true // released meanwhile, or see stillThere
 	}
 	if err != nil {
 		return yield(LaneEntry{}, err)

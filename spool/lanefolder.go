@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 )
 
 // ParseLane reads a lane's name.
@@ -21,16 +20,16 @@ func ParseLane(name string) (Lane, error) {
 // are whole, then an error with Seq 0.
 func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
-		entries, err := os.ReadDir(f.path(lanesName))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		names, err := segmentNames(f.path(lanesName))
+		if err != nil {
 			yield(LaneEntry{}, err)
 			return
 		}
-		for _, e := range entries {
-			if l, ok := laneOf(e.Name()); !ok || l != lane {
+		for _, n := range names {
+			if n.lane != lane || n.unfinished {
 				continue
 			}
-			path := f.path(lanesName, e.Name())
+			path := f.path(lanesName, n.name)
 			_, _, err := describeSegment(path, lane)
 			switch {
 			case err == nil && !segment{path: path, lane: lane}.each(yield):
@@ -73,4 +72,12 @@ func checkLane(lane Lane, events iter.Seq2[LaneEntry, error]) LaneReport {
 		}
 	}
 	return r
+}
+
+// lose adds events of the lane that are lost, if there are any.
+func (r *LaneReport) lose(events int) {
+	if events > 0 {
+		r.Lost = events
+		r.Errors = append(r.Errors, fmt.Sprintf("%d events of the %s lane are lost: they are in none of its files", events, r.Lane))
+	}
 }

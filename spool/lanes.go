@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,110 +55,15 @@ type lanes struct {
 	log      *slog.Logger
 	alive    func() error      // why nothing may be written, nil if it may
 	fail     func(error) error // after a failed fsync
+	gaps     func(events int)  // counts events that are lost
 
 	mu       sync.Mutex
 	closed   bool
-	segments []segment // in order of their first sequence
+	count    laneCount
+	lost     map[Lane]int // events found lost since the spool was opened
+	segments []segment    // in order of their first sequence
 	usage    map[Lane]*usage
 	bytes    int64 // of disk, both together
-}
-
-// load looks at every segment. A damaged one goes to quarantine, and what is whole in it to a new one; it returns the
-// number of events that are lost by that.
-func (l *lanes) load(quarantine func(name string) error) (lost int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.usage = map[Lane]*usage{LaneHeld: {}, LaneDead: {}}
-	entries, err := os.ReadDir(l.dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), buildPrefix) {
-			if err := os.Remove(filepath.Join(l.dir, e.Name())); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		lane, ok := laneOf(e.Name())
-		if !ok {
-			return 0, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(l.dir, e.Name()))
-		}
-		n, err := l.loadSegment(lane, e.Name(), quarantine)
-		if err != nil {
-			return 0, err
-		}
-		lost += n
-	}
-	return lost, nil
-}
-
-func laneOf(name string) (Lane, bool) {
-	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		if strings.HasPrefix(name, lane.String()+"-") {
-			return lane, true
-		}
-	}
-	return 0, false
-}
-
-func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) error) (lost int, err error) {
-	path := filepath.Join(l.dir, name)
-	g, events, err := describeSegment(path, lane)
-	if err == nil {
-		l.add(g, events)
-		return 0, nil
-	}
-	if !errors.Is(err, errFrame) {
-		return 0, err
-	}
-	whole, promised, err := salvage(path)
-	if err != nil {
-		return 0, err
-	}
-	lost = max(0, promised-len(whole))
-	l.log.Error("a file of a lane is damaged", "file", path, "whole", len(whole), "lost", lost)
-	if err := quarantine(filepath.Join(lanesName, name)); err != nil || len(whole) == 0 {
-		return max(lost, 1-len(whole)), err
-	}
-	if g, err = writeSegment(path, lane, whole); err != nil {
-		return 0, fmt.Errorf("spool: cannot write %s again; free space on its disk: %w", path, err)
-	}
-	l.add(g, keysOf(whole))
-	return lost, nil
-}
-
-// describeSegment reads the headers of a segment.
-func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
-	g := segment{path: path, lane: lane}
-	file, err := os.Open(path)
-	if err != nil {
-		return g, nil, err
-	}
-	defer file.Close()
-	refs, err := segmentRefs(file)
-	if err != nil || len(refs) == 0 {
-		return g, nil, errors.Join(err, errFrame)
-	}
-	g.count, g.first = len(refs), refs[0].key.seq
-	g.bytes = wholeBlocks(refs[len(refs)-1].end)
-	var keys []eventKey
-	for _, ref := range refs {
-		g.first, g.last = min(g.first, ref.key.seq), max(g.last, ref.key.seq)
-		keys = append(keys, ref.key)
-	}
-	return g, keys, nil
-}
-
-func keysOf(events []laneEvent) []eventKey {
-	var keys []eventKey
-	for _, e := range events {
-		keys = append(keys, e.key)
-	}
-	return keys
 }
 
 // add notes a segment and the events in it. With mu held.
@@ -177,10 +81,25 @@ func (l *lanes) add(g segment, events []eventKey) {
 	}
 }
 
-// close ends the lanes; nothing is open between calls.
+// drop forgets a segment, but not its events, and returns it if it was known. With mu held.
+func (l *lanes) drop(path string) (g segment, known bool) {
+	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
+	if i < 0 {
+		return g, false
+	}
+	g = l.segments[i]
+	l.segments = slices.Delete(l.segments, i, i+1)
+	l.bytes -= g.bytes
+	return g, true
+}
+
+// close ends the lanes.
 func (l *lanes) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.closed && l.count.file != nil {
+		_ = l.count.file.Close()
+	}
 	l.closed = true
 }
 
@@ -248,7 +167,7 @@ func (l *lanes) commit(lane Lane, events []laneEvent) error {
 		return l.outcome(err)
 	}
 	l.add(g, keysOf(events))
-	return nil
+	return l.saveCount()
 }
 
 // outcome tells a full disk, which is waited for, from a failed one, which ends the spool.
@@ -261,8 +180,13 @@ func (l *lanes) outcome(err error) error {
 
 // has says whether an event is in a lane. With mu held.
 func (l *lanes) has(lane Lane, seq uint64) (bool, error) {
-	for _, g := range l.segments {
+	for _, g := range slices.Clone(l.segments) {
 		if g.lane != lane || seq < g.first || seq > g.last {
+			continue
+		}
+		if missing, err := l.forgetMissing(g); err != nil {
+			return false, err
+		} else if missing {
 			continue
 		}
 		_, keys, err := describeSegment(g.path, lane)
@@ -299,6 +223,9 @@ func (l *lanes) release(lane Lane, seqs []uint64) error {
 }
 
 func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
+	if missing, err := l.forgetMissing(g); missing || err != nil {
+		return err
+	}
 	file, err := os.Open(g.path)
 	if err != nil {
 		return err
@@ -324,6 +251,9 @@ func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
+	if err := l.saveCountLess(g.lane, len(gone)); err != nil {
+		return err
+	}
 	left := g
 	if len(rest) == 0 {
 		err = errors.Join(os.Remove(g.path), syncDir(l.dir))
@@ -333,9 +263,7 @@ func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
 	if err != nil {
 		return l.outcome(err)
 	}
-	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == g.path })
-	l.segments = slices.Delete(l.segments, i, i+1)
-	l.bytes -= g.bytes
+	l.drop(g.path)
 	for _, k := range gone {
 		l.usage[g.lane].add(k.key, -1, -int64(k.bytes))
 	}

@@ -26,12 +26,13 @@ func Open(c Config) (*Spool, error) {
 	s := &Spool{config: c, lock: lock, closed: make(chan struct{}), failed: make(chan error, 1), grown: make(chan struct{})}
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
-	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail}
+	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail, gaps: s.countGaps}
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeReading(), lock.release()}
 		if s.cursor != nil {
 			errs = append(errs, s.cursor.file.Close())
 		}
+		s.lanes.close()
 		return nil, errors.Join(errs...)
 	}
 	return s, nil
@@ -54,23 +55,13 @@ func (s *Spool) load() (err error) {
 	if err := s.loadGenerations(); err != nil {
 		return err
 	}
-	if err := s.loadLanes(); err != nil {
+	if err := s.lanes.load(s.quarantine); err != nil {
 		return err
 	}
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	err = errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
 	s.guard.makeBallast()
-	return err
-}
-
-// loadLanes counts what is in the lanes, and what was lost there.
-func (s *Spool) loadLanes() error {
-	lost, err := s.lanes.load(s.quarantine)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gapEvents += uint64(lost)
-	s.config.Metrics.SpoolGaps.Add(float64(lost))
 	return err
 }
 

@@ -54,6 +54,7 @@ type LaneReport struct {
 	Events  int    `json:"events"` // that are whole
 	Bytes   int64  `json:"bytes"`  // theirs
 	Damaged int    `json:"damaged"`
+	Lost    int    `json:"lost"` // that the lane held and nobody released; of a running spool, as found since it was opened
 	// Errors tell of files that are not as they were written; what is whole in them counts.
 	Errors []string `json:"errors,omitempty"`
 }
@@ -65,8 +66,11 @@ type Loss struct {
 	Reason string `json:"reason"`
 }
 
-// LostEvents counts the events in Lost.
+// LostEvents counts the events in Lost, and those that the lanes have lost.
 func (r *Report) LostEvents() (n uint64) {
+	for _, l := range r.Lanes {
+		n += uint64(l.Lost)
+	}
 	for _, l := range r.Lost {
 		n += l.Last - l.First + 1
 	}

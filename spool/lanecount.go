@@ -1,0 +1,91 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// A laneCount remembers on disk how many events each lane holds (slots.go), held events first: nothing else would tell that a
+// file of a lane is gone. It is raised after events are durable in a lane, and lowered before they are removed; so a crash
+// leaves it too low at most, by events that are still in the spool or that were given up, and never raises an alarm.
+type laneCount struct{ slots }
+
+const (
+	laneCountName  = "lanes.count" // beside the folder of the lanes, which may go as a whole
+	laneCountMagic = "PSN\x01"
+)
+
+// of tells how many events the lane holds at least; 0 if the file cannot say.
+func (c *laneCount) of(lane Lane) int {
+	switch {
+	case !c.sure():
+		return 0
+	case lane == LaneHeld:
+		return int(c.numbers[0])
+	}
+	return int(c.numbers[1])
+}
+
+// saveCount makes durable what the lanes hold. With mu held.
+func (l *lanes) saveCount() error { return l.saveCountLess(LaneHeld, 0) }
+
+// saveCountLess is saveCount but for some events of a lane that are to be removed. With mu held.
+func (l *lanes) saveCountLess(lane Lane, events int) error {
+	count := [2]uint64{uint64(l.usage[LaneHeld].total.events), uint64(l.usage[LaneDead].total.events)}
+	if lane == LaneHeld {
+		count[0] -= uint64(events)
+	} else {
+		count[1] -= uint64(events)
+	}
+	if err := l.count.save(count); err != nil {
+		return l.fail(fmt.Errorf("cannot write %s: %w", l.count.file.Name(), err))
+	}
+	return nil
+}
+
+// lose counts and logs events of a lane that are gone, or not whole any more. With mu held.
+func (l *lanes) lose(lane Lane, events int, why string) {
+	if events <= 0 {
+		return
+	}
+	l.lost[lane] += events
+	l.gaps(events)
+	l.log.Error("events that were acknowledged to the app are lost", "lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
+}
+
+// forgetMissing drops a segment whose file is gone although nobody released it, counts its events as lost, and says that it did.
+// Which keys they were of is not known, so Keys names those until the next start. With mu held.
+func (l *lanes) forgetMissing(g segment) (bool, error) {
+	if _, err := os.Lstat(g.path); !errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	g, known := l.drop(g.path)
+	if !known {
+		return false, nil // it was released
+	}
+	l.usage[g.lane].total.events -= g.count
+	l.lose(g.lane, g.count, "somebody removed "+g.path)
+	return true, l.saveCount()
+}
+
+// stillThere counts the events of a segment whose file is gone, and says so by an error. One that was released is no error.
+func (l *lanes) stillThere(g segment) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writable() != nil {
+		return nil
+	}
+	missing, err := l.forgetMissing(g)
+	if missing {
+		return errors.Join(fmt.Errorf("spool: %d events of the %s lane are lost: somebody removed %s", g.count, g.lane, g.path), err)
+	}
+	return err
+}
+
+// lostOf tells how many events of a lane were found lost since the spool was opened.
+func (l *lanes) lostOf(lane Lane) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost[lane]
+}

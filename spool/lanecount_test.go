@@ -1,0 +1,177 @@
+package spool_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"promptspool/spool"
+)
+
+// withLanes gives the folder of a spool that was closed with held events 1 to 5, in files of three and two, and dead letters 7 and 9.
+func withLanes(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir)
+	var held []spool.Entry
+	for seq := range uint64(5) {
+		held = append(held, spool.Entry{Seq: seq + 1, Key: 7, Data: []byte("held")})
+	}
+	for _, some := range [][]spool.Entry{held[:3], held[3:]} {
+		if err := s.Hold(7, "why", some); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buried(t, s, 7, 9)
+	closeSpool(t, s)
+	return dir
+}
+
+const (
+	threeHeld = "lanes/held-0000000000000001"
+	twoHeld   = "lanes/held-0000000000000004"
+	oneDead   = "lanes/dead-0000000000000007"
+)
+
+func removed(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantLanes compares what the lanes hold, and what is counted as lost.
+func wantLanes(t *testing.T, s *spool.Spool, held, dead int, gaps uint64) {
+	t.Helper()
+	if st := s.Status(); st.Held != held || st.Dead != dead || st.Gaps != gaps {
+		t.Errorf("%d held, %d dead, %d lost; want %d, %d, %d", st.Held, st.Dead, st.Gaps, held, dead, gaps)
+	}
+	if h, d := len(lane(t, s, spool.LaneHeld)), len(lane(t, s, spool.LaneDead)); h != held || d != dead {
+		t.Errorf("%d held and %d dead are read; want %d, %d", h, d, held, dead)
+	}
+}
+
+func TestALaneThatLostAFileIsCounted(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		damage     func(t *testing.T, dir string)
+		held, dead int
+	}{
+		{"nothing", func(*testing.T, string) {}, 5, 2},
+		{"three held events", func(t *testing.T, dir string) { removed(t, dir, threeHeld) }, 2, 2},
+		{"a dead letter", func(t *testing.T, dir string) { removed(t, dir, oneDead) }, 5, 1},
+		{"both lanes", func(t *testing.T, dir string) { removed(t, dir, "lanes") }, 0, 0},
+		{"a file cut to nothing", func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, threeHeld), 0); err != nil {
+				t.Fatal(err)
+			}
+		}, 2, 2},
+		{"the count", func(t *testing.T, dir string) { removed(t, dir, "lanes.count") }, 5, 2},
+		{"a bit of the newer count", func(t *testing.T, dir string) { flipCount(t, dir, 0) }, 5, 2},
+		{"a bit of the older count", func(t *testing.T, dir string) { flipCount(t, dir, 4096) }, 5, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := withLanes(t)
+			test.damage(t, dir)
+			lost := 7 - test.held - test.dead
+			found, _ := checkDir(t, dir)
+			if int(found.LostEvents()) != lost || found.Sound() != (lost == 0) || found.Lanes[0].Events != test.held || found.Lanes[1].Events != test.dead {
+				t.Errorf("check says %+v", found.Lanes)
+			}
+			s := open(t, dir)
+			wantLanes(t, s, test.held, test.dead, uint64(lost))
+			if r, err := s.Check(t.Context()); err != nil || int(r.LostEvents()) != lost || r.Sound() != (lost == 0) {
+				t.Errorf("the running spool says %+v %v", r.Lanes, err)
+			}
+			buried(t, s, 11)
+			closeSpool(t, s)
+
+			removed(t, dir, "lanes/dead-000000000000000b") // the count is right again, whatever it was
+			wantLanes(t, open(t, dir), test.held, test.dead, 1)
+		})
+	}
+}
+
+func flipCount(t *testing.T, dir string, slot int64) {
+	t.Helper()
+	if err := flipBit(filepath.Join(dir, "lanes.count"), slot+19, 2); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACrashBesideTheCountIsNoLoss(t *testing.T) {
+	for name, change := range map[string]func(*spool.Spool) error{
+		"moved, and not counted": func(s *spool.Spool) error { return s.Bury("why", spool.Entry{Seq: 11}) },
+		"counted, and not removed": func(s *spool.Spool) error {
+			return s.Release(spool.LaneHeld, []uint64{1, 2, 3})
+		},
+		"counted, and not removed in part": func(s *spool.Spool) error { return s.Release(spool.LaneHeld, []uint64{2}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := withLanes(t)
+			dir := copyDir(t, before)
+			s := open(t, dir)
+			if err := change(s); err != nil {
+				t.Fatal(err)
+			}
+			closeSpool(t, s)
+			after := s.Status()
+			from, to := dir, before // the count of before, the lanes of after
+			if after.Held < 5 {
+				from, to = before, dir // the count of after, the lanes of before
+			}
+			removed(t, to, "lanes")
+			if err := os.Rename(filepath.Join(from, "lanes"), filepath.Join(to, "lanes")); err != nil {
+				t.Fatal(err)
+			}
+			wantLanes(t, open(t, to), 5, max(2, after.Dead), 0)
+		})
+	}
+}
+
+func TestALaneFileThatGoesUnderARunningSpoolIsCountedOnce(t *testing.T) {
+	dir := withLanes(t)
+	s := open(t, dir)
+	removed(t, dir, twoHeld)
+	told := 0
+	for e, err := range s.Lane(spool.LaneHeld) {
+		if err != nil && e.Seq == 0 {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("reading the lane tells of it %d times", told)
+	}
+	wantLanes(t, s, 3, 2, 2)
+	removed(t, dir, threeHeld)
+	if err := s.Release(spool.LaneHeld, []uint64{2}); err != nil {
+		t.Error(err)
+	}
+	removed(t, dir, oneDead)
+	if err := s.Bury("again", spool.Entry{Seq: 7, Data: []byte("event")}); err != nil {
+		t.Error(err)
+	}
+	wantLanes(t, s, 0, 2, 6)
+	closeSpool(t, s)
+	wantLanes(t, open(t, dir), 0, 2, 0)
+}
+
+func TestAFolderOfLanesInBadgerIsRefused(t *testing.T) {
+	dir := closed(t)
+	if err := os.MkdirAll(filepath.Join(dir, "lanes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lanes", "MANIFEST"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "no file of a lane")
+	f := look(t, dir)
+	for _, err := range f.Lane(spool.LaneHeld) {
+		if err == nil {
+			t.Error("a look at it yields events")
+		}
+	}
+	if r := check(t, f); r.Sound() {
+		t.Errorf("check says %+v", r.Lanes)
+	}
+}

@@ -1,0 +1,135 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// load looks at every segment. A damaged one goes to quarantine, and what is whole in it to a new one. Events that are lost by
+// that, or by a file that is gone, are counted.
+func (l *lanes) load(quarantine func(name string) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.usage = map[Lane]*usage{LaneHeld: {}, LaneDead: {}}
+	l.lost = make(map[Lane]int)
+	s, err := openSlots(filepath.Join(filepath.Dir(l.dir), laneCountName), laneCountMagic)
+	if err != nil {
+		return err
+	}
+	l.count = laneCount{s}
+	names, err := segmentNames(l.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if n.unfinished {
+			err = os.Remove(filepath.Join(l.dir, n.name))
+		} else {
+			err = l.loadSegment(n.lane, n.name, quarantine)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		l.lose(lane, l.count.of(lane)-l.usage[lane].total.events-l.lost[lane], "files of the lane are gone, or parts of them")
+	}
+	return l.saveCount()
+}
+
+// segmentName is the name of a file of the lanes.
+type segmentName struct {
+	name       string
+	lane       Lane
+	unfinished bool // it never became part of a lane
+}
+
+// segmentNames lists the files of both lanes, none when there is no folder. It refuses a folder with anything else in it, such as
+// the Badger database that the lanes once were.
+func segmentNames(dir string) ([]segmentName, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var names []segmentName
+	for _, e := range entries {
+		lane, ok := laneOf(strings.TrimPrefix(e.Name(), buildPrefix))
+		if !ok {
+			return nil, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(dir, e.Name()))
+		}
+		names = append(names, segmentName{e.Name(), lane, strings.HasPrefix(e.Name(), buildPrefix)})
+	}
+	return names, nil
+}
+
+func laneOf(name string) (Lane, bool) {
+	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		if strings.HasPrefix(name, lane.String()+"-") {
+			return lane, true
+		}
+	}
+	return 0, false
+}
+
+func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) error) error {
+	path := filepath.Join(l.dir, name)
+	g, events, err := describeSegment(path, lane)
+	if err == nil {
+		l.add(g, events)
+		return nil
+	}
+	if !errors.Is(err, errFrame) {
+		return err
+	}
+	whole, promised, err := salvage(path)
+	if err != nil {
+		return err
+	}
+	l.log.Error("a file of a lane is damaged", "file", path, "whole", len(whole))
+	if err := quarantine(filepath.Join(lanesName, name)); err != nil {
+		return err
+	}
+	if len(whole) == 0 {
+		l.lose(lane, max(promised, 1), path+" is damaged") // no segment is empty
+		return nil
+	}
+	if g, err = writeSegment(path, lane, whole); err != nil {
+		return fmt.Errorf("spool: cannot write %s again; free space on its disk: %w", path, err)
+	}
+	l.add(g, keysOf(whole))
+	l.lose(lane, promised-len(whole), path+" is damaged")
+	return nil
+}
+
+// describeSegment reads the headers of a segment.
+func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
+	g := segment{path: path, lane: lane}
+	file, err := os.Open(path)
+	if err != nil {
+		return g, nil, err
+	}
+	defer file.Close()
+	refs, err := segmentRefs(file)
+	if err != nil || len(refs) == 0 {
+		return g, nil, errors.Join(err, errFrame)
+	}
+	g.count, g.first = len(refs), refs[0].key.seq
+	g.bytes = wholeBlocks(refs[len(refs)-1].end)
+	var keys []eventKey
+	for _, ref := range refs {
+		g.first, g.last = min(g.first, ref.key.seq), max(g.last, ref.key.seq)
+		keys = append(keys, ref.key)
+	}
+	return g, keys, nil
+}
+
+func keysOf(events []laneEvent) []eventKey {
+	var keys []eventKey
+	for _, e := range events {
+		keys = append(keys, e.key)
+	}
+	return keys
+}

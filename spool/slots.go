@@ -1,0 +1,116 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// slots are two numbers in a small file, which are replaced together and durably. The file has two slots, 4096 bytes apart,
+// written in turn, so that a torn write leaves the other one. A slot, big-endian:
+//
+//	offset  bytes  field
+//	     0      4  magic and format version of the file
+//	     4      8  count of writes; the higher one of two valid slots is the newer
+//	    12     16  the numbers
+//	    28      4  CRC32C of bytes 0 to 27
+//
+// Not safe for concurrent use.
+type slots struct {
+	file    *os.File
+	magic   string
+	writes  uint64 // 0: nothing was ever written, or nothing of it can be read
+	numbers [2]uint64
+	// damaged is set when a slot was written and does not verify: the numbers may then be older ones.
+	damaged bool
+}
+
+const (
+	slotBytes = 32
+	slotApart = 4096
+)
+
+// openSlots opens or creates the file.
+func openSlots(path, magic string) (slots, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return slots{}, err
+	}
+	s, err := readSlots(file, magic)
+	if err != nil {
+		return slots{}, errors.Join(err, file.Close())
+	}
+	// What makes room on a disk is written here first; it must not meet a full one.
+	if err := allocate(file, 2*slotApart); err != nil {
+		return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
+	}
+	return s, nil
+}
+
+// lookAtSlots reads the file at path and changes nothing. One that does not exist is like one that was never written.
+func lookAtSlots(path, magic string) (slots, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return slots{}, nil
+	}
+	if err != nil {
+		return slots{}, err
+	}
+	s, err := readSlots(file, magic)
+	s.file = nil
+	return s, errors.Join(err, file.Close())
+}
+
+func readSlots(file *os.File, magic string) (slots, error) {
+	s := slots{file: file, magic: magic}
+	for slot := range int64(2) {
+		b := make([]byte, slotBytes)
+		n, err := file.ReadAt(b, slot*slotApart)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return s, err
+		}
+		if n == 0 && slot == 0 {
+			break // a new file
+		}
+		if n == slotBytes && string(b) == string(make([]byte, slotBytes)) {
+			continue // the second slot is written first
+		}
+		if string(b[:4]) != magic || binary.BigEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], castagnoli) {
+			s.damaged = true
+			continue
+		}
+		if w := binary.BigEndian.Uint64(b[4:]); w > s.writes {
+			s.writes = w
+			s.numbers = [2]uint64{binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint64(b[20:])}
+		}
+	}
+	return s, nil
+}
+
+// sure says that the numbers are those that were written last.
+func (s *slots) sure() bool { return s.writes > 0 && !s.damaged }
+
+// save writes the numbers to the older slot and syncs it. It does nothing when they are those on disk.
+func (s *slots) save(numbers [2]uint64) error {
+	if numbers == s.numbers && s.sure() {
+		return nil
+	}
+	b := make([]byte, 0, slotBytes)
+	b = append(b, s.magic...)
+	b = binary.BigEndian.AppendUint64(b, s.writes+1)
+	b = binary.BigEndian.AppendUint64(b, numbers[0])
+	b = binary.BigEndian.AppendUint64(b, numbers[1])
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	if _, err := s.file.WriteAt(b, int64((s.writes+1)%2)*slotApart); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
+		return err
+	}
+	s.writes++
+	s.numbers, s.damaged = numbers, false // a damaged slot is the one that was written over, unless both were
+	return nil
+}
