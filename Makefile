@@ -37,9 +37,9 @@ unit:
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
 
-# The same tests as in `make test`, each for its part of the time.
+# The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps
-	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -v \
+	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
 		-run 'Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort' ./cmd/promptspool | grep -Ev '^ *=== '
 
 bench:

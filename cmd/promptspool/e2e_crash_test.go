@@ -28,6 +28,7 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *no
 }
 
 func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	serverData, sidecarData := t.TempDir(), t.TempDir()
 	server := startServer(t, serverData, freePort(t))
 	addr, sidecarAddr := server.addr, freePort(t)
@@ -59,6 +60,7 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {
 		for _, point := range spool.CrashPoints {
 			// The first time that a point is reached, and in later rounds a later one where there is one.

@@ -11,6 +11,7 @@ import (
 // A disk of 64 MiB is filled from inside, by writes that nobody takes away, and from outside, to the last block. The sidecar
 // refuses with 503, also after a kill and a new start, and goes on when there is room again.
 func TestAFullDiskLosesNothingThatWasAckedAndStopsNobody(t *testing.T) {
+	t.Parallel()
 	for round := range rounds(t, 1, 0.1) {
 		t.Run(fmt.Sprint(round+1), func(t *testing.T) { fillDisk(t, []int{64 << 10, 2000, 300}[round%3]) })
 	}
@@ -31,7 +32,7 @@ func fillDisk(t *testing.T, bytes int) {
 		before := o.count().Unsure
 		sidecar.eventually(func() bool {
 			a := o.count()
-			return sidecar.ended() || a.Unsure > before+100 && strings.HasPrefix(a.Refusal, "503 ")
+			return sidecar.ended() || a.Unsure > before+20 && strings.HasPrefix(a.Refusal, "503 ")
 		}, func() string { return fmt.Sprintf("nothing is refused: %+v", o.count()) })
 		if sidecar.ended() {
 			t.Fatalf("the sidecar ended: signal %v", sidecar.diedOf())

@@ -91,7 +91,7 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk := newImageIn(t, stale, 4)
+	disk := newImageIn(t, stale, 4, true)
 	if err := os.WriteFile(filepath.Join(disk.mount, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,22 +11,25 @@ import (
 	"testing"
 )
 
-// image is an ext4 file system in a file, mounted through a loop device with direct I/O: what the file holds is what a disk
-// would hold, without anything that only lies in the page cache of the mounted side.
+// image is an ext4 file system in a file, mounted through a loop device.
 type image struct {
 	t     *testing.T
 	file  string
 	mount string
 	loop  string // the device; "" while it is not mounted
+
+	// direct: what the file holds is what a disk would hold, without anything that only lies in the page cache of the mounted
+	// side. A file on a tmpfs cannot do it.
+	direct bool
 }
 
 // newImage makes and mounts an image of some MiB, until the test ends.
 func newImage(t *testing.T, mebibytes int) *image {
 	t.Helper()
-	return newImageIn(t, t.TempDir(), mebibytes)
+	return newImageIn(t, t.TempDir(), mebibytes, true)
 }
 
-func newImageIn(t *testing.T, dir string, mebibytes int) *image {
+func newImageIn(t *testing.T, dir string, mebibytes int, direct bool) *image {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts disk images, which only root may: run it as root (or leave it out with go test -skip 'Power|Disk')")
@@ -36,7 +39,7 @@ func newImageIn(t *testing.T, dir string, mebibytes int) *image {
 			t.Fatalf("%s is missing; apt-get install e2fsprogs mount util-linux", name)
 		}
 	}
-	i := imageOf(t, filepath.Join(dir, "disk"))
+	i := imageOf(t, filepath.Join(dir, "disk"), direct)
 	tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
 	// Everything is written now: later the file holds nothing but what was asked for.
 	tool(t, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
@@ -45,8 +48,8 @@ func newImageIn(t *testing.T, dir string, mebibytes int) *image {
 }
 
 // imageOf is an image that is not mounted.
-func imageOf(t *testing.T, file string) *image {
-	i := &image{t: t, file: file, mount: file + ".mount"}
+func imageOf(t *testing.T, file string, direct bool) *image {
+	i := &image{t: t, file: file, mount: file + ".mount", direct: direct}
 	t.Cleanup(i.detach)
 	return i
 }
@@ -57,7 +60,11 @@ func (i *image) attach() {
 	if err := os.MkdirAll(i.mount, 0o700); err != nil {
 		i.t.Fatal(err)
 	}
-	i.loop = strings.TrimSpace(tool(i.t, "losetup", "--direct-io=on", "--find", "--show", i.file))
+	args := []string{"--find", "--show", i.file}
+	if i.direct {
+		args = append([]string{"--direct-io=on"}, args...)
+	}
+	i.loop = strings.TrimSpace(tool(i.t, "losetup", args...))
 	tool(i.t, "mount", "-o", "commit=60", i.loop, i.mount)
 }
 
@@ -90,7 +97,7 @@ func (i *image) afterPowerCut() *image {
 			i.t.Fatal(err)
 		}
 		if same {
-			c := imageOf(i.t, copies[n%2])
+			c := imageOf(i.t, copies[n%2], i.direct)
 			c.attach()
 			return c
 		}

@@ -170,6 +170,7 @@ func bomb(t *testing.T) []byte {
 }
 
 func TestBadInputIsToldAndStoresNothing(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	table := badInputs(t)

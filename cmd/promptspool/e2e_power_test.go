@@ -13,6 +13,7 @@ import (
 const imageMebibytes = 320
 
 func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
+	t.Parallel()
 	for round := range rounds(t, 2, 0.2) {
 		t.Run(fmt.Sprint(round+1), func(t *testing.T) {
 			// In turn: small writes of many, large writes that fill generations, one writer alone.
@@ -34,6 +35,7 @@ func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
 
 // The same with a spool that does not sync must lose something: otherwise the test above would pass for any spool.
 func TestAPowerCutIsSeenByTheOracleWhenNothingIsSynced(t *testing.T) {
+	t.Parallel()
 	o, server, sidecar := powerCut(t, order{Writers: 16, Bytes: 500, Acks: 400}, "PROMPTSPOOL_UNSAFE_NO_SYNC=1")
 	if sidecar != nil {
 		sidecar.emptied()

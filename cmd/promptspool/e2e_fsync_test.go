@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The image of the disk lies on a tmpfs that is smaller, and then full: what the kernel writes to it gets an I/O error, and so does
+// whoever syncs. Callers must be told, the process must end, and the next one must deliver what was acked.
+func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
+	t.Parallel()
+	under := t.TempDir()
+	if err := syscall.Mount("tmpfs", under, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(under, 0); err != nil {
+			t.Error("the tmpfs stays mounted: ", err)
+		}
+	})
+	disk, upstream := newImageIn(t, under, 256, false), freePort(t)
+	data := filepath.Join(disk.mount, "data")
+	sidecar := startSidecar(t, data, upstream)
+	o := startOracle(t, adminKey)
+	o.load(sidecar, 4, 2000, 0)
+	callers := callUntilRefused(sidecar, 4)
+	sidecar.eventually(func() bool { return o.count().Acked >= 50 }, func() string { return "the load does not proceed" })
+
+	filler := filepath.Join(under, "filler")
+	fill(t, filler)
+	full := time.Now()
+	sidecar.eventually(sidecar.ended, func() string { return "the sidecar goes on:\n" + sidecar.logged() })
+	if signal := sidecar.diedOf(); signal > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(sidecar.logged()), "the spool failed") {
+		t.Errorf("it ends with %v, and says last: %s", sidecar.cmd.ProcessState, lastLine(sidecar.logged()))
+	}
+	took := time.Since(full)
+	if took > 10*time.Second {
+		t.Errorf("it ended %v after the disk was full; want a few seconds", took)
+	}
+	ids, refusals := callers()
+	if len(refusals) == 0 {
+		t.Error("nobody who waited was told")
+	}
+	for _, r := range refusals {
+		if r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "The disk under the spool failed") {
+			t.Errorf("somebody who waited was told %d %s", r.Status, r.Body)
+		}
+	}
+	o.halt()
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	disk.detach()
+	disk.attach()
+	server := startPlainServer(t, upstream)
+	sidecar = startSidecar(t, data, upstream)
+	sidecar.emptied()
+	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["held"] != 0.0 || s["dead"] != 0.0 {
+		t.Errorf("the spool says %v", s)
+	}
+	a := o.wantAll(server)
+	for _, id := range ids {
+		server.record(id, events(1))
+	}
+	t.Logf("%d and %d acked, %d of 4 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
+}
+
+// callUntilRefused has callers write to a node, each until it gets no 200. What it returns waits for them, and gives the ids that were
+// acked and the answers that were no 200; a caller whose connection broke has none.
+func callUntilRefused(n *node, callers int) func() (ids []string, refusals []reply) {
+	var mu sync.Mutex
+	var ids []string
+	var refusals []reply
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for {
+				r, err := n.try("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
+				mu.Lock()
+				switch id, _ := r.JSON["request_id"].(string); {
+				case err != nil:
+				case r.Status == 200:
+					ids = append(ids, id)
+				default:
+					refusals = append(refusals, r)
+				}
+				mu.Unlock()
+				if err != nil || r.Status != 200 {
+					return
+				}
+			}
+		})
+	}
+	return func() ([]string, []reply) {
+		all.Wait()
+		return ids, refusals
+	}
+}
