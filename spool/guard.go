@@ -48,8 +48,9 @@ func (e *FullError) Error() string {
 // Is makes every FullError an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// guard watches the bounds and the disk. To look costs a walk over the spool's folder and a statfs; it looks when a
-// generation is to be made, and once a second while none can be.
+// guard watches the bounds and the disk. What is taken it knows from a walk over the folders, when the spool is opened and once a
+// second while it runs, and from what was made since; a walk over a long backlog is thousands of files and has no place in a
+// commit. It walks there only before it refuses, so that it never does for what is gone already: once a second at most.
 type guard struct {
 	config  Config
 	ballast string // path
@@ -57,13 +58,20 @@ type guard struct {
 	mu      sync.Mutex
 	refusal error     // why no generation can be made
 	until   time.Time // when to look again
+	walked  diskUse   // as of the last walk, when made was madeThen
+	// made counts the bytes of all that was made since the spool was opened, and nothing of what was removed.
+	made, madeThen int64
 }
+
+// diskUse is the disk blocks of the spool's folder, and of the data folder if that is bounded, all in bytes.
+type diskUse struct{ spool, data int64 }
 
 func newGuard(c Config) *guard {
 	return &guard{config: c, ballast: filepath.Join(c.Dir, ballastName)}
 }
 
 // admit says whether a generation may take so many bytes of disk, and the one before it may be sealed; if not, by a *FullError.
+// What is admitted counts as made.
 func (g *guard) admit(bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,6 +86,9 @@ func (g *guard) admit(bytes int64) error {
 	if err != nil && g.refusal == nil {
 		g.config.Logger.Warn("new events are refused; nothing that was accepted is lost", "reason", err)
 	}
+	if err == nil {
+		g.made += bytes
+	}
 	g.refusal, g.until = err, now.Add(recheckDelay)
 	return err
 }
@@ -91,14 +102,40 @@ func (g *guard) refuse(cause error) error {
 	return g.refusal
 }
 
-func (g *guard) look(bytes int64) error {
-	if used := diskBytes(g.config.Dir) + bytes; used > g.config.BytesMax {
-		return &FullError{"--spool-bytes-max", used, g.config.BytesMax}
-	}
+// walk counts the disk blocks, and returns those of the spool's folder.
+func (g *guard) walk() int64 {
+	g.mu.Lock()
+	made := g.made
+	g.mu.Unlock()
+	use := g.count()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.walked, g.madeThen = use, made // what was made during the walk may count twice, until the next one
+	return use.spool
+}
+
+func (g *guard) count() (use diskUse) {
+	use.spool = diskBytes(g.config.Dir)
 	if g.config.DiskMax > 0 {
-		if used := diskBytes(g.config.DataDir) + bytes; used > g.config.DiskMax {
-			return &FullError{"--disk-max", used, g.config.DiskMax}
-		}
+		use.data = diskBytes(g.config.DataDir)
+	}
+	return use
+}
+
+// add notes bytes that were made, or are going to be.
+func (g *guard) add(bytes int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.made += bytes
+}
+
+// look says why the bounds do not allow so many more bytes, nil if they do. With mu held.
+func (g *guard) look(bytes int64) error {
+	if g.overBound(bytes) != nil {
+		g.walked, g.madeThen = g.count(), g.made
+	}
+	if err := g.overBound(bytes); err != nil {
+		return err
 	}
 	free, freeMin, err := g.free()
 	if err != nil {
@@ -106,6 +143,18 @@ func (g *guard) look(bytes int64) error {
 	}
 	if left := free - bytes; left < freeMin {
 		return &FullError{"--spool-free-min", max(0, left), freeMin}
+	}
+	return nil
+}
+
+// overBound compares so many more bytes with the bounds, by the last walk. With mu held.
+func (g *guard) overBound(bytes int64) error {
+	bytes += g.made - g.madeThen
+	if used := g.walked.spool + bytes; used > g.config.BytesMax {
+		return &FullError{"--spool-bytes-max", used, g.config.BytesMax}
+	}
+	if used := g.walked.data + bytes; g.config.DiskMax > 0 && used > g.config.DiskMax {
+		return &FullError{"--disk-max", used, g.config.DiskMax}
 	}
 	return nil
 }
@@ -144,7 +193,10 @@ func (g *guard) makeBallast() {
 		return
 	}
 	free, freeMin, err := g.free()
-	if err != nil || free < freeMin+ballastBytes || diskBytes(g.config.Dir)+ballastBytes > g.config.BytesMax {
+	g.mu.Lock()
+	bound := g.overBound(ballastBytes)
+	g.mu.Unlock()
+	if err != nil || free < freeMin+ballastBytes || bound != nil {
 		return
 	}
 	file, err := os.OpenFile(g.ballast, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -153,5 +205,7 @@ func (g *guard) makeBallast() {
 	}
 	if err := errors.Join(allocate(file, ballastBytes), file.Close()); err != nil {
 		_ = os.Remove(g.ballast)
+		return
 	}
+	g.add(ballastBytes)
 }

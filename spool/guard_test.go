@@ -96,3 +96,56 @@ func TestBelowTheFreeMinimumNothingIsTaken(t *testing.T) {
 		t.Errorf("after %d events: %v", taken, refusal)
 	}
 }
+
+// littered puts a file of so many bytes into a spool's quarantine, as nobody does who tells the guard.
+func littered(t *testing.T, dir string, bytes int) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "quarantine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "quarantine", "large"), make([]byte, bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGenerationsAreMadeWithoutAWalkOverTheFolderUntilTheBoundIsNear(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	s := bounded(t, dir, &now, bytesMax(16<<20))
+	littered(t, dir, 16<<20)
+	for range 5 { // each a generation
+		appendAll(t, s, 7, string(make([]byte, 90_000)))
+	}
+	if st := s.Status(); st.DiskBytes < 16<<20 { // which walks, as Run does every second
+		t.Errorf("%d bytes of disk are taken", st.DiskBytes)
+	}
+	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--spool-bytes-max" {
+		t.Errorf("after a walk %d events were taken: %v", taken, refusal)
+	}
+}
+
+func TestWhatIsMadeBetweenWalksStaysWithinTheBound(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	s := bounded(t, dir, &now, bytesMax(16<<20))
+	for seq := range uint64(30) {
+		if err := s.Bury("why", spool.Entry{Seq: seq + 1, Data: make([]byte, 90_000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken, _ := fill(t, s)
+	if used := s.Status().DiskBytes; used > 16<<20 || used < 15<<20 {
+		t.Errorf("%d bytes of disk are taken after %d events", used, taken)
+	}
+}
+
+func TestWhatWasRemovedSinceTheLastWalkIsNoReasonToRefuse(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
+	s := bounded(t, dir, &now, bytesMax(8<<20))
+	littered(t, dir, 6<<20)
+	s.Status()
+	if err := os.RemoveAll(filepath.Join(dir, "quarantine")); err != nil {
+		t.Fatal(err)
+	}
+	if taken, _ := fill(t, s); taken < 10 {
+		t.Errorf("only %d events were taken", taken)
+	}
+}

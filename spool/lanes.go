@@ -56,6 +56,7 @@ type lanes struct {
 	alive    func() error      // why nothing may be written, nil if it may
 	fail     func(error) error // after a failed fsync
 	gaps     func(events int)  // counts events that are lost
+	made     func(bytes int64) // counts disk that is taken
 
 	mu       sync.Mutex
 	closed   bool
@@ -166,6 +167,7 @@ func (l *lanes) commit(lane Lane, events []laneEvent) error {
 	if err != nil {
 		return l.outcome(err)
 	}
+	l.made(g.bytes)
 	l.add(g, keysOf(events))
 	return l.saveCount()
 }

@@ -26,7 +26,7 @@ func Open(c Config) (*Spool, error) {
 	s := &Spool{config: c, lock: lock, closed: make(chan struct{}), failed: make(chan error, 1), grown: make(chan struct{})}
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
-	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail, gaps: s.countGaps}
+	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail, gaps: s.countGaps, made: s.guard.add}
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeReading(), lock.release()}
 		if s.cursor != nil {
@@ -61,6 +61,7 @@ func (s *Spool) load() (err error) {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	err = errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
+	s.guard.walk()
 	s.guard.makeBallast()
 	return err
 }

@@ -26,7 +26,7 @@ type Status struct {
 
 // Status counts what the spool holds. It looks at every file for DiskBytes, and reads none.
 func (s *Spool) Status() Status {
-	disk := diskBytes(s.config.Dir)
+	disk := s.guard.walk()
 	held, dead := s.lanes.events(LaneHeld), s.lanes.events(LaneDead)
 	s.mu.Lock()
 	defer s.mu.Unlock()
