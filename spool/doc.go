@@ -8,8 +8,10 @@
 //   - Sequences have no gaps. When the spool is opened it proves that none is missing; what a broken disk took is
 //     counted, logged and set aside, and the spool goes on with the rest. Nothing that cannot be read is replaced by
 //     something empty.
+//   - What Hold and Bury move to a lane stays there until Release. How many events the lanes hold is written down apart from
+//     them, so that a file that is gone is counted as well.
 //   - Memory does not grow with what waits. Two databases are open at most: the generation that is written and one that
-//     is read.
+//     is read. Of the lanes, some 100 bytes a file are kept.
 //   - A failed fsync is the end: everybody who waits gets ErrFailed, and the process must end (see Spool.Failed).
 //   - It stays within its bounds of disk, and leaves some free (see FullError). At a bound it refuses new events and keeps
 //     the old ones; when there is room again, it goes on by itself within a second.
@@ -22,6 +24,11 @@
 // spool on a full disk, a file of ballast goes first (guard.go); if that is not enough, Close leaves the newest generation
 // as a crash would, and Open says how much is missing. What remains is a few milliseconds between looking and writing, in
 // which others would have to take all that is left.
+//
+// The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax) and in the data folder around it
+// (Config.DiskMax). A walk over all files counts them, when the spool is opened and whenever Status is asked, which
+// Run does every second; in between, what is made is added (guard.go). So what others write into the data folder counts a second
+// later. The lanes may take a quarter of BytesMax; beyond it Hold and Bury answer ErrLanesFull, and the events stay where they are.
 //
 // # The life of an event
 //
@@ -37,7 +44,7 @@
 //
 //	FORMAT                        "promptspool spool format 1"; a newer one is refused
 //	LOCK                          held by the process that has the spool open, with its pid
-//	cursor                        frontier and next sequence, two slots (cursor.go)
+//	cursor                        frontier and next sequence (cursor.go), in two slots (slots.go)
 //	gen-0000000000000001/         a generation: a Badger database, named by its first sequence in hexadecimal
 //	    00001.mem                 keys, while it is written      ┐ each event leaves a key here ...
 //	    000001.vlog               frames (frame.go)              ┘ ... and a frame there
@@ -47,9 +54,10 @@
 //	gen-0000000000000f3a.1/       a generation that was rebuilt from the raw files of a damaged one
 //	lanes/                        held events and dead letters, plain files (segment.go)
 //	    held-0000000000000a01     what was moved at once, named by its first sequence
+//	lanes.count                   how many events each lane holds (lanecount.go), in two slots
 //	quarantine/                   what is damaged, for a person to look at; nothing removes it
 //	ballast                       4 MiB for a full disk (guard.go)
-//	.trash-* .build-*             being removed, being built; Open removes them
+//	.trash-* .build-*             being removed, being built; Open removes them, in lanes/ as well
 //
 // # Why generations
 //
@@ -57,6 +65,11 @@
 // back. A generation is never deleted from: it is written, sealed, read, and removed as a folder. It holds so few
 // keys that they fit in one memtable, so nothing is flushed or compacted while it is written, and damage stays within
 // it. Each opening of the spool writes to a new one, so an old one is never written again.
+//
+// Measured on a machine with two cores and nothing else to do, beside a bare file of frames with grouped fdatasync behind the
+// same HTTP handler: 64 writers of 4 KB reach about 0.53 of the file's rate. To move on to a new generation takes about 10 ms, in
+// which appends wait. Sealing the old one in the background was tried: on the same disk its writes met the commits, and the
+// p99 of an append grew from 20-28 ms to 31-39.
 //
 // # Opening
 //
@@ -72,6 +85,21 @@
 // Whole events behind the last one that the write-ahead log names are kept as well, as long as they follow each other:
 // either the log is damaged, or they were being committed when the power failed. Nobody was told about the latter, and
 // to deliver them does no harm. What still lacks its key or its frame is counted as lost.
+//
+// A file of a lane whose frames do not follow each other goes to quarantine, and what is whole in it to a new one. What the
+// lanes then hold less than lanes.count says is lost.
+//
+// # Reading
+//
+// Every frame is verified on every read. Badger stops at a wrong bit of its own beside a whole frame; so what it does not give is
+// looked for in the raw value log, once for a generation (rescue.go), and only what is not whole there either is lost. Lost
+// events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them.
+//
+// # Looking without changing
+//
+// Spool.Check reads and verifies all that waits while the spool goes on. Of a stopped one, OpenFolder gives a Folder, which changes
+// nothing: Check and Status tell what Open would find, Waiting and Lane yield what is whole. Quarantined yields what is whole in
+// the quarantine. Repair does what Open does, and rebuilds the sealed generations that Read would have to search.
 //
 // # Badger 4.9.6
 //
