@@ -40,6 +40,8 @@
 //	                                                                                           ▼
 //	             the generation's folder is removed, once all in it are acknowledged ◀────── Ack
 //
+// What lies in a lane stays there until Release; to replay it is to append it again first.
+//
 // # The folder
 //
 //	FORMAT                        "promptspool spool format 1"; a newer one is refused
@@ -92,8 +94,8 @@
 // # Reading
 //
 // Every frame is verified on every read. Badger stops at a wrong bit of its own beside a whole frame; so what it does not give is
-// looked for in the raw value log, once for a generation (rescue.go), and only what is not whole there either is lost. Lost
-// events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them.
+// looked for in the raw value log, once for a generation (rescue.go), and only what is not whole there either is lost. A
+// generation whose files no longer match its SEAL when it is to be read is rebuilt, as by the next start. Lost events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them.
 //
 // # Looking without changing
 //

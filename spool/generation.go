@@ -22,7 +22,7 @@ const frameOverheadBytes = 192
 // A generation is one small Badger database that holds a run of sequences. It is written during one opening of the spool,
 // then sealed (closed, which writes its keys to a table), then only read, then removed as a folder.
 type generation struct {
-	name  string // its folder in the spool's
+	name  string // its folder in the spool's; changed with Spool.readMu and Spool.mu held, by restore
 	first uint64 // the first sequence that it may hold
 
 	// Under Spool.mu.

@@ -183,7 +183,12 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	}
 	db, err := openSealed(s.path(g.name), s.storeLog())
 	if err != nil {
-		return nil, err
+		if err := s.restore(g, err); err != nil {
+			return nil, err
+		}
+		if db, err = openSealed(s.path(g.name), s.storeLog()); err != nil {
+			return nil, err
+		}
 	}
 	g.db, s.reading = db, g
 	return db, nil

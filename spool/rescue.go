@@ -36,7 +36,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 	if from >= end {
 		return false, nil
 	}
-	raw, err := r.spool.rawOf(g, min(r.end, r.spool.lastOf(g)+1))
+	raw, err := r.spool.rawOf(g, r.spool.lastOf(g)+1)
 	if err != nil {
 		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w", from, why, r.spool.path(g.name), err)
 	}
@@ -69,4 +69,29 @@ func (ev *evidence) nextWhole(from, end uint64) uint64 {
 		from++
 	}
 	return from
+}
+
+// restore rebuilds a sealed generation that was damaged since the spool was opened, as the next start would, so that nobody waits
+// for one. It returns cause, why it could not be opened, when that is no damage of its files. What is lost still counts as
+// waiting for its key until then: the table that names the key is not to be trusted. With readMu held.
+func (s *Spool) restore(g *generation, cause error) error {
+	ev, err := examine(s.path(g.name))
+	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) {
+		return errors.Join(cause, err)
+	}
+	from, end := max(g.first, s.Frontier()), s.lastOf(g)+1
+	name, err := s.rebuild(g.name, ev, from, end)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if s.raw.of == g {
+		s.raw = rawFiles{}
+	}
+	s.mu.Lock()
+	g.name = name
+	s.mu.Unlock()
+	for _, hole := range ev.holes(from, end) {
+		s.lose(hole.from, hole.end, "no whole copy of it is left in a damaged generation")
+	}
+	return nil
 }

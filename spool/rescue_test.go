@@ -3,6 +3,7 @@ package spool_test
 import (
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,40 @@ func TestARescuedEventKeepsItsPlaceAndItsTurn(t *testing.T) {
 		if len(got) != len(want) || got[0].Seq != want[0].Seq || got[0].Key != want[0].Key || string(got[0].Data) != string(want[0].Data) || got[0].At.IsZero() {
 			t.Errorf("from %d: %v, from a whole spool %v", from, got, want)
 		}
+	}
+}
+
+func TestAGenerationThatIsDamagedUnderARunningSpoolIsRebuilt(t *testing.T) {
+	table := func(t *testing.T, dir string) { flip(t, dir, "*.sst", func([]byte) int { return 40 }) }
+	for name, test := range map[string]struct {
+		damage func(t *testing.T, dir string)
+		want   []string
+	}{
+		"its table":     {table, numbered(20)},
+		"its SEAL":      {func(t *testing.T, dir string) { flip(t, dir, "SEAL", func([]byte) int { return 7 }) }, numbered(20)},
+		"its value log": {func(t *testing.T, dir string) { flip(t, dir, "*.vlog", func([]byte) int { return 2 }) }, numbered(20)},
+		"its table and a payload": {func(t *testing.T, dir string) {
+			table(t, dir)
+			flip(t, dir, "*.vlog", at("event 2", 6))
+		}, without(20, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, generationBytes(900)) // a few events each
+			appendAll(t, s, 7, numbered(20)...)
+			test.damage(t, dir)
+			wantTexts(t, s, test.want)
+			appendAll(t, s, 7, "new")
+			if st := s.Status(); st.Gaps != uint64(20-len(test.want)) {
+				t.Errorf("%+v", st)
+			}
+			copied := open(t, copyDir(t, dir))
+			wantTexts(t, copied, append(slices.Clone(test.want), "new"))
+			ack(t, s, 21)
+			if st := s.Status(); st.Events != 20-len(test.want) || st.Generations > 2 {
+				t.Errorf("after all was acknowledged: %+v", st)
+			}
+		})
 	}
 }
 
