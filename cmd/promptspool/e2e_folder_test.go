@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,23 +43,31 @@ func removeStale(dir string) error {
 	return err
 }
 
-// unmountBelow unmounts what is mounted below a folder, innermost first, and detaches the loop devices of files there.
+// unmountBelow detaches the loop devices of files below a folder and unmounts what is mounted there, innermost first. The devices
+// come first, while their files still have these names; a device in use goes with its mount.
 func unmountBelow(dir string) error {
+	if err := detachBelow(dir); err != nil {
+		return err
+	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return err
 	}
-	below := []string{}
+	var below []string
 	for line := range strings.Lines(string(mounts)) {
 		if path := strings.Fields(line)[1]; strings.HasPrefix(path, dir+"/") {
-			below = append([]string{path}, below...)
+			below = append(below, path)
 		}
 	}
-	for _, path := range below {
+	for _, path := range slices.Backward(below) {
 		if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount %s: %w", path, err)
 		}
 	}
+	return nil
+}
+
+func detachBelow(dir string) error {
 	if _, err := exec.LookPath("losetup"); err != nil {
 		return nil // nor was it there for the run before
 	}
@@ -91,17 +100,18 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk := newImageIn(t, stale, 4, true)
+	disk := newImageIn(t, mountTmpfs(t, filepath.Join(stale, "under")), 4, false) // a mount in a mount
 	if err := os.WriteFile(filepath.Join(disk.mount, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := removeStale(dir); err != nil {
 		t.Fatal(err)
 	}
-	if devices := tool(t, "losetup", "--list", "--noheadings", "--output", "BACK-FILE"); strings.Contains(devices, stale) {
-		t.Errorf("a loop device is left:\n%s", devices)
+	if devices := strings.Fields(tool(t, "losetup", "--list", "--noheadings", "--output", "NAME")); slices.Contains(devices, disk.loop) {
+		t.Errorf("the loop device %s is left", disk.loop)
+	} else {
+		disk.loop = "" // nothing is left to detach
 	}
-	disk.loop = "" // it was detached
 	if left := filesIn(t, dir); len(left) != len(others) {
 		t.Errorf("left are %v, want %v", left, others)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +15,7 @@ import (
 // whoever syncs. Callers must be told, the process must end, and the next one must deliver what was acked.
 func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	t.Parallel()
-	under := t.TempDir()
-	if err := syscall.Mount("tmpfs", under, "tmpfs", 0, "size=64m"); err != nil {
-		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(under, 0); err != nil {
-			t.Error("the tmpfs stays mounted: ", err)
-		}
-	})
+	under := mountTmpfs(t, t.TempDir())
 	disk, upstream := newImageIn(t, under, 256, false), freePort(t)
 	data := filepath.Join(disk.mount, "data")
 	sidecar := startSidecar(t, data, upstream)
@@ -69,6 +62,23 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 		server.record(id, events(1))
 	}
 	t.Logf("%d and %d acked, %d of 4 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
+}
+
+// mountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.
+func mountTmpfs(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil && !errors.Is(err, os.ErrNotExist) { // else the test took it away
+			t.Errorf("the tmpfs %s stays mounted: %v", dir, err)
+		}
+	})
+	return dir
 }
 
 // callUntilRefused has callers write to a node, each until it gets no 200. What it returns waits for them, and gives the ids that were

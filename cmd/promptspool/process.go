@@ -21,6 +21,10 @@ import (
 // Kubernetes kills.
 const apiStopPatience = 10 * time.Second
 
+// failedStopPatience is the same for a spool that failed: whoever waited for it has been told, and what still hangs, hangs on the bad
+// disk or is a connection without a call.
+const failedStopPatience = 2 * time.Second
+
 // process is the running of either role: its listeners, its background work, and its stop.
 type process struct {
 	data      string
@@ -86,7 +90,11 @@ func (p *process) run(ctx context.Context) error {
 	case <-running.Done(): // a part ended with an error, which Wait tells
 	}
 	taking.Store(false)
-	stopping, stopped := context.WithTimeout(context.Background(), apiStopPatience)
+	patience := apiStopPatience
+	if failure != nil {
+		patience = failedStopPatience
+	}
+	stopping, stopped := context.WithTimeout(context.Background(), patience)
 	defer stopped()
 	if err := p.api.Shutdown(stopping); err != nil {
 		p.logger.Warn("calls were still being answered when the time for it was over", "error", err)
