@@ -63,11 +63,14 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {
 		for _, point := range spool.CrashPoints {
-			// The first time that a point is reached, and in later rounds a later one where there is one: all that is refused
-			// may come in one batch.
-			count := 1 + round%3
-			if point == spool.CrashLaneSynced {
-				count = 1
+			// The first time that a point is reached, and in later rounds a later one where there surely is one: a life makes
+			// two generations at least and fills one.
+			count := 1
+			switch point {
+			case spool.CrashBeforeCommit, spool.CrashAfterCommit, spool.CrashBetweenSendAndAck:
+				count += round % 3
+			case spool.CrashGenerationMake, spool.CrashGenerationMkdir, spool.CrashGenerationOpened:
+				count += round % 2
 			}
 			t.Run(fmt.Sprintf("%s:%d", point, round+1), func(t *testing.T) { dieAt(t, point, count) })
 		}
