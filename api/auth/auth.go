@@ -1,5 +1,6 @@
-// Package auth says who calls a server: it makes, finds and revokes the keys of accounts. A key's secret is told
-// once, when it is made; only its SHA-256 is kept.
+// Package auth says who calls a server. Auth makes, finds and revokes the keys with which programs call; People are
+// those who sign in at the dashboard. What proves who somebody is (a key, a code, a session's token) is told once, when it is
+// made, and only its SHA-256 is kept; of a password, which a person chose, a hash that is slow to compute (argon2id).
 package auth
 
 import (
@@ -33,10 +34,11 @@ type Config struct {
 }
 
 // Auth makes and checks keys. Safe for concurrent use; it keeps nothing but its Store, so that a key revoked there is
-// refused from the next call on.
+// refused from the next call on, and when which key was last used, until Run has stored that.
 type Auth struct {
 	store Store
 	now   func() time.Time
+	uses  *uses
 }
 
 // New makes an Auth over config.Store.
@@ -44,7 +46,7 @@ func New(config Config) *Auth {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Auth{store: config.Store, now: config.Now}
+	return &Auth{store: config.Store, now: config.Now, uses: newUses()}
 }
 
 // Authenticate says whose key this is. A key that is empty, unknown, revoked or longer than 4 KiB is
@@ -68,6 +70,7 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 	case k.RevokedAt != nil:
 		return wire.Identity{}, unauthorized("This API key was revoked.")
 	}
+	a.uses.note(k, a.now())
 	return wire.Identity{Account: k.AccountID, KeyID: k.ID, Scope: k.Scope, Key: key, Verified: true}, nil
 }
 
@@ -151,11 +154,8 @@ func hash(key wire.Secret) [32]byte { return sha256.Sum256([]byte(key)) }
 
 // check judges what a person typed.
 func check(account, name string, scope wire.Scope) error {
-	var faults []wire.FieldError
+	faults := checkAccount(account)
 	fault := func(field, reason string) { faults = append(faults, wire.FieldError{Field: field, Reason: reason}) }
-	if account == "" || len(account) > accountBytesMax || strings.Trim(account, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
-		fault("account", "must be 1 to 64 of a-z 0-9 . _ and -")
-	}
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > keyNameRunesMax || strings.ContainsFunc(name, unicode.IsControl) {
 		fault("name", "must be at most 128 characters, none of them a control character")
 	}
@@ -164,6 +164,14 @@ func check(account, name string, scope wire.Scope) error {
 	}
 	if faults != nil {
 		return wire.Invalid(faults...)
+	}
+	return nil
+}
+
+// checkAccount judges the name of an account.
+func checkAccount(name string) []wire.FieldError {
+	if name == "" || len(name) > accountBytesMax || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+		return []wire.FieldError{{Field: "account", Reason: "must be 1 to 64 of a-z 0-9 . _ and -"}}
 	}
 	return nil
 }

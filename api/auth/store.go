@@ -22,4 +22,61 @@ type Store interface {
 	// RevokeKey sets RevokedAt and returns the key; wire.CodeNotFound if there is none with this id. A key that was
 	// revoked before keeps its first time.
 	RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error)
+	// TouchKeys sets LastUsedAt of keys, by their ids, where it is later than what is there. Ids that do not exist are left out.
+	TouchKeys(ctx context.Context, used map[string]time.Time) error
+}
+
+// PeopleStore keeps who signs in at the dashboard. What Store says of its methods holds for these.
+type PeopleStore interface {
+	UserStore
+	InviteStore
+	SessionStore
+	AuditStore
+}
+
+// UserStore keeps people.
+type UserStore interface {
+	// CreateUser keeps u with the hash of its password, and returns it with AccountID set. With an invite (its hash is not
+	// zero) the account and the role are the invite's, which is spent by it; wire.CodeNotFound if there is no such invite, it
+	// expired before u.CreatedAt, or it is of a fresh server that is fresh no more. Without one, u founds the account
+	// u.AccountName: wire.CodeConflict if there is one of this name. wire.CodeConflict also if the email is taken: then
+	// nothing changed.
+	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
+	// UserByEmail finds a person, also a disabled one, and the hash of the password; wire.CodeNotFound if there is none.
+	UserByEmail(ctx context.Context, email string) (u wire.User, password string, err error)
+	// Users lists the people of an account by CreatedAt, the first first.
+	Users(ctx context.Context, account string) ([]wire.User, error)
+	// ChangeUser changes a person of the account, and returns it. Each change ends its sessions: SessionsFrom becomes change.At.
+	// wire.CodeNotFound if there is none in this account; wire.CodeConflict if no owner would be left who can sign in.
+	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
+	// HasUsers says whether anybody ever signed up on this server.
+	HasUsers(ctx context.Context) (bool, error)
+}
+
+// InviteStore keeps invites, by the hashes of their codes. Those that have expired may be gone.
+type InviteStore interface {
+	CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error
+	// Invite finds one that is not spent, maybe expired; wire.CodeNotFound if there is none.
+	Invite(ctx context.Context, hash [32]byte) (wire.Invite, error)
+	// Invites lists those of an account, by its name, the oldest first, none of a fresh server.
+	Invites(ctx context.Context, accountName string) ([]wire.Invite, error)
+	// DeleteInvite takes one back; wire.CodeNotFound if the account has none of this id.
+	DeleteInvite(ctx context.Context, accountName, id string) error
+}
+
+// SessionStore keeps sessions, by the hashes of their tokens.
+type SessionStore interface {
+	// CreateSession keeps a session, and removes those that expired before s.CreatedAt.
+	CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error
+	// Session finds a session and its person, also when either is good no more; wire.CodeNotFound if there is none.
+	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
+	// DeleteSession ends one; that there is none is no error.
+	DeleteSession(ctx context.Context, hash [32]byte) error
+}
+
+// AuditStore keeps what people changed.
+type AuditStore interface {
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+	// AuditLog lists at most limit entries of an account, the newest first, from below the id before ("" for the newest).
+	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
 }

@@ -66,6 +66,7 @@ type Key struct {
 	Scope       Scope      `json:"scope"`
 	CreatedAt   time.Time  `json:"created_at"`
 	RevokedAt   *time.Time `json:"revoked_at"`
+	LastUsedAt  *time.Time `json:"last_used_at"` // to a minute or so; nil: never
 }
 
 // Account owns records, templates and keys.

@@ -81,7 +81,7 @@ func (oneKey) CreateKey(_ context.Context, account, name string, scope wire.Scop
 
 func (oneKey) Keys(context.Context) ([]wire.Key, error) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	return []wire.Key{{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at}, {ID: "key_0", RevokedAt: &at, CreatedAt: at}}, nil
+	return []wire.Key{{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at, LastUsedAt: &at}, {ID: "key_0", RevokedAt: &at, CreatedAt: at}}, nil
 }
 
 func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
@@ -117,9 +117,9 @@ func TestKeys(t *testing.T) {
 	equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
 		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n         It is not shown again: the server keeps a hash only.\n"})
 	equal(t, "list", say(t, "keys", "list"), said{Out: "" +
-		"ID     ACCOUNT  SCOPE  NAME  CREATED              REVOKED\n" +
-		"key_1  acme     full   n     " + at + "  -\n" +
-		"key_0                        " + at + "  " + at + "\n"})
+		"ID     ACCOUNT  SCOPE  NAME  CREATED              LAST USED            REVOKED\n" +
+		"key_1  acme     full   n     " + at + "  " + at + "  -\n" +
+		"key_0                        " + at + "  -                    " + at + "\n"})
 	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // not another key's id, however it is mistyped
 		equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
 	}

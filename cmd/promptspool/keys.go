@@ -53,13 +53,9 @@ func listKeys(c *cli.Context) error {
 		return err
 	}
 	return output(c, list, func(t *table) {
-		t.row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "REVOKED")
+		t.row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
 		for _, k := range list.Items {
-			revoked := "-"
-			if k.RevokedAt != nil {
-				revoked = moment(*k.RevokedAt)
-			}
-			t.row(k.ID, k.AccountName, k.Scope, k.Name, moment(k.CreatedAt), revoked)
+			t.row(k.ID, k.AccountName, k.Scope, k.Name, moment(k.CreatedAt), momentOrNone(k.LastUsedAt), momentOrNone(k.RevokedAt))
 		}
 	})
 }

@@ -90,3 +90,11 @@ func printJSON(w io.Writer, v any) error {
 
 // moment is a time for people, in their zone.
 func moment(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// momentOrNone is moment, or a dash.
+func momentOrNone(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return moment(*t)
+}

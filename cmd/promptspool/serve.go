@@ -64,7 +64,7 @@ func server(ctx context.Context, c serverConfig) error {
 		}},
 		opsListen:  c.opsListen,
 		keys:       keys,
-		background: []func(context.Context) error{db.Run},
+		background: []func(context.Context) error{db.Run, keys.Run},
 	}
 	return errors.Join(p.run(ctx), db.Close())
 }

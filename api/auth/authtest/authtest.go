@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"a revoked key cannot be made again", revokedNotMadeAgain},
 		{"revoking an unknown id is not found", revokeUnknown},
 		{"keys are listed oldest first, revoked ones too", listed},
+		{"a key remembers its last use, and no earlier one", touched},
 		{"what a caller does with a key does not reach the store", callerOwnsKeys},
 		{"callers at the same time make one key of one hash and one account of one name", atTheSameTime},
 	}
@@ -184,6 +185,19 @@ func listed(t *testing.T, s store) {
 	third, second, first := s.create(hash(1), twin), s.create(hash(2), key(2, "team")), s.create(hash(3), key(1, "team"))
 	second = s.revoke(second.ID, noon.Add(time.Hour))
 	same(t, "listed", s.list(), []wire.Key{first, second, third})
+}
+
+func touched(t *testing.T, s store) {
+	used, idle := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
+	late, early := noon.Add(time.Hour), noon.Add(time.Minute)
+	for _, at := range []time.Time{late, early} {
+		if err := s.TouchKeys(t.Context(), map[string]time.Time{used.ID: at, "key_9": at}); err != nil {
+			t.Fatalf("TouchKeys: %v", err)
+		}
+	}
+	used.LastUsedAt = &late
+	same(t, "listed", s.list(), []wire.Key{used, idle})
+	same(t, "found", s.find(hash(1)), used)
 }
 
 func callerOwnsKeys(t *testing.T, s store) {

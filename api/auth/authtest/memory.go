@@ -84,8 +84,25 @@ func (m *Memory) RevokeKey(_ context.Context, id string, at time.Time) (wire.Key
 	return wire.Key{}, wire.Errorf(wire.CodeNotFound, "No key has the id %s.", id)
 }
 
+// TouchKeys is auth.Store's.
+func (m *Memory) TouchKeys(_ context.Context, used map[string]time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for hash, k := range m.keys {
+		if at, ok := used[k.ID]; ok && (k.LastUsedAt == nil || at.After(*k.LastUsedAt)) {
+			k.LastUsedAt = &at
+			m.keys[hash] = k
+		}
+	}
+	return nil
+}
+
 // own gives the caller a key that shares nothing with the store.
 func own(k wire.Key) wire.Key {
+	if k.LastUsedAt != nil {
+		at := *k.LastUsedAt
+		k.LastUsedAt = &at
+	}
 	if k.RevokedAt != nil {
 		at := *k.RevokedAt
 		k.RevokedAt = &at

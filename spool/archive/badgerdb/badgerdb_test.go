@@ -64,3 +64,7 @@ func TestRegistry(t *testing.T) {
 func TestAuth(t *testing.T) {
 	authtest.Run(t, func(t *testing.T) auth.Store { return open(t, t.TempDir()) })
 }
+
+func TestPeople(t *testing.T) {
+	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, t.TempDir()) })
+}

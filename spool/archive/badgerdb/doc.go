@@ -17,6 +17,10 @@
 //
 //	00 'a' name                                  account
 //	00 'k' hash 32                               key, by the SHA-256 of its secret
+//	00 'u' id                                    person, with the hash of the password
+//	00 'e' email                                 id of the person who signs in with it
+//	00 'i' hash 32                               wire.Invite, by the SHA-256 of its code
+//	00 's' hash 32                               wire.Session, by the SHA-256 of its token
 //	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
 //	01 len 1, account, 'b' request 16, event 16  body of an event, as it was sent
 //	01 len 1, account, 't' ^time 12, ^request 16 wire.Row: the line of a list
@@ -26,6 +30,7 @@
 //	01 len 1, account, 'v' id 8, number 4        wire.Version
 //	01 len 1, account, 'c' revision 8            name of the template that this revision changed last: text
 //	01 len 1, account, 'm'                       last ids and revision given out
+//	01 len 1, account, 'l' ^id 16                wire.AuditEntry
 //
 // ^time is the order time with every bit inverted, 8 bytes of seconds and 4 of nanoseconds, and ^request the
 // request id likewise: a plain walk meets the newest record first. Its values are rows so that a list never touches

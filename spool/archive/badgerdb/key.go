@@ -22,6 +22,7 @@ const (
 	tableVersion = 'v'
 	tableChange  = 'c'
 	tableLast    = 'm'
+	tableAudit   = 'l'
 )
 
 const (

@@ -115,6 +115,27 @@ func (db *DB) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key,
 	return revoked, nil
 }
 
+// TouchKeys notes when keys were last used; see auth.Store.
+func (db *DB) TouchKeys(ctx context.Context, used map[string]time.Time) error {
+	return db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+		err = db.each(ctx, txn, secretPrefix, nil, func(key, value []byte) (bool, error) {
+			var k wire.Key
+			if err := decode(key, value, &k); err != nil {
+				return false, err
+			}
+			at, ok := used[k.ID]
+			if !ok || k.LastUsedAt != nil && !at.After(*k.LastUsedAt) {
+				return true, nil
+			}
+			utc := at.UTC()
+			k.LastUsedAt = &utc
+			writes, err = store(writes, slices.Clone(key), k)
+			return true, err
+		})
+		return writes, err
+	})
+}
+
 func errNoKey() error {
 	return wire.Errorf(wire.CodeNotFound, "There is no such key. \"promptspool keys list\" shows those that there are.")
 }

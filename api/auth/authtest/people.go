@@ -1,0 +1,318 @@
+package authtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/auth"
+	"promptspool/api/wire"
+)
+
+// RunPeople proves that the stores which open makes do what auth.PeopleStore promises. Each scene opens one of its own,
+// empty; open closes it through t.Cleanup.
+func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
+	scenes := []struct {
+		name  string
+		scene func(t *testing.T, s people)
+	}{
+		{"a founder has an account of their own", founder},
+		{"a name or an email that is taken founds nothing", taken},
+		{"an invite lets one person in, into its account and role", invited},
+		{"the code of a fresh server ends with the first person", setup},
+		{"an invite that is late, unknown or taken back lets nobody in", badInvites},
+		{"people are listed by account, the first first", members},
+		{"a change ends sessions, and the last owner stays", changes},
+		{"another account's people and invites cannot be touched", strangers},
+		{"a session is found by its token until it is ended", sessions},
+		{"the audit log pages backwards, account by account", audit},
+		{"callers at the same time: one gets the email", emailAtTheSameTime},
+		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
+	}
+	for _, sc := range scenes {
+		t.Run(sc.name, func(t *testing.T) { sc.scene(t, people{t, open(t)}) })
+	}
+}
+
+// people is an auth.PeopleStore whose errors end the test.
+type people struct {
+	t *testing.T
+	auth.PeopleStore
+}
+
+var nobody [32]byte // no invite
+
+// user is a person who comes n seconds after noon.
+func user(n int, account string) wire.User {
+	at := noon.Add(time.Duration(n) * time.Second)
+	return wire.User{
+		ID: fmt.Sprintf("01900000-0000-7000-8000-%012d", n), AccountName: account, Email: fmt.Sprintf("p%d@example.com", n),
+		Role: wire.RoleOwner, CreatedAt: at, SessionsFrom: at,
+	}
+}
+
+func invite(n int, account string, role wire.Role) wire.Invite {
+	return wire.Invite{ID: fmt.Sprintf("invite_%d", n), AccountName: account, Role: role, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+}
+
+func (s people) must(what string, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (s people) join(u wire.User, code [32]byte) wire.User {
+	s.t.Helper()
+	made, err := s.CreateUser(s.t.Context(), u, "hash of "+u.ID, code)
+	s.must("CreateUser "+u.Email, err)
+	return made
+}
+
+func (s people) find(email string) wire.User {
+	s.t.Helper()
+	u, password, err := s.UserByEmail(s.t.Context(), email)
+	s.must("UserByEmail", err)
+	if want := "hash of " + u.ID; password != want {
+		s.t.Errorf("the password's hash of %s is %q, want %q", email, password, want)
+	}
+	return u
+}
+
+func founder(t *testing.T, s people) {
+	if has, err := s.HasUsers(t.Context()); has || err != nil {
+		t.Errorf("an empty store has users: %v, %v", has, err)
+	}
+	want := user(1, "team")
+	made := s.join(want, nobody)
+	if _, err := wire.ParseID(made.AccountID); err != nil {
+		t.Errorf("account id %q %v", made.AccountID, err)
+	}
+	want.AccountID = made.AccountID
+	same(t, "made", made, want)
+	same(t, "found", s.find(want.Email), want)
+	if other := s.join(user(2, "others"), nobody); other.AccountID == made.AccountID {
+		t.Errorf("two founders share the account %s", other.AccountID)
+	}
+	if has, err := s.HasUsers(t.Context()); !has || err != nil {
+		t.Errorf("HasUsers: %v, %v", has, err)
+	}
+	_, _, err := s.UserByEmail(t.Context(), "p9@example.com")
+	wantCode(t, err, wire.CodeNotFound)
+}
+
+func taken(t *testing.T, s people) {
+	first := s.join(user(1, "team"), nobody)
+	thief := user(2, "team")
+	_, err := s.CreateUser(t.Context(), thief, "x", nobody)
+	wantCode(t, err, wire.CodeConflict)
+	twin := user(3, "new")
+	twin.Email = first.Email
+	_, err = s.CreateUser(t.Context(), twin, "x", nobody)
+	wantCode(t, err, wire.CodeConflict)
+	same(t, "found", s.find(first.Email), first)
+	s.join(user(4, "new"), nobody) // the name was not founded by the twin
+}
+
+func invited(t *testing.T, s people) {
+	owner := s.join(user(1, "team"), nobody)
+	i := invite(1, "team", wire.RoleViewer)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), i))
+	got, err := s.Invite(t.Context(), hash(1))
+	s.must("Invite", err)
+	same(t, "invite", got, i)
+	guest := s.join(user(2, "elsewhere"), hash(1))
+	want := user(2, "team")
+	want.AccountID, want.Role = owner.AccountID, wire.RoleViewer
+	same(t, "guest", guest, want)
+	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+	_, err = s.Invite(t.Context(), hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+}
+
+func setup(t *testing.T, s people) {
+	for n := range byte(3) {
+		i := invite(int(n), "default", wire.RoleOwner)
+		i.Setup = true
+		s.must("CreateInvite", s.CreateInvite(t.Context(), hash(n+1), i))
+	}
+	first := s.join(user(1, ""), hash(2))
+	if first.AccountName != "default" || first.Role != wire.RoleOwner {
+		t.Errorf("the first person is %+v", first)
+	}
+	_, err := s.CreateUser(t.Context(), user(2, ""), "x", hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+	list, err := s.Invites(t.Context(), "default")
+	s.must("Invites", err)
+	if len(list) != 0 {
+		t.Errorf("the codes of a fresh server are listed: %v", list)
+	}
+}
+
+func badInvites(t *testing.T, s people) {
+	s.join(user(1, "team"), nobody)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(2), invite(2, "team", wire.RoleEditor)))
+	late := user(2, "")
+	late.CreatedAt = noon.Add(2 * time.Hour)
+	_, err := s.CreateUser(t.Context(), late, "x", hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(9))
+	wantCode(t, err, wire.CodeNotFound)
+	s.must("DeleteInvite", s.DeleteInvite(t.Context(), "team", "invite_2"))
+	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(2))
+	wantCode(t, err, wire.CodeNotFound)
+	wantCode(t, s.DeleteInvite(t.Context(), "team", "invite_2"), wire.CodeNotFound)
+	list, err := s.Invites(t.Context(), "team")
+	s.must("Invites", err)
+	for _, i := range list {
+		if i.ID == "invite_2" {
+			t.Error("an invite that was taken back is listed")
+		}
+	}
+}
+
+func members(t *testing.T, s people) {
+	a, other := s.join(user(5, "team"), nobody), s.join(user(1, "others"), nobody)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	b := s.join(user(3, ""), hash(1))
+	for account, want := range map[string][]wire.User{a.AccountID: {b, a}, other.AccountID: {other}, "nobody's": {}} {
+		got, err := s.Users(t.Context(), account)
+		s.must("Users", err)
+		same(t, "users of "+account, got, want)
+	}
+}
+
+func changes(t *testing.T, s people) {
+	u := s.join(user(1, "team"), nobody)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleOwner)))
+	second := s.join(user(2, ""), hash(1))
+	at, yes, no, viewer, password := noon.Add(time.Hour), true, false, wire.RoleViewer, "hash of "+u.ID
+	change := func(id string, c wire.UserChange) (wire.User, error) {
+		c.At = at
+		return s.ChangeUser(t.Context(), u.AccountID, id, c)
+	}
+	got, err := change(u.ID, wire.UserChange{Password: &password})
+	s.must("ChangeUser", err)
+	u.SessionsFrom = at
+	same(t, "new password", got, u)
+	got, err = change(second.ID, wire.UserChange{Disabled: &yes})
+	s.must("ChangeUser", err)
+	second.SessionsFrom, second.DisabledAt = at, &at
+	same(t, "disabled", got, second)
+	for what, c := range map[string]wire.UserChange{"role": {Role: &viewer}, "disabled": {Disabled: &yes}} {
+		if _, err := change(u.ID, c); !wire.IsCode(err, wire.CodeConflict) {
+			t.Errorf("the last owner loses by %s: %v", what, err)
+		}
+	}
+	got, err = change(second.ID, wire.UserChange{Disabled: &no})
+	s.must("ChangeUser", err)
+	second.DisabledAt = nil
+	same(t, "enabled", got, second)
+	got, err = change(u.ID, wire.UserChange{Role: &viewer})
+	s.must("ChangeUser", err)
+	u.Role = viewer
+	same(t, "new role", got, u)
+	same(t, "found", s.find(u.Email), u)
+}
+
+func strangers(t *testing.T, s people) {
+	a, b := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	viewer := wire.RoleViewer
+	_, err := s.ChangeUser(t.Context(), b.AccountID, a.ID, wire.UserChange{Role: &viewer, At: noon})
+	wantCode(t, err, wire.CodeNotFound)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	wantCode(t, s.DeleteInvite(t.Context(), "others", "invite_1"), wire.CodeNotFound)
+	list, err := s.Invites(t.Context(), "others")
+	s.must("Invites", err)
+	same(t, "invites of the others", list, []wire.Invite{})
+	same(t, "found", s.find(a.Email), a)
+}
+
+func sessions(t *testing.T, s people) {
+	u := s.join(user(1, "team"), nobody)
+	old := wire.Session{UserID: u.ID, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+	next := wire.Session{UserID: u.ID, CreatedAt: noon.Add(time.Minute), ExpiresAt: noon.Add(2 * time.Hour)}
+	s.must("CreateSession", s.CreateSession(t.Context(), hash(1), old))
+	s.must("CreateSession", s.CreateSession(t.Context(), hash(2), next))
+	got, owner, err := s.Session(t.Context(), hash(1))
+	s.must("Session", err)
+	same(t, "session", got, old)
+	same(t, "its person", owner, u)
+	late := wire.Session{UserID: u.ID, CreatedAt: noon.Add(90 * time.Minute), ExpiresAt: noon.Add(3 * time.Hour)}
+	s.must("CreateSession", s.CreateSession(t.Context(), hash(3), late))
+	_, _, err = s.Session(t.Context(), hash(1))
+	wantCode(t, err, wire.CodeNotFound) // expired, and gone
+	s.must("DeleteSession", s.DeleteSession(t.Context(), hash(2)))
+	s.must("DeleteSession", s.DeleteSession(t.Context(), hash(2)))
+	_, _, err = s.Session(t.Context(), hash(2))
+	wantCode(t, err, wire.CodeNotFound)
+	_, _, err = s.Session(t.Context(), hash(3))
+	s.must("Session", err)
+}
+
+func audit(t *testing.T, s people) {
+	a, b := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	var want []wire.AuditEntry
+	for n := range 5 {
+		e := wire.AuditEntry{ID: fmt.Sprintf("01900000-0000-7000-8000-%012d", n), At: noon.Add(time.Duration(n) * time.Second),
+			Actor: a.Email, Action: "create key", Target: fmt.Sprint(n)}
+		s.must("Audit", s.Audit(t.Context(), a.AccountID, e))
+		want = append([]wire.AuditEntry{e}, want...)
+	}
+	before := ""
+	for _, page := range [][]wire.AuditEntry{want[:2], want[2:4], want[4:], {}} {
+		got, err := s.AuditLog(t.Context(), a.AccountID, before, 2)
+		s.must("AuditLog", err)
+		same(t, "page", got, page)
+		if len(got) > 0 {
+			before = got[len(got)-1].ID
+		}
+	}
+	got, err := s.AuditLog(t.Context(), b.AccountID, "", 2)
+	s.must("AuditLog", err)
+	same(t, "the others' page", got, []wire.AuditEntry{})
+}
+
+// race calls fn from several goroutines and counts those without an error; the others' errors must have the code.
+func (s people) race(code wire.Code, fn func(ctx context.Context, n int) error) {
+	s.t.Helper()
+	const callers = 8
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for n := range callers {
+		wg.Go(func() { errs[n] = fn(s.t.Context(), n) })
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		wantCode(s.t, err, code)
+	}
+	if won != 1 {
+		s.t.Errorf("%d callers succeeded, want 1", won)
+	}
+}
+
+func emailAtTheSameTime(_ *testing.T, s people) {
+	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
+		u := user(n, fmt.Sprintf("team%d", n))
+		u.Email = "ann@example.com"
+		_, err := s.CreateUser(ctx, u, "x", nobody)
+		return err
+	})
+}
+
+func inviteAtTheSameTime(t *testing.T, s people) {
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	s.race(wire.CodeNotFound, func(ctx context.Context, n int) error {
+		_, err := s.CreateUser(ctx, user(n, ""), "x", hash(1))
+		return err
+	})
+}

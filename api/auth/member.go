@@ -1,0 +1,146 @@
+package auth
+
+import (
+	"context"
+
+	"promptspool/api/wire"
+)
+
+// Everything here is done by somebody who is signed in, for the account they belong to. wire.CodeForbidden says that
+// their role does not cover it.
+
+// Allow is an error unless the role of a person includes role.
+func Allow(u wire.User, role wire.Role) error {
+	if u.Role.Includes(role) {
+		return nil
+	}
+	return wire.Errorf(wire.CodeForbidden, "This takes the role %s; yours is %s. Ask an owner of the account.", role, u.Role)
+}
+
+// Members lists the people of the account.
+func (p *People) Members(ctx context.Context, by wire.User) ([]wire.User, error) {
+	return p.store.Users(ctx, by.AccountID)
+}
+
+// Invite makes a code that lets one person in with a role, for a week. Only an owner invites.
+func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error) {
+	if err := Allow(by, wire.RoleOwner); err != nil {
+		return "", wire.Invite{}, err
+	}
+	if p.signUp == SignUpClosed {
+		return "", wire.Invite{}, wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
+	}
+	if !role.Known() {
+		return "", wire.Invite{}, wire.Invalid(wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"})
+	}
+	code, now := newCode(), p.now().UTC()
+	i := wire.Invite{ID: wire.NewID(), AccountName: by.AccountName, Role: role, CreatedAt: now, ExpiresAt: now.Add(inviteAge)}
+	if err := p.store.CreateInvite(ctx, hash(code), i); err != nil {
+		return "", wire.Invite{}, err
+	}
+	return code, i, p.Note(ctx, by, "invite", string(role), "")
+}
+
+// Invites lists those that are open.
+func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, error) {
+	if err := Allow(by, wire.RoleOwner); err != nil {
+		return nil, err
+	}
+	all, err := p.store.Invites(ctx, by.AccountName)
+	if err != nil {
+		return nil, err
+	}
+	var open []wire.Invite
+	for _, i := range all {
+		if p.now().Before(i.ExpiresAt) {
+			open = append(open, i)
+		}
+	}
+	return open, nil
+}
+
+// Uninvite takes an invite back.
+func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
+	if err := Allow(by, wire.RoleOwner); err != nil {
+		return err
+	}
+	if err := p.store.DeleteInvite(ctx, by.AccountName, id); err != nil {
+		return err
+	}
+	return p.Note(ctx, by, "take back invite", id, "")
+}
+
+// SetRole gives a member of the account another role, and signs them out. The last owner stays one (wire.CodeConflict).
+func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error) {
+	if !role.Known() {
+		return wire.User{}, wire.Invalid(wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"})
+	}
+	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
+}
+
+// SetDisabled keeps a member from signing in, or lets them again.
+func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
+	action := "enable member"
+	if disabled {
+		action = "disable member"
+	}
+	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, action, "")
+}
+
+func (p *People) change(ctx context.Context, by wire.User, id string, c wire.UserChange, action, detail string) (wire.User, error) {
+	if err := Allow(by, wire.RoleOwner); err != nil {
+		return wire.User{}, err
+	}
+	c.At = p.now().UTC()
+	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return wire.User{}, wire.Errorf(wire.CodeNotFound, "This account has no such member.")
+	case wire.IsCode(err, wire.CodeConflict):
+		return wire.User{}, wire.Errorf(wire.CodeConflict, "This is the account's last owner. Make somebody else one first.")
+	case err != nil:
+		return wire.User{}, err
+	}
+	return u, p.Note(ctx, by, action, u.Email, detail)
+}
+
+// SetPassword changes somebody's own password, given the old one, and ends all their sessions but the new one that it begins.
+func (p *People) SetPassword(ctx context.Context, by wire.User, old, password, ip string) (Session, error) {
+	if fault := checkPassword(password); fault != "" {
+		return Session{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
+	}
+	proof, err := p.SignIn(ctx, by.Email, old, ip)
+	if err != nil {
+		return Session{}, err
+	}
+	var stored string
+	if err := p.hashers.run(ctx, func() { stored = hashPassword(password) }); err != nil {
+		return Session{}, err
+	}
+	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.User.ID, wire.UserChange{Password: &stored, At: p.now().UTC()})
+	if err != nil {
+		return Session{}, err
+	}
+	if err := p.Note(ctx, by, "change password", by.Email, ""); err != nil {
+		return Session{}, err
+	}
+	return p.begin(ctx, u)
+}
+
+// Note keeps in the account's audit log what somebody changed.
+func (p *People) Note(ctx context.Context, by wire.User, action, target, detail string) error {
+	return p.store.Audit(ctx, by.AccountID, wire.AuditEntry{
+		ID: wire.NewID(), At: p.now().UTC(), Actor: by.Email, Action: action, Target: target, Detail: detail,
+	})
+}
+
+// auditPageMax bounds what AuditLog returns.
+const auditPageMax = 200
+
+// AuditLog lists what people changed in the account, the newest first; before is the id of the last one seen, or "".
+func (p *People) AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error) {
+	if err := Allow(by, wire.RoleOwner); err != nil {
+		return nil, err
+	}
+	return p.store.AuditLog(ctx, by.AccountID, before, min(max(limit, 1), auditPageMax))
+}

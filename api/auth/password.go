@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+
+	"promptspool/api/wire"
+)
+
+const (
+	passwordRunesMin = 12
+	passwordBytesMax = 1 << 10
+)
+
+// argonCost is what a new hash costs: the smaller of the two settings that OWASP's password storage cheat sheet gives for
+// argon2id with one thread. A hash carries its own cost, so that it can be raised later.
+var argonCost = cost{memoryKiB: 19 << 10, passes: 2}
+
+type cost struct{ memoryKiB, passes uint32 }
+
+// hashers bounds how many hashes are computed at once: each takes 19 MiB.
+type hashers chan struct{}
+
+// run waits for its turn, or for ctx to end.
+func (h hashers) run(ctx context.Context, fn func()) error {
+	select {
+	case h <- struct{}{}:
+		defer func() { <-h }()
+		fn()
+		return nil
+	case <-ctx.Done():
+		return wire.Unavailable(0, "The call ended before it had its turn: %w", ctx.Err())
+	}
+}
+
+// checkPassword judges a new password by its length alone, as NIST SP 800-63B advises.
+func checkPassword(password string) (fault string) {
+	switch {
+	case !utf8.ValidString(password) || len(password) > passwordBytesMax:
+		return fmt.Sprintf("must be UTF-8 of at most %d bytes", passwordBytesMax)
+	case utf8.RuneCountInString(password) < passwordRunesMin:
+		return fmt.Sprintf("must have at least %d characters; a few words are easy to remember", passwordRunesMin)
+	}
+	return ""
+}
+
+// hashPassword makes the text that is stored: algorithm, cost, salt and hash in the form of the PHC string format.
+func hashPassword(password string) string {
+	salt := random(16)
+	c := argonCost
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, c.memoryKiB, c.passes,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(argon(password, salt, c)))
+}
+
+func argon(password string, salt []byte, c cost) []byte {
+	return argon2.IDKey([]byte(password), salt, c.passes, c.memoryKiB, 1, 32)
+}
+
+// verifyPassword says whether stored is the hash of password. What is no hash fits none.
+func verifyPassword(stored, password string) bool {
+	parts := strings.Split(stored, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return false
+	}
+	var c cost
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=1", &c.memoryKiB, &c.passes); err != nil || c.passes == 0 {
+		return false
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
+	if err != nil {
+		return false
+	}
+	want, err := base64.RawStdEncoding.DecodeString(parts[5])
+	return err == nil && subtle.ConstantTimeCompare(argon(password, salt, c), want) == 1
+}
+
+// nobody is verified against where there is no such person, so that the time of an answer does not tell whether there is.
+var nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

@@ -1,0 +1,70 @@
+package wire
+
+import "time"
+
+// Role says what a person may do in their account, and includes what the ones before it may.
+type Role string
+
+// A viewer looks; an editor also scores, publishes and moves labels; an owner also manages people and keys, and deletes.
+const (
+	RoleViewer Role = "viewer"
+	RoleEditor Role = "editor"
+	RoleOwner  Role = "owner"
+)
+
+var roleRank = map[Role]int{RoleViewer: 1, RoleEditor: 2, RoleOwner: 3}
+
+// Known says whether there is such a role.
+func (r Role) Known() bool { return roleRank[r] > 0 }
+
+// Includes says whether r may do what other may.
+func (r Role) Includes(other Role) bool { return r.Known() && roleRank[r] >= roleRank[other] }
+
+// User is a person who signs in at the dashboard. A person belongs to one account. The password is kept apart from it.
+type User struct {
+	ID          string     `json:"id"`
+	AccountID   string     `json:"account_id"`
+	AccountName string     `json:"account"`
+	Email       string     `json:"email"` // in lower case; unique on the server
+	Role        Role       `json:"role"`
+	CreatedAt   time.Time  `json:"created_at"`
+	DisabledAt  *time.Time `json:"disabled_at"`
+	// SessionsFrom is the moment before which sessions began that count no longer: that of the last change of password or role.
+	SessionsFrom time.Time `json:"sessions_from"`
+}
+
+// UserChange is what changes of a person; nil leaves it as it is.
+type UserChange struct {
+	Role     *Role
+	Password *string // its hash
+	Disabled *bool
+	At       time.Time
+}
+
+// Invite lets one person in. Its code is told once, when it is made; only the SHA-256 is kept.
+type Invite struct {
+	ID          string    `json:"id"`
+	AccountName string    `json:"account"`
+	Role        Role      `json:"role"`
+	CreatedAt   time.Time `json:"created_at"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	// Setup marks the code of a fresh server: it is good as long as nobody has signed up.
+	Setup bool `json:"setup,omitempty"`
+}
+
+// Session is one browser that a person is signed in with.
+type Session struct {
+	UserID    string    `json:"user_id"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// AuditEntry is one thing that a person changed in an account.
+type AuditEntry struct {
+	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`  // an email
+	Action string    `json:"action"` // a verb and its object: "create key", "move label"
+	Target string    `json:"target"`
+	Detail string    `json:"detail,omitempty"`
+}
