@@ -27,15 +27,11 @@ func renderTemplate(raw wire.RawTemplate, f wire.TemplateFetch) (wire.RenderedTe
 		ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
 		CommitMessage: raw.CommitMessage, Metadata: raw.Metadata, Blueprint: raw.Blueprint, Snippets: []any{},
 	}
-	provider := f.Provider
-	if provider == "" {
-		provider = render.Provider(raw.Metadata)
+	p, err := render.Prepare(raw.Blueprint, raw.Metadata)
+	if err != nil {
+		return out, err
 	}
-	if provider == "" {
-		return out, nil
-	}
-	filled, warnings := render.Fill(raw.Blueprint, f.Variables)
-	kwargs, err := render.Kwargs(provider, render.Call{Blueprint: filled, Metadata: raw.Metadata, Model: f.Model, Overrides: f.Overrides})
+	kwargs, warnings, err := p.Kwargs(render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides})
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -218,14 +217,48 @@ func unquote(quoted []byte) string {
 	return s
 }
 
-// AppendString appends s as a JSON string, with < > & as they are. What is not valid UTF-8 becomes U+FFFD.
+// AppendString appends s as a JSON string, as encoding/json writes it, but with < > & as they are. What is not valid UTF-8
+// becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-		return append(append(append(b, '"'), s...), '"')
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	done := 0 // s up to here is written
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if (r != utf8.RuneError || size > 1) && r != '\u2028' && r != '\u2029' {
+				i += size
+				continue
+			}
+			b = append(append(b, s[done:i]...), '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+			i += size
+			done = i
+			continue
+		}
+		b = append(append(b, s[done:i]...), '\\')
+		switch c {
+		case '"', '\\':
+			b = append(b, c)
+		case '\b':
+			b = append(b, 'b')
+		case '\f':
+			b = append(b, 'f')
+		case '\n':
+			b = append(b, 'n')
+		case '\r':
+			b = append(b, 'r')
+		case '\t':
+			b = append(b, 't')
+		default:
+			b = append(b, 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i++
+		done = i
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+	return append(append(b, s[done:]...), '"')
 }

@@ -137,7 +137,7 @@ func (c *checker) completion(o wire.Object) wire.Object {
 		return o
 	}
 	c.templateFormat("template_format", o)
-	content, used := c.content("content", raw)
+	content, used := c.content("content", formatOf(o), raw)
 	return c.inputVariables("", set(o, "content", content), used)
 }
 
@@ -176,11 +176,9 @@ func (c *checker) templateFormat(path string, o wire.Object) {
 		return
 	}
 	switch format := c.text(path, o, "template_format", false); format {
-	case "", "f-string":
-	case "jinja2":
-		c.fault(path, "is jinja2, which this version does not render; use f-string")
+	case "", "f-string", "jinja2":
 	default:
-		c.fault(path, "must be f-string")
+		c.fault(path, "must be f-string or jinja2")
 	}
 }
 
@@ -218,13 +216,13 @@ type names struct {
 	seen map[string]bool
 }
 
-// add takes one more than a blueprint may have, so that inputVariables can tell.
+// add takes one name more than a blueprint may have, so that inputVariables can tell. An empty one is none.
 func (n *names) add(more ...string) {
 	if n.seen == nil {
 		n.seen = make(map[string]bool)
 	}
 	for _, name := range more {
-		if !n.seen[name] && len(n.list) <= variablesMax {
+		if name != "" && !n.seen[name] && len(n.list) <= variablesMax {
 			n.seen[name] = true
 			n.list = append(n.list, name)
 		}

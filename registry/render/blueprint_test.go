@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"promptspool/api/wire"
 	"promptspool/registry/render"
 )
 
@@ -65,7 +62,6 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		`{"content":[{"image_url":"x"}]}`:              "content[0].image_url",
 		`{"content":[{"image_url":{}}]}`:               "content[0].image_url.url",
 		`{"content":"x","content":"y"}`:                "content",
-		`{"content":"x","template_format":"jinja2"}`:   "template_format",
 		`{"content":"x","template_format":"mustache"}`: "template_format",
 		`{"content":"x","input_variables":"a"}`:        "input_variables",
 		`{"content":"x","input_variables":[1]}`:        "input_variables[0]",
@@ -74,7 +70,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		message(`{"role":"pirate","content":"x"}`):     "messages[0].role",
 		message(`{"role":"user"}`):                     "messages[0].content",
 		message(`{"role":"user","content":null}`):      "messages[0].content",
-		message(`{"role":"user","content":"x","template_format":"jinja2"}`):                               "messages[0].template_format",
+		message(`{"role":"user","content":"x","template_format":"jinja3"}`):                               "messages[0].template_format",
 		message(`{"role":"placeholder"}`):                                                                 "messages[0].name",
 		message(`{"role":"function","content":"x"}`):                                                      "messages[0].name",
 		message(`{"role":"tool","content":"x"}`):                                                          "messages[0].tool_call_id",
@@ -138,81 +134,4 @@ func TestMetadataMayNotRedirectTheAppsClient(t *testing.T) {
 			t.Errorf("%s: faults %v, want %q", metadata, faults, want)
 		}
 	}
-}
-
-func TestFill(t *testing.T) {
-	const chat = `{"type":"chat","messages":[{"role":"system","content":[{"type":"text","text":"You are {who}."}]},` +
-		`{"role":"placeholder","name":"history"},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"{who}"}]},{"role":"assistant","content":null}]}`
-	filled := func(who, history string) string {
-		return `{"type":"chat","messages":[{"role":"system","content":[{"type":"text","text":"You are ` + who + `."}]},` + history +
-			`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"` + who + `"}]},{"role":"assistant","content":null}]}`
-	}
-	for _, c := range []struct {
-		name, blueprint string
-		vars            map[string]json.RawMessage
-		want            string
-		warnings        []string
-	}{
-		{"without variables all stays as written", `{"content":"{{a}} {b}"}`, nil, `{"content":"{{a}} {b}"}`, nil},
-		{"variables, and messages for the placeholder, in which braces mean nothing", chat, raw("who", `"Ann"`, "history", `[{"role":"user","content":"{who}?"}]`),
-			filled("Ann", `{"role":"user","content":[{"type":"text","text":"{who}?"}]},`), nil},
-		{"what was not given is empty, or dropped", chat, raw("other", "1"),
-			filled("", ""), []string{"These variables were not given and are empty: who.", "messages[1], the placeholder history, was dropped: no messages were given for it."}},
-		{"messages that are none are dropped", chat, raw("who", `"Ann"`, "history", `[{"role":"user"}]`),
-			filled("Ann", ""), []string{"messages[1], the placeholder history, was dropped: history[0].content is missing."}},
-		{"a placeholder is no message to give", chat, raw("who", `"Ann"`, "history", `[{"role":"placeholder","name":"who"}]`),
-			filled("Ann", ""), []string{"messages[1], the placeholder history, was dropped: history[0].role must be one of system, user, assistant, function, tool, developer, placeholder."}},
-		{"a text that does not parse stays, the others are filled", `{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"{b}"}]}`, raw("b", `2`),
-			`{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"2"}]}`,
-			[]string{`content[0] was left as it is: it has {"a"}, which is no variable's name; write {{ and }} for braces.`}},
-		{"a value that does not fit its spec leaves the text", `{"content":[{"type":"text","text":"{gone}{b:d}"}]}`, raw("b", `"2"`),
-			`{"content":[{"type":"text","text":"{gone}{b:d}"}]}`, []string{"content[0] was left as it is: it has {b}, whose format spec is for numbers, and the value is a text."}},
-		{"jinja2 from a newer server stays", `{"template_format":"jinja2","content":[{"type":"text","text":"{{ b }}"}]}`, raw("b", `"2"`),
-			`{"template_format":"jinja2","content":[{"type":"text","text":"{{ b }}"}]}`, []string{"content[0] was left as it is: it is in jinja2, which this version does not render."}},
-		{"image urls", `{"content":[{"type":"image_url","image_url":{"url":"https://x/{b}","detail":"low"}}]}`, raw("b", `"2"`),
-			`{"content":[{"type":"image_url","image_url":{"url":"https://x/2","detail":"low"}}]}`, nil},
-	} {
-		got, warnings := render.Fill(json.RawMessage(c.blueprint), c.vars)
-		if string(got) != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
-		}
-		if diff := cmp.Diff(c.warnings, warnings); diff != "" {
-			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestTheOutputOfAllTextsTogetherIsBounded(t *testing.T) {
-	block := `{"type":"text","text":"{a}"}`
-	blueprint := `{"content":[` + block + strings.Repeat(","+block, 19) + `]}`
-	filled, warnings := render.Fill(json.RawMessage(blueprint), raw("a", `"`+strings.Repeat("x", 1<<20)+`"`))
-	if len(filled) > 17<<20 || len(warnings) != 4 {
-		t.Errorf("%d bytes with %d warnings, want the bound and one for each of the 4 texts beyond it: %v", len(filled), len(warnings), warnings)
-	}
-}
-
-func FuzzCheckFillKwargs(f *testing.F) {
-	f.Add(`{"messages":[{"role":"user","content":"{a}"},{"role":"placeholder","name":"a"}],"tools":[{"function":{"name":"f"}}]}`, `{"a":[{"role":"user","content":"x"}]}`)
-	f.Add(`{"content":[{"type":"text","text":"{a!r:>5}"},{"image_url":{"url":"{b.c}"}}]}`, `{"a":1,"b":{"c":"x"}}`)
-	f.Fuzz(func(t *testing.T, blueprint, variables string) {
-		checked, faults := render.Check(json.RawMessage(blueprint))
-		if (checked == nil) == (len(faults) == 0) {
-			t.Fatalf("%q: checked %q with faults %v", blueprint, checked, faults)
-		}
-		object, err := wire.ParseObject([]byte(`{"input_variables":` + variables + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fetch, err := wire.DecodeFetch(object)
-		if checked == nil || err != nil {
-			return
-		}
-		filled, _ := render.Fill(checked, fetch.Variables)
-		if !json.Valid(filled) {
-			t.Fatalf("%q filled with %q is not JSON: %q", checked, variables, filled)
-		}
-		if kwargs, err := render.Kwargs("openai", render.Call{Blueprint: filled}); err == nil && !json.Valid(kwargs) {
-			t.Fatalf("%q gives llm_kwargs that are not JSON: %q", filled, kwargs)
-		}
-	})
 }

@@ -41,9 +41,35 @@ func encode(o wire.Object) json.RawMessage {
 	return append(b, '}')
 }
 
+// jsonObject is an object that is being written. It is used in one expression: newObject().str("a", "b").end().
+type jsonObject []byte
+
+func newObject() jsonObject { return append(make(jsonObject, 0, 128), '{') }
+
+func (o jsonObject) name(name string) jsonObject {
+	if len(o) > 1 {
+		o = append(o, ',')
+	}
+	return append(wire.AppendString(o, name), ':')
+}
+
+// str adds a member that is a string.
+func (o jsonObject) str(name, value string) jsonObject { return wire.AppendString(o.name(name), value) }
+
+// raw adds a member that is JSON.
+func (o jsonObject) raw(name string, value json.RawMessage) jsonObject {
+	return append(o.name(name), value...)
+}
+
+func (o jsonObject) end() json.RawMessage { return json.RawMessage(append(o, '}')) }
+
 // array writes a list of values.
 func array(values []json.RawMessage) json.RawMessage {
-	b := []byte{'['}
+	size := 2
+	for _, v := range values {
+		size += len(v) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
 	for i, v := range values {
 		if i > 0 {
 			b = append(b, ',')
@@ -61,6 +87,11 @@ func compact(raw json.RawMessage) json.RawMessage {
 		panic(fmt.Sprintf("render: JSON that was checked does not compact: %v", err))
 	}
 	return b.Bytes()
+}
+
+// memberOf is one member of an object.
+func memberOf(name string, value json.RawMessage) wire.Member {
+	return wire.Member{Name: name, Value: value}
 }
 
 func quoted(text string) json.RawMessage { return wire.AppendString(nil, text) }

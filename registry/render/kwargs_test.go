@@ -62,8 +62,11 @@ func kwargsOf(t *testing.T, file string) []byte {
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	filled, _ := render.Fill(blueprint, c.Variables)
-	kwargs, err := render.Kwargs(c.Provider, render.Call{Blueprint: filled, Metadata: c.Metadata, Model: c.Model, Overrides: c.Overrides})
+	p, err := render.Prepare(blueprint, c.Metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwargs, _, err := p.Kwargs(render.Call{Provider: c.Provider, Model: c.Model, Variables: c.Variables, Overrides: c.Overrides})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +79,20 @@ func kwargsOf(t *testing.T, file string) []byte {
 }
 
 func TestWhatAProviderCannotExpressIsRefused(t *testing.T) {
-	chat := func(members string) string { return `{"type":"chat",` + members + `}` }
+	user := func(block string) string {
+		return chat(`{"role":"user","content":[{"type":"text","text":"x"},` + block + `]}`)
+	}
 	for _, c := range []struct{ name, provider, blueprint, metadata, field string }{
-		{"a provider that is not known", "acme", chat(`"messages":[]`), `null`, "provider"},
-		{"another API of the provider", "openai", chat(`"messages":[]`), `{"model":{"api_type":"responses"}}`, "api_type"},
-		{"a block that is neither text nor image", "openai", chat(`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"thinking"}]}]`), `null`, "prompt_template.messages[0].content[1]"},
-		{"images from a variable", "openai", chat(`"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":""},"image_variable":"v"}]}]`), `null`, "prompt_template.messages[0].content[0].image_variable"},
-		{"a tool that is no function", "openai", chat(`"messages":[],"tools":[{"type":"web_search","name":"w"}]`), `null`, "prompt_template.tools[0]"},
+		{"a provider that is not known", "acme", chat(``), `null`, "provider"},
+		{"another API of the provider", "openai", chat(``), `{"model":{"api_type":"images"}}`, "api_type"},
+		{"a block that is neither text nor image", "openai", user(`{"type":"thinking","thinking":"x"}`), `null`, "prompt_template.messages[0].content[1]"},
+		{"a block of an unknown type", "openai", user(`{"type":"hologram"}`), `null`, "prompt_template.messages[0].content[1]"},
+		{"an image in a message that is not the user's", "openai", chat(`{"role":"system","content":[{"image_url":{"url":"x"}},{"text":"x"}]}`), `null`, "prompt_template.messages[0].content[0]"},
+		{"a tool that is no function", "openai", `{"messages":[],"tools":[{"type":"web_search","name":"w"}]}`, `null`, "prompt_template.tools[0]"},
 		{"an image in a completion", "openai", `{"type":"completion","content":[{"type":"image_url","image_url":{"url":"x"}}]}`, `null`, "prompt_template.content[0]"},
 	} {
-		kwargs, err := render.Kwargs(c.provider, render.Call{Blueprint: json.RawMessage(c.blueprint), Metadata: json.RawMessage(c.metadata)})
-		if kwargs != nil || !wire.IsCode(err, wire.CodeInvalid) || wire.AsError(err).Fields[0].Field != c.field {
+		kwargs, _, err := kwargs(t, c.blueprint, c.metadata, render.Call{Provider: c.provider})
+		if kwargs != "" || !wire.IsCode(err, wire.CodeInvalid) || wire.AsError(err).Fields[0].Field != c.field {
 			t.Errorf("%s: %s, error %v; want a 422 on %s", c.name, kwargs, err, c.field)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"promptspool/api/wire"
 )
@@ -32,7 +33,7 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 		used.add(c.text(path+".name", o, "name", true))
 	}
 	if content, ok := o.Get("content"); ok {
-		content, inContent := c.content(path+".content", content)
+		content, inContent := c.content(path+".content", formatOf(o), content)
 		used.add(inContent...)
 		o = set(o, "content", content)
 	} else if role != "" && role != "assistant" && role != "function" && role != "placeholder" {
@@ -70,7 +71,7 @@ func (c *checker) called(path string, raw json.RawMessage) {
 }
 
 // content judges a list of blocks, or a plain string, which it makes a list of one text block.
-func (c *checker) content(path string, raw json.RawMessage) (json.RawMessage, []string) {
+func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMessage, []string) {
 	if raw[0] == '"' {
 		raw = array([]json.RawMessage{encode(textBlock(raw))})
 	}
@@ -87,13 +88,10 @@ func (c *checker) content(path string, raw json.RawMessage) (json.RawMessage, []
 			continue
 		}
 		kind := c.blockType(at, o)
-		if kind == "text" || kind == "image_url" {
+		if kind != "" {
 			o = set(o, "type", quoted(kind))
-			template := c.template(at, kind, o)
-			if !c.data {
-				used.add(variables(template)...)
-			}
 		}
+		used.add(c.block(at, kind, format, o)...)
 		blocks[i] = encode(o)
 	}
 	return array(blocks), used.list
@@ -103,7 +101,18 @@ func textBlock(quotedText json.RawMessage) wire.Object {
 	return wire.Object{{Name: "type", Value: quoted("text")}, {Name: "text", Value: quotedText}}
 }
 
-// blockType is what a block says it is, else what its members show. Types other than text and image_url are kept as they are.
+// blockTypes are the types of content blocks that there are, in the words of the hosted service's schema, with the members that
+// must be there as strings.
+var blockTypes = map[string]string{
+	"text": "text", "image_url": "", "media": "", "media_variable": "name", "thinking": "thinking", "code": "code", "output_media": "url",
+	"server_tool_use": "id name", "web_search_tool_result": "tool_use_id", "code_execution_result": "output",
+	"bash_code_execution_tool_result": "tool_use_id", "text_editor_code_execution_tool_result": "tool_use_id",
+	"mcp_list_tools": "", "mcp_call": "", "mcp_approval_request": "", "mcp_approval_response": "",
+	"shell_call": "", "shell_call_output": "", "apply_patch_call": "", "apply_patch_call_output": "",
+}
+
+// blockType is what a block says it is, else what its members show. Types that are not known are kept as they are: no provider
+// takes them, and each says so.
 func (c *checker) blockType(path string, o wire.Object) string {
 	kind := c.text(path+".type", o, "type", false)
 	switch {
@@ -112,34 +121,57 @@ func (c *checker) blockType(path string, o wire.Object) string {
 		kind = "text"
 	case o.Has("image_url"):
 		kind = "image_url"
+	case o.Has("media"):
+		kind = "media"
 	default:
 		c.fault(path+".type", "is missing")
 	}
 	return kind
 }
 
-// template is the text in a block that may hold variables.
-func (c *checker) template(path, kind string, o wire.Object) string {
-	if kind == "text" {
-		if v, ok := o.Get("text"); !ok || v[0] != '"' {
-			c.fault(path+".text", "must be a string")
-			return ""
+// block judges the members of one block and returns the variables in it.
+func (c *checker) block(path, kind, format string, o wire.Object) []string {
+	for _, name := range strings.Fields(blockTypes[kind]) {
+		if v, ok := o.Get(name); !ok || v[0] != '"' {
+			c.fault(path+"."+name, "must be a string")
 		}
-		return c.text(path+".text", o, "text", false)
 	}
-	v, _ := o.Get("image_url")
-	image, ok := c.object(path+".image_url", v)
-	if !ok {
-		return ""
+	var source string
+	var used names
+	switch kind {
+	case "text":
+		source = c.text(path+".text", o, "text", false)
+	case "image_url", "media":
+		v, _ := o.Get(kind)
+		inner, ok := c.object(path+"."+kind, v)
+		if !ok {
+			return nil
+		}
+		used.add(c.text(path+".image_variable", o, "image_variable", false))
+		source = c.text(path+"."+kind+".url", inner, "url", len(used.list) == 0 || used.list[0] == "")
+	case "media_variable":
+		used.add(c.text(path+".name", o, "name", true))
 	}
-	return c.text(path+".image_url.url", image, "url", true)
+	if c.data {
+		return nil
+	}
+	if format == "jinja2" {
+		c.jinja(path, source)
+	}
+	used.add(variables(format, source)...)
+	return used.list
 }
 
 // variables are those of a text; none if it does not parse, for then it is left as it is.
-func variables(template string) []string {
-	f, err := Parse(template)
-	if err != nil {
+func variables(format, source string) []string {
+	t, err := parseTemplate(format, source)
+	if t == nil || err != nil {
 		return nil
 	}
-	return f.Variables()
+	return t.Variables()
+}
+
+// jinja refuses a text that could not be rendered as it was meant.
+func (c *checker) jinja(path, _ string) {
+	c.fault(path, "is in jinja2, which this version does not render; use f-string")
 }

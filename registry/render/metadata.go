@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -51,22 +50,39 @@ func CheckMetadata(metadata json.RawMessage) []wire.FieldError {
 	if raw, ok := m.Get("parameters"); ok {
 		parameters, _ := c.object("model.parameters", raw)
 		for _, p := range parameters {
-			if redirects(p.Name) {
-				c.fault("model.parameters."+p.Name, "would redirect or authenticate the app's client; set it where the app makes its client")
+			if at := redirecting(p.Name, p.Value); at != "" {
+				c.fault("model.parameters."+at, redirectsClient)
 			}
 		}
 	}
 	return c.faults
 }
 
-// clientParameters are arguments of the known clients that are about the connection, not about the model.
-var clientParameters = []string{
-	"api_base", "api_key", "api_type", "api_version", "authorization", "azure_ad_token", "azure_deployment", "azure_endpoint", "base_url",
-	"client", "client_options", "credentials", "default_headers", "default_query", "endpoint", "endpoint_url", "headers",
-	"http_client", "http_options", "organization", "project", "proxies", "transport", "websocket_base_url",
+const redirectsClient = "would redirect or authenticate the app's client; set it where the app makes its client"
+
+// clientParameters are arguments of the known clients that are about the connection, not about the model, in lower case without
+// _ and -.
+var clientParameters = map[string]bool{
+	"apibase": true, "apikey": true, "apitype": true, "apiversion": true, "authorization": true, "authtoken": true, "azureadtoken": true, "azureadtokenprovider": true,
+	"azuredeployment": true, "azureendpoint": true, "baseurl": true, "bearertoken": true, "client": true, "clientoptions": true, "credentials": true,
+	"defaultheaders": true, "defaultquery": true, "endpoint": true, "endpointurl": true, "headers": true, "httpclient": true, "httpheaders": true, "httpoptions": true,
+	"organization": true, "project": true, "proxies": true, "proxy": true, "serverurl": true, "token": true, "transport": true, "websocketbaseurl": true,
 }
 
-func redirects(parameter string) bool {
-	name := strings.ToLower(parameter)
-	return slices.Contains(clientParameters, name) || strings.HasPrefix(name, "extra_") || strings.HasPrefix(name, "aws_") || strings.HasSuffix(name, "_api_key")
+// redirecting is the path of what, in a parameter, would redirect or authenticate the app's client; "" if nothing does. It looks
+// into those objects too that clients take as a whole configuration.
+func redirecting(parameter string, value json.RawMessage) (path string) {
+	name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(parameter))
+	if clientParameters[name] || strings.HasPrefix(name, "extra") || strings.HasPrefix(name, "aws") || strings.HasSuffix(name, "apikey") {
+		return parameter
+	}
+	switch name {
+	case "config", "generationconfig", "requestoptions", "options":
+		for _, m := range object(value) {
+			if at := redirecting(m.Name, m.Value); at != "" {
+				return parameter + "." + at
+			}
+		}
+	}
+	return ""
 }

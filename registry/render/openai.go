@@ -2,169 +2,300 @@ package render
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
 )
 
-// openAI makes the arguments of client.chat.completions.create or client.completions.create of OpenAI's own clients, as
-// OpenAI's API reference has them ("Create chat completion", "Create completion").
-func openAI(c call) (wire.Object, error) {
-	switch c.model.apiType {
-	case "", "chat.completions", "chat-completions", "completions":
+// openAI makes the arguments of client.chat.completions.create, client.completions.create or, with the api_type responses,
+// client.responses.create of OpenAI's own clients, for OpenAI and for Azure, as its API reference has them: "Create chat
+// completion" (https://platform.openai.com/docs/api-reference/chat/create), "Create completion"
+// (https://platform.openai.com/docs/api-reference/completions/create), "Create a model response"
+// (https://platform.openai.com/docs/api-reference/responses/create).
+func openAI(c *call) (wire.Object, error) {
+	switch c.apiType {
+	case "", "chat.completions", "chat-completions", "chat_completions", "completions":
+	case "responses":
+		return openAIResponses(c)
 	default:
-		return nil, inexpressible("api_type", "%q of metadata.model is not one that this version makes llm_kwargs for; it knows chat.completions", shorten(c.model.apiType))
+		return nil, inexpressible("api_type", "%q of metadata.model is not one that llm_kwargs can be made for; it may be chat.completions or responses", shorten(c.apiType))
 	}
-	var kwargs wire.Object
-	if c.model.name != "" {
-		kwargs = append(kwargs, wire.Member{Name: "model", Value: quoted(c.model.name)})
+	kwargs := c.named("model")
+	if !c.chat {
+		prompt, err := c.completion()
+		return c.parameterized(set(kwargs, "prompt", quoted(prompt))), err
 	}
-	if kind, _ := c.blueprint.Get("type"); text(kind) == "completion" {
-		prompt, err := openAIPrompt(c.blueprint)
-		return set(kwargs, "prompt", quoted(prompt)), err
-	}
-	messages, err := openAIMessages(c.blueprint)
+	messages, err := openAIMessages(c)
 	if err != nil {
 		return nil, err
 	}
-	kwargs = set(kwargs, "messages", array(messages))
-	return openAITools(kwargs, c.blueprint)
-}
-
-// inexpressible is the 422 for what OpenAI's client has no place for.
-func inexpressible(path, format string, args ...any) error {
-	return wire.Invalid(wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
-}
-
-// openAIPrompt joins the text blocks of a completion.
-func openAIPrompt(blueprint wire.Object) (string, error) {
-	var prompt strings.Builder
-	content, _ := blueprint.Get("content")
-	for i, b := range elements(content) {
-		if kind := text(member(b, "type")); kind != "text" {
-			return "", inexpressible(fmt.Sprintf("prompt_template.content[%d]", i), "is %q, and a completion of OpenAI takes text only", shorten(kind))
-		}
-		prompt.WriteString(text(member(b, "text")))
+	kwargs = append(kwargs, memberOf("messages", array(messages)))
+	if kwargs, err = openAITools(kwargs, c); err != nil {
+		return nil, err
 	}
-	return prompt.String(), nil
+	if len(c.functions) > 0 {
+		kwargs = append(kwargs, memberOf("functions", functionList(c.functions)))
+		if c.call.raw != nil {
+			kwargs = append(kwargs, memberOf("function_call", c.call.raw))
+		}
+	}
+	return c.parameterized(kwargs), nil
 }
 
-func openAIMessages(blueprint wire.Object) ([]json.RawMessage, error) {
-	raw, _ := blueprint.Get("messages")
-	messages := []json.RawMessage{}
-	for i, m := range elements(raw) {
-		o := object(m)
-		role, _ := o.Get("role")
-		if text(role) == "placeholder" { // nothing was given for it
+func functionList(list []tool) json.RawMessage {
+	raw := make([]json.RawMessage, len(list))
+	for i, f := range list {
+		raw[i] = f.raw
+	}
+	return array(raw)
+}
+
+func openAIMessages(c *call) ([]json.RawMessage, error) {
+	messages := make([]json.RawMessage, 0, len(c.messages))
+	for i := range c.messages {
+		m := &c.messages[i]
+		if m.role == "placeholder" { // nothing was filled in
 			continue
 		}
-		message, err := openAIMessage(fmt.Sprintf("prompt_template.messages[%d]", i), text(role), o)
+		content, err := c.openAIContent(m)
 		if err != nil {
 			return nil, err
 		}
-		messages = append(messages, encode(message))
+		out := newObject().str("role", m.role).raw("content", content)
+		if m.name != "" {
+			out = out.str("name", m.name)
+		}
+		if m.functionCall != nil {
+			out = out.raw("function_call", functionOf(*m.functionCall))
+		}
+		if m.toolCallID != "" {
+			out = out.str("tool_call_id", m.toolCallID)
+		}
+		if len(m.calls) > 0 {
+			out = out.raw("tool_calls", openAICalls(m.calls))
+		}
+		messages = append(messages, out.end())
 	}
 	return messages, nil
 }
 
-// openAIMessage keeps the members that OpenAI knows; those that are ours (input_variables, template_format) stay behind.
-func openAIMessage(path, role string, m wire.Object) (wire.Object, error) {
-	raw, _ := m.Get("content")
-	content, err := openAIContent(path+".content", role, raw)
-	if err != nil {
-		return nil, err
+// openAICalls writes tool calls in the form that several providers took over.
+func openAICalls(calls []toolCall) json.RawMessage {
+	list := make([]json.RawMessage, len(calls))
+	for i, call := range calls {
+		list[i] = newObject().str("id", call.id).str("type", "function").raw("function", functionOf(call)).end()
 	}
-	out := wire.Object{{Name: "role", Value: quoted(role)}, {Name: "content", Value: content}}
-	for _, name := range []string{"name", "function_call", "tool_call_id"} {
-		if v, ok := m.Get(name); ok {
-			out = set(out, name, v)
-		}
-	}
-	raw, _ = m.Get("tool_calls")
-	var calls []json.RawMessage
-	for _, c := range elements(raw) {
-		calls = append(calls, encode(wire.Object{
-			{Name: "id", Value: member(c, "id")},
-			{Name: "type", Value: quoted("function")},
-			{Name: "function", Value: member(c, "function")},
-		}))
-	}
-	if calls != nil {
-		out = set(out, "tool_calls", array(calls))
-	}
-	return out, nil
+	return array(list)
+}
+
+func functionOf(call toolCall) json.RawMessage {
+	return newObject().str("name", call.name).str("arguments", call.arguments).end()
 }
 
 // openAIContent is a string for one block of text, null for a call without words, else an array of content parts.
-func openAIContent(path, role string, raw json.RawMessage) (json.RawMessage, error) {
-	blocks := elements(raw)
-	parts := make([]json.RawMessage, len(blocks))
-	for i, b := range blocks {
-		part, err := openAIPart(fmt.Sprintf("%s[%d]", path, i), object(b))
+func (c *call) openAIContent(m *message) (json.RawMessage, error) {
+	switch {
+	case len(m.content) == 0 && (m.role == "assistant" || m.role == "function"):
+		return json.RawMessage("null"), nil
+	case len(m.content) == 0:
+		return quoted(""), nil
+	case len(m.content) == 1 && m.content[0].kind == "text":
+		return quoted(m.content[0].text), nil
+	}
+	parts := make([]json.RawMessage, 0, len(m.content))
+	for i := range m.content {
+		b := &m.content[i]
+		if b.variable != "" {
+			continue
+		}
+		if b.kind != "text" && m.role != "user" {
+			return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.role)
+		}
+		part, err := c.openAIPart(b)
 		if err != nil {
 			return nil, err
 		}
-		parts[i] = encode(part)
-	}
-	switch {
-	case len(blocks) == 0 && (role == "assistant" || role == "function"):
-		return json.RawMessage("null"), nil
-	case len(blocks) == 0:
-		return quoted(""), nil
-	case len(blocks) == 1 && text(member(blocks[0], "type")) == "text":
-		return member(blocks[0], "text"), nil
+		parts = append(parts, part)
 	}
 	return array(parts), nil
 }
 
-func openAIPart(path string, b wire.Object) (wire.Object, error) {
-	kind, _ := b.Get("type")
-	switch text(kind) {
+// openAIPart is one content part of a chat completion.
+func (c *call) openAIPart(b *block) (json.RawMessage, error) {
+	switch b.kind {
 	case "text":
-		words, _ := b.Get("text")
-		return textBlock(words), nil
-	case "image_url":
-		if _, ok := b.Get("image_variable"); ok {
-			return nil, inexpressible(path+".image_variable", "is not supported by this version; write the variable into image_url.url, as {name}")
-		}
-		raw, _ := b.Get("image_url")
-		var image wire.Object
-		for _, name := range []string{"url", "detail"} {
-			if v, ok := object(raw).Get(name); ok {
-				image = set(image, name, v)
-			}
-		}
-		return wire.Object{{Name: "type", Value: kind}, {Name: "image_url", Value: encode(image)}}, nil
+		return newObject().str("type", "text").str("text", b.text).end(), nil
+	case "image_url", "media":
+	default:
+		return nil, c.cannotHold(b, "a chat completion; take it out, or set api_type of metadata.model to responses")
 	}
-	return nil, inexpressible(path, "is %q, which a message to OpenAI cannot hold", shorten(text(kind)))
+	f := fileOf(b)
+	switch {
+	case f.is("image"):
+		image := newObject().str("url", f.asURL())
+		if f.detail != nil {
+			image = image.raw("detail", f.detail)
+		}
+		return newObject().str("type", "image_url").raw("image_url", image.end()).end(), nil
+	case f.is("audio") && f.data != "":
+		return newObject().str("type", "input_audio").raw("input_audio", newObject().str("data", f.data).str("format", f.format()).end()).end(), nil
+	case f.mime == "application/pdf" && f.data != "":
+		return newObject().str("type", "file").raw("file", newObject().str("filename", f.title).str("file_data", f.asURL()).end()).end(), nil
+	}
+	return nil, c.cannotHold(b, "a chat completion, as %s; give an image, or audio or a PDF as a data: URL", f.describe())
 }
 
 // openAITools adds what the model may call. OpenAI refuses empty lists, and a choice without anything to choose from.
-func openAITools(kwargs, blueprint wire.Object) (wire.Object, error) {
-	raw, _ := blueprint.Get("tools")
-	var tools []json.RawMessage
-	for i, e := range elements(raw) {
-		kind := text(member(e, "type"))
-		if kind != "" && kind != "function" {
-			return nil, inexpressible(fmt.Sprintf("prompt_template.tools[%d]", i), "is %q, and a chat completion of OpenAI takes functions only", shorten(kind))
+func openAITools(kwargs wire.Object, c *call) (wire.Object, error) {
+	if len(c.tools) == 0 {
+		return kwargs, nil
+	}
+	list := make([]json.RawMessage, len(c.tools))
+	for i, t := range c.tools {
+		if t.kind != "function" {
+			return nil, inexpressible(t.at, "is %q, and a chat completion takes functions only; set api_type of metadata.model to responses", shorten(t.kind))
 		}
-		tools = append(tools, encode(wire.Object{{Name: "type", Value: quoted("function")}, {Name: "function", Value: member(e, "function")}}))
+		list[i] = newObject().str("type", "function").raw("function", t.raw).end()
 	}
-	if tools != nil {
-		kwargs = set(kwargs, "tools", array(tools))
-		kwargs = copyMember(kwargs, blueprint, "tool_choice")
-	}
-	if raw, _ := blueprint.Get("functions"); len(elements(raw)) > 0 {
-		kwargs = set(kwargs, "functions", raw)
-		kwargs = copyMember(kwargs, blueprint, "function_call")
+	kwargs = append(kwargs, memberOf("tools", array(list)))
+	if c.choice.raw != nil {
+		kwargs = append(kwargs, memberOf("tool_choice", c.choice.raw))
 	}
 	return kwargs, nil
 }
 
-func copyMember(to, from wire.Object, name string) wire.Object {
-	if v, ok := from.Get(name); ok {
-		return set(to, name, v)
+// openAIResponses makes the arguments of client.responses.create.
+func openAIResponses(c *call) (wire.Object, error) {
+	kwargs := c.named("model")
+	if !c.chat {
+		prompt, err := c.completion()
+		return c.parameterized(append(kwargs, memberOf("input", quoted(prompt)))), err
 	}
-	return to
+	if err := c.modernize(); err != nil {
+		return nil, err
+	}
+	input := make([]json.RawMessage, 0, len(c.messages))
+	for i := range c.messages {
+		items, err := c.responseItems(&c.messages[i])
+		if err != nil {
+			return nil, err
+		}
+		input = append(input, items...)
+	}
+	kwargs = append(kwargs, memberOf("input", array(input)))
+	if len(c.tools) == 0 {
+		return c.parameterized(kwargs), nil
+	}
+	tools := make([]json.RawMessage, len(c.tools))
+	for i, t := range c.tools {
+		raw, err := c.responseTool(t)
+		if err != nil {
+			return nil, err
+		}
+		tools[i] = raw
+	}
+	kwargs = append(kwargs, memberOf("tools", array(tools)))
+	switch c.choice.mode {
+	case "":
+	case "function":
+		kwargs = append(kwargs, memberOf("tool_choice", newObject().str("type", "function").str("name", c.choice.name).end()))
+	default:
+		kwargs = append(kwargs, memberOf("tool_choice", c.choice.raw))
+	}
+	return c.parameterized(kwargs), nil
+}
+
+// responseTool is a tool of the Responses API. A function is strict there unless it says otherwise, unlike in a chat completion.
+func (c *call) responseTool(t tool) (json.RawMessage, error) {
+	if t.kind != "function" {
+		config, err := c.builtIn(t)
+		if err != nil {
+			return nil, err
+		}
+		return encode(append(wire.Object{memberOf("type", quoted(t.kind))}, without(config, "type")...)), nil
+	}
+	out := newObject().str("type", "function").str("name", t.name)
+	if t.description != "" {
+		out = out.str("description", t.description)
+	}
+	strict := member(t.raw, "strict")
+	if isNull(strict) {
+		strict = json.RawMessage("false")
+	}
+	return out.raw("parameters", t.schema()).raw("strict", strict).end(), nil
+}
+
+// responsesItems are the types of blocks that are items of a response's input as they stand.
+var responsesItems = strings.Fields("mcp_list_tools mcp_call mcp_approval_request mcp_approval_response shell_call shell_call_output apply_patch_call apply_patch_call_output")
+
+// responseItems are the input items that stand for one message: its content, and each of its calls, in their order.
+func (c *call) responseItems(m *message) ([]json.RawMessage, error) {
+	if m.role == "placeholder" {
+		return nil, nil
+	}
+	if m.role == "tool" {
+		output, err := c.textOf(m)
+		return []json.RawMessage{newObject().str("type", "function_call_output").str("call_id", m.toolCallID).str("output", output).end()}, err
+	}
+	var items, parts []json.RawMessage
+	flush := func() {
+		if parts != nil {
+			items = append(items, newObject().str("role", m.role).raw("content", array(parts)).end())
+			parts = nil
+		}
+	}
+	for i := range m.content {
+		b := &m.content[i]
+		switch {
+		case b.variable != "":
+		case slices.Contains(responsesItems, b.kind):
+			flush()
+			items = append(items, encode(b.raw))
+		case b.kind == "thinking" && b.has("id"):
+			flush()
+			id, _ := b.raw.Get("id")
+			summary := newObject().str("type", "summary_text").str("text", b.member("thinking")).end()
+			items = append(items, newObject().str("type", "reasoning").raw("id", id).raw("summary", array([]json.RawMessage{summary})).end())
+		default:
+			part, err := c.responsePart(m.role, b)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	if parts == nil && items == nil && len(m.calls) == 0 {
+		parts = []json.RawMessage{}
+	}
+	flush()
+	for _, call := range m.calls {
+		items = append(items, newObject().str("type", "function_call").str("call_id", call.id).str("name", call.name).str("arguments", call.arguments).end())
+	}
+	return items, nil
+}
+
+func (c *call) responsePart(role string, b *block) (json.RawMessage, error) {
+	switch {
+	case b.kind == "text" && role == "assistant":
+		return newObject().str("type", "output_text").str("text", b.text).end(), nil
+	case b.kind == "text":
+		return newObject().str("type", "input_text").str("text", b.text).end(), nil
+	case b.kind != "image_url" && b.kind != "media":
+		return nil, c.cannotHold(b, "the input of a response; take it out")
+	case role == "assistant":
+		return nil, c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
+	}
+	f := fileOf(b)
+	switch {
+	case f.is("image"):
+		detail := f.detail
+		if detail == nil {
+			detail = quoted("auto")
+		}
+		return newObject().str("type", "input_image").str("image_url", f.asURL()).raw("detail", detail).end(), nil
+	case f.data != "":
+		return newObject().str("type", "input_file").str("filename", f.title).str("file_data", f.asURL()).end(), nil
+	}
+	return newObject().str("type", "input_file").str("file_url", f.url).end(), nil
 }

@@ -10,56 +10,53 @@ import (
 	"promptspool/api/wire"
 )
 
-// Call is what llm_kwargs are made from.
-type Call struct {
-	Blueprint json.RawMessage            // as Fill returned it
-	Metadata  json.RawMessage            // the version's: an object, null or nil
-	Model     string                     // wins over metadata.model.name; "" if the request had none
-	Overrides map[string]json.RawMessage // win over metadata.model.parameters
-}
-
-// providers makes the arguments of each provider's own client. The keys are what "provider" says in a request or in
+// builders make the arguments of each provider's own client. The keys are what "provider" says in a request or in
 // metadata.model.
-var providers = map[string]func(call) (wire.Object, error){
+var builders = map[string]func(*call) (wire.Object, error){
 	"openai":       openAI,
 	"openai.azure": openAI, // the same client library, made for another endpoint
 }
 
-// call is a Call taken apart.
-type call struct {
-	blueprint wire.Object
-	model     model
+// Providers lists the providers that Kwargs knows, by name.
+func Providers() []string { return slices.Sorted(maps.Keys(builders)) }
+
+// family is what providers with the same models and parameters have in common.
+func family(provider string) string {
+	switch provider {
+	case "openai.azure":
+		return "openai"
+	case "anthropic.bedrock":
+		return "anthropic"
+	case "vertexai":
+		return "google"
+	}
+	return provider
 }
 
-// Kwargs makes the arguments with which the provider's own client is called. Its errors are wire.CodeInvalid: a provider that this
-// version does not know, or something in the blueprint that the provider cannot express. What it makes has the
-// members in a fixed order: those of the provider's documentation, then parameters in theirs, then overrides by name.
-func Kwargs(provider string, c Call) (json.RawMessage, error) {
-	build, ok := providers[provider]
+// kwargsOf makes the arguments for one provider of a filled prompt.
+func kwargsOf(provider string, m model, p *prompt, r Call) (json.RawMessage, []string, error) {
+	build, ok := builders[provider]
 	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(providers)), ", ")
-		return nil, wire.Invalid(wire.FieldError{Field: "provider", Reason: fmt.Sprintf("%q is not one that this version makes llm_kwargs for; it knows %s", shorten(provider), known)})
+		return nil, nil, wire.Invalid(wire.FieldError{Field: "provider", Reason: fmt.Sprintf("%q is not one that this version makes llm_kwargs for; it knows %s", shorten(provider), strings.Join(Providers(), ", "))})
 	}
-	blueprint, err := wire.ParseObject(c.Blueprint)
+	c := call{prompt: *p, provider: provider, model: m.name, apiType: m.apiType}
+	overrides := slices.Sorted(maps.Keys(r.Overrides))
+	for _, name := range overrides {
+		if at := redirecting(name, r.Overrides[name]); at != "" {
+			return nil, nil, inexpressible("model_parameter_overrides."+at, redirectsClient)
+		}
+	}
+	c.parameters = slices.Clone(m.parameters)
+	for _, name := range overrides {
+		c.parameters = set(c.parameters, name, r.Overrides[name])
+	}
+	if r.Model != "" {
+		c.model = r.Model
+		c.parameters = without(without(c.parameters, "model"), "modelId")
+	}
+	kwargs, err := build(&c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m := parseModel(c.Metadata)
-	kwargs, err := build(call{blueprint, m})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range m.parameters {
-		kwargs = set(kwargs, p.Name, p.Value)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Overrides)) {
-		kwargs = set(kwargs, name, c.Overrides[name])
-	}
-	if c.Model != "" {
-		kwargs = set(kwargs, "model", quoted(c.Model))
-	}
-	return encode(kwargs), nil
+	return encode(kwargs), c.warnings, nil
 }
-
-// Provider is the provider that a version's metadata names; "" if none.
-func Provider(metadata json.RawMessage) string { return parseModel(metadata).provider }

@@ -20,6 +20,17 @@ func str(v json.RawMessage) string {
 	return string(appendRepr(nil, v, false))
 }
 
+// appendStr appends what str gives.
+func appendStr(b []byte, v json.RawMessage) []byte {
+	if v[0] != '"' {
+		return appendRepr(b, v, false)
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return append(b, v[1:len(v)-1]...)
+	}
+	return append(b, wire.Unquote(v)...)
+}
+
 // appendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens of JSON and of a repr stand one for
 // one, so a single pass does it, however deep the value is nested.
 func appendRepr(b []byte, v json.RawMessage, ascii bool) []byte {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"promptspool/api/wire"
 )
@@ -26,11 +25,11 @@ var (
 // Render fills in the variables, which are JSON values: a string gives its text, anything else what Python's str() would
 // print. A field without a value renders as empty text; missing names it, each once. On an error there is no text: the values do
 // not fit the format specs (as when Python raises ValueError or TypeError), or a bound was met. With vars nil nothing is
-// known, which is different from Fill, where nil leaves texts as they are.
+// known, which is different from Prepared.Kwargs, where nil leaves texts as they are.
 func (f *Format) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
 	r := newRendering(vars)
-	text, err = r.render(f)
-	return text, r.missing, err
+	b, err := f.appendTo(nil, &r)
+	return string(b), r.missing, err
 }
 
 // rendering is the state of one call: variables, what may still be spent, what was missing.
@@ -39,38 +38,34 @@ type rendering struct {
 	output  int // bytes that may still be written
 	work    int // bytes that may still be read
 	missing []string
+	text    []byte // what was written, text behind text
 }
 
-func newRendering(vars map[string]json.RawMessage) *rendering {
-	return &rendering{vars: vars, output: outputBytesMax, work: workBytesMax}
+func newRendering(vars map[string]json.RawMessage) rendering {
+	return rendering{vars: vars, output: outputBytesMax, work: workBytesMax}
 }
 
-func (r *rendering) render(f *Format) (string, error) {
-	var b strings.Builder
-	for _, p := range f.parts {
-		if err := r.write(&b, p.literal); err != nil {
-			return "", err
+// appendTo renders f behind b.
+func (f *Format) appendTo(b []byte, r *rendering) ([]byte, error) {
+	for i := range f.parts {
+		p := &f.parts[i]
+		if r.output -= len(p.literal); r.output < 0 {
+			return nil, errOutput
 		}
+		b = append(b, p.literal...)
 		if p.field == nil {
 			continue
 		}
-		text, err := r.field(p.field)
-		if err == nil {
-			err = r.write(&b, text)
+		before := len(b)
+		var err error
+		if b, err = r.appendField(b, p.field); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return "", err
+		if r.output -= len(b) - before; r.output < 0 {
+			return nil, errOutput
 		}
 	}
-	return b.String(), nil
-}
-
-func (r *rendering) write(b *strings.Builder, s string) error {
-	if r.output -= len(s); r.output < 0 {
-		return errOutput
-	}
-	b.WriteString(s)
-	return nil
+	return b, nil
 }
 
 // pay takes what reading a value costs off the work that may still be done.
@@ -81,27 +76,30 @@ func (r *rendering) pay(v json.RawMessage, cost int) error {
 	return nil
 }
 
-func (r *rendering) field(f *field) (string, error) {
+func (r *rendering) appendField(b []byte, f *field) ([]byte, error) {
 	value, err := r.find(f)
 	if value == nil || err != nil {
-		return "", err
+		return b, err
 	}
 	cost := 1
 	if value[0] != '"' || f.conversion == 'r' || f.conversion == 'a' {
 		cost = reprCost
 	}
 	if err := r.pay(value, cost); err != nil {
-		return "", err
+		return nil, err
 	}
 	spec := f.spec
 	if f.nested != nil {
-		text, err := r.render(f.nested)
+		text, err := f.nested.appendTo(nil, r)
 		if err == nil {
-			spec, err = parseSpec(text)
+			spec, err = parseSpec(string(text))
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
+	}
+	if !spec.given && (f.conversion == 0 || f.conversion == 's') {
+		return appendStr(b, value), nil
 	}
 	var text string
 	switch f.conversion {
@@ -113,9 +111,9 @@ func (r *rendering) field(f *field) (string, error) {
 		text, err = spec.text(string(appendRepr(nil, value, f.conversion == 'a')))
 	}
 	if err != nil {
-		return "", fmt.Errorf("has {%s}, %w", shorten(f.source), err)
+		return nil, fmt.Errorf("has {%s}, %w", shorten(f.source), err)
 	}
-	return text, nil
+	return append(b, text...), nil
 }
 
 // find returns the value of a field; nil if there is none, which it notes.

@@ -1,0 +1,63 @@
+package render
+
+import (
+	"encoding/json"
+
+	"promptspool/api/wire"
+)
+
+// Prepared is one version of a template with its texts parsed, ready to be filled many times. It never changes; safe for
+// concurrent use. It keeps the bytes that it was made from.
+type Prepared struct {
+	prompt *prompt
+	model  model
+	bytes  int
+}
+
+// Prepare takes apart a blueprint that Check made and that Expand expanded, and the metadata of its version (an object, null or
+// nil). Its error says that the blueprint is none.
+func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
+	o, err := wire.ParseObject(blueprint)
+	if err != nil {
+		return nil, err
+	}
+	// The parsed form is some pointers and paths per block beside the bytes themselves.
+	p := &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), bytes: 3*len(blueprint) + 2*len(metadata) + 1024}
+	return p, nil
+}
+
+// Provider is the provider that the version's metadata names; "" if none.
+func (p *Prepared) Provider() string { return p.model.provider }
+
+// Bytes is about how much memory it takes, with the blueprint and the metadata that it was made from.
+func (p *Prepared) Bytes() int { return p.bytes }
+
+// Call is what a fetch asks for.
+type Call struct {
+	Provider  string                     // wins over the metadata's; "" for that
+	Model     string                     // wins over the metadata's; "" for that
+	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
+	Overrides map[string]json.RawMessage // win over the metadata's parameters
+}
+
+// Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
+// error, if neither the call nor the metadata name a provider. warnings are sentences for the caller. An error is a
+// wire.CodeInvalid that says which part of the blueprint or the call the provider cannot express, and what to do.
+//
+// The members of kwargs have a fixed order: those of the provider's documentation, then parameters as they were published, then
+// overrides by name.
+//
+// Filling: variables that are missing render as empty text, and a warning names them; a placeholder without messages is dropped,
+// with a warning; a text that cannot be rendered is left as it is, with a warning.
+func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
+	provider := c.Provider
+	if provider == "" {
+		provider = p.model.provider
+	}
+	if provider == "" {
+		return nil, nil, nil
+	}
+	filled, warnings := fill(p.prompt, c.Variables)
+	kwargs, more, err := kwargsOf(provider, p.model, filled, c)
+	return kwargs, append(warnings, more...), err
+}

@@ -1,0 +1,329 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of the snippets in one blueprint.
+const (
+	snippetDepthMax = 16      // snippets within snippets
+	snippetsMax     = 1000    // places that are filled, all levels together
+	snippetBytesMax = 4 << 20 // bytes that are put in their places
+	snippetNameMax  = 512     // of a name, and of a label
+	snippetFence    = "@@@"   // stands before and behind a reference
+	byVersion       = "@version_number:"
+	byLabel         = "@label:"
+)
+
+// Snippet is a reference to another template, whose text is to stand in its place: @@@name@@@ (the latest version),
+// @@@name@version_number:2@@@ or @@@name@label:prod@@@. Comparable.
+type Snippet struct {
+	Name    string
+	Version int    // 0 if none is given
+	Label   string // "" if none is given
+}
+
+// String is the reference as it is written, without the fences.
+func (s Snippet) String() string {
+	switch {
+	case s.Version > 0:
+		return s.Name + byVersion + strconv.Itoa(s.Version)
+	case s.Label != "":
+		return s.Name + byLabel + s.Label
+	}
+	return s.Name
+}
+
+// ResolvedSnippet is the version that a reference means.
+type ResolvedSnippet struct {
+	Name      string
+	Version   int
+	Blueprint json.RawMessage // as Check made it, with its own snippets still in it
+}
+
+// Snippets lists what a blueprint that Check made refers to, in order of appearance, each once. It does not look into what they
+// refer to themselves.
+func Snippets(blueprint json.RawMessage) []Snippet {
+	var list []Snippet
+	seen := make(map[Snippet]bool)
+	collect := func(_, _, text string) (string, error) {
+		_, err := replaceSnippets(text, func(s Snippet) (string, error) {
+			if !seen[s] {
+				seen[s] = true
+				list = append(list, s)
+			}
+			return "", nil
+		})
+		return text, err
+	}
+	_, _ = eachText(object(blueprint), collect)
+	return list
+}
+
+// Expand puts the texts of snippets into their places in the texts and image urls of a blueprint that Check made, and adds their
+// variables to input_variables. Only completions of text can be snippets. resolve says what a reference means; it is
+// asked once for each. Snippets within snippets are expanded too; what they bring is not looked at again. Without references
+// the blueprint comes back as it is. name is the blueprint's own, "" if unknown.
+//
+// used lists every reference that was followed, in order of appearance, each once, with the version it led to. Errors are
+// resolve's, or wire.CodeInvalid: a circle, which is shown (a -> b -> a); a snippet that is not a text; more depth, places or
+// bytes than are allowed.
+func Expand(name string, blueprint json.RawMessage, resolve func(Snippet) (ResolvedSnippet, error)) (expanded json.RawMessage, used []UsedSnippet, err error) {
+	if !strings.Contains(string(blueprint), snippetFence) {
+		return blueprint, nil, nil
+	}
+	e := &expander{resolve: resolve, known: make(map[Snippet]snippetText)}
+	if name != "" {
+		e.path = []string{name}
+	}
+	o, err := eachText(object(blueprint), e.text)
+	if err != nil || len(e.used) == 0 {
+		return blueprint, nil, err
+	}
+	return encode(o), e.used, nil
+}
+
+// UsedSnippet is a reference and the version that it led to, as a template's answer lists it.
+type UsedSnippet struct {
+	Name    string  `json:"prompt_name"`
+	Version int     `json:"version"`
+	Label   *string `json:"label"` // null if it was not by label
+}
+
+type expander struct {
+	resolve func(Snippet) (ResolvedSnippet, error)
+	known   map[Snippet]snippetText
+	used    []UsedSnippet
+	path    []string // the names that are being expanded, outermost first
+	places  int
+	bytes   int
+}
+
+// snippetText is a snippet with its own snippets expanded.
+type snippetText struct{ name, format, text string }
+
+// text expands the references in one text.
+func (e *expander) text(at, format, source string) (string, error) {
+	return replaceSnippets(source, func(s Snippet) (string, error) {
+		if e.places++; e.places > snippetsMax {
+			return "", snippetFault("%s uses more than %d snippets", at, snippetsMax)
+		}
+		t, err := e.follow(s)
+		if err != nil {
+			return "", err
+		}
+		if t.format != format && strings.ContainsAny(t.text, "{}") {
+			return "", snippetFault("%s is in %s, and the snippet %s in %s; give both the same template_format", at, format, shorten(s.String()), t.format)
+		}
+		if e.bytes += len(t.text); e.bytes > snippetBytesMax {
+			return "", snippetFault("the snippets in %s are longer than %d MiB together", at, snippetBytesMax>>20)
+		}
+		return t.text, nil
+	})
+}
+
+// follow gives the text of a reference.
+func (e *expander) follow(s Snippet) (snippetText, error) {
+	if t, ok := e.known[s]; ok {
+		return t, nil
+	}
+	r, err := e.resolve(s)
+	if err != nil {
+		return snippetText{}, err
+	}
+	for i, name := range e.path {
+		if name == r.Name {
+			return snippetText{}, snippetFault("the snippets go in a circle: %s; take one of them out", strings.Join(append(e.path[i:], name), " -> "))
+		}
+	}
+	if len(e.path) > snippetDepthMax {
+		return snippetText{}, snippetFault("the snippets are nested deeper than %d: %s", snippetDepthMax, strings.Join(e.path, " -> "))
+	}
+	used := UsedSnippet{Name: r.Name, Version: r.Version}
+	if s.Label != "" {
+		used.Label = &s.Label
+	}
+	e.used = append(e.used, used)
+	t := snippetText{name: r.Name}
+	var source string
+	if t.format, source, err = snippetSource(r); err != nil {
+		return t, err
+	}
+	e.path = append(e.path, r.Name)
+	t.text, err = e.text("the snippet "+shorten(r.Name), t.format, source)
+	e.path = e.path[:len(e.path)-1]
+	if err == nil {
+		e.known[s] = t
+	}
+	return t, err
+}
+
+// snippetSource is the text of a template that is used as a snippet.
+func snippetSource(r ResolvedSnippet) (format, source string, err error) {
+	o := object(r.Blueprint)
+	content, _ := o.Get("content")
+	kind, _ := o.Get("type")
+	if text(kind) != "completion" {
+		return "", "", snippetFault("%s is a %s, and only a completion can be a snippet", shorten(r.Name), text(kind))
+	}
+	var b strings.Builder
+	for i, e := range elements(content) {
+		if kind := text(member(e, "type")); kind != "text" {
+			return "", "", snippetFault("%s cannot be a snippet: its content[%d] is %q, and a snippet is text", shorten(r.Name), i, shorten(kind))
+		}
+		b.WriteString(text(member(e, "text")))
+	}
+	return formatOf(o), b.String(), nil
+}
+
+func snippetFault(format string, args ...any) error {
+	return wire.Invalid(wire.FieldError{Field: "prompt_template", Reason: fmt.Sprintf(format, args...)})
+}
+
+// replaceSnippets puts what with gives in the place of each reference. What is no reference stays.
+func replaceSnippets(source string, with func(Snippet) (string, error)) (string, error) {
+	var b strings.Builder
+	for {
+		start := strings.Index(source, snippetFence)
+		if start < 0 {
+			break
+		}
+		rest := source[start+len(snippetFence):]
+		end := strings.Index(rest, snippetFence)
+		if end < 0 {
+			break
+		}
+		s, ok := parseSnippet(rest[:end])
+		if !ok { // the fence that would close it may open the next one
+			b.WriteString(source[:start+len(snippetFence)])
+			source = rest
+			continue
+		}
+		text, err := with(s)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(source[:start])
+		b.WriteString(text)
+		source = rest[end+len(snippetFence):]
+	}
+	if b.Len() == 0 {
+		return source, nil
+	}
+	b.WriteString(source)
+	return b.String(), nil
+}
+
+// parseSnippet reads what stands between the fences. Names may have an @ in them.
+func parseSnippet(inner string) (Snippet, bool) {
+	s := Snippet{Name: inner}
+	if i := strings.LastIndex(inner, byVersion); i >= 0 {
+		n, err := strconv.Atoi(inner[i+len(byVersion):])
+		if err != nil || n <= 0 {
+			return s, false
+		}
+		s.Name, s.Version = inner[:i], n
+	} else if i := strings.LastIndex(inner, byLabel); i >= 0 {
+		s.Name, s.Label = inner[:i], inner[i+len(byLabel):]
+		if s.Label == "" {
+			return s, false
+		}
+	}
+	ok := s.Name != "" && len(s.Name) <= 4*snippetNameMax && len(s.Label) <= 4*snippetNameMax && !strings.ContainsAny(inner, "\n\r")
+	return s, ok && strings.TrimSpace(s.Name) == s.Name
+}
+
+// eachText gives every text of a blueprint that may hold variables to change, with its place and format, and returns the
+// blueprint with what change made of it and with the variables that this brought in.
+func eachText(o wire.Object, change func(at, format, text string) (string, error)) (wire.Object, error) {
+	var all names
+	if raw, ok := o.Get("messages"); ok {
+		list := elements(raw)
+		for i, e := range list {
+			m := object(e)
+			brought, err := eachTextOf(m, fmt.Sprintf("messages[%d].content", i), change)
+			if err != nil {
+				return nil, err
+			}
+			if len(brought) > 0 {
+				all.add(brought...)
+				m = addVariables(m, brought)
+			}
+			list[i] = encode(m)
+		}
+		o = set(o, "messages", array(list))
+	} else {
+		brought, err := eachTextOf(o, "content", change)
+		if err != nil {
+			return nil, err
+		}
+		all.add(brought...)
+	}
+	return addVariables(o, all.list), nil
+}
+
+// eachTextOf changes the texts in the content of o, in its place, and returns the variables of those that became different.
+func eachTextOf(o wire.Object, at string, change func(at, format, text string) (string, error)) ([]string, error) {
+	raw, _ := o.Get("content")
+	blocks := elements(raw)
+	format := formatOf(o)
+	var used names
+	for i, e := range blocks {
+		b := object(e)
+		place, name := b, "text"
+		kind, _ := b.Get("type")
+		inner := innerOf[text(kind)]
+		if inner != "" {
+			v, _ := b.Get(inner)
+			place, name = object(v), "url"
+		}
+		v, ok := place.Get(name)
+		if !ok || inner == "" && text(kind) != "text" {
+			continue
+		}
+		source := text(v)
+		changed, err := change(fmt.Sprintf("%s[%d]", at, i), format, source)
+		if err != nil {
+			return nil, err
+		}
+		if changed == source {
+			continue
+		}
+		used.add(variables(format, changed)...)
+		place = set(place, name, quoted(changed))
+		if inner != "" {
+			place = set(b, inner, encode(place))
+		}
+		blocks[i] = encode(place)
+	}
+	if len(used.list) > 0 || len(blocks) > 0 {
+		set(o, "content", array(blocks)) // it is there: raw came from it
+	}
+	return used.list, nil
+}
+
+// innerOf is the member, of a block of each type, whose url may hold variables.
+var innerOf = map[string]string{"image_url": "image_url", "media": "media"}
+
+func addVariables(o wire.Object, more []string) wire.Object {
+	raw, _ := o.Get("input_variables")
+	var n names
+	for _, e := range elements(raw) {
+		n.add(text(e))
+	}
+	before := len(n.list)
+	n.add(more...)
+	if len(n.list) == before {
+		return o
+	}
+	list := make([]json.RawMessage, len(n.list))
+	for i, name := range n.list {
+		list[i] = quoted(name)
+	}
+	return set(o, "input_variables", array(list))
+}
