@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/klauspost/compress/zstd"
@@ -8,35 +9,65 @@ import (
 	"promptspool/spool"
 )
 
-// byKey sorts a window into batches of one key each, which keep its order.
-func byKey(window []spool.Entry) map[uint32][]spool.Entry {
-	batches := map[uint32][]spool.Entry{}
-	for _, e := range window {
-		batches[e.Key] = append(batches[e.Key], e)
-	}
-	return batches
+// parcel is a batch on its way: events of one key, in order.
+type parcel struct {
+	key    uint32
+	events []spool.Entry
+	bytes  int
+	aside  string // why these go to the held lane unsent; "" to send them
+	alone  bool   // the last attempt for this key failed while others were answered, see attempt
 }
 
-// newEncoder makes what compress needs; it starts nothing and need not be closed.
+func (p *parcel) add(e spool.Entry) {
+	p.events = append(p.events, e)
+	p.bytes += len(e.Data)
+}
+
+// half is a parcel of some of the events.
+func (p *parcel) of(events []spool.Entry) *parcel {
+	return &parcel{key: p.key, events: events, bytes: bytesOf(events), alone: p.alone}
+}
+
+func bytesOf(events []spool.Entry) (bytes int) {
+	for _, e := range events {
+		bytes += len(e.Data)
+	}
+	return bytes
+}
+
+// encoders makes and keeps encoders: one for each batch that is compressed at the same moment.
+type encoders chan *zstd.Encoder
+
+func newEncoders() encoders { return make(encoders, inFlightMax) }
+
+// compress puts the lines of a batch together as they travel. The result is the caller's.
+func (free encoders) compress(p *parcel) []byte {
+	var encoder *zstd.Encoder
+	select {
+	case encoder = <-free:
+	default:
+		encoder = newEncoder()
+	}
+	out := bytes.NewBuffer(make([]byte, 0, p.bytes/3+1<<10))
+	encoder.Reset(out)
+	for _, e := range p.events {
+		_, _ = encoder.Write(e.Data) // a buffer takes everything
+	}
+	_ = encoder.Close()
+	select {
+	case free <- encoder:
+	default:
+	}
+	return out.Bytes()
+}
+
+// newEncoder makes an encoder that starts no goroutine and need not be closed. The window is what the server bounds its own at.
 func newEncoder() *zstd.Encoder {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic("proxy: zstd options: " + err.Error()) // the options are constants
 	}
 	return encoder
-}
-
-// compress puts the lines of a batch together as they travel.
-func compress(encoder *zstd.Encoder, batch []spool.Entry) []byte {
-	size := 0
-	for _, e := range batch {
-		size += len(e.Data)
-	}
-	plain := make([]byte, 0, size)
-	for _, e := range batch {
-		plain = append(plain, e.Data...)
-	}
-	return encoder.EncodeAll(plain, nil)
 }
 
 // eventID reads the id of a spooled event; "" if there is none, which no server can name.

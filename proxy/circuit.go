@@ -19,10 +19,11 @@ type circuit struct {
 	failures int           // in a row, not counting calls that went out beside the first; 0 is closed
 	next     time.Time     // of the next probe
 	probing  bool          // one is under way
+	answered uint64        // calls, in all; from 1
 	changed  chan struct{} // closed and made anew at every outcome
 }
 
-func newCircuit() *circuit { return &circuit{changed: make(chan struct{})} }
+func newCircuit() *circuit { return &circuit{answered: 1, changed: make(chan struct{})} }
 
 // pass is the leave to make one call. Exactly one of its methods must be called when the call is over.
 type pass struct {
@@ -54,7 +55,19 @@ func (c *circuit) admit(ctx context.Context) (pass, error) {
 }
 
 // answered: the server gave an answer, whatever it says. Everybody may call.
-func (p pass) answered() { p.end(func(c *circuit) { c.failures = 0 }) }
+func (p pass) answered() {
+	p.end(func(c *circuit) {
+		c.failures = 0
+		c.answered++
+	})
+}
+
+// answers counts the calls that were answered so far, from 1.
+func (c *circuit) answers() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answered
+}
 
 // abandoned: the call says nothing about the server.
 func (p pass) abandoned() { p.end(func(*circuit) {}) }
@@ -89,9 +102,11 @@ func (p pass) end(outcome func(*circuit)) {
 // backoff is a random delay of at most retryDelayMin doubled by every failure before, and at most retryDelayMax: full jitter, so
 // that many sidecars do not come back at the same moment
 // (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
-func backoff(failures int) time.Duration {
-	most := min(retryDelayMax, retryDelayMin<<min(failures, 10))
-	return 1 + rand.N(most)
+func backoff(failures int) time.Duration { return backoffTo(retryDelayMax, failures) }
+
+// backoffTo is backoff with another bound.
+func backoffTo(delayMax time.Duration, failures int) time.Duration {
+	return 1 + rand.N(min(delayMax, retryDelayMin<<min(failures, 10)))
 }
 
 // sleep waits for a while, or until wake closes, or ctx ends: only then it returns an error.

@@ -2,13 +2,10 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sync/errgroup"
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
@@ -18,8 +15,13 @@ import (
 const (
 	inFlightMax    = 4                // batches on their way at once
 	attemptTimeout = 2 * time.Minute  // of one attempt to send a batch
-	suspectMax     = 5                // single events refused in a row before the contract itself is suspected
-	pauseDelay     = 30 * time.Second // between attempts while it is
+	pauseDelay     = 30 * time.Second // between attempts for a key that a person has to look at
+
+	readBytesMax   = 1 << 20  // of one reading of the spool
+	memoryBytesMax = 8 << 20  // of events in memory, those on their way included
+	spanEventsMax  = 4 << 20  // how far reading goes ahead of the frontier; its ledger is 1 MiB then
+	pinnedBytesMax = 64 << 20 // or an eighth of the spool, if that is less; see asideBytes
+	pinnedPart     = 8
 )
 
 // Upstream is the server that takes batches: events as newline-delimited JSON, compressed with zstd. The error is a *wire.Error, with
@@ -38,185 +40,38 @@ type Forwarder struct {
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
 
-	encoder *zstd.Encoder
-	circuit *circuit
-	away    atomic.Bool  // the last attempt found no server
-	suspect atomic.Int32 // single events refused in a row
+	encoders   encoders
+	circuit    *circuit
+	bound      *bound
+	suspicion  *suspicion
+	asideBytes int64       // what may be delivered and not acknowledged, because one key waits, before its events are set aside
+	away       atomic.Bool // the last attempt found no server
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
 func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger) *Forwarder {
-	return &Forwarder{spool: s, keys: keys, upstream: u, metrics: m, logger: logger, encoder: newEncoder(), circuit: newCircuit()}
+	return &Forwarder{
+		spool: s, keys: keys, upstream: u, metrics: m, logger: logger,
+		encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(),
+		asideBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
+	}
 }
 
 // Run forwards until ctx ends, and returns nil then. What is under way is abandoned: it is still in the spool, and the server knows
 // an event that it gets twice. Any other return is a fault of the spool. Call it once.
 func (f *Forwarder) Run(ctx context.Context) error {
-	for from := f.spool.Frontier(); ; {
-		// A window of the spool is delivered as a whole before the next is read: memory is bounded by it.
-		window, err := f.spool.Read(ctx, from, wire.BatchEventsMax, wire.BatchBytesMax)
-		batches := byKey(window)
-		if err == nil {
-			err = f.deliver(ctx, batches)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		spool.CrashPoint(spool.CrashBetweenSendAndAck)
-		from = window[len(window)-1].Seq + 1
-		if err := f.spool.Ack(from - 1); err != nil {
-			return err
-		}
-		for number := range batches {
-			f.keys.acked(number)
-		}
+	working, stop := context.WithCancel(ctx)
+	d := &dispatch{
+		Forwarder: f, ledger: newLedger(f.spool.Frontier()), queues: map[uint32]*queue{}, settledKeys: map[uint32]bool{},
+		readings: make(chan reading, 2), deliveries: make(chan *delivery, inFlightMax+1),
 	}
-}
-
-// deliver returns when every event of the batches is at the server or in a lane, or ctx has ended.
-func (f *Forwarder) deliver(ctx context.Context, batches map[uint32][]spool.Entry) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(inFlightMax)
-	for number, batch := range batches {
-		group.Go(func() error {
-			secret, ok := f.keys.secret(number)
-			if !ok {
-				f.logger.Error("the key of these events is lost; they are held", "key", number, "events", len(batch))
-				return f.hold(ctx, "the sidecar's file of this key is lost or damaged", batch)
-			}
-			return f.deliverBatch(ctx, secret, batch)
-		})
+	err := d.run(working)
+	stop()
+	d.workers.Wait()
+	if ctx.Err() != nil {
+		return nil
 	}
-	return group.Wait()
-}
-
-// deliverBatch sends a batch until the server has judged every event of it.
-func (f *Forwarder) deliverBatch(ctx context.Context, secret wire.Secret, batch []spool.Entry) error {
-	for attempts := 0; len(batch) > 0; attempts++ {
-		var err error
-		switch v := f.send(ctx, secret, batch).(type) {
-		case taken:
-			f.understood()
-			f.metrics.ForwardSent.Add(float64(len(batch) - len(v.invalid) - len(v.later)))
-			if err := f.bury(ctx, v.invalid...); err != nil {
-				return err
-			}
-			if batch = v.later; len(batch) > 0 {
-				f.metrics.ForwardRetries.WithLabelValues("later").Inc()
-				err = sleep(ctx, max(retryDelayMin, backoff(attempts)), nil)
-			}
-		case keyRefusal:
-			f.understood()
-			f.keys.refused(batch[0].Key)
-			return f.hold(ctx, v.reason, batch)
-		case contentRefusal:
-			if len(batch) > 1 {
-				return f.halve(ctx, secret, batch)
-			}
-			if f.suspect.Add(1) <= suspectMax {
-				return f.bury(ctx, invalidEvent{batch[0], v.reason})
-			}
-			err = f.pause(ctx, v.reason)
-		case misfit:
-			f.metrics.ForwardRetries.WithLabelValues("status").Inc()
-			err = f.pause(ctx, v.reason)
-		case retry:
-			f.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
-			if v.halve && len(batch) > 1 {
-				return f.halve(ctx, secret, batch)
-			}
-		case ended:
-			return v.err
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// halve delivers the two halves of a batch one after the other, to find the event at fault or to get below a size.
-func (f *Forwarder) halve(ctx context.Context, secret wire.Secret, batch []spool.Entry) error {
-	half := len(batch) / 2
-	if err := f.deliverBatch(ctx, secret, batch[:half]); err != nil {
-		return err
-	}
-	return f.deliverBatch(ctx, secret, batch[half:])
-}
-
-// bury moves events to the dead letters.
-func (f *Forwarder) bury(ctx context.Context, events ...invalidEvent) error {
-	for _, e := range events {
-		f.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
-		if err := f.setAside(ctx, func() error { return f.spool.Bury(e.reason, e.entry) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hold moves a batch to the held lane.
-func (f *Forwarder) hold(ctx context.Context, reason string, batch []spool.Entry) error {
-	return f.setAside(ctx, func() error { return f.spool.Hold(batch[0].Key, reason, batch) })
-}
-
-// setAside moves events to a lane. As long as there is no room they stay in the spool.
-func (f *Forwarder) setAside(ctx context.Context, move func() error) error {
-	for {
-		err := move()
-		if err == nil || errors.Is(err, spool.ErrClosed) || errors.Is(err, spool.ErrFailed) {
-			return err
-		}
-		f.metrics.ForwardPaused.Set(1)
-		f.logger.Error("events that the server refuses cannot be set aside, so they stay in the spool and forwarding pauses. Free space on its disk, or raise --spool-bytes-max", "error", err)
-		if err := sleep(ctx, pauseDelay, nil); err != nil {
-			return err
-		}
-	}
-}
-
-// pause waits when sidecar and server do not understand each other: to bury one event after another could empty the spool into the
-// dead letters for a fault that is not theirs.
-func (f *Forwarder) pause(ctx context.Context, reason string) error {
-	f.metrics.ForwardPaused.Set(1)
-	f.logger.Error("sidecar and server do not understand each other. Forwarding pauses; nothing is lost. Check that --upstream is a server and that both run versions that fit", "reason", reason)
-	return sleep(ctx, pauseDelay, nil)
-}
-
-// understood notes an answer that makes sense.
-func (f *Forwarder) understood() {
-	f.suspect.Store(0)
-	f.metrics.ForwardPaused.Set(0)
-}
-
-// send makes one attempt, when the circuit lets it.
-func (f *Forwarder) send(ctx context.Context, secret wire.Secret, batch []spool.Entry) verdict {
-	pass, err := f.circuit.admit(ctx)
-	if err != nil {
-		return ended{err}
-	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	answer, err := f.upstream.Send(attempt, secret, len(batch), compress(f.encoder, batch))
-	if err != nil && ctx.Err() != nil {
-		pass.abandoned()
-		return ended{ctx.Err()}
-	}
-	v := judge(batch, answer, err)
-	r, again := v.(retry)
-	switch {
-	case !again:
-		pass.answered()
-	case r.halve && len(batch) > 1:
-		pass.abandoned() // the halves are new calls, not a second try
-	default:
-		pass.failed(r.after)
-	}
-	f.noteAway(r.reason == "network" || r.reason == "foreign", err)
-	return v
+	return err
 }
 
 // noteAway tells people when the server goes away and when it is back.
@@ -234,4 +89,208 @@ func (f *Forwarder) noteAway(away bool, err error) {
 	} else {
 		f.logger.Info("the server answers again")
 	}
+}
+
+// dispatch is one running of a Forwarder. One goroutine owns all of it; the readings and deliveries of others come to it by channels.
+type dispatch struct {
+	*Forwarder
+	ledger      *ledger
+	queues      map[uint32]*queue
+	settledKeys map[uint32]bool // of which events may be in the spool that are to be acknowledged
+	inMemory    int             // bytes of events that are queued or on their way
+	inFlight    int             // batches
+	asideAt     time.Time       // not before, events are set aside
+
+	workers    sync.WaitGroup
+	readings   chan reading
+	deliveries chan *delivery
+	ahead      bool // a reading at the tail is under way
+	again      bool // one of what was skipped is
+}
+
+func (d *dispatch) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		wake := d.send(ctx, now)
+		wake = sooner(wake, d.read(ctx, now))
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(0, wake.Sub(now)))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case r := <-d.readings:
+			if err := d.receive(ctx, time.Now(), r); err != nil {
+				return err
+			}
+		case delivered := <-d.deliveries:
+			if err := d.settle(time.Now(), delivered); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sooner is the earlier of two moments, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (d *dispatch) queue(key uint32) *queue {
+	q := d.queues[key]
+	if q == nil {
+		q = &queue{key: key}
+		d.queues[key] = q
+	}
+	return q
+}
+
+// send starts what batches may go out now, the one with the oldest event first, and tells when to look again.
+func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
+	for d.inFlight < inFlightMax {
+		var next *queue
+		wake = time.Time{}
+		for key, q := range d.queues {
+			ready, at := q.ready(now, d.bound)
+			wake = sooner(wake, at)
+			if ready && (next == nil || q.events[0].Seq < next.events[0].Seq) {
+				next = q
+			}
+			if q.idle(now) {
+				delete(d.queues, key)
+			}
+		}
+		if next == nil {
+			return wake
+		}
+		d.start(ctx, next, next.cut(now, d.bound))
+	}
+	return time.Time{}
+}
+
+// start sends a parcel on its way.
+func (d *dispatch) start(ctx context.Context, q *queue, p *parcel) {
+	q.inFlight++
+	d.inFlight++
+	delivery := &delivery{Forwarder: d.Forwarder, parcel: p}
+	d.workers.Go(func() {
+		delivery.run(ctx)
+		d.deliveries <- delivery // there is room for all in flight, and for what is set aside
+	})
+}
+
+// settle takes in what became of a parcel, and acknowledges what the frontier has passed.
+func (d *dispatch) settle(now time.Time, v *delivery) error {
+	q := d.queue(v.parcel.key)
+	q.inFlight--
+	d.inFlight--
+	d.inMemory -= v.parcel.bytes
+	if v.err != nil {
+		return v.err
+	}
+	for _, e := range v.settled {
+		d.ledger.settle(e.Seq, len(e.Data))
+	}
+	d.postpone(now, q, v)
+	d.tellPauses()
+	d.settledKeys[q.key] = true
+	return d.acknowledge()
+}
+
+// acknowledge tells the spool when the frontier has moved, and the ring which keys may not be needed any more.
+func (d *dispatch) acknowledge() error {
+	if !d.ledger.advance() {
+		return nil
+	}
+	spool.CrashPoint(spool.CrashBetweenSendAndAck)
+	if err := d.spool.Ack(d.ledger.frontier - 1); err != nil {
+		return err
+	}
+	for key := range d.settledKeys {
+		d.keys.acked(key)
+		if events, _ := d.spool.KeyUsage(key); events == 0 {
+			delete(d.settledKeys, key)
+		}
+	}
+	return nil
+}
+
+// postpone puts aside, or back, what of a parcel is not settled.
+func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
+	if len(v.settled) > 0 && v.wait == 0 && !v.backoff {
+		q.failures, q.paused, q.alone, q.large = 0, false, false, 0
+	}
+	if v.backoff || v.wait > 0 {
+		wait := v.wait
+		if v.backoff {
+			wait = max(wait, retryDelayMin, backoff(q.failures))
+			q.failures++
+		}
+		q.until = now.Add(wait)
+		q.paused, q.alone, q.why = v.paused, v.alone, v.why
+		if v.parcel.aside != "" {
+			d.asideAt = q.until
+		}
+		d.forget(q)
+	}
+	if len(v.later) > 0 {
+		d.postponeLater(now, q, v)
+	} else if !q.later.any {
+		q.laters = 0
+	}
+	if q.blocked(now) {
+		for _, e := range v.rest {
+			d.ledger.putBack(e.Seq)
+			q.skipped.add(e.Seq)
+		}
+		return
+	}
+	q.events = append(v.rest, q.events...) // they are smaller batches next time
+	d.inMemory += bytesOf(v.rest)
+}
+
+// postponeLater puts back the events that are to be sent again by themselves: others of their key go on.
+func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
+	for _, e := range v.later {
+		d.ledger.putBack(e.Seq)
+		q.later.add(e.Seq)
+	}
+	wait := max(retryDelayMin, backoffTo(laterDelayMax, q.laters))
+	q.laters++
+	q.why = v.why
+	q.later.dueAt = now.Add(wait)
+	if len(v.settled) > 0 {
+		q.large = 0
+	} else if q.large++; q.large > rowMax { // nothing passes: not one event after the other
+		q.until = now.Add(backoff(q.large))
+		d.forget(q)
+	}
+}
+
+// forget lets go of a blocked key's events in memory: it would be full of them, and nobody else's would come in.
+func (d *dispatch) forget(q *queue) {
+	for _, e := range q.events {
+		d.inMemory -= len(e.Data)
+		d.ledger.putBack(e.Seq)
+		q.skipped.add(e.Seq)
+	}
+	q.events = nil
+}
+
+// tellPauses sets the metric that people are alarmed by.
+func (d *dispatch) tellPauses() {
+	for _, q := range d.queues {
+		if q.paused {
+			d.metrics.ForwardPaused.Set(1)
+			return
+		}
+	}
+	d.metrics.ForwardPaused.Set(0)
 }

@@ -76,8 +76,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{scene: "400 for one", script: slices.Repeat([]reply{fail(wire.CodeBadJSON, 0)}, 2), calls: 3, dead: []string{"e1"}},
 		{scene: "413 for one", script: slices.Repeat([]reply{fail(wire.CodeTooLarge, 0)}, 2), calls: 3, dead: []string{"e1"}},
 		{scene: "422 for one", script: slices.Repeat([]reply{fail(wire.CodeInvalid, 0)}, 2), calls: 3, dead: []string{"e1"}},
-		{scene: "404", script: []reply{fail(wire.CodeNotFound, 0)}, calls: 2, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
-		{scene: "501", script: []reply{fail(wire.CodeNotImplemented, 0)}, calls: 2, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
+		{scene: "404", script: []reply{fail(wire.CodeNotFound, 0)}, calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
+		{scene: "501", script: []reply{fail(wire.CodeNotImplemented, 0)}, calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
 	} {
 		t.Run(tt.scene, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -291,8 +291,8 @@ func TestAProxysSizeLimitIsKept(t *testing.T) {
 		}
 		took := s.drain()
 		wantDelivered(t, srv, numbered(100)...)
-		if n := len(srv.batches()); n != 31 || took > time.Second { // 100 are halved to 16 parts
-			t.Errorf("it took %d batches and %v; want 31, and no waiting", n, took)
+		if n := len(srv.batches()); n > 31 || took > time.Second { // 100 are halved to 16 parts at most
+			t.Errorf("it took %d batches and %v; want 31 at most, and no waiting", n, took)
 		}
 		wantLane(t, s, spool.LaneDead)
 	})
@@ -306,8 +306,8 @@ func TestOneEventThatAProxyFindsTooLargeIsNotLost(t *testing.T) {
 		srv.always = foreign(413)
 		stop := s.forward()
 		<-time.After(10 * time.Minute)
-		if n := len(srv.batches()); n < 100 || n > 360 {
-			t.Errorf("it was sent %d times in ten minutes; want about 230", n)
+		if n := len(srv.batches()); n < 30 || n > 80 {
+			t.Errorf("it was sent %d times in ten minutes; want about 50", n)
 		}
 		stop()
 		srv.always = nil
@@ -407,6 +407,6 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 
 		srv.set(func(s *server) { s.keys[annsKey] = annIs }) // it was a mistake
 		s.drain()
-		wantDelivered(t, srv, names[len(held):]...)
+		wantDelivered(t, srv, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(held, name) })...)
 	})
 }

@@ -8,16 +8,25 @@ import (
 	"promptspool/spool"
 )
 
-// verdict is what an attempt to deliver a batch came to. Either nothing is known of the batch and it is to be sent again, or the
-// server has judged it for good.
+// verdict is what an attempt to deliver a batch came to. Retry, busy, tooLarge and misfit: nothing is known of the batch, and it
+// is sent again, forever. Taken, keyRefusal and contentRefusal: the server has judged it, for good.
 type verdict interface{ isVerdict() }
 
-// retry: nothing is known of the batch. It is sent again, forever.
+// retry: the server is away, or not well. Everybody waits.
 type retry struct {
 	after  time.Duration // at least
 	reason string        // a label of the metric: network, foreign, status, answer
-	halve  bool          // something between refused the size
 }
+
+// busy: the server asks this key to come back. Nobody else waits.
+type busy struct {
+	after  time.Duration // at least
+	reason string
+	alone  bool // it did not say so: it fails for this key, and answers others
+}
+
+// tooLarge: something between refused the size. Smaller batches may pass.
+type tooLarge struct{ reason string }
 
 // misfit: the server gave an answer that has no meaning here. The batch is sent again, without hurry; a person has to look.
 type misfit struct{ reason string }
@@ -26,6 +35,7 @@ type misfit struct{ reason string }
 type taken struct {
 	invalid []invalidEvent
 	later   []spool.Entry // to be sent again
+	why     string        // of the last one of these
 }
 
 type invalidEvent struct {
@@ -43,6 +53,8 @@ type contentRefusal struct{ reason string }
 type ended struct{ err error }
 
 func (retry) isVerdict()          {}
+func (busy) isVerdict()           {}
+func (tooLarge) isVerdict()       {}
 func (misfit) isVerdict()         {}
 func (taken) isVerdict()          {}
 func (keyRefusal) isVerdict()     {}
@@ -59,14 +71,19 @@ func judge(batch []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 		if away.Err != nil {
 			return retry{reason: "network"} // nobody asked for a delay; the backoff alone spreads the sidecars
 		}
-		return retry{after: e.RetryAfter, reason: "foreign", halve: away.Status == 413}
+		if away.Status == 413 {
+			return tooLarge{e.Message}
+		}
+		return retry{after: e.RetryAfter, reason: "foreign"}
 	}
 	switch e.Status() {
 	case 401, 403:
 		return keyRefusal{e.Message}
 	case 400, 413, 422:
 		return contentRefusal{e.Message}
-	case 408, 425, 429, 500, 502, 503, 504:
+	case 429:
+		return busy{after: e.RetryAfter, reason: e.Message}
+	case 408, 425, 500, 502, 503, 504:
 		return retry{after: e.RetryAfter, reason: "status"}
 	}
 	return misfit{e.Error()}
@@ -87,7 +104,7 @@ func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
 			case r.Code == wire.ResultInvalid:
 				t.invalid = append(t.invalid, invalidEvent{e, r.Reason})
 			default:
-				t.later = append(t.later, e)
+				t.later, t.why = append(t.later, e), r.Reason
 			}
 		}
 	}

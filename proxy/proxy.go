@@ -6,6 +6,18 @@
 //
 // A write that Record accepted is on disk. It leaves the spool only when the server has it, or for one of the two
 // lanes: held, when the server refuses its key; dead letters, when it refuses its content.
+//
+// # Who waits for whom
+//
+// A server that is away, or unwell, is everybody's matter: one attempt at a time goes out, after a backoff. Nobody else waits for a key
+// that the server asks to come back, for events that it wants later, for a key whose events have no room in a lane, or for one that a
+// person has to look at: its events are let go of, others are read on and delivered, and it is read again when its time has come.
+//
+// What is delivered out of order stays on the disk until all before it is settled. So two bounds hold for how far reading goes ahead
+// of the oldest event that waits (ahead.go): when more than an eighth of the spool, at most 64 MiB, was delivered behind it, its key's
+// events are moved to the held lane, from where they go out by themselves when the server takes them; and when the lanes are
+// full as well, reading goes on for 4 Mi events and then waits for room. Memory holds 8 MiB of events (or one that is larger), what is
+// compressed of four batches, and two bits for each event read ahead.
 package proxy
 
 import (
