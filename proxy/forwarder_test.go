@@ -397,8 +397,8 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 		synctest.Wait()
 		// The lanes take a quarter of the spool's bound.
 		held, _ := s.lane(spool.LaneHeld)
-		if n := s.spool.Status().Events; n == 0 || n+len(held) != len(names) {
-			t.Errorf("%d events are held and %d in the spool; want %d, some of them in the spool", len(held), n, len(names))
+		if n := s.spool.Status().Events; n == 0 || n+len(held) < len(names) {
+			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool", len(held), n, len(names))
 		}
 		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be set aside") {
 			t.Error("neither metric nor log tell of the pause")
