@@ -1,0 +1,35 @@
+package wire
+
+import "time"
+
+// Deletion says what to delete: one record, or those with a metadata value. It also keeps out what arrives later: no event of
+// a deleted record is folded any more, and no record whose metadata has the value and whose order time is not after Before.
+type Deletion struct {
+	RequestID string    `json:"request_id,omitempty"` // of one record, or
+	Key       string    `json:"metadata_key,omitempty"`
+	Value     string    `json:"metadata_value,omitempty"`
+	Before    time.Time `json:"before,omitzero"` // with Key: up to this moment; zero: up to now
+}
+
+// Deleted answers a deletion. When it comes, the records can no longer be found or read, and a crash does not bring them
+// back; their bytes leave the disk soon after.
+type Deleted struct {
+	Success bool  `json:"success"`
+	Records int64 `json:"records"` // that were deleted
+	Events  int64 `json:"events"`  // that those records had
+	// GoneBy is when the bytes are gone from the server's files at the latest.
+	GoneBy time.Time `json:"gone_by"`
+}
+
+// ExportQuery says which records to export, whole, newest first.
+type ExportQuery struct {
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	Q           string  `json:"q,omitempty"`
+	Cursor      string  `json:"cursor,omitempty"` // to go on behind a record that came with it
+}
+
+// Exported is one record of an export, and the cursor that goes on behind it.
+type Exported struct {
+	Record Record
+	Cursor string
+}

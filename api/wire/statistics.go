@@ -1,0 +1,239 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Buckets are how long the parts of a series may be. Days are days of UTC.
+var Buckets = []string{"second", "minute", "hour", "day"}
+
+// StatisticsQuery is the body of POST /api/public/v2/requests/analytics and of a template's statistics. Its records are
+// those that a search with the same filter_group and q would find.
+type StatisticsQuery struct {
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	Q           string  `json:"q,omitempty"`
+	Bucket      string  `json:"bucket,omitempty"`                      // one of Buckets; "" is chosen by the time that the records span
+	MetadataKey string  `json:"metadata_cost_breakdown_key,omitempty"` // whose values are counted; "" for the most frequent of all keys
+}
+
+// DecodeStatistics reads a StatisticsQuery. sort_by and sort_order change nothing and are passed over.
+func DecodeStatistics(object Object) (StatisticsQuery, error) {
+	f := fields{object: object}
+	q := StatisticsQuery{FilterGroup: f.filter(), Q: f.text("q", false, QueryRunesMax),
+		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax)}
+	q.Bucket = f.oneOf("bucket", Buckets)
+	return q, f.err()
+}
+
+// Percentiles of latencies, in seconds. They are nil when no latency is known. Each is at most PercentileError beside the
+// true one, as a share of it; the mean is exact.
+type Percentiles struct {
+	Mean *float64 `json:"mean"`
+	P50  *float64 `json:"p50"`
+	P90  *float64 `json:"p90"`
+	P95  *float64 `json:"p95"`
+	P99  *float64 `json:"p99"`
+}
+
+// PercentileError is the bound of the relative error of every percentile of a latency.
+const PercentileError = 0.01
+
+// Totals are what is counted of any set of records. Counts and sums are exact.
+type Totals struct {
+	Requests       int64       `json:"requests"`
+	Errors         int64       `json:"errors"`           // whose status is not SUCCESS
+	ErrorRate      float64     `json:"error_rate"`       // of Requests; 0 for none
+	Cost           float64     `json:"cost"`             // US dollars, of those that have a price
+	Unpriced       int64       `json:"unpriced"`         // requests whose cost is unknown
+	InputTokens    int64       `json:"input_tokens"`     // of those whose tokens are known
+	OutputTokens   int64       `json:"output_tokens"`    //
+	CachedTokens   int64       `json:"cached_tokens"`    // part of the input tokens
+	ThinkingTokens int64       `json:"thinking_tokens"`  // part of the output tokens
+	Latency        Percentiles `json:"latency"`          // seconds
+	Scores         []ScoreSum  `json:"scores,omitempty"` // sorted by name
+}
+
+// ScoreSum is what is known of the scores of one name. All of it is exact.
+type ScoreSum struct {
+	Name      string    `json:"name"`
+	Count     int64     `json:"count"`
+	Mean      float64   `json:"mean"`
+	Min       int       `json:"min"`
+	Max       int       `json:"max"`
+	P50       int       `json:"p50"`
+	Histogram [10]int64 `json:"histogram"` // scores of 0 to 9, 10 to 19, ..., 90 to 100
+}
+
+// BucketTotals are the totals of one part of a series.
+type BucketTotals struct {
+	Date string `json:"date"` // when it begins: 2025-03-15, or 2025-03-15T10:00:00Z
+	Totals
+}
+
+// VersionTotals are the totals of one version of a template.
+type VersionTotals struct {
+	Template string `json:"template"`
+	Version  *int   `json:"version"` // null: links whose version is unknown
+	Totals
+	Series []BucketTotals `json:"series"` // buckets without requests are left out
+}
+
+// TemplateStatistics are the statistics by template and version, sorted by both.
+type TemplateStatistics struct {
+	Success         bool            `json:"success"`
+	ChartInterval   ChartInterval   `json:"chartInterval"`
+	Versions        []VersionTotals `json:"versions"`
+	PercentileError float64         `json:"percentile_error"` // bound of the relative error of percentiles
+	// VersionsLeftOut counts requests of versions beyond those that are listed.
+	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
+}
+
+// ChartInterval says how a series is cut.
+type ChartInterval struct {
+	Interval      string `json:"interval"` // one of Buckets
+	BucketSizeMS  int64  `json:"bucketSizeMs"`
+	BucketMinutes *int64 `json:"bucketMinutes"` // null for seconds and days
+}
+
+// Analytics answers POST /api/public/v2/requests/analytics: the peer's names, and below them ours. Lists are cut to their
+// first AnalyticsListMax.
+type Analytics struct {
+	Success             bool          `json:"success"`
+	ChartInterval       ChartInterval `json:"chartInterval"`
+	AverageLatency      *float64      `json:"averageLatency"`
+	TotalCost           float64       `json:"totalCost"`
+	TotalTokens         int64         `json:"totalTokens"`
+	TotalRequests       int64         `json:"totalRequests"`
+	TotalCachedTokens   int64         `json:"totalCachedTokens"`
+	TotalThinkingTokens int64         `json:"totalThinkingTokens"`
+	CacheTokenRatio     *float64      `json:"cacheTokenRatio"` // null without input tokens
+
+	Stats                        []AnalyticsStat             `json:"stats"`
+	MostUsedModels               []Pair                      `json:"mostUsedModels"`
+	ModelRequestsByDay           map[string][]Pair           `json:"modelRequestsByDay"`
+	MostUsedPromptTemplates      []TemplateCount             `json:"mostUsedPromptTemplates"`
+	PromptTemplateRequestsByDay  map[string][]Pair           `json:"promptTemplateRequestsByDay"`
+	ProviderRequestsByDay        map[string][]Pair           `json:"providerRequestsByDay"`
+	Latency                      LatencyByDay                `json:"latency"`
+	LatencyByModelByDay          map[string]DimensionLatency `json:"latencyByModelByDay"`
+	LatencyByPromptTemplateByDay map[string]DimensionLatency `json:"latencyByPromptTemplateByDay"`
+	LatencyByProviderByDay       map[string]DimensionLatency `json:"latencyByProviderByDay"`
+	ErrorTypes                   []ErrorCount                `json:"errorTypes"`
+	ProviderBreakdown            []Breakdown                 `json:"providerBreakdown"`
+	PromptBreakdown              []Breakdown                 `json:"promptBreakdown"`
+	TagsBreakdown                []Breakdown                 `json:"tagsBreakdown"`
+	MetadataKeysTop              []KeyCount                  `json:"metadataKeysTop"`
+	ToolsUsageBars               []NameCount                 `json:"toolsUsageBars"`
+	MetadataValueBreakdown       []MetadataCost              `json:"metadataValueBreakdown"`
+
+	Overall         Totals            `json:"overall"`
+	ByModel         map[string]Totals `json:"byModel"`
+	ByProvider      map[string]Totals `json:"byProvider"`
+	ByTemplate      map[string]Totals `json:"byTemplate"`
+	Scores          []ScoreSum        `json:"scores"`
+	PercentileError float64           `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
+	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// AnalyticsListMax bounds each list and map of Analytics.
+const AnalyticsListMax = 50
+
+// AnalyticsStat is one part of the series.
+type AnalyticsStat struct {
+	Date           string           `json:"date"`
+	DateLabel      string           `json:"dateLabel"`
+	Requests       int64            `json:"requests"`
+	Tokens         int64            `json:"tokens"`
+	InputTokens    int64            `json:"inputTokens"`
+	OutputTokens   int64            `json:"outputTokens"`
+	Cost           float64          `json:"cost"`
+	Latency        *float64         `json:"latency"`
+	CachedTokens   int64            `json:"cachedTokens"`
+	ThinkingTokens int64            `json:"thinkingTokens"`
+	StatusCounts   map[string]int64 `json:"statusCounts"`
+	Scores         []ScoreSum       `json:"scores,omitempty"`
+}
+
+// LatencyByDay maps the date of a bucket to seconds.
+type LatencyByDay struct {
+	Average map[string]float64 `json:"average_latency"`
+	P50     map[string]float64 `json:"p50_latency"`
+	P90     map[string]float64 `json:"p90_latency"`
+	P95     map[string]float64 `json:"p95_latency"`
+	P99     map[string]float64 `json:"p99_latency"`
+}
+
+// DimensionLatency is the same for one model, template or provider, as pairs.
+type DimensionLatency struct {
+	Average []Pair `json:"average_latency"`
+	P50     []Pair `json:"p50_latency"`
+	P90     []Pair `json:"p90_latency"`
+	P95     []Pair `json:"p95_latency"`
+}
+
+// Breakdown is a part of the whole; exactly one of Provider, PromptID and Tag is set.
+type Breakdown struct {
+	Provider     string  `json:"provider,omitempty"`
+	PromptID     string  `json:"promptId,omitempty"`
+	Tag          string  `json:"tag,omitempty"`
+	Requests     int64   `json:"requests"`
+	Cost         float64 `json:"cost"`
+	Tokens       int64   `json:"tokens"`
+	InputTokens  int64   `json:"inputTokens"`
+	OutputTokens int64   `json:"outputTokens"`
+}
+
+// TemplateCount counts the requests of a template.
+type TemplateCount struct {
+	PromptID   string  `json:"promptId"`
+	Requests   int64   `json:"requests"`
+	PromptName *string `json:"promptName"`
+}
+
+// ErrorCount, KeyCount and NameCount count requests by what their names say.
+type (
+	ErrorCount struct {
+		ErrorType string `json:"errorType"`
+		Requests  int64  `json:"requests"`
+	}
+	KeyCount struct {
+		Key      string `json:"key"`
+		Requests int64  `json:"requests"`
+	}
+	NameCount struct {
+		Name     string `json:"name"`
+		Requests int64  `json:"requests"`
+	}
+)
+
+// MetadataCost is the cost of the requests with one value of a metadata key.
+type MetadataCost struct {
+	Key      string  `json:"key"`
+	Value    string  `json:"value"`
+	Label    string  `json:"label"` // the value, or "key = value"
+	Requests int64   `json:"requests"`
+	Cost     float64 `json:"cost"`
+}
+
+// Pair is a name with a number; on the wire an array of the two.
+type Pair struct {
+	Name  string
+	Value float64
+}
+
+// MarshalJSON writes ["name", value].
+func (p Pair) MarshalJSON() ([]byte, error) { return json.Marshal([]any{p.Name, p.Value}) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Pair) UnmarshalJSON(raw []byte) error {
+	parts := []any{&p.Name, &p.Value}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	if len(parts) != 2 {
+		return fmt.Errorf("a pair has 2 parts, not %d", len(parts))
+	}
+	return nil
+}
