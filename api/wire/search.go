@@ -81,11 +81,15 @@ func (f *fields) filter() *Filter {
 
 // oneOf reads a word of a list; "" if it is absent or empty.
 func (f *fields) oneOf(name string, words []string) string {
-	s := f.text(name, false, NameRunesMax)
-	if s != "" && !slices.Contains(words, s) {
-		f.fault(name, "must be one of: %s", strings.Join(words, ", "))
+	v, ok := f.raw(name, false)
+	if !ok || string(v) == `""` {
+		return ""
 	}
-	return s
+	if v[0] == '"' && slices.Contains(words, unquote(v)) {
+		return unquote(v)
+	}
+	f.fault(name, "must be one of: %s", strings.Join(words, ", "))
+	return ""
 }
 
 // count reads an integer of at least 1; 0 if it is absent.

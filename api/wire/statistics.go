@@ -87,6 +87,8 @@ type TemplateStatistics struct {
 	PercentileError float64         `json:"percentile_error"` // bound of the relative error of percentiles
 	// VersionsLeftOut counts requests of versions beyond those that are listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
+	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // ChartInterval says how a series is cut.

@@ -58,15 +58,14 @@ var ofEachKind = map[string]string{
 
 func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 	const (
-		everything   = "string integer fraction boolean array object"
-		str          = "must be a string"
-		strOrInt     = "must be a string or an integer"
-		object       = "must be an object"
-		version      = "must be an integer of at least 1"
-		moment       = "must be a number of seconds since 1970, or an ISO-8601 time"
-		id           = "must be a UUIDv7, as track-request returned it"
-		tags         = "must be an array of strings"
-		notSupported = "is not supported by this version; rows come newest first"
+		everything = "string integer fraction boolean array object"
+		str        = "must be a string"
+		strOrInt   = "must be a string or an integer"
+		object     = "must be an object"
+		version    = "must be an integer of at least 1"
+		moment     = "must be a number of seconds since 1970, or an ISO-8601 time"
+		id         = "must be a UUIDv7, as track-request returned it"
+		tags       = "must be an array of strings"
 	)
 	for _, tt := range []struct {
 		kind, field string
@@ -119,8 +118,9 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"search", "per_page", false, "integer", "must be an integer from 1 to 1000"},
 		{"search", "cursor", false, "string", str},
 		{"search", "filter_group", false, "object", object},
-		{"search", "q", false, "", notSupported},
-		{"search", "sort_by", false, "", notSupported},
+		{"search", "q", false, "string", str},
+		{"search", "sort_by", false, "", "must be one of: request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
+		{"search", "sort_order", false, "", "must be one of: asc, desc"},
 	} {
 		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {
 			missing := []string(nil)

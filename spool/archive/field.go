@@ -13,10 +13,16 @@ import (
 // nothing, one for most fields, several for lists. Exactly one of text, number and time is set; each returns the values,
 // under key where the field is nested.
 type field struct {
+	column Column
 	nested nesting
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
+
+	// These look into the body instead.
+	content func(c *Content, key string) []string
+	flag    func(c *Content) bool
+	intents []string // what content may say, for a field that classifies
 }
 
 // nesting says whether a field takes a nested_key.
@@ -30,45 +36,53 @@ const (
 
 // fields is what filters can ask about, by the peer's names and ours.
 var fields = map[string]field{
-	"pl_id":                 {text: requestID},
-	"id":                    {text: requestID},
-	"request_id":            {text: requestID},
-	"function_name":         oneText(func(r *wire.Row) string { return r.FunctionName }),
-	"engine":                {text: engine},
-	"model":                 {text: engine},
-	"provider_type":         {text: providerType},
-	"provider":              {text: providerType},
-	"status":                oneText(func(r *wire.Row) string { return r.Status }),
-	"sidecar":               oneText(func(r *wire.Row) string { return r.Sidecar }),
-	"prompt_id":             {text: promptName},
-	"prompt_name":           {text: promptName},
-	"label":                 {text: func(r *wire.Row, _ string) []string { return present(r.PromptLabel) }},
-	"tags":                  {text: func(r *wire.Row, _ string) []string { return r.Tags }},
-	"group_id":              {text: func(r *wire.Row, _ string) []string { return r.GroupIDs }},
-	"metadata_keys":         {text: metadataKeys},
-	"metadata":              {text: metadataValues, nested: keyRequired},
-	"score_name":            {text: scoreNames},
-	"score":                 {number: scores, nested: keyOptional},
-	"prompt_version_number": {number: promptVersion},
-	"input_tokens":          {number: func(r *wire.Row, _ string) []float64 { return number(r.InputTokens) }},
-	"output_tokens":         {number: func(r *wire.Row, _ string) []float64 { return number(r.OutputTokens) }},
-	"cost":                  {number: func(r *wire.Row, _ string) []float64 { return present(r.Price) }},
-	"latency_ms":            {number: latencyMS},
-	"request_start_time":    {time: func(r *wire.Row, _ string) []time.Time { return present(r.StartTime) }},
-	"request_end_time":      {time: func(r *wire.Row, _ string) []time.Time { return present(r.EndTime) }},
-	"accepted_at":           {time: func(r *wire.Row, _ string) []time.Time { return []time.Time{r.AcceptedAt} }},
+	"pl_id":                 {column: ColumnID, text: requestID},
+	"id":                    {column: ColumnID, text: requestID},
+	"request_id":            {column: ColumnID, text: requestID},
+	"function_name":         oneText(ColumnFunction, func(r *wire.Row) string { return r.FunctionName }),
+	"engine":                {column: ColumnModel, text: engine},
+	"model":                 {column: ColumnModel, text: engine},
+	"provider_type":         {column: ColumnProvider, text: providerType},
+	"provider":              {column: ColumnProvider, text: providerType},
+	"status":                oneText(ColumnStatus, func(r *wire.Row) string { return r.Status }),
+	"sidecar":               oneText(ColumnSidecar, func(r *wire.Row) string { return r.Sidecar }),
+	"prompt_id":             {column: ColumnTemplate, text: promptName},
+	"prompt_name":           {column: ColumnTemplate, text: promptName},
+	"label":                 {column: ColumnLabel, text: func(r *wire.Row, _ string) []string { return present(r.PromptLabel) }},
+	"tags":                  {column: ColumnTags, text: func(r *wire.Row, _ string) []string { return r.Tags }},
+	"group_id":              {column: ColumnGroups, text: func(r *wire.Row, _ string) []string { return r.GroupIDs }},
+	"metadata_keys":         {column: ColumnMetadata, text: metadataKeys},
+	"metadata":              {column: ColumnMetadata, text: metadataValues, nested: keyRequired},
+	"score_name":            {column: ColumnScores, text: scoreNames},
+	"score":                 {column: ColumnScores, number: scores, nested: keyOptional},
+	"prompt_version_number": {column: ColumnVersion, number: promptVersion},
+	"input_tokens":          {column: ColumnInputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.InputTokens) }},
+	"output_tokens":         {column: ColumnOutputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.OutputTokens) }},
+	"cost":                  {column: ColumnCost, number: func(r *wire.Row, _ string) []float64 { return present(r.Price) }},
+	"latency_ms":            {column: ColumnLatency, number: latencyMS},
+	"request_start_time":    {column: ColumnStart, time: func(r *wire.Row, _ string) []time.Time { return present(r.StartTime) }},
+	"request_end_time":      {column: ColumnEnd, time: func(r *wire.Row, _ string) []time.Time { return present(r.EndTime) }},
+	"input_text":            {column: ColumnBody, content: func(c *Content, _ string) []string { return present(known(c.Input)) }},
+	"output_text":           {column: ColumnBody, content: func(c *Content, _ string) []string { return present(known(c.Output)) }},
+	"is_json":               {column: ColumnBody, flag: (*Content).isJSON},
+	"is_tool_call":          {column: ColumnBody, flag: (*Content).isToolCall},
+	"is_plain_text":         {column: ColumnBody, flag: (*Content).isPlainText},
+	"tool_names":            {column: ColumnBody, content: (*Content).toolNames},
+	"output":                {column: ColumnBody, content: (*Content).outputValues, nested: keyRequired},
+	"output_keys":           {column: ColumnBody, content: (*Content).outputKeys},
+	"input_variables":       {column: ColumnBody, content: (*Content).variableValues, nested: keyRequired},
+	"input_variable_keys":   {column: ColumnBody, content: (*Content).variableKeys},
+	"user_intent":           {column: ColumnBody, content: (*Content).userIntent, intents: words(userIntents)},
+	"agent_intent":          {column: ColumnBody, content: (*Content).agentIntent, intents: words(agentIntents)},
+	"accepted_at":           {column: ColumnTime, time: func(r *wire.Row, _ string) []time.Time { return []time.Time{r.AcceptedAt} }},
 }
-
-// bodyFields are the peer's that look into prompts and responses.
-var bodyFields = []string{"input_text", "output_text", "is_json", "is_tool_call", "is_plain_text", "tool_names", "output",
-	"output_keys", "input_variables", "input_variable_keys", "user_intent", "agent_intent"}
 
 // fieldNames lists fields for error messages.
 var fieldNames = slices.Sorted(maps.Keys(fields))
 
 // oneText is a text that is absent when it is empty.
-func oneText(get func(*wire.Row) string) field {
-	return field{text: func(r *wire.Row, _ string) []string { return present(known(get(r))) }}
+func oneText(column Column, get func(*wire.Row) string) field {
+	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(known(get(r))) }}
 }
 
 func requestID(r *wire.Row, _ string) []string    { return []string{r.RequestID} }

@@ -14,42 +14,8 @@ const (
 	filterValuesMax     = 1000 // of one in or not_in
 )
 
-// condition is a filter made ready, or a part of one.
-type condition interface {
-	match(row *wire.Row) bool
-}
-
-// all holds when each of its conditions does; with none it holds.
-type all []condition
-
-func (a all) match(row *wire.Row) bool {
-	for _, c := range a {
-		if !c.match(row) {
-			return false
-		}
-	}
-	return true
-}
-
-// anyOf holds when one of its conditions does.
-type anyOf []condition
-
-func (a anyOf) match(row *wire.Row) bool {
-	for _, c := range a {
-		if c.match(row) {
-			return true
-		}
-	}
-	return false
-}
-
-// not turns a condition round.
-type not struct{ condition }
-
-func (n not) match(row *wire.Row) bool { return !n.condition.match(row) }
-
 // compileFilter returns nil for a filter that says nothing.
-func compileFilter(f wire.Filter) (condition, error) {
+func compileFilter(f wire.Filter) (Condition, error) {
 	if f.Field == "" && f.Operator == "" && len(f.Filters) == 0 {
 		return nil, checkLogic(f.Logic, "filter_group")
 	}
@@ -61,7 +27,7 @@ func compileFilter(f wire.Filter) (condition, error) {
 type filterCompiler struct{ conditions int }
 
 // compile makes the part of the filter that stands at path ready.
-func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (condition, error) {
+func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Condition, error) {
 	if f.Filters == nil {
 		if c.conditions++; c.conditions > filterConditionsMax {
 			return nil, invalid("filter_group", "has more than %d conditions", filterConditionsMax)
@@ -77,7 +43,7 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (conditi
 	if f.Field != "" || f.Operator != "" {
 		return nil, invalid(path, "has both filters and a condition; put the condition among the filters")
 	}
-	parts := make([]condition, 0, min(len(f.Filters), filterConditionsMax))
+	parts := make([]Condition, 0, min(len(f.Filters), filterConditionsMax))
 	for i, part := range f.Filters {
 		p, err := c.compile(part, fmt.Sprintf("%s.filters[%d]", path, i), depth+1)
 		if err != nil {
@@ -86,9 +52,9 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (conditi
 		parts = append(parts, p)
 	}
 	if strings.EqualFold(f.Logic, "OR") && len(parts) > 0 {
-		return anyOf(parts), nil
+		return Any(parts), nil
 	}
-	return all(parts), nil
+	return All(parts), nil
 }
 
 func checkLogic(logic, path string) error {

@@ -17,7 +17,7 @@ import (
 // means that no tag is "a", and finds records without tags too.
 var negations = map[string]string{
 	"is_not": "is", "neq": "eq", "not_in": "in", "not_contains": "contains", "is_not_empty": "is_empty", "is_not_null": "is_null",
-	"key_not_equals": "key_equals",
+	"key_not_equals": "key_equals", "is_false": "is_true",
 }
 
 // Operators by the type of the field, which is also how an error lists them.
@@ -27,16 +27,9 @@ var (
 	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
 	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)
 	timeOperators   = append([]string{"before", "after"}, numberOperators...)
+	flagOperators   = []string{"is_true", "is_false"}
+	intentOperators = []string{"is", "is_not", "in", "not_in"}
 )
-
-// test is a condition on the values of one field.
-type test[T any] struct {
-	values func(row *wire.Row, key string) []T
-	key    string
-	holds  func(values []T) bool
-}
-
-func (t test[T]) match(row *wire.Row) bool { return t.holds(t.values(row, t.key)) }
 
 // operation is one condition being read: what it says and where it stands in the filter.
 type operation struct {
@@ -45,14 +38,12 @@ type operation struct {
 }
 
 // compileCondition makes a single condition ready.
-func compileCondition(f wire.Filter, path string) (condition, error) {
+func compileCondition(f wire.Filter, path string) (Condition, error) {
 	o := operation{f, path}
 	fd, ok := fields[f.Field]
 	switch {
 	case f.Field == "":
 		return nil, invalid(path+".field", "is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
-	case slices.Contains(bodyFields, f.Field):
-		return nil, invalid(path+".field", "%s looks into prompts and responses, which this version does not search", f.Field)
 	case !ok:
 		return nil, invalid(path+".field", "is not known; it may be one of: %s", strings.Join(fieldNames, ", "))
 	case fd.nested == flat && f.NestedKey != "":
@@ -62,9 +53,13 @@ func compileCondition(f wire.Filter, path string) (condition, error) {
 	}
 	allowed := numberOperators
 	switch {
+	case fd.intents != nil:
+		allowed = intentOperators
+	case fd.flag != nil:
+		allowed = flagOperators
 	case fd.nested == keyRequired:
 		allowed = keyOperators
-	case fd.text != nil:
+	case fd.text != nil || fd.content != nil:
 		allowed = textOperators
 	case fd.time != nil:
 		allowed = timeOperators
@@ -74,24 +69,89 @@ func compileCondition(f wire.Filter, path string) (condition, error) {
 	}
 	if positive, negative := negations[f.Operator]; negative {
 		o.Operator = positive
-		c, err := o.compile(fd)
-		return not{c}, err
+		t, err := o.compile(fd)
+		return Not{t}, err
 	}
 	return o.compile(fd)
 }
 
 // compile makes a condition of a positive operator that the field allows.
-func (o operation) compile(fd field) (condition, error) {
+func (o operation) compile(fd field) (*Test, error) {
+	t := &Test{Column: fd.column}
+	key := o.NestedKey
 	switch {
-	case fd.text != nil:
+	case fd.flag != nil:
+		t.match = func(s *Subject) bool { return fd.flag(s.Read()) }
+		return t, nil
+	case fd.intents != nil:
+		return t, o.intent(t, fd)
+	case fd.content != nil:
 		holds, err := o.text()
-		return test[string]{fd.text, o.NestedKey, holds}, err
+		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
+		return t, err
+	case fd.text != nil:
+		if fd.column == ColumnMetadata {
+			t.Key = key
+		}
+		holds, err := o.text()
+		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
+		return t, err
 	case fd.time != nil:
 		holds, err := ordered(o, parseMoment, time.Time.Compare)
-		return test[time.Time]{fd.time, o.NestedKey, holds}, err
+		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
+		if err == nil {
+			t.From, t.To = o.span()
+		}
+		return t, err
 	}
 	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
-	return test[float64]{fd.number, o.NestedKey, holds}, err
+	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
+	if fd.column != ColumnScores {
+		t.Number = holds
+	}
+	return t, err
+}
+
+// intent makes the test of a field that classifies a text: what the peer's words are is checked.
+func (o operation) intent(t *Test, fd field) error {
+	wanted, err := []string(nil), error(nil)
+	if o.Operator == "in" {
+		wanted, err = list(o, parseText)
+	} else {
+		var one1 string
+		one1, err = one(o, o.Value, parseText)
+		wanted = []string{one1}
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range wanted {
+		if !slices.Contains(fd.intents, w) {
+			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
+		}
+	}
+	t.match = func(s *Subject) bool {
+		return slices.ContainsFunc(fd.content(s.Read(), ""), func(v string) bool { return slices.Contains(wanted, v) })
+	}
+	return nil
+}
+
+// span bounds the moments for which a positive operator on a time can hold; zero: no bound.
+func (o operation) span() (from, to time.Time) {
+	switch o.Operator {
+	case "is", "eq":
+		at, _, _ := parseMoment(o.Value)
+		return at, at
+	case "after", "gt", "gte":
+		from, _, _ = parseMoment(o.Value)
+	case "before", "lt", "lte":
+		to, _, _ = parseMoment(o.Value)
+	case "between":
+		if ends, err := list(o, parseMoment); err == nil && len(ends) == 2 {
+			return ends[0], ends[1]
+		}
+	}
+	return from, to
 }
 
 // text makes the test of a text field: exact for is and in, in any case for parts of a text.

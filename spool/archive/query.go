@@ -1,7 +1,7 @@
 package archive
 
 import (
-	"encoding/base64"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,28 +12,19 @@ import (
 type Query struct {
 	Offset int       // matches to leave out before the page begins
 	Limit  int       // rows of the page, at least 1
-	After  *Position // the page begins behind it; nil: at the newest
+	After  *Position // the page begins behind it; nil: at the first
+	Order  Order
+	Where  Condition // nil: every record
+	Words  []string  // lower case; each must be in the prompt or the response
+	// Budget is how long bodies may be looked into; 0: without end. See Page.Stopped.
+	Budget time.Duration
 
-	where condition // nil: every record
-	page  int
+	page int
 }
 
-// Position is a record's place in the order of lists: newest first by order time, then by request id, both descending.
-type Position struct {
-	At        time.Time
-	RequestID string
-}
-
-// PositionOf is where a row stands.
-func PositionOf(row *wire.Row) Position { return Position{row.AcceptedAt, row.RequestID} }
-
-// Compare is negative when p comes before other in a list, because it is newer.
-func (p Position) Compare(other Position) int {
-	if c := other.At.Compare(p.At); c != 0 {
-		return c
-	}
-	return strings.Compare(other.RequestID, p.RequestID)
-}
+// searchBudget is how long one search looks into prompts and responses. An answer that comes later is one that nobody
+// waits for; the cursor goes on.
+const searchBudget = 5 * time.Second
 
 // perPageDefault is the peer's.
 const perPageDefault = 10
@@ -52,60 +43,115 @@ func Compile(s wire.Search) (Query, error) {
 		return Query{}, invalid("page", "reaches beyond the first %d records; go on with cursor, from next_cursor", wire.PageOffsetMax)
 	}
 	q.Offset = (q.page - 1) * q.Limit
+	var err error
+	if q.Order, err = compileOrder(s.SortBy, s.SortOrder); err != nil {
+		return Query{}, err
+	}
 	if s.Cursor != "" {
 		if q.Offset > 0 {
 			return Query{}, invalid("page", "cannot be combined with cursor; send one of them")
 		}
-		after, ok := parseCursor(s.Cursor)
+		after, ok := parseCursor(s.Cursor, q.Order)
 		if !ok {
-			return Query{}, invalid("cursor", "is not one; send next_cursor of an earlier answer as it was")
+			return Query{}, invalid("cursor", "is not one of this sort_by; send next_cursor of an earlier answer as it was")
 		}
 		q.After = &after
 	}
-	var err error
-	if s.FilterGroup != nil {
-		q.where, err = compileFilter(*s.FilterGroup)
+	err = q.filter(s.FilterGroup, s.Q)
+	if q.NeedsBody() {
+		q.Budget = searchBudget
 	}
 	return q, err
 }
 
-// Filtered says whether there is a filter: without one every row matches.
-func (q *Query) Filtered() bool { return q.where != nil }
+// compileMatch makes a query of everything that matches.
+func compileMatch(f *wire.Filter, text string) (q Query, err error) {
+	q.Limit = 1
+	return q, q.filter(f, text)
+}
 
-// Match says whether the filter finds a row. It is the meaning of a search: stores that find rows by other means must
+func (q *Query) filter(f *wire.Filter, text string) (err error) {
+	q.Words = strings.Fields(strings.ToLower(text))
+	if len(q.Words) > filterConditionsMax {
+		return invalid("q", "has more than %d words", filterConditionsMax)
+	}
+	if f != nil {
+		q.Where, err = compileFilter(*f)
+	}
+	return err
+}
+
+// Filtered says whether there is a filter: without one every row matches.
+func (q *Query) Filtered() bool { return q.Where != nil || len(q.Words) > 0 }
+
+// NeedsBody says whether the bodies of requests must be looked into.
+func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(ColumnBody) }
+
+// Streams says that a page is answered as soon as it is full, without counting what follows or what came before a cursor: looking
+// into bodies takes too long for that.
+func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
+
+// Columns are what Where looks at.
+func (q *Query) Columns() Columns { return columnsOf(q.Where) }
+
+// Span bounds the order times of what can match; zero: no bound.
+func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, ColumnTime) }
+
+// StartSpan bounds the callers' start times of what can match; zero: no bound.
+func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, ColumnStart) }
+
+// Match says whether the search finds a record. It is the meaning of a search: stores that find rows by other means must
 // find the same.
-func (q *Query) Match(row *wire.Row) bool { return q.where == nil || q.where.match(row) }
+func (q *Query) Match(s *Subject) bool {
+	if q.Where != nil && !q.Where.Match(s) {
+		return false
+	}
+	return len(q.Words) == 0 || s.Read().Holds(q.Words)
+}
+
+// Select is the meaning of a whole search: the page that rows, newest first, give. body says what a row's request was.
+func (q *Query) Select(rows []wire.Row, body func(row *wire.Row) []byte) Page {
+	var found []wire.Row
+	for i := range rows {
+		if q.Match(&Subject{Row: &rows[i], Body: func() ([]byte, error) { return body(&rows[i]), nil }}) {
+			found = append(found, rows[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b wire.Row) int { return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b)) })
+	page := Page{Total: len(found)}
+	if q.After != nil {
+		found = slices.DeleteFunc(found, func(r wire.Row) bool { return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0 })
+	}
+	switch {
+	case q.Streams():
+		page.Total = min(len(found), q.Offset+q.Limit+1)
+		page.TotalIsLowerBound = q.After != nil || len(found) > q.Offset+q.Limit
+	case q.Filtered() && page.Total > TotalMax:
+		page.Total, page.TotalIsLowerBound = TotalMax, true
+	}
+	found = found[min(q.Offset, len(found)):]
+	page.More = len(found) > q.Limit
+	page.Rows = found[:min(q.Limit, len(found))]
+	return page
+}
 
 // answer puts a page in the peer's form. Behind a cursor there are no page numbers.
 func (q *Query) answer(page Page) wire.SearchPage {
-	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound}
+	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound, Complete: page.Stopped == nil,
+		BudgetMS: int(q.Budget / time.Millisecond)}
 	if a.Items == nil {
 		a.Items = []wire.Row{}
 	}
 	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
 	a.HasNext, a.NextNum = page.More, nil
 	if page.More {
-		cursor := formatCursor(PositionOf(&page.Rows[len(page.Rows)-1]))
-		a.NextCursor = &cursor
+		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
+		a.NextCursor = known(formatCursor(last, q.Order))
 		if next := q.page + 1; q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
 			a.NextNum = &next
 		}
+	} else if page.Stopped != nil && q.Order.By == "" {
+		a.HasNext, a.NextCursor = true, known(formatCursor(*page.Stopped, q.Order))
 	}
 	return a
-}
-
-// A cursor is the position of the last row of a page, as text that callers have no reason to take apart.
-func formatCursor(p Position) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(p.At.UTC().Format(time.RFC3339Nano) + " " + p.RequestID))
-}
-
-func parseCursor(s string) (Position, bool) {
-	text, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil {
-		return Position{}, false
-	}
-	at, id, _ := strings.Cut(string(text), " ")
-	t, timeErr := time.Parse(time.RFC3339Nano, at)
-	id, idErr := wire.ParseID(id)
-	return Position{t.UTC(), id}, timeErr == nil && idErr == nil
 }

@@ -23,10 +23,29 @@ type Store interface {
 	// there is none, CodeInternal when the stored body is damaged.
 	Record(ctx context.Context, account, requestID string) (State, json.RawMessage, error)
 
-	// Search returns the rows of the account that match, newest first by order time and request id, as of one
-	// moment. Its memory is bounded by the page.
+	// Search returns the page of q as of one moment: what Query.Select makes of all rows of the account. Its memory is
+	// bounded by the page, and for an order other than time by Offset + Limit.
 	Search(ctx context.Context, account string, q Query) (Page, error)
+
+	// Scan gives fn every row that matches, newest first, as of one moment, whatever q says of pages and order, but behind
+	// q.After. Of the row only the columns in want, and those that q looks at, are sure to be filled in. fn must not keep
+	// the row, nor what it points to. Scan ends when fn returns false or an error, which it returns. stopped is where it
+	// ended because q.Budget was spent; nil if it was not.
+	Scan(ctx context.Context, account string, q Query, want Columns, fn func(row *wire.Row) (more bool, err error)) (stopped *Position, err error)
+
+	// Delete deletes what d says and keeps it out from then on, durably when it returns. It takes a while for many records;
+	// those that it deleted before an error stay deleted. Deleting again does no harm.
+	Delete(ctx context.Context, account string, d wire.Deletion) (wire.Deleted, error)
+
+	// Rewrite gives change the requests of up to limit records, newest first behind after, and stores those of which it says
+	// that it changed them, durably when it returns. change must be quick, and must not call the Store. It returns
+	// where it ended, nil at the end, and how many changed. Events that come meanwhile are not lost.
+	Rewrite(ctx context.Context, account string, after *Position, limit int, change Change) (end *Position, changed int, err error)
 }
+
+// Change may change what is derived of a request, and says whether it did. body is the request as it was sent, only to be
+// read before Change returns.
+type Change func(r *Request, body func() ([]byte, error)) (changed bool, err error)
 
 // Page is what a Store finds.
 type Page struct {
@@ -35,6 +54,8 @@ type Page struct {
 	Total int  // of all that match, wherever the page begins
 	// TotalIsLowerBound says that more than Total match; only with a filter, and then Total is TotalMax.
 	TotalIsLowerBound bool
+	// Stopped is where looking into bodies ended because Query.Budget was spent; nil: it was not. Total counts what was found up to it.
+	Stopped *Position
 }
 
 // Versions tells which version of a template a selector meant at a moment: the registry.

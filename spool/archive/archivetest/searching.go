@@ -27,7 +27,7 @@ func oracle(t *testing.T, open Open) {
 			}
 			var want []wire.Row
 			for _, row := range rows {
-				if q.Match(&row) {
+				if q.Match(&archive.Subject{Row: &row}) {
 					want = append(want, row)
 				}
 			}

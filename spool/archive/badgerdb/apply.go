@@ -55,12 +55,16 @@ type record struct {
 	state   archive.State
 	row     []byte // the key of its row before the batch; nil if it had none
 	changed bool
+	removed bool // and never to come back
 }
 
 func (f *folding) fold(e archive.Event) (wire.Result, error) {
 	r, err := f.record(e.RequestID)
 	if err != nil {
 		return wire.Result{}, err
+	}
+	if r.removed {
+		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
 	}
 	result := r.state.Take(e)
 	if result.Code != wire.ResultAccepted {
@@ -90,6 +94,13 @@ func (f *folding) record(requestID string) (*record, error) {
 	if _, err := load(f.txn, f.keys.record(id), &r.state); err != nil {
 		return nil, err
 	}
+	if len(r.state.History) == 0 {
+		tombstone, err := loadBytes(f.txn, f.keys.tombstone(id))
+		if err != nil {
+			return nil, err
+		}
+		r.removed = tombstone != nil
+	}
 	if !r.state.Orphan() {
 		r.row = f.keys.row(r.state.Request.At, id)
 	}
@@ -100,9 +111,13 @@ func (f *folding) record(requestID string) (*record, error) {
 
 // finish writes the states that changed, their rows, and the count of records.
 func (f *folding) finish() error {
-	added := uint64(0)
+	added := uint64(0) // less those removed, modulo 2^64
 	for _, r := range f.order {
-		if !r.changed {
+		if r.removed && r.row != nil {
+			f.writes = append(f.writes, write{key: r.row})
+			added--
+		}
+		if !r.changed || r.removed {
 			continue
 		}
 		state, err := encode(r.state)

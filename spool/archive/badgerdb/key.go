@@ -13,16 +13,18 @@ import (
 
 // Tables of an account; see the layout in doc.go.
 const (
-	tableRecord  = 'r'
-	tableBody    = 'b'
-	tableTime    = 't'
-	tableCount   = 'n'
-	tableHead    = 'h'
-	tableID      = 'i'
-	tableVersion = 'v'
-	tableChange  = 'c'
-	tableLast    = 'm'
-	tableAudit   = 'l'
+	tableRecord    = 'r'
+	tableBody      = 'b'
+	tableTime      = 't'
+	tableCount     = 'n'
+	tableTombstone = 'x'
+	tableSelector  = 'y'
+	tableHead      = 'h'
+	tableID        = 'i'
+	tableVersion   = 'v'
+	tableChange    = 'c'
+	tableLast      = 'm'
+	tableAudit     = 'l'
 )
 
 const (

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -58,115 +60,141 @@ func loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error)
 	return body, err
 }
 
-// Search walks the account's list from its newest row; see archive.Store. Without a filter it reads the rows of the page
-// only. With one it reads rows until the page is full and enough are counted.
+// Search returns a page; see archive.Store.
 func (db *DB) Search(ctx context.Context, account string, q archive.Query) (archive.Page, error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return archive.Page{}, err
 	}
-	w := walk{query: &q, skip: q.Offset}
-	if q.After != nil {
-		key, ok := k.rowAt(*q.After)
-		if !ok {
-			return archive.Page{}, badID(q.After.RequestID)
-		}
-		w.begin = append(key, 0) // the first key behind the cursor's row
-	}
+	f := finder{query: &q, skip: q.Offset}
 	err = db.view(func(txn *badger.Txn) error {
 		if !q.Filtered() {
 			count, err := loadCount(txn, k.count())
 			if err != nil {
 				return err
 			}
-			w.page.Total = int(count)
+			f.page.Total = int(count)
 		}
-		return db.walk(ctx, txn, k, &w)
+		all := q
+		if !q.Streams() && (q.Filtered() || q.Order.By != "") {
+			all.After = nil // what comes before the cursor counts
+		}
+		f.page.Stopped, err = db.scan(ctx, txn, k, all, f.visit)
+		return err
 	})
 	if err != nil {
 		return archive.Page{}, err
 	}
-	return w.page, nil
+	return f.finish(), nil
 }
 
-// walk is one pass over the rows of a list.
-type walk struct {
-	query *archive.Query
-	begin []byte // rows before this key do not belong to the page; nil: all do
-	skip  int    // rows to leave out before the page begins
-	page  archive.Page
+// finder makes a page of the rows that match.
+type finder struct {
+	query  *archive.Query
+	skip   int
+	page   archive.Page
+	sorted []wire.Row // of an order other than time
+}
+
+func (f *finder) visit(row *wire.Row) (more bool, err error) {
+	q := f.query
+	if q.Filtered() {
+		if f.page.Total == archive.TotalMax && !q.Streams() {
+			f.page.TotalIsLowerBound = true
+		} else {
+			f.page.Total++
+		}
+	}
+	if q.After != nil && q.Order.Compare(q.Order.PositionOf(row), *q.After) <= 0 {
+		return true, nil
+	}
+	switch {
+	case q.Order.By != "":
+		f.sorted = append(f.sorted, *row)
+		return true, nil
+	case f.skip > 0:
+		f.skip--
+	case len(f.page.Rows) < q.Limit:
+		f.page.Rows = append(f.page.Rows, *row)
+	default:
+		f.page.More = true
+	}
+	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
+}
+
+func (f *finder) finish() archive.Page {
+	q := f.query
+	if q.Order.By != "" {
+		slices.SortFunc(f.sorted, func(a, b wire.Row) int { return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b)) })
+		rows := f.sorted[min(q.Offset, len(f.sorted)):]
+		f.page.More = len(rows) > q.Limit
+		f.page.Rows = rows[:min(q.Limit, len(rows))]
+	}
+	if q.Streams() {
+		f.page.TotalIsLowerBound = q.After != nil || f.page.More || f.page.Stopped != nil
+	}
+	return f.page
+}
+
+// Scan gives fn the rows that match; see archive.Store.
+func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		stopped, err = db.scan(ctx, txn, k, q, fn)
+		return err
+	})
+	return stopped, err
 }
 
 // checkEvery is how many rows a walk passes between looks at whether anybody still waits for it.
 const checkEvery = 512
 
-func (db *DB) walk(ctx context.Context, txn *badger.Txn, k keys, w *walk) error {
-	prefix := k.table(tableTime)
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	start := prefix
-	if w.begin != nil && !w.query.Filtered() {
-		start = w.begin
+func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q archive.Query, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+	var from []byte
+	if q.After != nil {
+		key, ok := k.rowAt(*q.After)
+		if !ok {
+			return nil, badID(q.After.RequestID)
+		}
+		from = append(key, 0) // the first key behind the cursor's row
 	}
-	it.Seek(start)
-	for n := 0; it.Valid(); n++ {
-		if n%checkEvery == 0 {
-			if err := db.stopped(ctx); err != nil {
-				return err
+	deadline := time.Now().Add(q.Budget)
+	err = db.each(ctx, txn, k.table(tableTime), from, func(key, value []byte) (bool, error) {
+		var row wire.Row
+		if err := decode(key, value, &row); err != nil {
+			return false, err
+		}
+		s := archive.Subject{Row: &row, Body: func() ([]byte, error) { return requestBody(txn, k, row.RequestID) }}
+		if match := q.Match(&s); !match || s.Err != nil {
+			if q.Budget > 0 && time.Now().After(deadline) {
+				p := archive.PositionOf(&row)
+				stopped = &p
+				return false, s.Err
 			}
+			return true, s.Err
 		}
-		key := it.Item().Key()
-		inPage := w.begin == nil || string(key) >= string(w.begin)
-		if !inPage && w.page.TotalIsLowerBound {
-			it.Seek(w.begin) // no use in counting on
-			continue
-		}
-		done, err := w.visit(it.Item(), inPage)
-		if err != nil || done {
-			return err
-		}
-		it.Next()
-	}
-	return nil
+		return fn(&row)
+	})
+	return stopped, err
 }
 
-// visit takes one row and says whether the page and the total are complete.
-func (w *walk) visit(item *badger.Item, inPage bool) (done bool, err error) {
-	filtered := w.query.Filtered()
-	if !filtered && w.skip > 0 {
-		w.skip-- // its value need not be read
-		return false, nil
+// requestBody reads the body of a record's request.
+func requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, error) {
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return nil, badID(requestID)
 	}
-	if !filtered && len(w.page.Rows) == w.query.Limit {
-		w.page.More = true
-		return true, nil
+	var state archive.State
+	if _, err := load(txn, k.record(id), &state); err != nil || state.Orphan() {
+		return nil, err
 	}
-	var row wire.Row
-	if err := item.Value(func(value []byte) error { return json.Unmarshal(value, &row) }); err != nil {
-		return false, damaged(item.KeyCopy(nil), err)
+	for _, h := range state.History {
+		if h.ID == state.Request.ID {
+			return loadBody(txn, k, id, h)
+		}
 	}
-	if !w.query.Match(&row) {
-		return false, nil
-	}
-	if filtered {
-		w.count()
-	}
-	switch {
-	case !inPage:
-	case w.skip > 0:
-		w.skip--
-	case len(w.page.Rows) < w.query.Limit:
-		w.page.Rows = append(w.page.Rows, row)
-	default:
-		w.page.More = true
-	}
-	return w.page.More && w.page.TotalIsLowerBound, nil
-}
-
-func (w *walk) count() {
-	if w.page.Total == archive.TotalMax {
-		w.page.TotalIsLowerBound = true
-		return
-	}
-	w.page.Total++
+	return nil, nil
 }

@@ -1,0 +1,212 @@
+package archive
+
+import (
+	"cmp"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// analytics sums up rows for wire.Analytics. It depends on what the rows are, not on their order, as long as there are no more
+// names than its bounds.
+type analytics struct {
+	clock       clock
+	metadataKey string // "" for all keys
+
+	whole     *dimension[struct{}]
+	models    *dimension[string]
+	templates *dimension[string]
+	providers *dimension[string]
+	statuses  map[int64]map[string]int64 // by bucket
+	tags      counts[string]
+	keys      counts[string]
+	metadata  counts[wire.MetadataRow]
+}
+
+// analyticsColumns are what add looks at.
+var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnProvider, ColumnTemplate, ColumnTags, ColumnMetadata)
+
+func newAnalytics(q wire.StatisticsQuery) *analytics {
+	a := &analytics{clock: newClock(q.Bucket), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
+		tags: make(counts[string]), keys: make(counts[string]), metadata: make(counts[wire.MetadataRow])}
+	a.whole = newDimension[struct{}](&a.clock)
+	a.models, a.templates, a.providers = newDimension[string](&a.clock), newDimension[string](&a.clock), newDimension[string](&a.clock)
+	return a
+}
+
+func (a *analytics) add(row *wire.Row) error {
+	if a.clock.see(row.AcceptedAt) {
+		a.recut()
+	}
+	bucket := a.clock.of(row.AcceptedAt)
+	a.whole.add(struct{}{}, bucket, row)
+	a.models.add(row.Engine, bucket, row)
+	a.providers.add(row.Provider, bucket, row)
+	if row.PromptName != nil {
+		a.templates.add(*row.PromptName, bucket, row)
+	}
+	by := a.statuses[bucket]
+	if by == nil {
+		by = make(map[string]int64)
+		a.statuses[bucket] = by
+	}
+	if _, known := by[row.Status]; known || len(by) < wire.AnalyticsListMax {
+		by[row.Status]++
+	}
+	for i, tag := range row.Tags {
+		if !contains(row.Tags[:i], tag) {
+			a.tags.add(tag, row)
+		}
+	}
+	for _, m := range row.Metadata {
+		a.keys.add(m.Key, row)
+		if a.metadataKey == "" || a.metadataKey == m.Key {
+			a.metadata.add(m, row)
+		}
+	}
+	if a.whole.leftOut > 0 {
+		return errTooManyBuckets(a.clock.bucket)
+	}
+	return nil
+}
+
+func contains(tags []string, tag string) bool {
+	for _, t := range tags {
+		if t == tag {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analytics) recut() {
+	a.whole.recut()
+	a.models.recut()
+	a.templates.recut()
+	a.providers.recut()
+	statuses := make(map[int64]map[string]int64)
+	for at, by := range a.statuses {
+		into := statuses[a.clock.floor(at)]
+		if into == nil {
+			into = make(map[string]int64)
+			statuses[a.clock.floor(at)] = into
+		}
+		for status, n := range by {
+			into[status] += n
+		}
+	}
+	a.statuses = statuses
+}
+
+// answer puts the sums in the peer's form.
+func (a *analytics) answer() wire.Analytics {
+	series := a.whole.by[struct{}{}]
+	sum := series.sum()
+	w := wire.Analytics{Success: true, ChartInterval: a.clock.interval(), PercentileError: wire.PercentileError,
+		AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
+		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(), Scores: sum.scoreSums()}
+	if sum.input > 0 {
+		ratio := float64(sum.cached) / float64(sum.input)
+		w.CacheTokenRatio = &ratio
+	}
+	a.series(&w, series)
+	a.dimensions(&w)
+	a.breakdowns(&w)
+	return w
+}
+
+func (a *analytics) series(w *wire.Analytics, series buckets) {
+	w.Stats = []wire.AnalyticsStat{}
+	w.Latency = wire.LatencyByDay{Average: map[string]float64{}, P50: map[string]float64{}, P90: map[string]float64{}, P95: map[string]float64{}, P99: map[string]float64{}}
+	for _, at := range series.sorted() {
+		t, date := series[at], a.clock.date(at)
+		w.Stats = append(w.Stats, wire.AnalyticsStat{Date: date, DateLabel: date, Requests: t.requests, Tokens: t.tokens(),
+			InputTokens: t.input, OutputTokens: t.output, Cost: t.cost(), Latency: t.latency.mean(), CachedTokens: t.cached,
+			ThinkingTokens: t.thinking, StatusCounts: a.statuses[at], Scores: t.scoreSums()})
+		if t.latency.total > 0 {
+			w.Latency.Average[date], w.Latency.P50[date] = *t.latency.mean(), *t.latency.quantile(0.5)
+			w.Latency.P90[date], w.Latency.P95[date], w.Latency.P99[date] = *t.latency.quantile(0.9), *t.latency.quantile(0.95), *t.latency.quantile(0.99)
+		}
+	}
+}
+
+func (a *analytics) dimensions(w *wire.Analytics) {
+	w.MostUsedModels, w.MostUsedPromptTemplates = []wire.Pair{}, []wire.TemplateCount{}
+	for _, s := range top(a.models) {
+		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name, Value: float64(s.sum.requests)})
+	}
+	for _, s := range top(a.templates) {
+		w.MostUsedPromptTemplates = append(w.MostUsedPromptTemplates, wire.TemplateCount{PromptID: s.name, Requests: s.sum.requests, PromptName: &s.name})
+		w.PromptBreakdown = append(w.PromptBreakdown, wire.Breakdown{PromptID: s.name, Requests: s.sum.requests, Cost: s.sum.cost(),
+			Tokens: s.sum.tokens(), InputTokens: s.sum.input, OutputTokens: s.sum.output})
+	}
+	for _, s := range top(a.providers) {
+		w.ProviderBreakdown = append(w.ProviderBreakdown, wire.Breakdown{Provider: s.name, Requests: s.sum.requests, Cost: s.sum.cost(),
+			Tokens: s.sum.tokens(), InputTokens: s.sum.input, OutputTokens: s.sum.output})
+	}
+	w.ModelRequestsByDay, w.LatencyByModelByDay, w.ByModel = a.split(a.models)
+	w.PromptTemplateRequestsByDay, w.LatencyByPromptTemplateByDay, w.ByTemplate = a.split(a.templates)
+	w.ProviderRequestsByDay, w.LatencyByProviderByDay, w.ByProvider = a.split(a.providers)
+}
+
+func top(d *dimension[string]) []share[string] {
+	all := d.shares(strings.Compare)
+	return all[:min(len(all), wire.AnalyticsListMax)]
+}
+
+// split gives a dimension's series: requests, latencies and totals by name.
+func (a *analytics) split(d *dimension[string]) (requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency, totals map[string]wire.Totals) {
+	requests, latency, totals = make(map[string][]wire.Pair), make(map[string]wire.DimensionLatency), make(map[string]wire.Totals)
+	for _, s := range top(d) {
+		l := wire.DimensionLatency{Average: []wire.Pair{}, P50: []wire.Pair{}, P90: []wire.Pair{}, P95: []wire.Pair{}}
+		for _, at := range s.by.sorted() {
+			date, h := a.clock.date(at), &s.by[at].latency
+			requests[s.name] = append(requests[s.name], wire.Pair{Name: date, Value: float64(s.by[at].requests)})
+			if h.total == 0 {
+				continue
+			}
+			l.Average = append(l.Average, wire.Pair{Name: date, Value: *h.mean()})
+			l.P50 = append(l.P50, wire.Pair{Name: date, Value: *h.quantile(0.5)})
+			l.P90 = append(l.P90, wire.Pair{Name: date, Value: *h.quantile(0.9)})
+			l.P95 = append(l.P95, wire.Pair{Name: date, Value: *h.quantile(0.95)})
+		}
+		latency[s.name], totals[s.name] = l, s.sum.totals()
+	}
+	return requests, latency, totals
+}
+
+func (a *analytics) breakdowns(w *wire.Analytics) {
+	w.TagsBreakdown, w.MetadataKeysTop, w.MetadataValueBreakdown = []wire.Breakdown{}, []wire.KeyCount{}, []wire.MetadataCost{}
+	w.ErrorTypes, w.ToolsUsageBars = []wire.ErrorCount{}, []wire.NameCount{}
+	for _, tag := range a.tags.top(byRequests, strings.Compare) {
+		c := a.tags[tag]
+		w.TagsBreakdown = append(w.TagsBreakdown, wire.Breakdown{Tag: tag, Requests: c.requests, Cost: float64(c.costNanos) / 1e9,
+			Tokens: c.input + c.output, InputTokens: c.input, OutputTokens: c.output})
+	}
+	for _, key := range a.keys.top(byRequests, strings.Compare) {
+		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
+	}
+	for _, m := range a.metadata.top(byCost, compareMetadata) {
+		c, label := a.metadata[m], m.Value
+		if a.metadataKey == "" {
+			label = m.Key + " = " + m.Value
+		}
+		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{Key: m.Key, Value: m.Value, Label: label,
+			Requests: c.requests, Cost: float64(c.costNanos) / 1e9})
+	}
+	errors := make(map[string]int64)
+	for _, by := range a.statuses {
+		for status, n := range by {
+			if status != "SUCCESS" {
+				errors[status] += n
+			}
+		}
+	}
+	for _, status := range sortedKeys(errors) {
+		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: status, Requests: errors[status]})
+	}
+}
+
+func compareMetadata(a, b wire.MetadataRow) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value))
+}

@@ -1,0 +1,199 @@
+package archive
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// statisticsBudget is how long statistics and suggestions look into prompts and responses.
+const statisticsBudget = 20 * time.Second
+
+// Analyze sums up the records that a search with the same filter finds.
+func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
+	sums := newAnalytics(q)
+	stopped, err := a.sum(ctx, id, q, analyticsColumns, sums.add)
+	if err != nil {
+		return wire.Analytics{}, err
+	}
+	w := sums.answer()
+	w.Incomplete = stopped
+	return w, nil
+}
+
+// TemplateStatistics sums up records by template version. A filter on prompt_name leaves one template.
+func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
+	sums := newVersions(q)
+	stopped, err := a.sum(ctx, id, q, versionColumns, sums.add)
+	if err != nil {
+		return wire.TemplateStatistics{}, err
+	}
+	w := sums.answer()
+	w.Incomplete = stopped
+	return w, nil
+}
+
+func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, add func(row *wire.Row) error) (stopped bool, err error) {
+	if err := checkAccount(id); err != nil {
+		return false, err
+	}
+	q, err := compileMatch(s.FilterGroup, s.Q)
+	if err != nil {
+		return false, err
+	}
+	if q.NeedsBody() {
+		q.Budget = statisticsBudget
+	}
+	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) { return true, add(row) })
+	return at != nil, err
+}
+
+// Suggest returns values that a field has, of the newest records first.
+func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Suggestions{}, err
+	}
+	g, err := newSuggestion(s)
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	q, err := compileMatch(s.FilterGroup, "")
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	q.Budget = statisticsBudget
+	deadline := a.config.Now().Add(statisticsBudget)
+	w := wire.Suggestions{Success: true, Complete: true}
+	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {
+		s := Subject{Row: row}
+		if g.field.column == ColumnBody {
+			if a.config.Now().After(deadline) {
+				w.Complete = false
+				return false, nil
+			}
+			s.Body = func() ([]byte, error) {
+				_, body, err := a.config.Store.Record(ctx, id.Account, row.RequestID)
+				return body, err
+			}
+		}
+		more := g.add(&s)
+		w.Complete = w.Complete && more
+		return more, nil
+	})
+	w.Values = g.values
+	w.Complete = w.Complete && stopped == nil
+	return w, err
+}
+
+// Export gives fn every record that matches, whole, newest first, with a cursor that goes on behind it, until fn returns an error,
+// which it returns. Its memory is bounded by one record. What is written meanwhile may be in it or not; what was deleted
+// before fn would get it is not.
+func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error {
+	if err := checkAccount(id); err != nil {
+		return err
+	}
+	q, err := Compile(wire.Search{FilterGroup: e.FilterGroup, Q: e.Q, Cursor: e.Cursor, PerPage: exportPage})
+	if err != nil {
+		return err
+	}
+	for q.Budget = 0; ; {
+		page, err := a.exportPage(ctx, id, q)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			record, err := a.Request(ctx, id, page[i].RequestID)
+			if wire.IsCode(err, wire.CodeNotFound) {
+				continue // deleted since
+			}
+			if err == nil {
+				err = fn(wire.Exported{Record: record, Cursor: formatCursor(page[i], Order{})})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+		q.After = &page[len(page)-1]
+	}
+}
+
+// exportPage is how many positions an export reads ahead of its records. A reader that is slow holds up no snapshot.
+const exportPage = 1000
+
+func (a *Archive) exportPage(ctx context.Context, id wire.Identity, q Query) (page []Position, err error) {
+	_, err = a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(ColumnID, ColumnTime), func(row *wire.Row) (bool, error) {
+		page = append(page, PositionOf(row))
+		return len(page) < exportPage, nil
+	})
+	return page, err
+}
+
+// Delete deletes one record, or all with a metadata value, for good; see wire.Deletion. A record that there is not is
+// kept out all the same, and is no error.
+func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Deleted{}, err
+	}
+	var err error
+	switch {
+	case d.RequestID != "" && d.Key != "":
+		return wire.Deleted{}, invalid("request_id", "cannot be combined with metadata_key; send one of them")
+	case d.RequestID == "" && d.Key == "":
+		return wire.Deleted{}, invalid("request_id", "is missing; send it, or metadata_key and metadata_value")
+	case d.RequestID != "":
+		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
+			return wire.Deleted{}, invalid("request_id", "%v", err)
+		}
+	case d.Before.IsZero() || d.Before.After(a.config.Now()):
+		d.Before = a.config.Now().UTC()
+	}
+	deleted, err := a.config.Store.Delete(ctx, id.Account, d)
+	if err != nil {
+		return wire.Deleted{}, err
+	}
+	deleted.Success = true
+	return deleted, nil
+}
+
+// Rewrite gives change every request of the account, newest first, in steps, behind cursor ("" for the first). It returns how many
+// it changed, and calls progress after each step with the cursor that goes on behind it; an error of progress ends it.
+func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, change Change, progress func(seen, changed int, cursor string) error) error {
+	if err := checkAccount(id); err != nil {
+		return err
+	}
+	var after *Position
+	if cursor != "" {
+		p, ok := parseCursor(cursor, Order{})
+		if !ok {
+			return invalid("cursor", "is not one; send that of an earlier answer as it was")
+		}
+		after = &p
+	}
+	seen, changed := 0, 0
+	counted := func(r *Request, body func() ([]byte, error)) (bool, error) {
+		seen++
+		return change(r, body)
+	}
+	for {
+		end, n, err := a.config.Store.Rewrite(ctx, id.Account, after, rewriteStep, counted)
+		if err != nil {
+			return err
+		}
+		changed += n
+		next := ""
+		if end != nil {
+			next = formatCursor(*end, Order{})
+		}
+		if err := progress(seen, changed, next); err != nil || end == nil {
+			return err
+		}
+		after = end
+	}
+}
+
+// rewriteStep is how many records one transaction rewrites.
+const rewriteStep = 200

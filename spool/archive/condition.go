@@ -1,0 +1,130 @@
+package archive
+
+import (
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Condition is a filter made ready, or a part of one: All, Any, Not or *Test. A store may take it apart to look at a column
+// for many rows at once, as long as it finds what Match finds.
+type Condition interface {
+	Match(s *Subject) bool
+}
+
+// All holds when each of its conditions does; with none it holds.
+type All []Condition
+
+// Match is the meaning of the condition.
+func (a All) Match(s *Subject) bool {
+	for _, c := range a {
+		if !c.Match(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// Any holds when one of its conditions does.
+type Any []Condition
+
+// Match is the meaning of the condition.
+func (a Any) Match(s *Subject) bool {
+	for _, c := range a {
+		if c.Match(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Not turns a condition round.
+type Not struct{ Condition }
+
+// Match is the meaning of the condition.
+func (n Not) Match(s *Subject) bool { return !n.Condition.Match(s) }
+
+// Test is a condition on one field.
+type Test struct {
+	Column Column // all that it looks at
+	Key    string // the metadata key that it looks at, if it looks at one only
+	// Number is set for a field that is one number or none: whether the condition holds for it.
+	Number func(values []float64) bool
+	// From and To bound the moments for which the condition can hold, for a field that is a time; zero: no bound.
+	From, To time.Time
+
+	match func(s *Subject) bool
+}
+
+// Match is the meaning of the condition.
+func (t *Test) Match(s *Subject) bool { return t.match(s) }
+
+// Subject is what a condition is asked about: a row, and what its request's body says if anybody asks. Not safe for
+// concurrent use.
+type Subject struct {
+	Row  *wire.Row
+	Body func() ([]byte, error) // the body of the row's request; nil: there is none to look into
+
+	// Err is the first error of Body. After one the conditions that need the body do not hold.
+	Err error
+
+	content *Content
+}
+
+// Read returns what the body says. It is read once.
+func (s *Subject) Read() *Content {
+	if s.content != nil {
+		return s.content
+	}
+	s.content = &Content{}
+	if s.Body == nil {
+		return s.content
+	}
+	body, err := s.Body()
+	if err != nil {
+		s.Err = err
+		return s.content
+	}
+	s.content = ReadContent(body)
+	return s.content
+}
+
+// columnsOf are those that a condition looks at.
+func columnsOf(c Condition) (s Columns) {
+	switch c := c.(type) {
+	case All:
+		for _, part := range c {
+			s |= columnsOf(part)
+		}
+	case Any:
+		for _, part := range c {
+			s |= columnsOf(part)
+		}
+	case Not:
+		return columnsOf(c.Condition)
+	case *Test:
+		return ColumnsOf(c.Column)
+	}
+	return s
+}
+
+// spanOf bounds the moments of a column for which a condition can hold; zero: no bound.
+func spanOf(c Condition, column Column) (from, to time.Time) {
+	switch c := c.(type) {
+	case All:
+		for _, part := range c {
+			f, t := spanOf(part, column)
+			if f.After(from) {
+				from = f
+			}
+			if !t.IsZero() && (to.IsZero() || t.Before(to)) {
+				to = t
+			}
+		}
+	case *Test:
+		if c.Column == column {
+			return c.From, c.To
+		}
+	}
+	return from, to
+}

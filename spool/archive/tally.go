@@ -1,0 +1,142 @@
+package archive
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// tally sums up rows. All sums are of integers, so that they are the same in any order. The zero tally is empty.
+type tally struct {
+	requests, errors, unpriced      int64
+	costNanos                       int64 // of billionths of a dollar
+	input, output, cached, thinking int64
+	latency                         histogram
+	scores                          map[string]*scoreTally
+}
+
+// scoreTally counts the scores of one name.
+type scoreTally struct {
+	count, sum int64
+	by         [101]int64 // by score
+}
+
+// tallyColumns are what add looks at.
+var tallyColumns = ColumnsOf(ColumnStatus, ColumnCost, ColumnInputTokens, ColumnOutputTokens, ColumnLatency, ColumnScores)
+
+func (t *tally) add(row *wire.Row) {
+	t.requests++
+	if row.Status != "SUCCESS" {
+		t.errors++
+	}
+	if row.Price == nil {
+		t.unpriced++
+	} else {
+		t.costNanos += nanos(*row.Price)
+	}
+	t.input += orZero(row.InputTokens)
+	t.output += orZero(row.OutputTokens)
+	if row.Latency != nil {
+		t.latency.add(time.Duration(math.Round(*row.Latency * 1e9)))
+	}
+	for _, s := range row.Scores {
+		t.score(s.Name).add(s.Score, 1)
+	}
+}
+
+func (t *tally) score(name string) *scoreTally {
+	s := t.scores[name]
+	if s == nil {
+		if t.scores == nil {
+			t.scores = make(map[string]*scoreTally)
+		}
+		s = &scoreTally{}
+		t.scores[name] = s
+	}
+	return s
+}
+
+func (s *scoreTally) add(score int, n int64) {
+	score = min(max(score, 0), 100)
+	s.count += n
+	s.sum += n * int64(score)
+	s.by[score] += n
+}
+
+func (t *tally) merge(other *tally) {
+	t.requests += other.requests
+	t.errors += other.errors
+	t.unpriced += other.unpriced
+	t.costNanos += other.costNanos
+	t.input += other.input
+	t.output += other.output
+	t.cached += other.cached
+	t.thinking += other.thinking
+	t.latency.merge(&other.latency)
+	for name, s := range other.scores {
+		mine := t.score(name)
+		for score, n := range s.by {
+			if n > 0 {
+				mine.add(score, n)
+			}
+		}
+	}
+}
+
+func nanos(dollars float64) int64 { return int64(math.Round(dollars * 1e9)) }
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func (t *tally) cost() float64 { return float64(t.costNanos) / 1e9 }
+
+func (t *tally) tokens() int64 { return t.input + t.output }
+
+func (t *tally) totals() wire.Totals {
+	w := wire.Totals{
+		Requests: t.requests, Errors: t.errors, Cost: t.cost(), Unpriced: t.unpriced,
+		InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, ThinkingTokens: t.thinking,
+		Latency: wire.Percentiles{Mean: t.latency.mean(), P50: t.latency.quantile(0.5), P90: t.latency.quantile(0.9),
+			P95: t.latency.quantile(0.95), P99: t.latency.quantile(0.99)},
+		Scores: t.scoreSums(),
+	}
+	if t.requests > 0 {
+		w.ErrorRate = float64(t.errors) / float64(t.requests)
+	}
+	return w
+}
+
+func (t *tally) scoreSums() []wire.ScoreSum {
+	var sums []wire.ScoreSum
+	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
+		sums = append(sums, t.scores[name].summary(name))
+	}
+	return sums
+}
+
+func (s *scoreTally) summary(name string) wire.ScoreSum {
+	w := wire.ScoreSum{Name: name, Count: s.count, Mean: float64(s.sum) / float64(s.count), Min: -1}
+	seen := int64(0)
+	for score, n := range s.by {
+		if n == 0 {
+			continue
+		}
+		if w.Min < 0 {
+			w.Min = score
+		}
+		w.Max = score
+		w.Histogram[min(score/10, 9)] += n
+		if half := (s.count + 1) / 2; seen < half && seen+n >= half {
+			w.P50 = score
+		}
+		seen += n
+	}
+	return w
+}

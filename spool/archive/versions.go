@@ -1,0 +1,75 @@
+package archive
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// versionKey names a version of a template; number 0 is one that is not known.
+type versionKey struct {
+	template string
+	number   int
+}
+
+func compareVersions(a, b versionKey) int {
+	return cmp.Or(strings.Compare(a.template, b.template), cmp.Compare(a.number, b.number))
+}
+
+// versions sums up rows by template version. Rows without a template are passed over.
+type versions struct {
+	clock clock
+	by    *dimension[versionKey]
+}
+
+// versionColumns are what add looks at.
+var versionColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnTemplate, ColumnVersion)
+
+func newVersions(q wire.StatisticsQuery) *versions {
+	v := &versions{clock: newClock(q.Bucket)}
+	v.by = newDimension[versionKey](&v.clock)
+	return v
+}
+
+func (v *versions) add(row *wire.Row) error {
+	if row.PromptName == nil {
+		return nil
+	}
+	longer := v.clock.see(row.AcceptedAt)
+	if !longer && v.by.full() && !v.clock.fixed && v.clock.bucket != "day" {
+		v.clock.lengthen()
+		longer = true
+	}
+	if longer {
+		v.by.recut()
+	}
+	key := versionKey{template: *row.PromptName}
+	if row.PromptVersion != nil {
+		key.number = *row.PromptVersion
+	}
+	v.by.add(key, v.clock.of(row.AcceptedAt), row)
+	if v.by.leftOut > 0 && v.clock.fixed {
+		return errTooManyBuckets(v.clock.bucket)
+	}
+	return nil
+}
+
+func (v *versions) answer() wire.TemplateStatistics {
+	w := wire.TemplateStatistics{Success: true, ChartInterval: v.clock.interval(), Versions: []wire.VersionTotals{},
+		PercentileError: wire.PercentileError, VersionsLeftOut: v.by.leftOut}
+	shares := v.by.shares(compareVersions)
+	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
+	for _, s := range shares {
+		t := wire.VersionTotals{Template: s.name.template, Version: known(s.name.number), Totals: s.sum.totals(), Series: []wire.BucketTotals{}}
+		for _, at := range s.by.sorted() {
+			t.Series = append(t.Series, wire.BucketTotals{Date: v.clock.date(at), Totals: s.by[at].totals()})
+		}
+		w.Versions = append(w.Versions, t)
+	}
+	return w
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
