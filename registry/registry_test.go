@@ -15,6 +15,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
+	"promptspool/registry/render"
 )
 
 var ann = wire.Identity{Account: "acme", KeyID: "k1", Scope: wire.ScopeFull, Key: "secret", Verified: true}
@@ -261,7 +262,7 @@ func TestLLMKwargs(t *testing.T) {
 		{"the request's provider, without a model", "chat", wire.TemplateFetch{Provider: "openai", Variables: vars}, `{"messages":[{"role":"user","content":"Hi Ann"}]}`, ""},
 		{"the metadata's provider", "openai", wire.TemplateFetch{}, `{"model":"gpt","messages":[{"role":"user","content":"Hi {who}"}]}`, ""},
 		{"a missing variable", "openai", wire.TemplateFetch{Variables: map[string]json.RawMessage{}}, `{"model":"gpt","messages":[{"role":"user","content":"Hi "}]}`, "These variables were not given and are empty: who."},
-		{"a provider in the metadata that is not known", "acme", wire.TemplateFetch{}, "", `llm_kwargs is null: provider "acme" is not one that this version makes llm_kwargs for; it knows openai, openai.azure.`},
+		{"a provider in the metadata that is not known", "acme", wire.TemplateFetch{}, "", `llm_kwargs is null: provider "acme" is not one that this version makes llm_kwargs for; it knows ` + strings.Join(render.Providers(), ", ") + "."},
 	} {
 		got, err := r.Fetch(context.Background(), ann, c.ident, c.fetch)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 type call struct {
 	prompt
 	provider   string
+	family     string // whose models they are: see family
 	model      string // "" if none is known
 	apiType    string
 	parameters wire.Object // of the metadata, then the request's overrides
@@ -66,7 +67,7 @@ func (c *call) joined(blocks []block, where string) (string, error) {
 	}
 	var b strings.Builder
 	for i := range blocks {
-		if blocks[i].variable != "" {
+		if blocks[i].unfilled() {
 			continue
 		}
 		if blocks[i].kind != "text" {
@@ -114,7 +115,7 @@ func (c *call) modernize() error {
 
 // builtIn is the config of a tool that the provider runs itself.
 func (c *call) builtIn(t tool) (wire.Object, error) {
-	if by := text(member(t.raw, "provider")); by != "" && family(by) != family(c.provider) {
+	if by := text(member(t.raw, "provider")); by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
 		return nil, inexpressible(t.at, "is the tool %q of %s, which %s does not have; take it out", shorten(t.kind), shorten(by), c.provider)
 	}
 	return object(member(t.raw, "config")), nil
@@ -139,6 +140,9 @@ func (c *call) input(at string, call toolCall) (json.RawMessage, error) {
 	}
 	return encode(o), nil
 }
+
+// unfilled says whether it stands for images that nobody gave: it is left out.
+func (b *block) unfilled() bool { return b.variable != "" && b.text == "" }
 
 func (b *block) has(name string) bool { _, ok := b.raw.Get(name); return ok }
 

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestKwargs takes each file of testdata/kwargs through Check, Fill and Kwargs and compares with the .golden file beside it.
+// TestKwargs takes each file of testdata/kwargs through Check, Prepare and Kwargs and compares with the .golden file beside it: llm_kwargs, then the warnings.
 func TestKwargs(t *testing.T) {
 	files, err := filepath.Glob("testdata/kwargs/*.json")
 	if err != nil || len(files) == 0 {
@@ -66,13 +66,16 @@ func kwargsOf(t *testing.T, file string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kwargs, _, err := p.Kwargs(render.Call{Provider: c.Provider, Model: c.Model, Variables: c.Variables, Overrides: c.Overrides})
+	kwargs, warnings, err := p.Kwargs(render.Call{Provider: c.Provider, Model: c.Model, Variables: c.Variables, Overrides: c.Overrides})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, kwargs, "", "  "); err != nil {
 		t.Fatal(err)
+	}
+	for _, w := range warnings {
+		indented.WriteString("\n" + w)
 	}
 	indented.WriteByte('\n')
 	return indented.Bytes()

@@ -106,7 +106,7 @@ func (c *call) openAIContent(m *message) (json.RawMessage, error) {
 	parts := make([]json.RawMessage, 0, len(m.content))
 	for i := range m.content {
 		b := &m.content[i]
-		if b.variable != "" {
+		if b.unfilled() {
 			continue
 		}
 		if b.kind != "text" && m.role != "user" {
@@ -117,6 +117,9 @@ func (c *call) openAIContent(m *message) (json.RawMessage, error) {
 			return nil, err
 		}
 		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return quoted(""), nil
 	}
 	return array(parts), nil
 }
@@ -248,7 +251,7 @@ func (c *call) responseItems(m *message) ([]json.RawMessage, error) {
 	for i := range m.content {
 		b := &m.content[i]
 		switch {
-		case b.variable != "":
+		case b.unfilled():
 		case slices.Contains(responsesItems, b.kind):
 			flush()
 			items = append(items, encode(b.raw))

@@ -1,0 +1,86 @@
+package render
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// turn is consecutive messages of one side, for providers whose conversations alternate.
+type turn struct {
+	role  string
+	parts []json.RawMessage
+}
+
+// turns joins what part makes of the messages: messages of one role that follow each other become one turn. System messages are
+// left out, see system. A message that is empty, which these providers do not take, is left out with a warning.
+func (c *call) turns(part func(m *message) (role string, parts []json.RawMessage, err error)) ([]turn, error) {
+	var list []turn
+	for i := range c.messages {
+		m := &c.messages[i]
+		if m.role == "placeholder" || isSystem(m) {
+			continue
+		}
+		role, parts, err := part(m)
+		if err != nil {
+			return nil, err
+		}
+		if m.name != "" && m.role != "tool" {
+			c.warn("The name of %s was left out: %s has no place for it.", place(m.at), c.provider)
+		}
+		if len(parts) == 0 {
+			c.warn("%s was left out: it is empty, and %s takes no empty message.", place(m.at), c.provider)
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].role == role {
+			list[n-1].parts = append(list[n-1].parts, parts...)
+			continue
+		}
+		list = append(list, turn{role, parts})
+	}
+	if len(list) == 0 {
+		c.warn("There is no message of the role user; %s needs one, so add it before the call.", c.provider)
+	}
+	return list, nil
+}
+
+// turnsJSON writes turns as [{role, name: parts}].
+func turnsJSON(list []turn, name string) json.RawMessage {
+	out := make([]json.RawMessage, len(list))
+	for i, t := range list {
+		out[i] = newObject().str("role", t.role).raw(name, array(t.parts)).end()
+	}
+	return array(out)
+}
+
+func isSystem(m *message) bool { return m.role == "system" || m.role == "developer" }
+
+// system is the texts of the messages of the roles system and developer, wherever they stand, less empty ones.
+func (c *call) system() ([]string, error) {
+	var texts []string
+	for i := range c.messages {
+		m := &c.messages[i]
+		if !isSystem(m) {
+			continue
+		}
+		s, err := c.textOf(m)
+		if err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(s) != "" {
+			texts = append(texts, s)
+		}
+	}
+	return texts, nil
+}
+
+// calledName is the name of the function of a call that a message before answers; "" if there is none.
+func (c *call) calledName(m *message) string {
+	for i := range c.messages {
+		for _, call := range c.messages[i].calls {
+			if call.id == m.toolCallID {
+				return call.name
+			}
+		}
+	}
+	return m.name
+}
