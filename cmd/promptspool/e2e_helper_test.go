@@ -23,6 +23,8 @@ func runHelper() bool {
 		runPressure()
 	case "floor":
 		runFloor()
+	case "sink":
+		runSink()
 	}
 	return true
 }

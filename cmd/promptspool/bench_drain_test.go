@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/proxy"
+	"promptspool/spool"
+)
+
+// longVariable makes the benchmarks of draining as long as what they claim: a million events.
+const longVariable = "PROMPTSPOOL_BENCH_LONG"
+
+const (
+	drainBytes  = 4096             // of an event's text
+	steadyEvery = time.Second / 50 // how often each of the writers beside a draining writes
+	steadyConns = 4
+)
+
+func drainEvents() int {
+	if os.Getenv(longVariable) != "" {
+		return 1_000_000
+	}
+	return 100_000
+}
+
+// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the floor, then the real one.
+func BenchmarkDraining(b *testing.B) {
+	for range b.N {
+		for _, who := range []string{"sink", "server"} {
+			drainTo(b, who, drainEvents())
+		}
+	}
+}
+
+func drainTo(b *testing.B, who string, events int) {
+	b.Helper()
+	dir := b.TempDir()
+	defer os.RemoveAll(dir)
+	fillSpool(b, filepath.Join(dir, "sidecar"), events)
+	upstream := freePort(b)
+	sidecar := beginMeasured(b, filepath.Join(dir, "sidecar"), upstream)
+	if !sidecar.takes() {
+		b.Fatal("the sidecar does not start")
+	}
+	var server *node
+	if who == "server" {
+		server = beginPlain(b, filepath.Join(dir, "server"), upstream, "server")
+		if !server.takes() {
+			b.Fatal("the server does not start")
+		}
+	} else {
+		startSink(b, upstream)
+	}
+	before, begun := cpuOf(b, sidecar), time.Now()
+	peak := int64(0)
+	for sidecar.waiting() != 0 {
+		peak = max(peak, memoryOf(b, sidecar, "RssAnon"))
+		if time.Since(begun) > backlogPatience {
+			b.Fatal("it does not end")
+		}
+		pauseFor(20 * time.Millisecond)
+	}
+	took, cpu := time.Since(begun), cpuOf(b, sidecar)-before
+	fmt.Printf("\n%d events of %d bytes to the %s: %.0f/s, %.2f core-seconds of the sidecar per 10,000, at most %.1f MiB anonymous",
+		events, drainBytes, who, float64(events)/took.Seconds(), cpu.Seconds()/float64(events)*10_000, float64(peak)/(1<<20))
+	if who == "sink" {
+		c := counted(b, upstream)
+		fmt.Printf(", %.3f of the payload on the wire", float64(c.Travelled)/float64(c.Unpacked))
+		if c.Events != int64(events) {
+			b.Errorf("the sink counted %d of %d events", c.Events, events)
+		}
+	} else {
+		server.kill()
+	}
+	fmt.Println()
+	sidecar.kill()
+}
+
+// BenchmarkLatencyWhileDraining measures writes at a steady pace: to a sidecar with nothing else to do, then to the same while it
+// drains a backlog.
+func BenchmarkLatencyWhileDraining(b *testing.B) {
+	for range b.N {
+		dir := b.TempDir()
+		fillSpool(b, dir, 3*drainEvents())
+		upstream := freePort(b)
+		sidecar := beginMeasured(b, dir, upstream)
+		if !sidecar.takes() {
+			b.Fatal("the sidecar does not start")
+		}
+		idle := steady(b, sidecar, 5*time.Second, func() bool { return true })
+		startSink(b, upstream)
+		sidecar.eventually(func() bool { return counted(b, upstream).Events > 0 }, func() string { return "it does not begin to drain" })
+		draining := steady(b, sidecar, 5*time.Second, func() bool { return sidecar.waiting() > 0 })
+		fmt.Printf("\n%d writers at %v: server away p50 %s p99 %s (%d writes); draining p50 %s p99 %s (%d writes), p99 %.2f of that\n", steadyConns, steadyEvery,
+			short(idle.P50), short(idle.P99), idle.Requests, short(draining.P50), short(draining.P99), draining.Requests, float64(draining.P99)/float64(idle.P99))
+		sidecar.kill()
+		os.RemoveAll(dir)
+	}
+}
+
+// BenchmarkVisible measures, with nothing else to do, from the sidecar's 200 until the server finds the record.
+func BenchmarkVisible(b *testing.B) {
+	for range b.N {
+		upstream := freePort(b)
+		server := beginPlain(b, b.TempDir(), upstream, "server")
+		sidecar := beginMeasured(b, b.TempDir(), upstream)
+		if !server.takes() || !sidecar.takes() {
+			b.Fatal("server or sidecar do not start")
+		}
+		var all []time.Duration
+		for range 300 {
+			id := sidecar.track("/rest/track-request", adminKey, chat())
+			begun := time.Now()
+			for server.get("/api/public/v2/requests/"+id).Status != 200 {
+			}
+			all = append(all, time.Since(begun))
+			pauseFor(time.Duration(rand.IntN(int(10 * time.Millisecond))))
+		}
+		slices.Sort(all)
+		fmt.Printf("\nfrom the sidecar's 200 to found at the server: p50 %s p99 %s\n", short(all[len(all)/2]), short(all[len(all)*99/100]))
+		server.kill()
+		sidecar.kill()
+	}
+}
+
+// pauseFor lets time pass in a benchmark.
+func pauseFor(d time.Duration) { <-time.After(d) }
+
+// steady writes at an even pace, for a time and as long as there is reason to.
+func steady(b *testing.B, n *node, most time.Duration, goOn func() bool) pace {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	times := make(chan time.Duration, 1<<16)
+	done := make(chan bool)
+	body := string(bodyOf(drainBytes))
+	for range steadyConns {
+		go func() {
+			defer func() { done <- true }()
+			tick := time.NewTicker(steadyEvery)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				begun := time.Now()
+				if r, err := n.try("POST", "/rest/track-request", body, "X-API-KEY", adminKey); err != nil || r.Status != 200 {
+					b.Errorf("%v %d %s", err, r.Status, r.Body)
+					return
+				}
+				times <- time.Since(begun)
+			}
+		}()
+	}
+	for ctx.Err() == nil {
+		if !goOn() {
+			cancel()
+		}
+		pauseFor(50 * time.Millisecond)
+	}
+	for range steadyConns {
+		<-done
+	}
+	close(times)
+	var all []time.Duration
+	for d := range times {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	if len(all) < 100 {
+		b.Fatalf("only %d writes: the backlog is too small to measure beside it", len(all))
+	}
+	return pace{Requests: int64(len(all)), P50: all[len(all)/2], P99: all[len(all)*99/100]}
+}
+
+// startSink runs a sink until the benchmark ends.
+func startSink(b *testing.B, addr string) {
+	b.Helper()
+	sink := exec.Command(os.Args[0])
+	sink.Env = append(os.Environ(), helperVariable+"=sink", "SINK="+addr)
+	sink.Stderr = os.Stderr
+	out, err := sink.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := sink.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = sink.Process.Kill(), sink.Wait() })
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		b.Fatal("the sink: ", err)
+	}
+}
+
+type sinkCount struct{ Events, Travelled, Unpacked int64 }
+
+func counted(b *testing.B, addr string) (c sinkCount) {
+	b.Helper()
+	res, err := http.Get("http://" + addr + "/counted")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&c); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// cpuOf is the processor time that a process has used.
+func cpuOf(b *testing.B, n *node) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
+}
+
+// knows is a server that takes every key.
+type knows struct{ nobody }
+
+func (knows) Verdict(context.Context, wire.Secret) (wire.KeyVerdict, error) {
+	return wire.KeyVerdict{Success: true, Account: "a", KeyID: "k", Scope: wire.ScopeFull}, nil
+}
+
+// fillSpool writes events into the folder of a sidecar that does not run.
+func fillSpool(b *testing.B, data string, events int) {
+	b.Helper()
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	queue, err := spool.Open(spool.Config{Dir: spoolDir(data), BytesMax: 16 << 30, GenerationBytes: 16 << 20, Logger: logger})
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{Dir: filepath.Join(data, "keys"), Asker: knows{}, Spool: queue, SpoolBytesMax: 16 << 30, Logger: logger})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := proxy.New(queue, keys, nobody{}, logger)
+	id, err := keys.Authenticate(context.Background(), adminKey)
+	if err != nil || !id.Verified {
+		b.Fatal(id, err)
+	}
+	text := newProse(b)
+	for events > 0 {
+		batch := make([]wire.Event, min(events, 60))
+		for i := range batch {
+			batch[i] = wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "pod-1", Body: text.body(drainBytes)}
+		}
+		if _, err := p.Record(context.Background(), id, batch); err != nil {
+			b.Fatal(err)
+		}
+		events -= len(batch)
+	}
+	keys.Close()
+	if err := queue.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// prose makes texts that pack about as well as English does (measured with zstd's fastest level: 0.335, the book itself 0.322): four
+// words at a time from a book that comes with Go.
+type prose struct{ words []string }
+
+func newProse(b *testing.B) prose {
+	b.Helper()
+	book, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src/testdata/Isaac.Newton-Opticks.txt"))
+	if err != nil {
+		b.Fatal("the text to send: ", err)
+	}
+	return prose{strings.Fields(string(book))}
+}
+
+// body is a write of about so many bytes.
+func (p prose) body(size int) []byte {
+	var text strings.Builder
+	for text.Len() < size-400 {
+		i := rand.IntN(len(p.words) - 4)
+		text.WriteString(strings.Join(p.words[i:i+4], " ") + " ")
+	}
+	quoted, _ := json.Marshal(text.String())
+	return fmt.Appendf(nil, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":"gpt-4","messages":[{"role":"user","content":%s}]},`+
+		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}},"request_start_time":1687000000.25,"request_end_time":1687000001.5,"tags":["bench"]}`,
+		quoted, rand.IntN(4000), rand.IntN(2000))
+}
