@@ -27,6 +27,7 @@ type Recorder interface {
 type Querier interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
 }
 
 // Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can; Publish and List go to

@@ -239,6 +239,22 @@ func (querier) Search(context.Context, wire.Identity, wire.Search) (wire.SearchP
 	return wire.SearchPage{Success: true}, nil
 }
 
+func (querier) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
+	return wire.OrphanPage{Success: true, Items: []wire.Orphan{}, Total: int64(q.PerPage)}, nil
+}
+
+func TestOrphansAreListedByPages(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	for query, status := range map[string]int{"": 200, "?per_page=7": 200, "?per_page=0": 422, "?per_page=1001": 422, "?per_page=x": 422} {
+		if a := s.call("GET", "/api/public/v2/requests/orphans"+query, "", "X-API-KEY", "full"); a.Status != status {
+			t.Errorf("%q: %+v", query, a)
+		}
+	}
+	if a := s.call("GET", "/api/public/v2/requests/orphans", "", "X-API-KEY", "app"); a.Status != 403 {
+		t.Errorf("with a key of scope app: %+v", a)
+	}
+}
+
 func TestAnAppKeyMayNotSearch(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.Querier = querier{} })
 	if a := s.call("POST", "/api/public/v2/requests/search", "", "X-API-KEY", "app"); a.Status != 403 || !strings.Contains(a.Message, "--scope full") {

@@ -1,6 +1,10 @@
 package api
 
-import "promptspool/api/wire"
+import (
+	"strconv"
+
+	"promptspool/api/wire"
+)
 
 // searchRequests lists records, newest first.
 func (a *API) searchRequests(c *call) error {
@@ -27,5 +31,27 @@ func (a *API) getRequest(c *call) error {
 		return err
 	}
 	writeJSON(c.ctx, 200, record)
+	return nil
+}
+
+// orphansPerPage is how many orphans a page has when nobody says.
+const orphansPerPage = 100
+
+// listOrphans lists requests that have not come, though events that belong to them have.
+func (a *API) listOrphans(c *call) error {
+	args := c.ctx.QueryArgs()
+	q := wire.OrphanQuery{PerPage: orphansPerPage, Cursor: string(args.Peek("cursor"))}
+	if text := string(args.Peek("per_page")); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > wire.PageItemsMax {
+			return wire.Invalid(wire.FieldError{Field: "per_page", Reason: "must be an integer from 1 to " + strconv.Itoa(wire.PageItemsMax)})
+		}
+		q.PerPage = n
+	}
+	page, err := a.c.Querier.Orphans(c.life, c.id, q)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, page)
 	return nil
 }

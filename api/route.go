@@ -75,6 +75,7 @@ var routes = spell([]route{
 	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
 
 	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: optionalBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
+	{method: "GET", path: "/api/public/v2/requests/orphans", name: "list-orphans", needs: querier, scope: wire.ScopeFull, handle: (*API).listOrphans},
 	{method: "GET", path: "/api/public/v2/requests/", name: "get-request", needs: querier, scope: wire.ScopeFull, handle: (*API).getRequest},
 
 	{path: "/sync/events", name: "sync-events", needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},

@@ -45,6 +45,8 @@ type Metrics struct {
 	// A server's archive.
 	ArchiveEvents       *prometheus.CounterVec // by result
 	ArchiveApplySeconds prometheus.Histogram
+	OrphanRequests      prometheus.Gauge
+	OrphanEvents        prometheus.Gauge
 }
 
 // New makes the metrics of one role, "sidecar" or "server", registered in a registry of their own together with those of
@@ -104,6 +106,8 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
 	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
 	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+	m.OrphanRequests = f.gauge("promptspool_orphan_requests", "Requests that have not come, though scores, metadata or links of theirs have.")
+	m.OrphanEvents = f.gauge("promptspool_orphan_events", "Events that wait for their request. They join it when it comes.")
 }
 
 // each puts the values of a vector's one label there at zero.

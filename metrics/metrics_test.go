@@ -21,7 +21,7 @@ var (
 		"promptspool_spool_events", "promptspool_spool_fsync_seconds", "promptspool_spool_gaps_total", "promptspool_spool_oldest_seconds",
 		"promptspool_spool_outage_capacity_seconds", "promptspool_template_cache_total", "promptspool_upstream_up",
 	}, ofBoth...)
-	ofServer = append([]string{"promptspool_archive_apply_seconds", "promptspool_archive_events_total"}, ofBoth...)
+	ofServer = append([]string{"promptspool_archive_apply_seconds", "promptspool_archive_events_total", "promptspool_orphan_requests", "promptspool_orphan_events"}, ofBoth...)
 )
 
 func TestARoleExportsItsMetricsFromTheStart(t *testing.T) {

@@ -50,6 +50,17 @@ func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (w
 	return p, err
 }
 
+// Orphans lists requests that have not come, though events that belong to them have.
+func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
+	query := url.Values{"per_page": {strconv.Itoa(max(1, q.PerPage))}}
+	if q.Cursor != "" {
+		query.Set("cursor", q.Cursor)
+	}
+	var p wire.OrphanPage
+	err := c.do(ctx, request{method: "GET", path: "/api/public/v2/requests/orphans", query: query, key: id.Key, answer: &p})
+	return p, err
+}
+
 // Raw reads a template's version as it was published. Ident is a name, which may hold anything, or an id.
 func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	q := url.Values{}

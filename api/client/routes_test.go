@@ -43,6 +43,10 @@ func (echo) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.Sear
 		Items: []wire.Row{{FunctionName: string(s.FilterGroup.Filters[0].Value)}}}, nil
 }
 
+func (echo) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
+	return wire.OrphanPage{Success: true, Total: int64(q.PerPage), NextCursor: &q.Cursor}, nil
+}
+
 func (echo) Fetch(context.Context, wire.Identity, string, wire.TemplateFetch) (wire.RenderedTemplate, error) {
 	panic("no client fetches")
 }
@@ -118,6 +122,9 @@ func TestTemplatesMayBeCalledAnything(t *testing.T) {
 func TestTheRealAPITakesEveryCall(t *testing.T) {
 	c := realAPI(t)
 	ctx := t.Context()
+	if p, err := c.Orphans(ctx, caller, wire.OrphanQuery{PerPage: 7, Cursor: "a b"}); err != nil || p.Total != 7 || *p.NextCursor != "a b" {
+		t.Errorf("orphans: %+v %v", p, err)
+	}
 	event := wire.Event{ID: wire.NewID(), Kind: wire.KindScore, RequestID: wire.NewID(), AcceptedAt: time.Unix(1, 0), Sidecar: "s", Body: json.RawMessage(`{"score":1}`)}
 	packer, err := zstd.NewWriter(nil)
 	if err != nil {

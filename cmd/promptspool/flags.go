@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
@@ -138,6 +140,17 @@ func logger(c *cli.Context) (*slog.Logger, error) {
 func nameFlag() cli.Flag {
 	host, _ := os.Hostname()
 	return stringFlag("name", cmp.Or(host, "unnamed"), "this process's `name`, which stands in every event that it accepts")
+}
+
+// nameBytesMax bounds --name: it travels in every event.
+const nameBytesMax = 255
+
+func nameOf(c *cli.Context) (string, error) {
+	name := text(c, "name")
+	if len(name) > nameBytesMax || !utf8.ValidString(name) {
+		return "", wrong(c, "name", name, fmt.Sprintf("is no text of 1 to %d bytes", nameBytesMax))
+	}
+	return name, nil
 }
 
 // hostsOf reads a list of host names, which a variable separates by commas.

@@ -21,7 +21,7 @@ import (
 // Kubernetes kills.
 const apiStopPatience = 10 * time.Second
 
-// failedStopPatience is the same for a spool that failed: whoever waited for it has been told, and what still hangs, hangs on the bad
+// failedStopPatience is the same for a disk that failed: whoever waited for it has been told, and what still hangs, hangs on the bad
 // disk or is a connection without a call.
 const failedStopPatience = 2 * time.Second
 
@@ -86,7 +86,7 @@ func (p *process) run(ctx context.Context) error {
 	case <-ctx.Done():
 		p.logger.Info("stopping")
 	case failure = <-p.failed:
-		failure = fmt.Errorf("the spool failed and the process ends, so that a new start can recover: %w", failure)
+		failure = fmt.Errorf("%w. The process ends, so that a new start can recover", failure)
 	case <-running.Done(): // a part ended with an error, which Wait tells
 	}
 	taking.Store(false)

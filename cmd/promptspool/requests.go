@@ -56,6 +56,7 @@ func requestsCommand() *cli.Command {
 				), remoteFlags()...),
 				Action: searchRequests,
 			},
+			orphansCommand(),
 		},
 	}
 }

@@ -36,6 +36,7 @@ func server(ctx context.Context, c serverConfig) error {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
+	started := time.Now().UTC()
 	m := metrics.New("server", version)
 	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(c.data, "archive"), Logger: c.logger})
 	if err != nil {
@@ -60,7 +61,8 @@ func server(ctx context.Context, c serverConfig) error {
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			return serverStatus{Role: "server", Version: version, Name: c.name}
+			orphans, _ := db.OrphansOfAll(context.Background()) // zeros, should it fail: reads that fail are logged elsewhere
+			return serverStatus{Role: "server", Version: version, Name: c.name, StartedAt: started, Orphans: orphans}
 		}},
 		opsListen:  c.opsListen,
 		keys:       keys,
@@ -163,13 +165,7 @@ func drainSpool(ctx context.Context, queue *spool.Spool, patience time.Duration,
 	logger.Info("the spool is empty")
 }
 
-// serverStatus and sidecarStatus are what /statusz and the control socket tell.
-type serverStatus struct {
-	Role    string `json:"role"`
-	Version string `json:"version"`
-	Name    string `json:"name"`
-}
-
+// sidecarStatus is what /statusz and the control socket of a sidecar tell.
 type sidecarStatus struct {
 	Role     string       `json:"role"`
 	Version  string       `json:"version"`

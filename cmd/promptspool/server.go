@@ -29,12 +29,16 @@ func serverCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			name, err := nameOf(c)
+			if err != nil {
+				return err
+			}
 			log, err := logger(c)
 			if err != nil {
 				return err
 			}
 			return server(c.Context, serverConfig{
-				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: text(c, "name"),
+				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: name,
 				bootstrapKey: wire.Secret(text(c, "bootstrap-key")), logger: log,
 			})
 		},

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
 )
 
 const (
@@ -47,6 +49,9 @@ func sidecarCommand() *cli.Command {
 			if config.upstream, err = need(c, "upstream"); err != nil {
 				return err
 			}
+			if _, err := client.New(client.Config{URL: config.upstream}); err != nil {
+				return usagef(c, "--upstream (or %s): %v", env("upstream")[0], err)
+			}
 			config.listen, config.opsListen = text(c, "listen"), text(c, "ops-listen")
 			return sidecar(c.Context, config)
 		},
@@ -71,9 +76,13 @@ func sidecarConfigOf(c *cli.Context) (sidecarConfig, error) {
 	if err != nil {
 		return sidecarConfig{}, err
 	}
+	name, err := nameOf(c)
+	if err != nil {
+		return sidecarConfig{}, err
+	}
 	log, err := logger(c)
 	return sidecarConfig{
-		name: text(c, "name"), spoolBytesMax: bytesMax, spoolFreeMin: freeMin, diskMax: diskMax,
+		name: name, spoolBytesMax: bytesMax, spoolFreeMin: freeMin, diskMax: diskMax,
 		allowHosts: hostsOf(c, "allow-host"), drain: min(drain, drainMax), logger: log,
 	}, err
 }

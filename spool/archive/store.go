@@ -15,7 +15,8 @@ const TotalMax = 10_000
 // another account is not there. Safe for concurrent use. Errors are wire errors; CodeUnavailable is worth a retry.
 type Store interface {
 	// Apply folds events (State.Take) in one transaction: all of them or, on an error, none. When it returns, they are
-	// durable. Results stand in the order of events. The bodies of events with a Hash are kept. The store does not
+	// durable. Results stand in the order of events. An event that would have to wait for its request while the account's
+	// orphans are full (Orphans.Full) is answered OrphanLater. The bodies of events with a Hash are kept. The store does not
 	// keep references to events after it returned. Once begun it is not cancelled by ctx.
 	Apply(ctx context.Context, account string, events []Event) ([]wire.Result, error)
 
@@ -41,6 +42,10 @@ type Store interface {
 	// that it changed them, durably when it returns. change must be quick, and must not call the Store. It returns
 	// where it ended, nil at the end, and how many changed. Events that come meanwhile are not lost.
 	Rewrite(ctx context.Context, account string, after *Position, limit int, change Change) (end *Position, changed int, err error)
+
+	// Orphans returns up to limit records of the account whose request has not come, by request id, from the first
+	// behind after ("" for the first of all), and the tally of all of them, as of one moment.
+	Orphans(ctx context.Context, account, after string, limit int) ([]wire.Orphan, Orphans, error)
 }
 
 // Change may change what is derived of a request, and says whether it did. body is the request as it was sent, only to be

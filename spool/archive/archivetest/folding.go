@@ -67,6 +67,7 @@ func anyOrder(t *testing.T, open Open) {
 		sameViews(t, s, account, events)
 		states, _ := Fold(events)
 		sameRows(t, Rows(states), search(t, s, account, wire.Search{PerPage: 100}).Rows)
+		sameOrphans(t, states, s, account)
 	})
 }
 

@@ -29,6 +29,8 @@ func Run(t *testing.T, open Open) {
 		{"any order, repetition and batching gives the same records", anyOrder},
 		{"one of another account's ids is unknown", isolation},
 		{"what came before its request waits for it unseen", orphans},
+		{"orphans are listed and tallied until their requests come", orphanList},
+		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},

@@ -46,6 +46,7 @@ type folding struct {
 	keys    keys
 	records map[string]*record // by request id
 	order   []*record          // as they were met, so that equal batches write equally
+	orphans *archive.Orphans   // the account's tally; nil until it matters
 	writes  []write
 }
 
@@ -53,7 +54,9 @@ type folding struct {
 type record struct {
 	id      uuid
 	state   archive.State
-	row     []byte // the key of its row before the batch; nil if it had none
+	row     []byte          // the key of its row before the batch; nil if it had none
+	orphan  bool            // it was one before the batch
+	waiting archive.Orphans // its part in the tally
 	changed bool
 	removed bool // and never to come back
 }
@@ -66,11 +69,23 @@ func (f *folding) fold(e archive.Event) (wire.Result, error) {
 	if r.removed {
 		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
 	}
+	if waits := r.state.WouldWait(e); waits || r.waiting.Requests > 0 {
+		if err := f.loadOrphans(); err != nil {
+			return wire.Result{}, err
+		}
+		if waits && f.orphans.Full() {
+			return archive.OrphanLater(e.ID), nil
+		}
+	}
 	result := r.state.Take(e)
 	if result.Code != wire.ResultAccepted {
 		return result, nil
 	}
 	r.changed = true
+	if now := r.state.Waiting(); now != r.waiting {
+		f.orphans.Add(now.Minus(r.waiting))
+		r.waiting = now
+	}
 	if e.Hash != "" {
 		id, ok := parseUUID(e.ID)
 		if !ok {
@@ -104,6 +119,8 @@ func (f *folding) record(requestID string) (*record, error) {
 	if !r.state.Orphan() {
 		r.row = f.keys.row(r.state.Request.At, id)
 	}
+	r.waiting = r.state.Waiting()
+	r.orphan = r.waiting.Requests > 0
 	f.records[requestID] = r
 	f.order = append(f.order, r)
 	return r, nil
@@ -117,6 +134,11 @@ func (f *folding) finish() error {
 			f.writes = append(f.writes, write{key: r.row})
 			added--
 		}
+		if r.removed && r.orphan {
+			if err := f.unlistOrphan(r); err != nil {
+				return err
+			}
+		}
 		if !r.changed || r.removed {
 			continue
 		}
@@ -125,6 +147,9 @@ func (f *folding) finish() error {
 			return fmt.Errorf("encode record %s: %w", r.state.RequestID, err)
 		}
 		f.writes = append(f.writes, write{f.keys.record(r.id), state})
+		if err := f.listOrphan(r); err != nil {
+			return err
+		}
 		if r.state.Orphan() {
 			continue
 		}
@@ -135,8 +160,8 @@ func (f *folding) finish() error {
 			return err
 		}
 	}
-	if added == 0 {
-		return nil
+	if err := f.writeOrphans(); err != nil || added == 0 {
+		return err
 	}
 	count, err := loadCount(f.txn, f.keys.count())
 	if err != nil {

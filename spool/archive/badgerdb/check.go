@@ -44,13 +44,18 @@ type tally struct {
 	found  map[byte]uint64
 	wanted map[byte]uint64
 	count  uint64 // what the count of records says
+
+	orphans, orphansWanted archive.Orphans // what their tally says, and what it should
 }
 
 func (t *tally) agrees() error {
 	if t.count != t.wanted[tableTime] {
 		return fmt.Errorf("the count of records says %d, but there are %d", t.count, t.wanted[tableTime])
 	}
-	for _, table := range []byte{tableTime, tableBody, tableID, tableVersion, tableChange} {
+	if t.orphans != t.orphansWanted {
+		return fmt.Errorf("the tally of orphans says %+v, but there are %+v", t.orphans, t.orphansWanted)
+	}
+	for _, table := range []byte{tableTime, tableOrphan, tableBody, tableID, tableVersion, tableChange} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
@@ -79,6 +84,8 @@ func (c *checker) look(key, value []byte) error {
 			return err
 		}
 		return c.template(k, t, &head)
+	case tableOrphans:
+		return decode(key, value, &t.orphans)
 	case tableCount:
 		var err error
 		t.count, err = loadCount(c.txn, key)
@@ -103,7 +110,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	}
 	row, visible := state.Row()
 	if !visible {
-		return nil
+		return c.orphan(k, t, id, state)
 	}
 	t.wanted[tableTime]++
 	want, err := encode(row)
@@ -113,6 +120,25 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	stored, err := loadBytes(c.txn, k.row(state.Request.At, id))
 	if err == nil && string(stored) != string(want) {
 		err = fmt.Errorf("record %s: its row is %s and should be %s", state.RequestID, stored, want)
+	}
+	return err
+}
+
+// orphan checks the line of a record whose request has not come, and counts it.
+func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error {
+	row, ok := state.OrphanRow()
+	if !ok {
+		return nil
+	}
+	t.wanted[tableOrphan]++
+	t.orphansWanted.Add(state.Waiting())
+	want, err := encode(row)
+	if err != nil {
+		return err
+	}
+	stored, err := loadBytes(c.txn, k.orphan(id))
+	if err == nil && string(stored) != string(want) {
+		err = fmt.Errorf("orphan %s: its line is %s and should be %s", state.RequestID, stored, want)
 	}
 	return err
 }

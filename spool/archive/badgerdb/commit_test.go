@@ -250,6 +250,14 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 	if err := db.commit.do(t.Context(), 0, set("after")); !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "after") {
 		t.Errorf("the write after it: %v", err)
 	}
+	select {
+	case err := <-db.Failed():
+		if err == nil || !strings.Contains(err.Error(), "input/output error") {
+			t.Errorf("Failed delivers %v", err)
+		}
+	default:
+		t.Error("Failed delivers nothing, so the process goes on")
+	}
 	if !has(t, db, "before") {
 		t.Error("what was written before can no longer be read")
 	}

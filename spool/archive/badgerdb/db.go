@@ -76,7 +76,7 @@ func Open(c Config) (*DB, error) {
 	if err := prepare(c.Dir); err != nil {
 		return nil, err
 	}
-	h := &health{}
+	h := newHealth()
 	bdb, err := badger.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}))
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)

@@ -25,6 +25,8 @@
 //	01 len 1, account, 'b' request 16, event 16  body of an event, as it was sent
 //	01 len 1, account, 't' ^time 12, ^request 16 wire.Row: the line of a list
 //	01 len 1, account, 'n'                       how many records have come: uint64
+//	01 len 1, account, 'o' request 16            wire.Orphan: a record whose request has not come
+//	01 len 1, account, 'w'                       archive.Orphans: the tally of these
 //	01 len 1, account, 'h' name                  wire.Template: the head of a template
 //	01 len 1, account, 'i' id 8                  name of the template with this id: text
 //	01 len 1, account, 'v' id 8, number 4        wire.Version

@@ -18,17 +18,24 @@ const retryAfter = 5 * time.Second
 // once and may drop the pages, so a later fsync that succeeds proves nothing about the earlier writes; and a
 // commit that failed halfway may show in memory what is not on disk. Opening the database again reads what is there.
 type health struct {
-	mu  sync.Mutex
-	err error // under mu
+	mu     sync.Mutex
+	err    error      // under mu
+	failed chan error // gets err, once
 }
+
+func newHealth() *health { return &health{failed: make(chan error, 1)} }
 
 func (h *health) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err == nil {
 		h.err = err
+		h.failed <- fmt.Errorf("a write to the database could not be made durable: %w", err)
 	}
 }
+
+// Failed delivers one error when a commit has failed. The process must end then: only a new start can tell what is on disk.
+func (db *DB) Failed() <-chan error { return db.commit.health.failed }
 
 // fault is nil, or the error for every write from now on.
 func (h *health) fault() error {

@@ -25,6 +25,8 @@ const (
 	tableChange    = 'c'
 	tableLast      = 'm'
 	tableAudit     = 'l'
+	tableOrphan    = 'o'
+	tableOrphans   = 'w'
 )
 
 const (
@@ -57,6 +59,10 @@ func (k keys) body(id, event uuid) []byte {
 }
 
 func (k keys) count() []byte { return k.table(tableCount) }
+
+func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]...) }
+
+func (k keys) orphans() []byte { return k.table(tableOrphans) }
 
 func (k keys) head(name string) []byte { return append(k.table(tableHead), name...) }
 

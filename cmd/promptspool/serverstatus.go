@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// serverStatus is what /statusz and the control socket of a server tell.
+type serverStatus struct {
+	Role      string          `json:"role"`
+	Version   string          `json:"version"`
+	Name      string          `json:"name"`
+	StartedAt time.Time       `json:"started_at"`
+	Orphans   archive.Orphans `json:"orphans"` // of all accounts
+}
+
+// watchEvery is how often a server counts what its metrics tell of its database.
+const watchEvery = 15 * time.Second
+
+// watchArchive keeps the metrics of the database up to date until ctx ends.
+func watchArchive(db *badgerdb.DB, m *metrics.Metrics) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for {
+			if o, err := db.OrphansOfAll(ctx); err == nil {
+				m.OrphanRequests.Set(float64(o.Requests))
+				m.OrphanEvents.Set(float64(o.Events))
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package archivetest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// sameOrphans compares list and tally of the orphans with what the states say.
+func sameOrphans(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
+	t.Helper()
+	var want []wire.Orphan
+	var tally archive.Orphans
+	for _, id := range slices.Sorted(maps.Keys(states)) {
+		if row, ok := states[id].OrphanRow(); ok {
+			want = append(want, row)
+			tally.Add(states[id].Waiting())
+		}
+	}
+	got, gotTally := listOrphans(t, s, account, "", 100)
+	if diff := cmp.Diff(want, got); diff != "" || gotTally != tally {
+		t.Fatalf("orphans (-want +got):\n%s\ntally %+v, want %+v", diff, gotTally, tally)
+	}
+}
+
+func listOrphans(t rapid.TB, s archive.Store, account, after string, limit int) ([]wire.Orphan, archive.Orphans) {
+	t.Helper()
+	rows, tally, err := s.Orphans(context.Background(), account, after, limit)
+	if err != nil {
+		t.Fatalf("Orphans: %v", err)
+	}
+	return rows, tally
+}
+
+func orphanList(t *testing.T, open Open) {
+	s, reopen := open(t)
+	var all []archive.Event
+	for i := range 5 {
+		all = append(all, Event(t, 2*i, wire.KindScore, ID(1000+i), `{"score":1}`), Event(t, 2*i+1, wire.KindMetadata, ID(1000+i), `{"metadata":{"a":"b"}}`))
+	}
+	apply(t, s, account, all...)
+	apply(t, s, "another", Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`))
+	states, _ := Fold(all)
+	sameOrphans(t, states, s, account)
+
+	// Pages meet each once.
+	var ids []string
+	for after := ""; ; {
+		rows, _ := listOrphans(t, s, account, after, 2)
+		if len(rows) == 0 {
+			break
+		}
+		for _, r := range rows {
+			ids = append(ids, r.RequestID)
+		}
+		after = ids[len(ids)-1]
+	}
+	if want := []string{ID(1000), ID(1001), ID(1002), ID(1003), ID(1004)}; !slices.Equal(ids, want) {
+		t.Errorf("pages list %q", ids)
+	}
+
+	// A request takes its record off the list, in a batch with more events of it; after a restart as well.
+	joining := []archive.Event{Event(t, 60, wire.KindScore, ID(1001), `{"score":2,"name":"x"}`), Event(t, 61, wire.KindRequest, ID(1001), requestBody("x")), all[2]}
+	apply(t, s, account, joining...)
+	s = reopen()
+	states, _ = Fold(append(all, joining...))
+	sameOrphans(t, states, s, account)
+
+	// So does a deletion.
+	if _, err := s.Delete(context.Background(), account, wire.Deletion{RequestID: ID(1002)}); err != nil {
+		t.Fatal(err)
+	}
+	delete(states, ID(1002))
+	sameOrphans(t, states, s, account)
+}
+
+func orphansFull(t *testing.T, open Open) {
+	s, _ := open(t)
+	// Counted, and not kept: a score has no need of its body.
+	big := make([]byte, archive.RecordBytesMax/2)
+	var fill []archive.Event
+	for i := range archive.OrphanBytesMax / len(big) {
+		e := Event(t, i, wire.KindScore, ID(1000+i), `{"score":1}`)
+		e.Body = big
+		fill = append(fill, e)
+	}
+	apply(t, s, account, fill...)
+	late := Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`)
+	request := Event(t, 51, wire.KindRequest, ID(3000), requestBody("x"))
+	ofIt := Event(t, 52, wire.KindScore, ID(3000), `{"score":1}`)
+	results := apply(t, s, account, late, request, ofIt, fill[0])
+	want := []wire.ResultCode{wire.ResultLater, wire.ResultAccepted, wire.ResultAccepted, wire.ResultDuplicate}
+	for i, r := range results {
+		if r.Code != want[i] || (r.Code == wire.ResultLater) != (r.Reason != "") {
+			t.Errorf("event %d: %+v, want %s", i, r, want[i])
+		}
+	}
+	if r := apply(t, s, "another", Event(t, 60, wire.KindScore, ID(1000), `{"score":1}`))[0]; r.Code != wire.ResultAccepted {
+		t.Errorf("an account suffers from the orphans of another: %+v", r)
+	}
+	// One request that comes makes room.
+	if r := apply(t, s, account, Event(t, 70, wire.KindRequest, ID(1000), `{"function_name":"f"}`), late); r[0].Code == wire.ResultLater || r[1].Code != wire.ResultAccepted {
+		t.Errorf("after a request joined: %+v", r)
+	}
+}

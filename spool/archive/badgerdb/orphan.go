@@ -1,0 +1,106 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// loadOrphans reads the account's tally of orphans, once for a batch, and only for one that may change it.
+func (f *folding) loadOrphans() error {
+	if f.orphans != nil {
+		return nil
+	}
+	var o archive.Orphans
+	_, err := load(f.txn, f.keys.orphans(), &o)
+	f.orphans = &o
+	return err
+}
+
+// listOrphan writes the line of a record whose request has not come, or removes it when that has.
+func (f *folding) listOrphan(r *record) error {
+	row, ok := r.state.OrphanRow()
+	switch {
+	case ok:
+		value, err := encode(row)
+		f.writes = append(f.writes, write{f.keys.orphan(r.id), value})
+		return err
+	case r.orphan:
+		f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
+	}
+	return nil
+}
+
+// unlistOrphan takes a record that is deleted off the list and the tally.
+func (f *folding) unlistOrphan(r *record) error {
+	if err := f.loadOrphans(); err != nil {
+		return err
+	}
+	f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
+	f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
+	return nil
+}
+
+// writeOrphans keeps the tally.
+func (f *folding) writeOrphans() error {
+	if f.orphans == nil {
+		return nil
+	}
+	value, err := encode(f.orphans)
+	f.writes = append(f.writes, write{f.keys.orphans(), value})
+	return err
+}
+
+// Orphans lists records whose request has not come; see archive.Store.
+func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, tally archive.Orphans, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, tally, err
+	}
+	var from []byte
+	if after != "" {
+		id, ok := parseUUID(after)
+		if !ok {
+			return nil, tally, badID(after)
+		}
+		from = append(k.orphan(id), 0) // the first key behind it
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		if _, err := load(txn, k.orphans(), &tally); err != nil || limit == 0 {
+			return err
+		}
+		return db.each(ctx, txn, k.table(tableOrphan), from, func(key, value []byte) (bool, error) {
+			var row wire.Orphan
+			err := decode(key, value, &row)
+			rows = append(rows, row)
+			return len(rows) < limit, err
+		})
+	})
+	return rows, tally, err
+}
+
+// OrphansOfAll adds up the tallies of all accounts.
+func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
+	var all archive.Orphans
+	err := db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, accountKey(""), nil, func(_, value []byte) (bool, error) {
+			var a wire.Account
+			if err := json.Unmarshal(value, &a); err != nil {
+				return false, damaged(accountKey(""), err)
+			}
+			k, err := keysOf(a.ID)
+			if err != nil {
+				return false, err
+			}
+			var o archive.Orphans
+			_, err = load(txn, k.orphans(), &o)
+			all.Add(o)
+			return true, err
+		})
+	})
+	return all, err
+}
