@@ -7,28 +7,34 @@ import (
 
 // Record is what a server holds for one request; GET /api/public/v2/requests/{id} answers with it.
 type Record struct {
-	Success      bool              `json:"success"`
-	ID           string            `json:"id"` // the same as RequestID, for clients that read id
-	RequestID    string            `json:"request_id"`
-	FunctionName string            `json:"function_name"`
-	Provider     string            `json:"provider"`
-	Model        string            `json:"model"`
-	InputTokens  *int64            `json:"input_tokens"`
-	OutputTokens *int64            `json:"output_tokens"`
-	Tokens       *int64            `json:"tokens"`
-	Price        *float64          `json:"price"`              // US dollars; null if unknown
-	StartTime    *time.Time        `json:"request_start_time"` // as the caller said; null if it was no moment
-	EndTime      *time.Time        `json:"request_end_time"`
-	LatencyMS    *float64          `json:"latency_ms"` // null if the times make no sense
-	Status       string            `json:"status"`     // SUCCESS, or what the caller said
-	Tags         []string          `json:"tags"`
-	Metadata     map[string]string `json:"metadata"`
-	Scores       []Score           `json:"scores"` // sorted by name
-	Prompt       *RecordPrompt     `json:"prompt"`
-	GroupIDs     []string          `json:"group_ids"` // sorted
-	AcceptedAt   time.Time         `json:"accepted_at"`
-	Request      json.RawMessage   `json:"request"` // as it was sent, less secrets
-	Events       []RecordEvent     `json:"events"`  // by order time
+	Success         bool              `json:"success"`
+	ID              string            `json:"id"` // the same as RequestID, for clients that read id
+	RequestID       string            `json:"request_id"`
+	FunctionName    string            `json:"function_name"`
+	Provider        string            `json:"provider"`
+	Model           string            `json:"model"`
+	InputTokens     *int64            `json:"input_tokens"`
+	OutputTokens    *int64            `json:"output_tokens"`
+	Tokens          *int64            `json:"tokens"`
+	CachedTokens    *int64            `json:"cached_tokens"`      // of the input tokens: read from the provider's cache
+	ReasoningTokens *int64            `json:"reasoning_tokens"`   // of the output tokens
+	Price           *float64          `json:"price"`              // US dollars, in whole billionths; null if unknown
+	StartTime       *time.Time        `json:"request_start_time"` // as the caller said; null if it was no moment
+	EndTime         *time.Time        `json:"request_end_time"`
+	LatencyMS       *float64          `json:"latency_ms"` // null if the times make no sense
+	Status          string            `json:"status"`     // SUCCESS, or what the caller said
+	ErrorType       string            `json:"error_type,omitempty"`
+	FinishReason    string            `json:"finish_reason"` // as the provider calls it; "" if unknown
+	ToolNames       []string          `json:"tool_names"`    // of the tools that the model called, once for each call
+	Readable        bool              `json:"readable"`      // false: the response is of no shape that is known; it is kept as it came
+	Tags            []string          `json:"tags"`
+	Metadata        map[string]string `json:"metadata"`
+	Scores          []Score           `json:"scores"` // sorted by name
+	Prompt          *RecordPrompt     `json:"prompt"`
+	GroupIDs        []string          `json:"group_ids"` // sorted
+	AcceptedAt      time.Time         `json:"accepted_at"`
+	Request         json.RawMessage   `json:"request"` // as it was sent, less secrets
+	Events          []RecordEvent     `json:"events"`  // by order time
 }
 
 // Score is a named score of 0 to 100.
@@ -83,27 +89,35 @@ func NewPaging(page, perPage, total int) Paging {
 
 // Row is one line of a list of records.
 type Row struct {
-	ID            string        `json:"id"`
-	RequestID     string        `json:"request_id"`
-	AcceptedAt    time.Time     `json:"accepted_at"` // its order time
-	FunctionName  string        `json:"function_name"`
-	Engine        string        `json:"engine"`
-	Provider      string        `json:"provider_type"`
-	InputTokens   *int64        `json:"input_tokens"`
-	OutputTokens  *int64        `json:"output_tokens"`
-	Price         *float64      `json:"price"`
-	StartTime     *time.Time    `json:"request_start_time"`
-	EndTime       *time.Time    `json:"request_end_time"`
-	Latency       *float64      `json:"latency"` // seconds
-	Status        string        `json:"status"`
-	Tags          []string      `json:"tags_array"`
-	Metadata      []MetadataRow `json:"metadata"` // sorted by key
-	Scores        []Score       `json:"scores"`   // sorted by name
-	PromptName    *string       `json:"prompt_name"`
-	PromptVersion *int          `json:"prompt_version_number"`
-	PromptLabel   *string       `json:"prompt_label,omitempty"`
-	GroupIDs      []string      `json:"group_ids,omitempty"`
-	Sidecar       string        `json:"sidecar,omitempty"`
+	ID              string        `json:"id"`
+	RequestID       string        `json:"request_id"`
+	AcceptedAt      time.Time     `json:"accepted_at"` // its order time
+	FunctionName    string        `json:"function_name"`
+	Engine          string        `json:"engine"`
+	Provider        string        `json:"provider_type"`
+	InputTokens     *int64        `json:"input_tokens"`
+	OutputTokens    *int64        `json:"output_tokens"`
+	CachedTokens    *int64        `json:"cached_tokens"`    // of the input tokens: read from the provider's cache
+	ReasoningTokens *int64        `json:"reasoning_tokens"` // of the output tokens
+	Price           *float64      `json:"price"`            // US dollars, in whole billionths; null if unknown
+	StartTime       *time.Time    `json:"request_start_time"`
+	EndTime         *time.Time    `json:"request_end_time"`
+	Latency         *float64      `json:"latency"` // seconds
+	Status          string        `json:"status"`
+	Tags            []string      `json:"tags_array"`
+	Metadata        []MetadataRow `json:"metadata"` // sorted by key
+	Scores          []Score       `json:"scores"`   // sorted by name
+	PromptName      *string       `json:"prompt_name"`
+	PromptVersion   *int          `json:"prompt_version_number"`
+	PromptLabel     *string       `json:"prompt_label,omitempty"`
+	GroupIDs        []string      `json:"group_ids,omitempty"`
+	Sidecar         string        `json:"sidecar,omitempty"`
+	FinishReason    string        `json:"finish_reason,omitempty"`
+	ErrorType       string        `json:"error_type,omitempty"`
+	ToolNames       []string      `json:"tool_names,omitempty"`   // once for each call
+	Turns           int           `json:"turns,omitempty"`        // messages that were sent
+	OutputShape     string        `json:"output_shape,omitempty"` // json, tool_call or plain_text
+	Readable        bool          `json:"readable"`               // false: the response is of no shape that is known
 }
 
 // MetadataRow is one key of a record's metadata.

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"promptspool/api/wire"
 )
 
 // Content is what a request's body says, as far as searches ask: the texts that went in and came out, and the parts of both
@@ -19,16 +17,11 @@ type Content struct {
 
 // ReadContent reads a body. What cannot be read is left out.
 func ReadContent(body []byte) *Content {
-	c := &Content{}
-	c.Input, c.Output = texts(body)
-	if raw, ok := wire.Lookup(body, "request_response"); ok {
-		var response any
-		if json.Unmarshal(raw, &response) == nil {
-			c.Tools = slices.Compact(slices.Sorted(slices.Values(toolCalls(response, nil))))
-		}
-	}
-	c.Variables = texture(body, "prompt_input_variables")
-	return c
+	call := ReadCall(body)
+	tools := call.Tools()
+	slices.Sort(tools)
+	return &Content{Input: joined(call.Input), Output: joined(call.Output), Tools: slices.Compact(tools),
+		Variables: texture(body, "prompt_input_variables")}
 }
 
 // Holds says whether each of the words, which are lower case, is somewhere in the texts.
@@ -117,33 +110,4 @@ func classify(text string, intents map[string][]string) (found []string) {
 		}
 	}
 	return found
-}
-
-// toolCalls gathers the names of the tools that a response calls, in the shapes of the providers: OpenAI's
-// tool_calls and function_call, Anthropic's tool_use and Bedrock's toolUse, Gemini's functionCall.
-func toolCalls(v any, names []string) []string {
-	switch v := v.(type) {
-	case []any:
-		for _, part := range v {
-			names = toolCalls(part, names)
-		}
-	case map[string]any:
-		name, _ := v["name"].(string)
-		if t := v["type"]; name != "" && (t == "tool_use" || t == "function_call") {
-			names = append(names, name)
-		}
-		for key, part := range v {
-			switch key {
-			case "function", "function_call", "functionCall", "toolUse":
-				if call, ok := part.(map[string]any); ok {
-					if n, _ := call["name"].(string); n != "" {
-						names = append(names, n)
-						continue
-					}
-				}
-			}
-			names = toolCalls(part, names)
-		}
-	}
-	return names
 }

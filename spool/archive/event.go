@@ -67,7 +67,7 @@ func (e *Event) read(object wire.Object) {
 	case wire.KindRequest:
 		var w wire.RequestWrite
 		w, err = wire.DecodeRequest(object, false)
-		e.Request = readRequest(w)
+		e.Request = readRequest(object, w)
 	case wire.KindScore:
 		var w wire.ScoreWrite
 		if w, err = wire.DecodeScore(object); !atFault(err, "score") {

@@ -1,13 +1,12 @@
 package archive
 
 import (
-	"encoding/json"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"promptspool/api/wire"
+	"promptspool/registry/prices"
 )
 
 // latencyMax is beyond what a model call can take: times further apart are a caller's mistake, not a latency.
@@ -15,41 +14,80 @@ const latencyMax = 24 * time.Hour
 
 // Request is what a record shows of its request, derived from the body once, when it arrives.
 type Request struct {
-	FunctionName string            `json:"function_name"`
-	Provider     string            `json:"provider,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	InputTokens  *int64            `json:"input_tokens,omitempty"`
-	OutputTokens *int64            `json:"output_tokens,omitempty"`
-	Start        *time.Time        `json:"start,omitempty"` // as the caller said; nil if it was no moment
-	End          *time.Time        `json:"end,omitempty"`
-	Status       string            `json:"status"`
-	Tags         []string          `json:"tags,omitempty"`
-	Metadata     map[string]string `json:"metadata,omitempty"`
-	Prompt       *Link             `json:"prompt,omitempty"`
-	GroupID      string            `json:"group_id,omitempty"`
+	FunctionName     string            `json:"function_name"`
+	Provider         string            `json:"provider,omitempty"`
+	Model            string            `json:"model,omitempty"`
+	InputTokens      *int64            `json:"input_tokens,omitempty"` // see Usage for what is in and what is part of it
+	OutputTokens     *int64            `json:"output_tokens,omitempty"`
+	CachedTokens     *int64            `json:"cached_tokens,omitempty"`
+	CacheWriteTokens *int64            `json:"cache_write_tokens,omitempty"`
+	CacheWriteHour   *int64            `json:"cache_write_hour_tokens,omitempty"`
+	ReasoningTokens  *int64            `json:"reasoning_tokens,omitempty"`
+	AudioInput       *int64            `json:"audio_input_tokens,omitempty"`
+	AudioOutput      *int64            `json:"audio_output_tokens,omitempty"`
+	Tier             string            `json:"tier,omitempty"`
+	Price            *prices.Dollars   `json:"price,omitempty"`       // nil: unknown
+	PriceGiven       bool              `json:"price_given,omitempty"` // the caller said it; no table changes it
+	FinishReason     string            `json:"finish_reason,omitempty"`
+	Tools            []string          `json:"tools,omitempty"`        // names of the tools called, once for each call; at most toolsMax
+	Turns            int               `json:"turns,omitempty"`        // messages that were sent
+	OutputShape      string            `json:"output_shape,omitempty"` // one of the Shapes; "" when nothing came out
+	Unreadable       bool              `json:"unreadable,omitempty"`   // the response is of no known shape
+	Start            *time.Time        `json:"start,omitempty"`        // as the caller said; nil if it was no moment
+	End              *time.Time        `json:"end,omitempty"`
+	Status           string            `json:"status"`
+	ErrorType        string            `json:"error_type,omitempty"`
+	Tags             []string          `json:"tags,omitempty"`
+	Metadata         map[string]string `json:"metadata,omitempty"`
+	Prompt           *Link             `json:"prompt,omitempty"`
+	GroupID          string            `json:"group_id,omitempty"`
 }
 
-// readRequest derives what can be derived. A response of an unexpected shape leaves its fields unknown.
-func readRequest(w wire.RequestWrite) *Request {
-	usage, _ := wire.Lookup(w.Response, "usage")
+// The shapes of an output, in the peer's words.
+const (
+	ShapeJSON      = "json" // a JSON object or array
+	ShapeToolCall  = "tool_call"
+	ShapePlainText = "plain_text"
+)
+
+// toolsMax bounds the names of tools in a row of a list.
+const toolsMax = 64
+
+// readRequest derives what can be derived. What is of an unexpected shape leaves its fields unknown.
+func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	r := &Request{
 		FunctionName: w.FunctionName,
 		Provider:     provider(w),
-		Model:        model(w),
-		InputTokens:  tokens(usage, "prompt_tokens", "input_tokens"),
-		OutputTokens: tokens(usage, "completion_tokens", "output_tokens"),
 		Start:        moment(w.Start),
 		End:          moment(w.End),
 		Status:       status(w),
+		ErrorType:    clip(w.ErrorType),
 		Tags:         w.Tags,
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
 		GroupID:      w.GroupID,
 	}
+	call := readCall(object)
+	r.take(&call)
+	if isLogRequest(object) {
+		r.logRequest(object)
+	}
 	if r.Prompt != nil {
 		r.Prompt.InputVariables = nil
 	}
 	return r
+}
+
+// take notes what a call says.
+func (r *Request) take(c *Call) {
+	r.Model, r.FinishReason, r.Tier, r.Unreadable = c.Model, c.FinishReason, c.Tier, !c.Readable
+	u := &c.Usage
+	r.InputTokens, r.OutputTokens = u.Input, u.Output
+	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = u.Cached, u.CacheWrite, u.CacheWriteHour
+	r.ReasoningTokens, r.AudioInput, r.AudioOutput = u.Reasoning, u.AudioInput, u.AudioOutput
+	r.Turns, r.OutputShape = len(c.Input), c.Shape()
+	r.Tools = c.Tools()
+	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 }
 
 // provider is what the caller said, else the first segment of the function's name.
@@ -59,20 +97,6 @@ func provider(w wire.RequestWrite) string {
 	}
 	first, _, _ := strings.Cut(w.FunctionName, ".")
 	return strings.ToLower(first)
-}
-
-// model is the response's, which knows what really answered, else what was asked for.
-func model(w wire.RequestWrite) string {
-	for _, place := range []struct {
-		in   json.RawMessage
-		name string
-	}{{w.Response, "model"}, {w.Kwargs, "model"}, {w.Kwargs, "engine"}} {
-		var s string
-		if raw, ok := wire.Lookup(place.in, place.name); ok && json.Unmarshal(raw, &s) == nil && s != "" {
-			return clip(s)
-		}
-	}
-	return ""
 }
 
 // clip cuts a text that no bound was checked for when it was accepted: it goes into every row of a list.
@@ -92,22 +116,6 @@ func status(w wire.RequestWrite) string {
 		return "ERROR"
 	}
 	return "SUCCESS"
-}
-
-// tokens returns the first of the counts called names that is a whole number of 0 or more; nil if none is.
-func tokens(usage json.RawMessage, names ...string) *int64 {
-	for _, name := range names {
-		raw, ok := wire.Lookup(usage, name)
-		var x float64
-		if !ok || json.Unmarshal(raw, &x) != nil {
-			continue
-		}
-		if x >= 0 && x <= 1<<53 && x == math.Trunc(x) {
-			n := int64(x)
-			return &n
-		}
-	}
-	return nil
 }
 
 func moment(t time.Time) *time.Time {

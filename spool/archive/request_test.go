@@ -121,6 +121,7 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 		InputTokens: &in, OutputTokens: &out, StartTime: rec.StartTime, EndTime: rec.EndTime, Latency: &latency,
 		Status: "SUCCESS", Tags: []string{"weather"}, Metadata: []wire.MetadataRow{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}},
 		Scores: []wire.Score{{Name: "default", Score: 90}}, PromptName: &name, PromptVersion: &three, Sidecar: "host-a",
+		FinishReason: "function_call", ToolNames: []string{"get_current_weather"}, Turns: 1, OutputShape: "tool_call", Readable: true,
 	}
 	if diff := cmp.Diff(want, row); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/registry/prices"
 )
 
 // View shows the record. body is that of the event s.Request.ID, which the result aliases. An orphan shows its
@@ -25,6 +26,8 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	rec.AcceptedAt = s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
+	rec.CachedTokens, rec.ReasoningTokens, rec.Price = r.CachedTokens, r.ReasoningTokens, dollars(r.Price)
+	rec.FinishReason, rec.ErrorType, rec.ToolNames, rec.Readable = r.FinishReason, r.ErrorType, append([]string{}, r.Tools...), !r.Unreadable
 	rec.StartTime, rec.EndTime = r.Start, r.End
 	rec.Tags = append(rec.Tags, r.Tags...)
 	if d := r.latency(); d != nil {
@@ -43,7 +46,10 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	row = wire.Row{
 		ID: s.RequestID, RequestID: s.RequestID, AcceptedAt: s.Request.At,
 		FunctionName: r.FunctionName, Engine: r.Model, Provider: r.Provider, Status: r.Status,
-		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, StartTime: r.Start, EndTime: r.End,
+		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CachedTokens: r.CachedTokens, ReasoningTokens: r.ReasoningTokens,
+		Price: dollars(r.Price), FinishReason: r.FinishReason, ErrorType: r.ErrorType, ToolNames: slices.Clone(r.Tools),
+		Turns: r.Turns, OutputShape: r.OutputShape, Readable: !r.Unreadable,
+		StartTime: r.Start, EndTime: r.End,
 		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.scores(),
 	}
 	if ids := s.groupIDs(); len(ids) > 0 {
@@ -65,6 +71,15 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		row.PromptVersion, row.PromptLabel = known(link.Value.Version), known(link.Value.Label)
 	}
 	return row, true
+}
+
+// dollars are those of a price, as a number.
+func dollars(price *prices.Dollars) *float64 {
+	if price == nil {
+		return nil
+	}
+	d := price.Float()
+	return &d
 }
 
 // metadata is that of metadata events and of the winning request, each key from the highest stamp.
