@@ -75,6 +75,7 @@ type Keyring struct {
 	byNumber  map[uint32]*key
 	refusals  map[[32]byte]time.Time     // refused keys that are not in the ring, and when to ask again
 	questions map[[32]byte]chan struct{} // under way, closed at their end
+	awayUntil time.Time                  // the server did not answer: known keys are not asked about
 }
 
 // KeyringConfig is what a Keyring is made of. All fields are needed.

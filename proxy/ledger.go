@@ -22,7 +22,7 @@ type ledger struct {
 
 type chunk struct {
 	settled, taken [chunkEvents / 64]uint64
-	bytes          int64 // of those settled
+	events, bytes  int64 // settled, from the frontier on
 }
 
 func newLedger(frontier uint64) *ledger {
@@ -63,16 +63,21 @@ func (l *ledger) settle(seq uint64, bytes int) {
 		return
 	}
 	c, word, bit := l.place(seq)
-	c.settled[word] |= bit
 	c.taken[word] &^= bit
+	if c.settled[word]&bit != 0 {
+		return
+	}
+	c.settled[word] |= bit
+	c.events++
 	c.bytes += int64(bytes)
 }
 
 // settleMissing settles what the spool left out between two events: it is lost, and was counted there.
 func (l *ledger) settleMissing(from, end uint64) {
 	for seq := max(from, l.frontier); seq < end; seq++ {
-		if c, word, bit := l.place(seq); c.taken[word]&bit == 0 {
+		if c, word, bit := l.place(seq); (c.taken[word]|c.settled[word])&bit == 0 {
 			c.settled[word] |= bit
+			c.events++
 		}
 	}
 }
@@ -87,7 +92,10 @@ func (l *ledger) advance() bool {
 		if run == 0 {
 			break
 		}
-		l.frontier = min(l.tail, l.frontier+min(run, 64-offset))
+		passed := min(run, 64-offset, l.tail-l.frontier)
+		l.frontier += passed
+		c.bytes -= c.bytes * int64(passed) / c.events // an average one each: sizes are not kept
+		c.events -= int64(passed)
 		for l.first < l.frontier/chunkEvents {
 			l.first++
 			l.chunks[0] = nil
@@ -97,8 +105,7 @@ func (l *ledger) advance() bool {
 	return l.frontier > before
 }
 
-// pinned is how many bytes are settled and cannot be acknowledged, because something before them waits. It may count up to a chunk
-// too many.
+// pinned is about how many bytes are settled and cannot be acknowledged, because something before them waits.
 func (l *ledger) pinned() (bytes int64) {
 	for _, c := range l.chunks {
 		bytes += c.bytes

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -10,7 +11,8 @@ import (
 const (
 	firstUseWait    = 250 * time.Millisecond // how long a key's first use waits for the server's verdict
 	verdictAge      = 30 * time.Second       // how long a verdict is taken without asking again
-	askAgainDelay   = time.Second            // until the next question about a key when one had no answer
+	askAgainDelay   = time.Second            // until the next question when one had no answer
+	refreshEvery    = 10 * time.Second       // how often Run looks for verdicts that are too old
 	questionTimeout = 5 * time.Second        // of one question
 	questionsMax    = 64                     // under way at once; beyond them the server counts as away
 )
@@ -24,8 +26,8 @@ type Asker interface {
 var errRefused = wire.Errorf(wire.CodeUnauthorized, "The server does not know this key, or it was revoked. `promptspool keys create`, run beside the server, makes one.")
 
 // Authenticate judges a key. Only its first use waits for the server, for firstUseWait at most, as does one that was refused longer
-// ago than verdictAge. Other verdicts are refreshed in the background, so that a revocation is seen within verdictAge and a round
-// trip. While the server cannot be asked the last verdict holds, and a key never seen is given an Identity that is not Verified.
+// ago than verdictAge. Other verdicts are refreshed in the background, here and by Run, so that a revocation is seen within verdictAge,
+// refreshEvery and a round trip. While the server cannot be asked the last verdict holds, and a key never seen is given an Identity that is not Verified.
 func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Identity, error) {
 	if secret == "" || len(secret) > keyBytesMax {
 		return wire.Identity{}, errRefused
@@ -60,7 +62,8 @@ func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Id
 // look says what is known of a key, and whether the server is to be asked. Called with the mutex held.
 func (k *Keyring) look(hash [32]byte, secret wire.Secret) (id wire.Identity, state keyState, stale bool) {
 	if key := k.byHash[hash]; key != nil {
-		return key.identity(), key.state, !time.Now().Before(key.askAt)
+		now := time.Now()
+		return key.identity(), key.state, !now.Before(key.askAt) && (key.state == keyRefused || !now.Before(k.awayUntil))
 	}
 	unverified := wire.Identity{Key: secret}
 	if askAt, ok := k.refusals[hash]; ok {
@@ -103,6 +106,7 @@ func (k *Keyring) learn(hash [32]byte, secret wire.Secret, v wire.KeyVerdict, er
 		k.refuse(hash)
 	default:
 		askAt := time.Now().Add(askAgainDelay)
+		k.awayUntil = askAt
 		if key := k.byHash[hash]; key != nil {
 			key.askAt = askAt
 		} else if _, ok := k.refusals[hash]; ok {
@@ -142,4 +146,74 @@ func (k *Keyring) refuse(hash [32]byte) {
 		_ = k.save(key) // logged; after a restart the server is asked again
 	}
 	k.release(key)
+}
+
+// Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then it returns nil. One question is under way at a time, and
+// the first without an answer ends the round: the server is away, and the verdicts hold.
+func (k *Keyring) Run(ctx context.Context) error {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		for _, number := range k.stale() {
+			if !k.recheck(ctx, number) {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// stale are the keys whose verdicts are too old, the oldest first. Refused ones are asked about when they are used, or when events
+// of theirs are held.
+func (k *Keyring) stale() []uint32 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	var keys []*key
+	for _, key := range k.byNumber {
+		if key.state != keyRefused && !now.Before(key.askAt) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b *key) int { return a.askAt.Compare(b.askAt) })
+	var numbers []uint32
+	for _, key := range keys {
+		numbers = append(numbers, key.number)
+	}
+	return numbers
+}
+
+// recheck asks the server about a key, waits for the answer, and says whether there was one.
+func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
+	k.mu.Lock()
+	key := k.byNumber[number]
+	if key == nil {
+		k.mu.Unlock()
+		return true
+	}
+	answered := k.ask(key.hash, key.secret)
+	k.mu.Unlock()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return key.askAt.After(time.Now().Add(askAgainDelay))
+}
+
+// accepted asks the server about a key, and says whether it takes it. No answer is a no.
+func (k *Keyring) accepted(ctx context.Context, number uint32) bool {
+	if !k.recheck(ctx, number) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := k.byNumber[number]
+	return key != nil && key.state == keyGood
 }

@@ -18,6 +18,10 @@ const (
 // fsynced there. They go out under secret, or each under the key it came with if secret is empty. It returns how many
 // were moved. After an error, or a crash, some may be in both places: the server knows an event that it gets twice.
 func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret) (int, error) {
+	return p.replay(ctx, lane, func(e spool.LaneEntry) bool { return pick(e.Seq) }, secret)
+}
+
+func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.LaneEntry) bool, secret wire.Secret) (int, error) {
 	moved, size := 0, 0
 	var batch []spool.LaneEntry
 	move := func() error {
@@ -32,7 +36,7 @@ func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint6
 		if err != nil && e.Seq == 0 { // a whole file, which may hold what is picked
 			return moved, err
 		}
-		if !pick(e.Seq) {
+		if !pick(e) {
 			continue
 		}
 		if err != nil {

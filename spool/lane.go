@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
+	"slices"
 )
 
 // Hold copies events of a key that the server refuses to the held lane. When it returns nil all of them are fsynced there, and may
@@ -43,6 +45,9 @@ func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 func (s *Spool) Release(lane Lane, seqs []uint64) error {
 	return s.lanes.release(lane, seqs)
 }
+
+// LaneKeys are the numbers of the keys whose events lie in a lane, in order.
+func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.lanes.keys(lane))) }
 
 // Lane yields the events of a lane, one in memory at a time: file by file, each as it was when it was opened, in order of
 // sequence within what was moved at once. What cannot be read is yielded as an error, with Seq and Key set, and the next

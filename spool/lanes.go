@@ -290,12 +290,12 @@ func (l *lanes) events(lane Lane) int {
 	return l.usage[lane].total.events
 }
 
-func (l *lanes) keys() map[uint32]struct{} {
+func (l *lanes) keys(lanes ...Lane) map[uint32]struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keys := make(map[uint32]struct{})
-	for _, u := range l.usage {
-		for key := range maps.Keys(u.keys) {
+	for _, lane := range lanes {
+		for key := range maps.Keys(l.usage[lane].keys) {
 			keys[key] = struct{}{}
 		}
 	}

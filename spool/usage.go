@@ -49,7 +49,7 @@ func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
 // Keys are the numbers of all keys that some event needs, in the spool or in a lane, in order. What is not among them
 // may be forgotten.
 func (s *Spool) Keys() []uint32 {
-	keys := s.lanes.keys()
+	keys := s.lanes.keys(LaneHeld, LaneDead)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.usage.keys {

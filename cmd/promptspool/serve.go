@@ -137,7 +137,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		opsListen: c.opsListen,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
-			queue.Run, templates.Run,
+			queue.Run, templates.Run, keys.Run, recorder.Run,
 			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,
 		},
 		failed: queue.Failed(),
