@@ -130,7 +130,6 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 			t.Fatalf("the others were held up: %d of %d arrived", len(got), len(names))
 		}
 		reasons := wantLane(t, s, spool.LaneHeld, "late")
-		reasons := wantLane(t, s, spool.LaneHeld, "late")
 		if reasons[0] != "not delivered for long: it is late" {
 			t.Errorf("it is held for %q", reasons[0])
 		}
