@@ -60,6 +60,7 @@ type Config struct {
 	Templates     Templates
 	Changes       Changes
 	Authenticator Authenticator
+	Pages         Pages // nil: none
 
 	// GuardBrowsers refuses cross-site requests and Host names that are neither loopback nor in Hosts (403). For a
 	// sidecar, whose callers are programs on the same machine or pod, while a browser there may show anybody's page.

@@ -41,7 +41,10 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(time.Since(started).Seconds())
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
-	if r != nil {
+	switch {
+	case err != nil && a.c.Pages != nil && a.c.Pages.Serves(string(ctx.Path())):
+		name, err = "page", a.page(ctx)
+	case r != nil:
 		name = r.name
 		life, done := context.WithTimeout(a.life, callTimeMax)
 		err = a.answer(&call{ctx: ctx, life: life, route: r, ident: ident})

@@ -9,14 +9,6 @@ import (
 // Everything here is done by somebody who is signed in, for the account they belong to. wire.CodeForbidden says that
 // their role does not cover it.
 
-// Allow is an error unless the role of a person includes role.
-func Allow(u wire.User, role wire.Role) error {
-	if u.Role.Includes(role) {
-		return nil
-	}
-	return wire.Errorf(wire.CodeForbidden, "This takes the role %s; yours is %s. Ask an owner of the account.", role, u.Role)
-}
-
 // Members lists the people of the account.
 func (p *People) Members(ctx context.Context, by wire.User) ([]wire.User, error) {
 	return p.store.Users(ctx, by.AccountID)
@@ -24,10 +16,10 @@ func (p *People) Members(ctx context.Context, by wire.User) ([]wire.User, error)
 
 // Invite makes a code that lets one person in with a role, for a week. Only an owner invites.
 func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error) {
-	if err := Allow(by, wire.RoleOwner); err != nil {
+	if err := by.Allow(wire.RoleOwner); err != nil {
 		return "", wire.Invite{}, err
 	}
-	if p.signUp == SignUpClosed {
+	if p.signUp == wire.SignUpClosed {
 		return "", wire.Invite{}, wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
 	}
 	if !role.Known() {
@@ -43,7 +35,7 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 
 // Invites lists those that are open.
 func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, error) {
-	if err := Allow(by, wire.RoleOwner); err != nil {
+	if err := by.Allow(wire.RoleOwner); err != nil {
 		return nil, err
 	}
 	all, err := p.store.Invites(ctx, by.AccountName)
@@ -61,7 +53,7 @@ func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, erro
 
 // Uninvite takes an invite back.
 func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
-	if err := Allow(by, wire.RoleOwner); err != nil {
+	if err := by.Allow(wire.RoleOwner); err != nil {
 		return err
 	}
 	if err := p.store.DeleteInvite(ctx, by.AccountName, id); err != nil {
@@ -88,7 +80,7 @@ func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disab
 }
 
 func (p *People) change(ctx context.Context, by wire.User, id string, c wire.UserChange, action, detail string) (wire.User, error) {
-	if err := Allow(by, wire.RoleOwner); err != nil {
+	if err := by.Allow(wire.RoleOwner); err != nil {
 		return wire.User{}, err
 	}
 	c.At = p.now().UTC()
@@ -105,24 +97,24 @@ func (p *People) change(ctx context.Context, by wire.User, id string, c wire.Use
 }
 
 // SetPassword changes somebody's own password, given the old one, and ends all their sessions but the new one that it begins.
-func (p *People) SetPassword(ctx context.Context, by wire.User, old, password, ip string) (Session, error) {
+func (p *People) SetPassword(ctx context.Context, by wire.User, old, password, ip string) (wire.SignedIn, error) {
 	if fault := checkPassword(password); fault != "" {
-		return Session{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
+		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
 	proof, err := p.SignIn(ctx, by.Email, old, ip)
 	if err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	var stored string
 	if err := p.hashers.run(ctx, func() { stored = hashPassword(password) }); err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.User.ID, wire.UserChange{Password: &stored, At: p.now().UTC()})
 	if err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	if err := p.Note(ctx, by, "change password", by.Email, ""); err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	return p.begin(ctx, u)
 }
@@ -139,7 +131,7 @@ const auditPageMax = 200
 
 // AuditLog lists what people changed in the account, the newest first; before is the id of the last one seen, or "".
 func (p *People) AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error) {
-	if err := Allow(by, wire.RoleOwner); err != nil {
+	if err := by.Allow(wire.RoleOwner); err != nil {
 		return nil, err
 	}
 	return p.store.AuditLog(ctx, by.AccountID, before, min(max(limit, 1), auditPageMax))

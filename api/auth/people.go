@@ -2,9 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base32"
 	"encoding/base64"
 	"net/mail"
@@ -12,15 +9,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-)
-
-// SignUp says who may sign up without an invite.
-type SignUp string
-
-const (
-	SignUpInvite SignUp = "invite" // nobody: owners invite. The default
-	SignUpOpen   SignUp = "open"   // everybody, each into an account of their own
-	SignUpClosed SignUp = "closed" // nobody, and invites are refused as well
 )
 
 const (
@@ -33,7 +21,7 @@ const (
 // PeopleConfig is what a People is made of.
 type PeopleConfig struct {
 	Store  PeopleStore      // required
-	SignUp SignUp           // "": SignUpInvite
+	SignUp wire.SignUp      // "": wire.SignUpInvite
 	Now    func() time.Time // nil: time.Now
 }
 
@@ -41,7 +29,7 @@ type PeopleConfig struct {
 // of failed sign-ins.
 type People struct {
 	store    PeopleStore
-	signUp   SignUp
+	signUp   wire.SignUp
 	now      func() time.Time
 	hashers  hashers
 	throttle *throttle
@@ -50,7 +38,7 @@ type People struct {
 // NewPeople makes a People over config.Store.
 func NewPeople(config PeopleConfig) *People {
 	if config.SignUp == "" {
-		config.SignUp = SignUpInvite
+		config.SignUp = wire.SignUpInvite
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -59,7 +47,7 @@ func NewPeople(config PeopleConfig) *People {
 }
 
 // SignUp tells who may sign up.
-func (p *People) SignUp() SignUp { return p.signUp }
+func (p *People) SignUp() wire.SignUp { return p.signUp }
 
 // Setup gives the code with which the first person of a fresh server signs up, as an owner of the account `default`, or "" if
 // somebody has. Each call makes another code; all of them end when one is used.
@@ -82,22 +70,14 @@ func newCode() wire.Secret {
 
 func newToken(n int) string { return base64.RawURLEncoding.EncodeToString(random(n)) }
 
-// Application is what somebody signs up with.
-type Application struct {
-	Email    string
-	Password string
-	Code     wire.Secret // of an invite, or of a fresh server; "" founds an account, if that is open
-	Account  string      // the name of the account to found; the code's account goes before it
-}
-
 // Join signs somebody up. wire.CodeInvalid names the fields at fault; wire.CodeForbidden says that a code is missing or
 // not good; wire.CodeConflict that the email or the account's name is taken.
-func (p *People) Join(ctx context.Context, a Application) (wire.User, error) {
+func (p *People) Join(ctx context.Context, a wire.Application) (wire.User, error) {
 	email, faults := checkEmail(a.Email)
 	if fault := checkPassword(a.Password); fault != "" {
 		faults = append(faults, wire.FieldError{Field: "password", Reason: fault})
 	}
-	if a.Code == "" && p.signUp == SignUpOpen {
+	if a.Code == "" && p.signUp == wire.SignUpOpen {
 		faults = append(faults, checkAccount(a.Account)...)
 	}
 	if faults != nil {
@@ -127,7 +107,7 @@ func (p *People) Join(ctx context.Context, a Application) (wire.User, error) {
 // invite judges a code before the costly part of signing up; CreateUser judges it again.
 func (p *People) invite(ctx context.Context, code wire.Secret) (none [32]byte, err error) {
 	if code == "" {
-		if p.signUp != SignUpOpen {
+		if p.signUp != wire.SignUpOpen {
 			return none, errCode()
 		}
 		return none, nil
@@ -139,7 +119,7 @@ func (p *People) invite(ctx context.Context, code wire.Secret) (none [32]byte, e
 		return none, errCode()
 	case err != nil:
 		return none, err
-	case !i.Setup && p.signUp == SignUpClosed:
+	case !i.Setup && p.signUp == wire.SignUpClosed:
 		return none, wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
 	case !p.now().Before(i.ExpiresAt):
 		return none, errCode()
@@ -162,77 +142,58 @@ func checkEmail(email string) (string, []wire.FieldError) {
 	return email, nil
 }
 
-// Session is somebody who is signed in.
-type Session struct {
-	Token     wire.Secret // for the browser's cookie
-	User      wire.User
-	ExpiresAt time.Time
-}
-
-// CSRF is what forms of this session carry; it tells nothing of the token.
-func (s Session) CSRF() string {
-	mac := hmac.New(sha256.New, []byte(s.Token))
-	mac.Write([]byte("csrf"))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// Bears says whether a form carries this session's CSRF.
-func (s Session) Bears(csrf string) bool {
-	return subtle.ConstantTimeCompare([]byte(s.CSRF()), []byte(csrf)) == 1
-}
-
 // SignIn begins a session; ip is where the call comes from. wire.CodeUnauthorized if email and password do not fit, without
 // telling which is wrong; wire.CodeTooMany after too many of those from one address or for one email.
-func (p *People) SignIn(ctx context.Context, email, password, ip string) (Session, error) {
+func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	now := p.now().UTC()
 	if err := p.throttle.check(now, email, ip); err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	u, stored, err := p.store.UserByEmail(ctx, email)
 	if wire.IsCode(err, wire.CodeNotFound) {
 		stored, err = nobody, nil
 	}
 	if err != nil {
-		return Session{}, err
+		return wire.SignedIn{}, err
 	}
 	fits := false
 	if len(password) <= passwordBytesMax {
 		if err := p.hashers.run(ctx, func() { fits = verifyPassword(stored, password) }); err != nil {
-			return Session{}, err
+			return wire.SignedIn{}, err
 		}
 	}
 	if !fits || u.ID == "" || u.DisabledAt != nil {
 		p.throttle.failed(now, email, ip)
-		return Session{}, wire.Errorf(wire.CodeUnauthorized, "Email and password do not fit.")
+		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Email and password do not fit.")
 	}
 	p.throttle.succeeded(email)
 	return p.begin(ctx, u)
 }
 
 // begin makes a session with a token of its own.
-func (p *People) begin(ctx context.Context, u wire.User) (Session, error) {
+func (p *People) begin(ctx context.Context, u wire.User) (wire.SignedIn, error) {
 	now := p.now().UTC()
-	s := Session{Token: wire.Secret(newToken(32)), User: u, ExpiresAt: now.Add(sessionAge)}
+	s := wire.SignedIn{Token: wire.Secret(newToken(32)), User: u, ExpiresAt: now.Add(sessionAge)}
 	err := p.store.CreateSession(ctx, hash(s.Token), wire.Session{UserID: u.ID, CreatedAt: now, ExpiresAt: s.ExpiresAt})
 	return s, err
 }
 
 // Session finds who is signed in by the token of a cookie; wire.CodeUnauthorized if nobody is.
-func (p *People) Session(ctx context.Context, token wire.Secret) (Session, error) {
+func (p *People) Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error) {
 	if token == "" || len(token) > secretBytesMax {
-		return Session{}, errSignedOut()
+		return wire.SignedIn{}, errSignedOut()
 	}
 	s, u, err := p.store.Session(ctx, hash(token))
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
-		return Session{}, errSignedOut()
+		return wire.SignedIn{}, errSignedOut()
 	case err != nil:
-		return Session{}, err
+		return wire.SignedIn{}, err
 	case !p.now().Before(s.ExpiresAt) || u.DisabledAt != nil || s.CreatedAt.Before(u.SessionsFrom):
-		return Session{}, errSignedOut()
+		return wire.SignedIn{}, errSignedOut()
 	}
-	return Session{Token: token, User: u, ExpiresAt: s.ExpiresAt}, nil
+	return wire.SignedIn{Token: token, User: u, ExpiresAt: s.ExpiresAt}, nil
 }
 
 func errSignedOut() error { return wire.Errorf(wire.CodeUnauthorized, "Nobody is signed in. Sign in.") }

@@ -25,7 +25,7 @@ type town struct {
 	now   time.Time
 }
 
-func newTown(t *testing.T, signUp auth.SignUp) *town {
+func newTown(t *testing.T, signUp wire.SignUp) *town {
 	t.Helper()
 	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
@@ -44,10 +44,10 @@ func (tn *town) owner() wire.User {
 	if err != nil {
 		tn.t.Fatalf("Setup: %v", err)
 	}
-	return tn.join(auth.Application{Email: "Ann@Example.com ", Password: goodPassword, Code: code})
+	return tn.join(wire.Application{Email: "Ann@Example.com ", Password: goodPassword, Code: code})
 }
 
-func (tn *town) join(a auth.Application) wire.User {
+func (tn *town) join(a wire.Application) wire.User {
 	tn.t.Helper()
 	u, err := tn.Join(tn.t.Context(), a)
 	if err != nil {
@@ -63,10 +63,10 @@ func (tn *town) guest(by wire.User, email string, role wire.Role) wire.User {
 	if err != nil {
 		tn.t.Fatalf("Invite: %v", err)
 	}
-	return tn.join(auth.Application{Email: email, Password: goodPassword, Code: code})
+	return tn.join(wire.Application{Email: email, Password: goodPassword, Code: code})
 }
 
-func (tn *town) signIn(email string) auth.Session {
+func (tn *town) signIn(email string) wire.SignedIn {
 	tn.t.Helper()
 	s, err := tn.SignIn(tn.t.Context(), email, goodPassword, office)
 	if err != nil {
@@ -93,18 +93,18 @@ func TestTheFirstPersonOwnsTheDefaultAccount(t *testing.T) {
 
 func TestWhoMaySignUp(t *testing.T) {
 	for _, tt := range []struct {
-		signUp auth.SignUp
-		a      auth.Application
+		signUp wire.SignUp
+		a      wire.Application
 		code   wire.Code // "" if it works
 	}{
-		{auth.SignUpInvite, auth.Application{}, wire.CodeForbidden},
-		{auth.SignUpInvite, auth.Application{Account: "mine"}, wire.CodeForbidden},
-		{auth.SignUpInvite, auth.Application{Code: "aaaaa-bbbbb-ccccc-ddddd"}, wire.CodeForbidden},
-		{auth.SignUpClosed, auth.Application{Account: "mine"}, wire.CodeForbidden},
-		{auth.SignUpOpen, auth.Application{Account: "mine"}, ""},
-		{auth.SignUpOpen, auth.Application{}, wire.CodeInvalid},
-		{auth.SignUpOpen, auth.Application{Account: "Not A Name"}, wire.CodeInvalid},
-		{auth.SignUpOpen, auth.Application{Account: "default"}, wire.CodeConflict},
+		{wire.SignUpInvite, wire.Application{}, wire.CodeForbidden},
+		{wire.SignUpInvite, wire.Application{Account: "mine"}, wire.CodeForbidden},
+		{wire.SignUpInvite, wire.Application{Code: "aaaaa-bbbbb-ccccc-ddddd"}, wire.CodeForbidden},
+		{wire.SignUpClosed, wire.Application{Account: "mine"}, wire.CodeForbidden},
+		{wire.SignUpOpen, wire.Application{Account: "mine"}, ""},
+		{wire.SignUpOpen, wire.Application{}, wire.CodeInvalid},
+		{wire.SignUpOpen, wire.Application{Account: "Not A Name"}, wire.CodeInvalid},
+		{wire.SignUpOpen, wire.Application{Account: "default"}, wire.CodeConflict},
 	} {
 		tn := newTown(t, tt.signUp)
 		tn.owner()
@@ -120,12 +120,12 @@ func TestWhoMaySignUp(t *testing.T) {
 }
 
 func TestWhatSomebodySignsUpWithIsChecked(t *testing.T) {
-	tn := newTown(t, auth.SignUpOpen)
+	tn := newTown(t, wire.SignUpOpen)
 	for email, password := range map[string]string{
 		"": goodPassword, "ann": goodPassword, "Ann <ann@example.com>": goodPassword, strings.Repeat("a", 250) + "@b.cd": goodPassword,
 		"ann@example.com": "too short", "bob@example.com": strings.Repeat("x", 1025), "cat@example.com": "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 	} {
-		_, err := tn.Join(t.Context(), auth.Application{Email: email, Password: password, Account: "mine"})
+		_, err := tn.Join(t.Context(), wire.Application{Email: email, Password: password, Account: "mine"})
 		wantError(t, err, wire.CodeInvalid, "must")
 	}
 	if has, _ := tn.store.HasUsers(t.Context()); has {
@@ -145,7 +145,7 @@ func TestAnInviteOpensForAWeekAndOnlyAsItsRole(t *testing.T) {
 		t.Errorf("the open invites are %v, %v", open, err)
 	}
 	tn.now = tn.now.Add(7 * 24 * time.Hour)
-	_, err = tn.Join(t.Context(), auth.Application{Email: "bob@example.com", Password: goodPassword, Code: code})
+	_, err = tn.Join(t.Context(), wire.Application{Email: "bob@example.com", Password: goodPassword, Code: code})
 	wantError(t, err, wire.CodeForbidden, "code")
 	viewer := tn.guest(owner, "cat@example.com", wire.RoleViewer)
 	if viewer.AccountID != owner.AccountID || viewer.Role != wire.RoleViewer {

@@ -1,6 +1,12 @@
 package wire
 
-import "time"
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"time"
+)
 
 // Role says what a person may do in their account, and includes what the ones before it may.
 type Role string
@@ -33,6 +39,14 @@ type User struct {
 	SessionsFrom time.Time `json:"sessions_from"`
 }
 
+// Allow is wire.CodeForbidden unless the person's role includes role.
+func (u User) Allow(role Role) error {
+	if u.Role.Includes(role) {
+		return nil
+	}
+	return Errorf(CodeForbidden, "This takes the role %s; yours is %s. Ask an owner of the account.", role, u.Role)
+}
+
 // UserChange is what changes of a person; nil leaves it as it is.
 type UserChange struct {
 	Role     *Role
@@ -57,6 +71,42 @@ type Session struct {
 	UserID    string    `json:"user_id"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// SignedIn is a session of somebody, with the token that their browser shows for it.
+type SignedIn struct {
+	Token     Secret
+	User      User
+	ExpiresAt time.Time
+}
+
+// CSRF is what the forms of this session carry; it tells nothing of the token.
+func (s SignedIn) CSRF() string {
+	mac := hmac.New(sha256.New, []byte(s.Token))
+	mac.Write([]byte("csrf"))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Bears says whether a form carries this session's CSRF.
+func (s SignedIn) Bears(csrf string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.CSRF()), []byte(csrf)) == 1
+}
+
+// SignUp says who may sign up without an invite.
+type SignUp string
+
+const (
+	SignUpInvite SignUp = "invite" // nobody: owners invite
+	SignUpOpen   SignUp = "open"   // everybody, each into an account of their own
+	SignUpClosed SignUp = "closed" // nobody, and invites are refused as well
+)
+
+// Application is what somebody signs up with.
+type Application struct {
+	Email    string
+	Password string
+	Code     Secret // of an invite, or of a fresh server; "" founds an account, if that is open
+	Account  string // the name of the account to found; the code's account goes before it
 }
 
 // AuditEntry is one thing that a person changed in an account.

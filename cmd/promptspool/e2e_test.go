@@ -67,7 +67,8 @@ type node struct {
 	data string
 
 	mu     sync.Mutex
-	log    bytes.Buffer  // under mu
+	log    bytes.Buffer  // under mu; of stderr
+	out    bytes.Buffer  // under mu; of stdout
 	killed bool          // by kill
 	taking chan struct{} // closed when it takes calls
 	eof    chan struct{} // closed when it has ended
@@ -94,6 +95,7 @@ func begin(t testing.TB, program string, env []string, data, addr string, args .
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.cmd.Stdout = stdout{n}
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +163,21 @@ func (n *node) logged() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.log.String()
+}
+
+// stdout keeps what a process prints.
+type stdout struct{ *node }
+
+func (s stdout) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(b)
+}
+
+func (n *node) printed() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.out.String()
 }
 
 func startServer(t *testing.T, data, addr string) *node {

@@ -12,6 +12,7 @@ import (
 	"promptspool/api"
 	"promptspool/api/auth"
 	"promptspool/api/client"
+	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/metrics"
@@ -27,8 +28,10 @@ type serverConfig struct {
 	data, listen, opsListen string
 	name                    string
 	bootstrapKey            wire.Secret // "" for none
+	signUp                  wire.SignUp
 	logger                  *slog.Logger
-	ready                   func(addr string) // called once, when calls are taken; may be nil
+	// ready is called once, when calls are taken, with the code with which the first person signs up, "" if somebody has.
+	ready func(addr string, setup wire.Secret)
 }
 
 // server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in Badger.
@@ -50,15 +53,21 @@ func server(ctx context.Context, c serverConfig) error {
 			return errors.Join(err, db.Close())
 		}
 	}
+	people := auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: c.signUp})
+	setup, err := people.Setup(ctx)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder: records, Querier: records,
 		Templates: templates, Changes: templates,
 		Authenticator: keys,
+		Pages:         dashboard.New(dashboard.Config{People: people, Keys: keys, Records: records, Version: version, Logger: c.logger}),
 		Metrics:       m, Logger: c.logger,
 	})
 	p := process{
-		data: c.data, logger: c.logger, ready: c.ready,
+		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
 			orphans, _ := db.OrphansOfAll(context.Background()) // zeros, should it fail: reads that fail are logged elsewhere

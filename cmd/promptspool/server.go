@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"io"
+
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -18,7 +21,7 @@ func bootstrapFlag() cli.Flag {
 }
 
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag()}
+	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag()}
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	return &cli.Command{
 		Name:  "server",
@@ -37,10 +40,35 @@ func serverCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			signUp, err := signUpOf(c)
+			if err != nil {
+				return err
+			}
 			return server(c.Context, serverConfig{
 				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: name,
 				bootstrapKey: wire.Secret(text(c, "bootstrap-key")), logger: log,
+				signUp: signUp, ready: func(addr string, setup wire.Secret) { welcome(c.App.Writer, addr, setup) },
 			})
 		},
+	}
+}
+
+func signUpFlag() cli.Flag {
+	return stringFlag("signup", string(wire.SignUpInvite), "who may sign up at the dashboard: `invite` (whom an owner invites), open (everybody, each into an account of their own) or closed")
+}
+
+func signUpOf(c *cli.Context) (wire.SignUp, error) {
+	switch s := wire.SignUp(text(c, "signup")); s {
+	case wire.SignUpInvite, wire.SignUpOpen, wire.SignUpClosed:
+		return s, nil
+	default:
+		return "", usagef(c, "--signup is %q; it must be invite, open or closed", s)
+	}
+}
+
+// welcome tells whoever started a fresh server how to sign up. It is printed, not logged: logs are kept and read by others.
+func welcome(w io.Writer, addr string, setup wire.Secret) {
+	if setup != "" {
+		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open http://%s/sign-up, with the setup code %s\n", addr, string(setup))
 	}
 }

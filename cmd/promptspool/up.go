@@ -20,7 +20,7 @@ import (
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag()}
+	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag()}
 	for _, l := range []struct{ name, value, usage string }{
 		{"listen", sidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"},
 		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"},
@@ -44,6 +44,10 @@ func up(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	signUp, err := signUpOf(c)
+	if err != nil {
+		return err
+	}
 	data := text(c, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -57,12 +61,12 @@ func up(c *cli.Context) error {
 	group, running := errgroup.WithContext(c.Context) // ends when either role ends
 	serverLife, stopServer := context.WithCancel(context.Background())
 	defer stopServer()
-	serverUp := make(chan string, 1)
+	serverUp := make(chan serverAt, 1)
 	group.Go(func() error {
 		return server(serverLife, serverConfig{
 			data: filepath.Join(data, "server"), listen: text(c, "server-listen"), opsListen: text(c, "server-ops-listen"),
-			name: config.name, bootstrapKey: key, logger: config.logger.With("role", "server"),
-			ready: func(addr string) { serverUp <- addr },
+			name: config.name, bootstrapKey: key, signUp: signUp, logger: config.logger.With("role", "server"),
+			ready: func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
 		})
 	})
 	group.Go(func() error {
@@ -70,16 +74,22 @@ func up(c *cli.Context) error {
 		select {
 		case <-running.Done():
 			return nil
-		case addr := <-serverUp:
+		case at := <-serverUp:
 			config.data, config.listen, config.opsListen = filepath.Join(data, "sidecar"), text(c, "listen"), text(c, "ops-listen")
-			config.upstream, config.logger = "http://"+addr, config.logger.With("role", "sidecar")
+			config.upstream, config.logger = "http://"+at.addr, config.logger.With("role", "sidecar")
 			config.ready = func(sidecarAddr string) {
-				banner(c.App.Writer, data, key, sidecarAddr, addr, config.opsListen, text(c, "server-ops-listen"))
+				banner(c.App.Writer, data, key, sidecarAddr, at, config.opsListen, text(c, "server-ops-listen"))
 			}
 			return sidecar(running, config)
 		}
 	})
 	return group.Wait()
+}
+
+// serverAt is a server that is up: its address, and the code with which the first person signs up.
+type serverAt struct {
+	addr  string
+	setup wire.Secret
 }
 
 // keyFile reads the key that the app may use from a file (0600), which it makes with a new one when absent. It is the app's copy:
@@ -102,6 +112,7 @@ var bannerText = template.Must(template.New("").Parse(`promptspool {{.Version}} 
 
   sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}})
   server                  http://{{.Server}}   (operations on http://{{.ServerOps}})
+  dashboard               http://{{.Server}}/{{if .Setup}}sign-up   (setup code {{.Setup}}){{end}}
   key                     {{.Key}}
 
 Paste this into another terminal to log a call, and to find it on the server:
@@ -117,9 +128,9 @@ Paste this into another terminal to log a call, and to find it on the server:
 
 `))
 
-func banner(w io.Writer, data string, key wire.Secret, sidecar, server, sidecarOps, serverOps string) {
+func banner(w io.Writer, data string, key wire.Secret, sidecar string, server serverAt, sidecarOps, serverOps string) {
 	_ = bannerText.Execute(w, map[string]string{
 		"Version": version, "Data": data, "Key": string(key),
-		"Sidecar": sidecar, "Server": server, "SidecarOps": sidecarOps, "ServerOps": serverOps,
+		"Sidecar": sidecar, "Server": server.addr, "Setup": string(server.setup), "SidecarOps": sidecarOps, "ServerOps": serverOps,
 	})
 }

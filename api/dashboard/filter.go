@@ -1,0 +1,195 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// filter is which records a page shows. It lives in the page's address, so that a view can be sent to somebody: q, span, and
+// for each condition field, key, op and value, in the order in which they stand.
+type filter struct {
+	Q          string
+	Span       string // one of spans; "" for all
+	Conditions []condition
+}
+
+// condition is one line of a filter.
+type condition struct{ Field, Key, Op, Value string }
+
+// span is how far back a page looks.
+type span struct {
+	Word, Text string
+	Duration   time.Duration
+}
+
+var spans = []span{
+	{"", "All time", 0}, {"1h", "Last hour", time.Hour}, {"24h", "Last 24 hours", 24 * time.Hour},
+	{"7d", "Last 7 days", 7 * 24 * time.Hour}, {"30d", "Last 30 days", 30 * 24 * time.Hour},
+}
+
+// kind is what a field's values are.
+type kind int
+
+const (
+	text kind = iota
+	keyed
+	number
+	moments
+	flag
+)
+
+// filterField is a field that a filter can ask about. The archive knows what it means.
+type filterField struct {
+	Name, Text string
+	kind       kind
+}
+
+var filterFields = []filterField{
+	{"tags", "Tag", text}, {"metadata", "Metadata", keyed}, {"model", "Model", text}, {"provider", "Provider", text},
+	{"status", "Status", text}, {"score", "Score", number}, {"score_name", "Name of a score", text},
+	{"prompt_name", "Template", text}, {"prompt_version_number", "Template's version", number}, {"label", "Template's label", text},
+	{"latency_ms", "Latency in ms", number}, {"cost", "Cost in $", number},
+	{"input_tokens", "Tokens in", number}, {"output_tokens", "Tokens out", number},
+	{"input_text", "Prompt", text}, {"output_text", "Response", text}, {"input_variables", "Variable", keyed},
+	{"tool_names", "Tool called", text}, {"is_tool_call", "Calls a tool", flag}, {"is_json", "Answers in JSON", flag},
+	{"group_id", "Group", text}, {"sidecar", "Sidecar", text}, {"function_name", "Function", text}, {"metadata_keys", "Key of metadata", text},
+	{"accepted_at", "Accepted at", moments}, {"request_start_time", "Began at", moments}, {"request_id", "Request id", text},
+}
+
+// operator is how a condition compares.
+type operator struct{ Name, Text string }
+
+var operators = []operator{
+	{"is", "is"}, {"is_not", "is not"}, {"contains", "contains"}, {"not_contains", "does not contain"}, {"starts_with", "begins with"},
+	{"in", "is one of"}, {"not_in", "is none of"}, {"gt", ">"}, {"gte", "≥"}, {"lt", "<"}, {"lte", "≤"}, {"between", "is between"},
+	{"before", "is before"}, {"after", "is after"}, {"is_null", "is absent"}, {"is_not_null", "is there"},
+	{"is_true", "is true"}, {"is_false", "is false"},
+}
+
+// conditionsMax bounds the conditions of an address.
+const conditionsMax = 20
+
+// readFilter reads the filter of an address. Lines without a field, which the form's empty line is, are left out.
+func readFilter(q url.Values) filter {
+	f := filter{Q: q.Get("q"), Span: q.Get("span")}
+	at := func(name string, i int) string {
+		if values := q[name]; i < len(values) {
+			return strings.TrimSpace(values[i])
+		}
+		return ""
+	}
+	for i := range min(len(q["field"]), conditionsMax) {
+		c := condition{at("field", i), at("key", i), at("op", i), at("value", i)}
+		if c.Field != "" {
+			f.Conditions = append(f.Conditions, c)
+		}
+	}
+	return f
+}
+
+// values is the filter as it stands in an address.
+func (f filter) values() url.Values {
+	q := url.Values{}
+	if f.Q != "" {
+		q.Set("q", f.Q)
+	}
+	if f.Span != "" {
+		q.Set("span", f.Span)
+	}
+	for _, c := range f.Conditions {
+		q.Add("field", c.Field)
+		q.Add("key", c.Key)
+		q.Add("op", c.Op)
+		q.Add("value", c.Value)
+	}
+	return q
+}
+
+// without is the filter without its condition i.
+func (f filter) without(i int) filter {
+	f.Conditions = slices.Delete(slices.Clone(f.Conditions), i, i+1)
+	return f
+}
+
+// group is the filter as the archive takes it; nil for all records.
+func (f filter) group(now time.Time) *wire.Filter {
+	var all []wire.Filter
+	for _, s := range spans {
+		if s.Word == f.Span && s.Duration > 0 {
+			from, _ := json.Marshal(now.Add(-s.Duration).UTC())
+			all = append(all, wire.Filter{Field: "accepted_at", Operator: "after", Value: from})
+		}
+	}
+	for _, c := range f.Conditions {
+		all = append(all, c.filter())
+	}
+	if all == nil {
+		return nil
+	}
+	return &wire.Filter{Logic: "AND", Filters: all}
+}
+
+// filter makes a condition that the archive takes. What it does not take it answers with what it would.
+func (c condition) filter() wire.Filter {
+	w := wire.Filter{Field: c.Field, Operator: c.Op, NestedKey: c.Key}
+	k := kindOf(c.Field)
+	if c.Field != "score" && k != keyed {
+		w.NestedKey = ""
+	}
+	switch c.Op {
+	case "is_null", "is_not_null", "is_true", "is_false":
+	case "in", "not_in", "between":
+		var list []json.RawMessage
+		for part := range strings.SplitSeq(c.Value, ",") {
+			list = append(list, value(k, strings.TrimSpace(part)))
+		}
+		w.Value, _ = json.Marshal(list)
+	default:
+		w.Value = value(k, c.Value)
+	}
+	return w
+}
+
+// value is what somebody typed, as JSON: a number where the field has numbers and it is one.
+func value(k kind, typed string) json.RawMessage {
+	if k == number {
+		if n, err := strconv.ParseFloat(typed, 64); err == nil {
+			if raw, err := json.Marshal(n); err == nil {
+				return raw
+			}
+		}
+	}
+	raw, _ := json.Marshal(typed)
+	return raw
+}
+
+func kindOf(field string) kind {
+	for _, f := range filterFields {
+		if f.Name == field {
+			return f.kind
+		}
+	}
+	return text
+}
+
+// Describe says a condition in words.
+func (c condition) Describe() string {
+	name, op := c.Field, c.Op
+	for _, f := range filterFields {
+		if f.Name == c.Field {
+			name = f.Text
+		}
+	}
+	for _, o := range operators {
+		if o.Name == c.Op {
+			op = o.Text
+		}
+	}
+	return strings.TrimSpace(strings.Join([]string{name, c.Key, op, c.Value}, " "))
+}

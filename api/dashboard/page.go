@@ -1,0 +1,142 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// pages are the parsed pages by the names of their files, each with the layout around it.
+type pages map[string]*template.Template
+
+func parsePages() pages {
+	base := template.Must(template.New("").Funcs(helpers).ParseFS(files, "html/layout/*.html"))
+	names, err := fs.Glob(files, "html/*.html")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("dashboard: no pages: %v", err))
+	}
+	all := pages{}
+	for _, name := range names {
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
+	}
+	return all
+}
+
+// helpers are the functions that pages use.
+var helpers = template.FuncMap{
+	"moment":  moment,
+	"ago":     ago,
+	"latency": latency,
+	"tokens":  tokens,
+	"cost":    cost,
+	"entry": func(nav, name, href, text string) menuEntry {
+		return menuEntry{Href: href, Text: text, Current: nav == name}
+	},
+}
+
+// menuEntry is a line of the menu.
+type menuEntry struct {
+	Href, Text string
+	Current    bool
+}
+
+// moment prints a time for machines; the script turns it into the reader's own zone.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// ago prints how long it is since then, roughly.
+func ago(now, then time.Time) string {
+	d := now.Sub(then)
+	switch {
+	case d < 0:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+// view is what the layout shows around a page's own data.
+type view struct {
+	Title   string
+	Nav     string // which entry of the menu is the current one
+	User    *wire.User
+	CSRF    string
+	Notice  string // what has just been done
+	Version string
+	Now     time.Time
+	Curl    string // logs a call here
+	Data    any
+}
+
+// show answers with a page. notice comes from the address, where a form that was carried out left it.
+func (d *Dashboard) show(c *call, status int, name, title, nav string, data any) error {
+	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Data: data}
+	if c.User.ID != "" {
+		v.User, v.CSRF = &c.User, c.CSRF()
+	}
+	v.Notice = notices[c.URL.Query().Get("done")]
+	var page bytes.Buffer
+	if err := d.pages[name].ExecuteTemplate(&page, "layout", v); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	c.w.WriteHeader(status)
+	_, err := c.w.Write(page.Bytes())
+	return err
+}
+
+// notices are what a page says after a form was carried out, by the word in its address. Nobody can make it say anything else.
+var notices = map[string]string{
+	"signed-out": "You are signed out.",
+	"password":   "Your password is changed. You are signed out everywhere else.",
+	"revoked":    "The key is revoked: calls with it are refused from now on.",
+	"role":       "The role is changed; they have to sign in again.",
+	"disabled":   "They cannot sign in any more.",
+	"enabled":    "They can sign in again.",
+	"uninvited":  "The invite is taken back.",
+}
+
+// done sends the browser on to a page after a form was carried out.
+func (c *call) done(to, word string) error {
+	if word != "" {
+		to += "?done=" + word
+	}
+	http.Redirect(c.w, c.Request, to, http.StatusSeeOther)
+	return nil
+}
+
+// fail answers with what went wrong.
+func (d *Dashboard) fail(c *call, err error) {
+	e := wire.AsError(err)
+	if e.Status() >= 500 {
+		d.Logger.Error("a page failed", "path", c.URL.Path, "error", err)
+	}
+	if shown := d.show(c, e.Status(), "error", "Something is not right", "", e); shown != nil {
+		d.Logger.Error("the page that tells an error failed", "error", shown)
+	}
+}
+
+// curl is a line that logs a call, for somebody who has nothing logged yet.
+func curl(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return "curl " + scheme + "://" + r.Host + `/rest/track-request -H 'Content-Type: application/json' -d '{
+  "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
+  "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
+  "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
+    "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
+  "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'`
+}

@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+
+	"promptspool/api/wire"
+)
+
+const requestsPerPage = 50
+
+func (d *Dashboard) requestRoutes() {
+	d.handle("GET /{$}", wire.RoleViewer, func(c *call) error { return c.done("/requests", "") })
+	d.handle("GET /requests", wire.RoleViewer, d.requestsPage)
+}
+
+// requestsView is what the list of requests shows.
+type requestsView struct {
+	filterView
+	Page  wire.SearchPage
+	Error *wire.Error // of the filter
+	Next  string      // the address of the next page; "" on the last
+	First string      // the address of the first page, if this is not it
+}
+
+// filterView is the filter of a page, and what the form for it offers.
+type filterView struct {
+	Filter    filter
+	Path      string
+	Spans     []span
+	Fields    []filterField
+	Operators []operator
+	Chips     []chip
+	Query     string // the filter as it stands in an address
+}
+
+// chip is a condition that is in force, and the address without it.
+type chip struct{ Text, Without string }
+
+func viewFilter(path string, f filter) filterView {
+	v := filterView{Filter: f, Path: path, Spans: spans, Fields: filterFields, Operators: operators, Query: f.values().Encode()}
+	for i, c := range f.Conditions {
+		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
+	}
+	return v
+}
+
+// address puts a path and a query together.
+func address(path string, q url.Values) string {
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func (d *Dashboard) requestsPage(c *call) error {
+	query := c.URL.Query()
+	f := readFilter(query)
+	v := requestsView{filterView: viewFilter("/requests", f)}
+	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
+		FilterGroup: f.group(d.Now()), Q: f.Q, PerPage: requestsPerPage, Cursor: query.Get("cursor"),
+	})
+	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
+		v.Error = e
+		return d.show(c, e.Status(), "requests", "Requests", "requests", v)
+	}
+	if err != nil {
+		return err
+	}
+	v.Page = page
+	if page.NextCursor != nil {
+		next := f.values()
+		next.Set("cursor", *page.NextCursor)
+		v.Next = address(v.Path, next)
+	}
+	if query.Get("cursor") != "" {
+		v.First = address(v.Path, f.values())
+	}
+	return d.show(c, http.StatusOK, "requests", "Requests", "requests", v)
+}

@@ -1,0 +1,111 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) signRoutes() {
+	d.open("GET /sign-in", d.signInPage)
+	d.open("POST /sign-in", d.signIn)
+	d.open("GET /sign-up", d.signUpPage)
+	d.open("POST /sign-up", d.signUp)
+	d.handle("POST /sign-out", wire.RoleViewer, d.signOut)
+	d.handle("GET /password", wire.RoleViewer, d.passwordPage)
+	d.handle("POST /password", wire.RoleViewer, d.setPassword)
+}
+
+// open makes a route that nobody needs to be signed in for.
+func (d *Dashboard) open(pattern string, page func(c *call) error) {
+	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Request: r, w: w}
+		err := r.ParseForm()
+		if err == nil {
+			err = page(c)
+		}
+		if err != nil {
+			d.fail(c, err)
+		}
+	})
+}
+
+// signView is what the pages to sign in and up show.
+type signView struct {
+	Email, Next, Account, Code string
+	Error                      *wire.Error
+	Insecure                   bool // the browser will not keep the session
+	Open                       bool // who has no code may found an account
+}
+
+func (d *Dashboard) signView(c *call) signView {
+	return signView{
+		Email: c.FormValue("email"), Next: local(c.FormValue("next")), Account: c.FormValue("account"), Code: c.FormValue("code"),
+		Insecure: insecure(c.Request), Open: d.People.SignUp() == wire.SignUpOpen,
+	}
+}
+
+func (d *Dashboard) signInPage(c *call) error {
+	return d.show(c, http.StatusOK, "sign-in", "Sign in", "", d.signView(c))
+}
+
+func (d *Dashboard) signIn(c *call) error {
+	s, err := d.People.SignIn(c.Context(), c.PostForm.Get("email"), c.PostForm.Get("password"), ip(c.Request))
+	if err != nil {
+		return d.signFault(c, "sign-in", "Sign in", err)
+	}
+	setSession(c.w, s)
+	return c.done(local(c.PostForm.Get("next")), "")
+}
+
+// signFault shows a form again, with what was wrong about it.
+func (d *Dashboard) signFault(c *call, name, title string, err error) error {
+	e := wire.AsError(err)
+	if e.Status() >= 500 {
+		return err
+	}
+	v := d.signView(c)
+	v.Error = e
+	return d.show(c, e.Status(), name, title, "", v)
+}
+
+func (d *Dashboard) signUpPage(c *call) error {
+	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", d.signView(c))
+}
+
+func (d *Dashboard) signUp(c *call) error {
+	f := c.PostForm
+	_, err := d.People.Join(c.Context(), wire.Application{
+		Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
+	})
+	if err != nil {
+		return d.signFault(c, "sign-up", "Sign up", err)
+	}
+	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), ip(c.Request))
+	if err != nil {
+		return err
+	}
+	setSession(c.w, s)
+	return c.done("/", "")
+}
+
+func (d *Dashboard) signOut(c *call) error {
+	if err := d.People.SignOut(c.Context(), c.Token); err != nil {
+		return err
+	}
+	setSession(c.w, wire.SignedIn{})
+	return c.done("/sign-in", "signed-out")
+}
+
+func (d *Dashboard) passwordPage(c *call) error {
+	return d.show(c, http.StatusOK, "password", "Change your password", "", signView{})
+}
+
+func (d *Dashboard) setPassword(c *call) error {
+	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"), ip(c.Request))
+	if err != nil {
+		return d.signFault(c, "password", "Change your password", err)
+	}
+	setSession(c.w, s)
+	return c.done("/password", "password")
+}

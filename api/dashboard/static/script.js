@@ -1,0 +1,62 @@
+// Every page works without this. It shows times in the reader's zone, copies, asks before what cannot be undone, folds the menu
+// on small screens, and gives the keyboard something to do.
+"use strict";
+
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const at = new Date(time.dateTime);
+  time.title = time.textContent;
+  time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+for (const menu of document.querySelectorAll("details.menu")) {
+  const small = matchMedia("(max-width: 52rem)");
+  const fold = () => { menu.open = !small.matches; };
+  small.addEventListener("change", fold);
+  fold();
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  const said = button.textContent;
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(source);
+    button.textContent = "Selected";
+  }
+  setTimeout(() => { button.textContent = said; }, 1500);
+});
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+// rows are the table's rows that lead somewhere.
+const rows = () => [...document.querySelectorAll("tr[data-href]")];
+
+function step(by) {
+  const all = rows();
+  if (all.length === 0) return;
+  const at = all.findIndex((row) => row.contains(document.activeElement));
+  const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
+  next.querySelector("a").focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
+  const act = {
+    "/": () => document.querySelector("[data-search]")?.focus(),
+    j: () => step(1),
+    k: () => step(-1),
+    "?": () => document.getElementById("help")?.showModal(),
+  }[event.key];
+  if (act) {
+    event.preventDefault();
+    act();
+  }
+});

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a Chromium with one tab. What its console says against a page fails the test.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	base string // of the server: http://localhost:port
+
+	mu     sync.Mutex
+	errors []string // under mu; of the console
+}
+
+// stepTimeMax bounds one step in a browser.
+const stepTimeMax = 30 * time.Second
+
+// openBrowser starts a Chromium that looks at a server. Debian's chromium is what `make test` installs.
+func openBrowser(t *testing.T, server *node) *browser {
+	t.Helper()
+	_, port, _ := strings.Cut(server.addr, ":")
+	b := &browser{t: t, base: "http://localhost:" + port} // of localhost a browser keeps cookies that want TLS elsewhere
+	// As root a sandbox cannot be made; the rest keeps the browser from calling anybody but us.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, closeTab := chromedp.NewContext(allocated)
+	t.Cleanup(func() {
+		closeTab()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, e := range b.errors {
+			t.Errorf("the browser's console: %s", e)
+		}
+	})
+	b.ctx = ctx
+	if err := chromedp.Do(ctx); err != nil { // starts it; the tab must not end with the first step's timeout
+		t.Fatalf("chromium: %v (make test installs it)", err)
+	}
+	go b.hear(chromedp.Console(ctx))
+	return b
+}
+
+// hear collects what the console says against a page, until the tab is closed. That a page which tells an error has the status of
+// one is nothing against it.
+func (b *browser) hear(console iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for m, err := range console {
+		if err != nil {
+			return
+		}
+		if m.Type != chromedp.ConsoleError && !m.IsException() || strings.Contains(m.Text, "responded with a status of 4") {
+			continue
+		}
+		b.mu.Lock()
+		b.errors = append(b.errors, m.URL+": "+m.Text)
+		b.mu.Unlock()
+	}
+}
+
+// step is one thing to do in a browser.
+type step = chromedp.Action[chromedp.Void]
+
+// do carries out steps; one that cannot be done fails the test, with what the page showed.
+func (b *browser) do(what string, steps ...step) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%s: %v\nthe page shows:\n%s", what, err, b.text("main"))
+	}
+}
+
+// visit opens a page.
+func (b *browser) visit(path string) {
+	b.t.Helper()
+	b.do("visit "+path, chromedp.Navigate(b.base+path))
+}
+
+// press clicks on what leads to another page, and waits until that is there.
+func (b *browser) press(selector string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(selector)); err != nil {
+		b.t.Fatalf("press %s: %v\nthe page shows:\n%s", selector, err, b.text("main"))
+	}
+}
+
+// fill writes into a field what was not there before.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.do("fill "+selector, chromedp.Clear(selector), chromedp.SendKeys(selector, text))
+}
+
+// choose sets a select.
+func (b *browser) choose(selector, value string) {
+	b.t.Helper()
+	b.do("choose "+selector, chromedp.SetValue(selector, value))
+}
+
+// text is what a part of the page shows; "" if it is not there.
+func (b *browser) text(selector string) (text string) {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	text, _ = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector)))
+	return text
+}
+
+// shows fails the test unless a part of the page shows all texts.
+func (b *browser) shows(selector string, texts ...string) {
+	b.t.Helper()
+	shown := b.text(selector)
+	for _, text := range texts {
+		if !strings.Contains(shown, text) {
+			b.t.Fatalf("%s does not show %q but:\n%s", selector, text, shown)
+		}
+	}
+}
+
+// screenshots takes the page as it is, light and dark, wide and narrow, into the folder PROMPTSPOOL_SCREENSHOTS, if that is set.
+func (b *browser) screenshots(name string) {
+	b.t.Helper()
+	dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1440, 390} {
+			b.do("look "+scheme, prefers(scheme), chromedp.EmulateViewport(width, 900))
+			image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			path := filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
+			if err := os.WriteFile(path, image, 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.do("as before", prefers("light"), chromedp.EmulateViewport(1440, 900))
+}
+
+// prefers makes the browser's user prefer a colour scheme.
+func prefers(scheme string) step {
+	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
