@@ -80,6 +80,7 @@ type API struct {
 	c      Config
 	buffer *budget
 	clock  clock
+	busy   *busy
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
 	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
@@ -101,7 +102,7 @@ func New(c Config) *API {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}, busy: newBusy()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }

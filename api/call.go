@@ -29,6 +29,8 @@ type call struct {
 func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	started := time.Now()
 	name := "none"
+	a.busy.begin()
+	defer a.busy.finish()
 	defer func() {
 		if p := recover(); p != nil {
 			a.c.Metrics.Panics.Inc()

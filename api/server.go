@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -13,13 +14,13 @@ import (
 // Server serves an API on listeners.
 type Server struct {
 	s   *fasthttp.Server
-	end context.CancelFunc
+	api *API
 }
 
 // NewServer sets bounds on everything a client can stretch: headers, time, connections, buffers kept. Bodies are streamed,
 // for fasthttp would otherwise read each whole before a handler could refuse it.
 func (a *API) NewServer() *Server {
-	return &Server{end: a.end, s: &fasthttp.Server{
+	return &Server{api: a, s: &fasthttp.Server{
 		Handler:                      a.Handle,
 		ErrorHandler:                 parseError(a.c.Version),
 		Name:                         "promptspool",
@@ -40,10 +41,13 @@ func (a *API) NewServer() *Server {
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
 func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(ln) }
 
+// Quiet is for how long no call has been under way; 0 while one is. Before the first call it counts from the start.
+func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
+
 // Shutdown closes the listeners, ends the contexts of calls that wait for something, and waits for handlers to end, as long as
 // ctx lets it.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.end()
+	s.api.end()
 	return s.s.ShutdownWithContext(ctx)
 }
 
@@ -52,4 +56,27 @@ type printf struct{ *slog.Logger }
 
 func (p printf) Printf(format string, args ...any) {
 	p.Debug("http: " + fmt.Sprintf(format, args...))
+}
+
+// busy knows whether calls are under way. Safe for concurrent use.
+type busy struct {
+	calls atomic.Int64
+	last  atomic.Int64 // when the last one ended, in nanoseconds since start
+	start time.Time
+}
+
+func newBusy() *busy { return &busy{start: time.Now()} }
+
+func (b *busy) begin() { b.calls.Add(1) }
+
+func (b *busy) finish() {
+	b.last.Store(int64(time.Since(b.start)))
+	b.calls.Add(-1)
+}
+
+func (b *busy) quiet() time.Duration {
+	if b.calls.Load() > 0 {
+		return 0
+	}
+	return time.Since(b.start) - time.Duration(b.last.Load())
 }

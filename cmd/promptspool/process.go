@@ -17,9 +17,16 @@ import (
 	"promptspool/api/ops"
 )
 
-// apiStopPatience is how long a stop waits for calls that are being answered. With the drain it stays below the 30 s after which
-// Kubernetes kills.
+// apiStopPatience is how long a stop takes calls, and waits for those that are being answered. With the drain it stays below the 25 s
+// that a stop may take, and the 30 s after which Kubernetes kills.
 const apiStopPatience = 10 * time.Second
+
+// A stop goes on taking calls until there were none for stopQuiet, at most for stopTaking: an app that is stopped together with its
+// sidecar has something to log until its end.
+const (
+	stopQuiet  = 500 * time.Millisecond
+	stopTaking = 7 * time.Second
+)
 
 // failedStopPatience is the same for a disk that failed: whoever waited for it has been told, and what still hangs, hangs on the bad
 // disk or is a connection without a call.
@@ -39,10 +46,11 @@ type process struct {
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process at once; may be nil
 	drain      func(context.Context)         // between the API's end and that of the background; may be nil
+	lingers    bool                          // a stop goes on taking calls for a while
 	ready      func(addr string)
 }
 
-// run serves until ctx ends or something fails. Then it stops in order: no new calls, drain, background, operations.
+// run serves until ctx ends or something fails. Then it stops in order: not ready, no new calls, drain, background, operations.
 func (p *process) run(ctx context.Context) error {
 	var taking atomic.Bool
 	p.ops.Ready = func() error {
@@ -91,6 +99,11 @@ func (p *process) run(ctx context.Context) error {
 	}
 	taking.Store(false)
 	patience := apiStopPatience
+	if p.lingers && failure == nil && running.Err() == nil {
+		begun := time.Now()
+		failure = p.linger(running)
+		patience -= time.Since(begun)
+	}
 	if failure != nil {
 		patience = failedStopPatience
 	}
@@ -106,6 +119,29 @@ func (p *process) run(ctx context.Context) error {
 	_ = opsServer.Shutdown(stopping)
 	_ = control.Shutdown(stopping)
 	return errors.Join(failure, group.Wait())
+}
+
+func failedError(err error) error {
+	return fmt.Errorf("the spool failed and the process ends, so that a new start can recover: %w", err)
+}
+
+// linger goes on taking calls until nobody calls, or the time for it is over. It returns why the process must end at once, if so.
+func (p *process) linger(running context.Context) error {
+	tick := time.NewTicker(stopQuiet / 10)
+	defer tick.Stop()
+	for begun := time.Now(); time.Since(begun) < stopTaking; {
+		select {
+		case <-tick.C:
+		case err := <-p.failed:
+			return failedError(err)
+		case <-running.Done():
+			return nil
+		}
+		if min(p.api.Quiet(), time.Since(begun)) >= stopQuiet {
+			return nil
+		}
+	}
+	return nil
 }
 
 // listen opens host:port, or a unix socket (0660, replacing a stale one) for unix:/path.

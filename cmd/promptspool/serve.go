@@ -149,29 +149,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			queue.Run, templates.Run, keys.Run, recorder.Run,
 			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,
 		},
-		failed: queue.Failed(),
-		drain:  func(ctx context.Context) { drainSpool(ctx, queue, c.drain, c.logger) },
+		failed:  queue.Failed(),
+		lingers: true,
+		drain:   func(ctx context.Context) { drainSpool(ctx, queue, c) },
 	}
 	return errors.Join(p.run(ctx), queue.Close())
-}
-
-// drainSpool gives the forwarder a while to deliver what is left, and says what stays.
-func drainSpool(ctx context.Context, queue *spool.Spool, patience time.Duration, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for queue.Status().Events > 0 && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	if left := queue.Status(); left.Events > 0 {
-		logger.Warn("stopping with events that the server does not have yet; they stay in the spool and go out after the next start", "events", left.Events, "bytes", left.Bytes)
-		return
-	}
-	logger.Info("the spool is empty")
 }
 
 // sidecarStatus is what /statusz and the control socket of a sidecar tell.
