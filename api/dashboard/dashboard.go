@@ -11,6 +11,7 @@ package dashboard
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -57,14 +58,21 @@ type Records interface {
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 }
 
+// Recorder takes events. See package api, which says what its results are.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
 // Config is what a Dashboard is made of. All fields are needed but Now.
 type Config struct {
-	People  People
-	Keys    Keys
-	Records Records
-	Version string
-	Logger  *slog.Logger
-	Now     func() time.Time // nil: time.Now
+	People   People
+	Keys     Keys
+	Records  Records
+	Recorder Recorder
+	Read     func(request json.RawMessage) Conversation // of a record's request; whatever it holds
+	Version  string
+	Logger   *slog.Logger
+	Now      func() time.Time // nil: time.Now
 }
 
 // Dashboard is an http.Handler. Safe for concurrent use.
@@ -91,6 +99,7 @@ func New(c Config) *Dashboard {
 	d.mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(static))))
 	d.signRoutes()
 	d.requestRoutes()
+	d.recordRoutes()
 	d.accountRoutes()
 	d.guarded = http.NewCrossOriginProtection().Handler(d.mux)
 	return d

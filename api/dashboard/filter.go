@@ -193,3 +193,8 @@ func (c condition) Describe() string {
 	}
 	return strings.TrimSpace(strings.Join([]string{name, c.Key, op, c.Value}, " "))
 }
+
+// where is the address of the requests of which a field is a value.
+func where(field, key, value string) string {
+	return address("/requests", filter{Conditions: []condition{{field, key, "is", value}}}.values())
+}

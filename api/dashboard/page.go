@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -36,6 +38,16 @@ var helpers = template.FuncMap{
 	"latency": latency,
 	"tokens":  tokens,
 	"cost":    cost,
+	"latencyMS": func(ms *float64) string {
+		if ms == nil {
+			return "unknown"
+		}
+		seconds := *ms / 1000
+		return latency(&seconds)
+	},
+	"pretty":    func(raw json.RawMessage) string { return cmp.Or(layOut(string(raw)), string(raw)) },
+	"where":     where,
+	"roleClass": roleClass,
 	"entry": func(nav, name, href, text string) menuEntry {
 		return menuEntry{Href: href, Text: text, Current: nav == name}
 	},
@@ -98,6 +110,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 
 // notices are what a page says after a form was carried out, by the word in its address. Nobody can make it say anything else.
 var notices = map[string]string{
+	"scored":     "The score is set.",
 	"signed-out": "You are signed out.",
 	"password":   "Your password is changed. You are signed out everywhere else.",
 	"revoked":    "The key is revoked: calls with it are refused from now on.",
@@ -129,14 +142,27 @@ func (d *Dashboard) fail(c *call, err error) {
 
 // curl is a line that logs a call, for somebody who has nothing logged yet.
 func curl(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return "curl " + scheme + "://" + r.Host + `/rest/track-request -H 'Content-Type: application/json' -d '{
+	return "curl " + base(r) + `/rest/track-request -H 'Content-Type: application/json' -d '{
   "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
   "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
   "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
     "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
   "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'`
+}
+
+// base is this server's address, as the caller wrote it.
+func base(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// roleClass is how a message of a role looks.
+func roleClass(role string) string {
+	switch role {
+	case "system", "developer", "user", "assistant", "tool", "function":
+		return "is-" + role
+	}
+	return ""
 }

@@ -77,3 +77,35 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.press(".chips a")
 	b.shows("main", "2 requests")
 }
+
+func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
+	server, b := founded(t)
+	hostile := `<script>document.title = "owned"</script><img src=x onerror=alert(1)>`
+	id := server.track("/rest/track-request", adminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+			map[string]any{"role": "system", "content": "You answer in one word. " + hostile},
+			map[string]any{"role": "user", "content": "What is the weather in Oslo?"},
+			map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": "call_1", "type": "function",
+				"function": map[string]any{"name": "weather", "arguments": `{"city":"Oslo"}`}}}},
+			map[string]any{"role": "tool", "tool_call_id": "call_1", "content": `{"sky":"clear"}`},
+			map[string]any{"role": "user", "content": strings.Repeat("long ", 200_000)},
+		}},
+		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
+			"message": map[string]any{"role": "assistant", "content": "Clear."}}}, "usage": map[string]any{"prompt_tokens": 1200, "completion_tokens": 3}},
+		"request_start_time": 1, "request_end_time": 2.5, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"prompt_id": "weather", "prompt_input_variables": map[string]string{"city": "Oslo"},
+	})
+	b.visit("/requests/" + id)
+	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`, "bytes more are in the raw record", "response", "Clear.")
+	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
+	b.shows("mark", "Oslo")
+	b.fill("[name=score]", "87")
+	b.fill(".facts [name=name]", "taste")
+	b.press(".facts form button")
+	b.shows("main", "The score is set.", "taste", "87")
+	b.screenshots("request")
+	if record := server.record(id, events(2)); record.Scores[0].Score != 87 || record.Scores[0].Name != "taste" {
+		t.Errorf("scores are %+v", record.Scores)
+	}
+}

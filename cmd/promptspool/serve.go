@@ -63,7 +63,9 @@ func server(ctx context.Context, c serverConfig) error {
 		Recorder: records, Querier: records,
 		Templates: templates, Changes: templates,
 		Authenticator: keys,
-		Pages:         dashboard.New(dashboard.Config{People: people, Keys: keys, Records: records, Version: version, Logger: c.logger}),
+		Pages:         dashboard.New(dashboard.Config{
+			People: people, Keys: keys, Records: records, Recorder: records, Read: readCall, Version: version, Logger: c.logger,
+		}),
 		Metrics:       m, Logger: c.logger,
 	})
 	p := process{

@@ -1,0 +1,160 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Conversation is a model call as people read it.
+type Conversation struct {
+	Input  []Message
+	Output []Message // one for each choice
+}
+
+// Message is one turn of it.
+type Message struct {
+	Role, Name string
+	Parts      []Part
+	Calls      []ToolCall
+	Answers    string // the id of the tool call that this answers
+}
+
+// Part is a piece of a message.
+type Part struct {
+	Kind string // text, thinking, refusal or media
+	Text string
+}
+
+// ToolCall is what the model asks a tool for.
+type ToolCall struct{ ID, Name, Arguments string }
+
+// segment is a stretch of text: the value of a variable, if it names one.
+type segment struct{ Text, Variable string }
+
+const (
+	shownBytesMax = 16 << 10 // of one text; the rest is in the raw request
+	pageTextMax   = 64 << 10 // of all texts of a page
+	marksMax      = 200      // of one text
+
+	scrolledBytesMin = 4 << 10
+)
+
+// texts cuts what a page shows of a conversation, and finds the values of variables in it.
+type texts struct {
+	values []segment // of variables, the longest first
+	left   int       // bytes that the page may still show
+}
+
+// newTexts reads the values of a template's variables: an object. Values below two characters would be found everywhere.
+func newTexts(variables json.RawMessage) *texts {
+	t := &texts{left: pageTextMax}
+	var byName map[string]json.RawMessage
+	_ = json.Unmarshal(variables, &byName) // none where there is no object
+	for name, raw := range byName {
+		value := string(raw)
+		_ = json.Unmarshal(raw, &value) // anything but a string stays JSON
+		if utf8.RuneCountInString(value) >= 2 {
+			t.values = append(t.values, segment{value, name})
+		}
+	}
+	slices.SortFunc(t.values, func(a, b segment) int {
+		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable))
+	})
+	return t
+}
+
+// shownText is a text as a page shows it.
+type shownText struct {
+	Segments []segment
+	Cut      int  // bytes that are left out
+	Long     bool // shown in a box of its own that scrolls
+	JSON     bool // folded, and laid out
+}
+
+// show cuts a text and marks the variables in it.
+func (t *texts) show(s string) shownText {
+	kept := s[:min(len(s), shownBytesMax, t.left)]
+	for len(kept) < len(s) && len(kept) > 0 && !utf8.RuneStart(s[len(kept)]) {
+		kept = kept[:len(kept)-1]
+	}
+	t.left -= len(kept)
+	out := shownText{Cut: len(s) - len(kept), Long: len(kept) > scrolledBytesMin}
+	if laid := layOut(kept); laid != "" && out.Cut == 0 {
+		return shownText{Segments: []segment{{Text: laid}}, JSON: true}
+	}
+	out.Segments = t.mark(kept)
+	return out
+}
+
+// mark cuts a text where a variable's value begins and ends: at each place the earliest value, and of those the longest.
+func (t *texts) mark(s string) []segment {
+	var out []segment
+	for s != "" {
+		at, found := len(s), segment{}
+		for _, v := range t.values {
+			if i := strings.Index(s, v.Text); i >= 0 && i < at {
+				at, found = i, v
+			}
+		}
+		if found.Text == "" || len(out) > marksMax {
+			return append(out, segment{Text: s})
+		}
+		if at > 0 {
+			out = append(out, segment{Text: s[:at]})
+		}
+		out = append(out, found)
+		s = s[at+len(found.Text):]
+	}
+	return out
+}
+
+// layOut indents what is a JSON object or array; "" for anything else.
+func layOut(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || s[0] != '{' && s[0] != '[' || !json.Valid([]byte(s)) {
+		return ""
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if e.Encode(json.RawMessage(s)) != nil {
+		return ""
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// shownMessage is a message as a page shows it.
+type shownMessage struct {
+	Message
+	Texts []shownPart
+	Tools []shownCall
+}
+
+type shownPart struct {
+	Kind string
+	shownText
+}
+
+type shownCall struct {
+	ToolCall
+	shownText
+}
+
+func (t *texts) messages(all []Message) []shownMessage {
+	var out []shownMessage
+	for _, m := range all {
+		shown := shownMessage{Message: m}
+		for _, p := range m.Parts {
+			shown.Texts = append(shown.Texts, shownPart{Kind: p.Kind, shownText: t.show(p.Text)})
+		}
+		for _, c := range m.Calls {
+			shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})
+		}
+		out = append(out, shown)
+	}
+	return out
+}

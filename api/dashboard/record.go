@@ -1,0 +1,147 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) recordRoutes() {
+	d.handle("GET /requests/{id}", wire.RoleViewer, d.recordPage)
+	d.handle("GET /requests/{id}/raw", wire.RoleViewer, d.rawRecord)
+	d.handle("POST /requests/{id}/score", wire.RoleEditor, d.setScore)
+}
+
+// recordView is what the page of a request shows.
+type recordView struct {
+	Record       wire.Record
+	Input        []shownMessage
+	Output       []shownMessage
+	Metadata     []wire.MetadataRow
+	Curl         string // logs the same again; "" if it is too long to paste
+	Back         string // the list in whose filter this stands
+	Newer, Older string // the addresses of the neighbours in that list
+	Query        string
+}
+
+func (d *Dashboard) recordPage(c *call) error {
+	r, err := d.Records.Request(c.Context(), c.identity(), c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	f := readFilter(c.URL.Query())
+	v := recordView{Record: r, Back: address("/requests", f.values()), Query: f.values().Encode()}
+	var variables json.RawMessage
+	if r.Prompt != nil {
+		variables = r.Prompt.InputVariables
+	}
+	read, t := d.Read(r.Request), newTexts(variables)
+	v.Output = t.messages(read.Output) // first: what came out is shown whole sooner
+	v.Input = t.messages(read.Input)
+	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
+	}
+	v.Curl = curlOf(c.Request, r.Request)
+	if v.Newer, err = d.neighbour(c, f, r, "after", "asc"); err != nil {
+		return err
+	}
+	if v.Older, err = d.neighbour(c, f, r, "before", "desc"); err != nil {
+		return err
+	}
+	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
+}
+
+// neighbour is the address of the record next to r in the list that f gives; "" if there is none. A filter that cannot be
+// has no neighbours: the list says why.
+func (d *Dashboard) neighbour(c *call, f filter, r wire.Record, side, order string) (string, error) {
+	at, _ := json.Marshal(r.AcceptedAt)
+	group := &wire.Filter{Logic: "AND", Filters: []wire.Filter{{Field: "accepted_at", Operator: side, Value: at}}}
+	if of := f.group(d.Now()); of != nil {
+		group.Filters = append(group.Filters, *of)
+	}
+	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: group, Q: f.Q, PerPage: 1, SortOrder: order})
+	switch {
+	case wire.IsCode(err, wire.CodeInvalid):
+		return "", nil
+	case err != nil || len(page.Items) == 0:
+		return "", err
+	}
+	return address("/requests/"+page.Items[0].RequestID, f.values()), nil
+}
+
+// rawRecord answers with the whole record as JSON.
+func (d *Dashboard) rawRecord(c *call) error {
+	r, err := d.Records.Request(c.Context(), c.identity(), c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_, err = c.w.Write(raw)
+	return err
+}
+
+// setScore scores a request as a program would: by an event.
+func (d *Dashboard) setScore(c *call) error {
+	id := c.PathValue("id")
+	if _, err := d.Records.Request(c.Context(), c.identity(), id); err != nil {
+		return err // also of an account that is not theirs
+	}
+	score, err := strconv.Atoi(c.PostForm.Get("score"))
+	if err != nil {
+		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
+	}
+	body, err := json.Marshal(map[string]any{"request_id": id, "score": score, "name": strings.TrimSpace(c.PostForm.Get("name"))})
+	if err != nil {
+		return err
+	}
+	if err := d.record(c, wire.KindScore, id, body); err != nil {
+		return err
+	}
+	q, _ := url.ParseQuery(c.PostForm.Get("view"))
+	to := readFilter(q).values()
+	to.Set("done", "scored")
+	http.Redirect(c.w, c.Request, address("/requests/"+id, to), http.StatusSeeOther)
+	return nil
+}
+
+// record hands an event in, after the checks that a program's write meets.
+func (d *Dashboard) record(c *call, kind wire.Kind, id string, body json.RawMessage) error {
+	object, err := wire.ParseObject(body)
+	if err == nil && kind == wire.KindScore {
+		_, err = wire.DecodeScore(object)
+	}
+	if err != nil {
+		return err
+	}
+	results, err := d.Recorder.Record(c.Context(), c.identity(), []wire.Event{{
+		ID: wire.NewID(), Kind: kind, RequestID: id, AcceptedAt: d.Now().UTC(), Sidecar: "dashboard", Body: body,
+	}})
+	if err == nil && results[0].Reason != "" {
+		err = wire.Errorf(wire.CodeInvalid, "It was not taken: %s.", results[0].Reason)
+	}
+	return err
+}
+
+// curlBytesMax bounds what is offered for pasting.
+const curlBytesMax = 16 << 10
+
+// curlOf is a line that logs a request again. The key is left to a variable of the shell.
+func curlOf(r *http.Request, body json.RawMessage) string {
+	if len(body) > curlBytesMax {
+		return ""
+	}
+	return "curl " + base(r) + `/rest/track-request -H "X-API-KEY: $PROMPTSPOOL_KEY" -H 'Content-Type: application/json' -d ` + quote(string(body))
+}
+
+// quote makes a text one word of a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"encoding/json"
+
+	"promptspool/api/dashboard"
+	"promptspool/spool/archive"
+)
+
+// readCall reads a request for the dashboard.
+func readCall(request json.RawMessage) dashboard.Conversation {
+	call := archive.ReadCall(request)
+	return dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output)}
+}
+
+func messages(read []archive.Message) []dashboard.Message {
+	var out []dashboard.Message
+	for _, m := range read {
+		message := dashboard.Message{Role: m.Role, Name: m.Name, Answers: m.ToolCallID}
+		for _, p := range m.Parts {
+			message.Parts = append(message.Parts, dashboard.Part{Kind: string(p.Kind), Text: p.Text})
+		}
+		for _, c := range m.ToolCalls {
+			message.Calls = append(message.Calls, dashboard.ToolCall(c))
+		}
+		out = append(out, message)
+	}
+	return out
+}
