@@ -72,14 +72,13 @@ type Config struct {
 
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
-	Now     func() time.Time // nil means time.Now
+	Clock   *Clock // of accepted times and ids; nil means the system's
 }
 
 // API answers calls. Safe for concurrent use.
 type API struct {
 	c      Config
 	buffer *budget
-	clock  clock
 	busy   *busy
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
@@ -99,10 +98,10 @@ func New(c Config) *API {
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 4 * c.BodyBytesMax
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.Clock == nil {
+		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, clock: clock{now: c.Now}, busy: newBusy()}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, busy: newBusy()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }

@@ -39,6 +39,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
+		ctx.Response.Header.Set(wire.TimeHeader, a.c.Clock.Now().Format(time.RFC3339Nano))
 		a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(ctx.Response.StatusCode())).Inc()
 		a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(time.Since(started).Seconds())
 	}()

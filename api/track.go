@@ -24,7 +24,7 @@ func (a *API) trackRequest(c *call) error {
 		requestID = wire.DeriveID(string(header))
 	}
 	if requestID == "" {
-		requestID = wire.NewID()
+		requestID = wire.NewIDAt(a.c.Clock.Tick())
 	}
 	return a.track(c, wire.KindRequest, requestID, w.Prompt, "Request logged.")
 }
@@ -67,17 +67,18 @@ func (a *API) createGroup(c *call) error {
 		Success bool   `json:"success"`
 		Message string `json:"message"`
 		ID      string `json:"id"`
-	}{true, "Group created.", wire.NewID()})
+	}{true, "Group created.", wire.NewIDAt(a.c.Clock.Tick())})
 	return nil
 }
 
 // track hands one write to the Recorder and answers when it is durable.
 func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
+	at := a.c.Clock.Tick()
 	event := wire.Event{
-		ID:         wire.NewID(),
+		ID:         wire.NewIDAt(at),
 		Kind:       kind,
 		RequestID:  requestID,
-		AcceptedAt: a.clock.tick(),
+		AcceptedAt: at,
 		Sidecar:    a.c.Name,
 		Body:       wire.StripSecrets(c.body, c.object),
 		Link:       link,

@@ -38,6 +38,7 @@ type Metrics struct {
 	ForwardRetries *prometheus.CounterVec // by reason
 	ForwardPaused  prometheus.Gauge
 	UpstreamUp     prometheus.Gauge
+	ClockSkew      prometheus.Gauge
 
 	// A sidecar's templates.
 	TemplateCache *prometheus.CounterVec // by result
@@ -98,6 +99,7 @@ func (m *Metrics) forward(f factory) {
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
 	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while forwarding pauses because the server's answers break the contract.")
 	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the server itself answered the last batch; 0 before the first.")
+	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds", "How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the first answer. Beyond 5 the server orders its writes by their arrival.")
 	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
 	each(m.TemplateCache, "hit", "stale", "miss", "error")
 }

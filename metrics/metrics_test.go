@@ -16,7 +16,7 @@ import (
 var (
 	ofBoth    = []string{"promptspool_build_info", "promptspool_panics_total"}
 	ofSidecar = append([]string{
-		"promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
+		"promptspool_clock_skew_seconds", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
 		"promptspool_held_events", "promptspool_lanes_full", "promptspool_spool_bytes", "promptspool_spool_commit_events", "promptspool_spool_disk_bytes",
 		"promptspool_spool_events", "promptspool_spool_fsync_seconds", "promptspool_spool_gaps_total", "promptspool_spool_oldest_seconds",
 		"promptspool_spool_outage_capacity_seconds", "promptspool_template_cache_total", "promptspool_upstream_up",

@@ -64,7 +64,8 @@ type lanes struct {
 	lost     map[Lane]int // events found lost since the spool was opened
 	segments []segment    // in order of their first sequence
 	usage    map[Lane]*usage
-	bytes    int64 // of disk, both together
+	bytes    int64     // of disk, both together
+	newestAt time.Time // of all events that were ever seen in a lane, when they were appended
 }
 
 // add notes a segment and the events in it. With mu held.
@@ -79,6 +80,9 @@ func (l *lanes) add(g segment, events []eventKey) {
 	l.bytes += g.bytes
 	for _, k := range events {
 		l.usage[g.lane].add(k.key, 1, int64(k.bytes))
+		if k.at.After(l.newestAt) {
+			l.newestAt = k.at
+		}
 	}
 }
 
@@ -288,6 +292,12 @@ func (l *lanes) events(lane Lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.usage[lane].total.events
+}
+
+func (l *lanes) newest() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newestAt
 }
 
 func (l *lanes) keys(lanes ...Lane) map[uint32]struct{} {

@@ -40,12 +40,17 @@ func (s *Spool) Status() Status {
 	return st
 }
 
-// Newest tells sequence and time of the last event that was appended. The sequence is 0 if there never was one; the time
-// is zero if that was before a restart and the event is gone.
+// Newest tells the sequence of the last event that was appended, 0 if there never was one, and the latest time at which one of
+// those that are known was appended, also of those in the lanes; zero if none is known. The newest generation is kept when it is
+// acknowledged, so that this outlives a restart.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
+	held := s.lanes.newest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next - 1, s.newestAt
+	if at = s.newestAt; held.After(at) {
+		at = held
+	}
+	return s.next - 1, at
 }
 
 // Run refreshes the metrics and syncs the cursor once a second until ctx ends or Close; then it returns nil. It returns an

@@ -33,8 +33,9 @@ var errSilent = fmt.Errorf("nothing was heard for %v", silenceMax)
 
 // Config says which server.
 type Config struct {
-	URL     string // http:// or https://, with a path in front of the routes if there is one
-	Version string // of this program, sent as User-Agent
+	URL     string           // http:// or https://, with a path in front of the routes if there is one
+	Version string           // of this program, sent as User-Agent
+	Now     func() time.Time // the clock whose skew is measured; nil means time.Now
 }
 
 // Client speaks to one server. Safe for concurrent use. A call ends when its context does, or when nothing was heard for 90 s.
@@ -42,6 +43,8 @@ type Client struct {
 	base      string
 	userAgent string
 	http      *http.Client
+	now       func() time.Time
+	skew      skew
 }
 
 // New checks the URL and makes a client. It starts nothing and calls nobody. The proxy variables of the environment are
@@ -55,7 +58,11 @@ func New(c Config) (*Client, error) {
 	transport.MaxIdleConnsPerHost = 8
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.DisableCompression = true
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	return &Client{
+		now:       c.Now,
 		base:      base,
 		userAgent: "promptspool/" + c.Version,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -106,10 +113,12 @@ func (c *Client) do(ctx context.Context, r request) error {
 	if err != nil {
 		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
+	sent := c.now()
 	res, err := c.http.Do(req)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
+	c.skew.learn(sent, c.now(), res.Header.Get(wire.TimeHeader))
 	defer res.Body.Close()
 	most := answerBytesMax
 	if r.answerBytesMax > 0 {

@@ -19,3 +19,7 @@ func (a *Away) Error() string {
 
 // Unwrap returns the network's error.
 func (a *Away) Unwrap() error { return a.Err }
+
+// TimeHeader tells in every answer what time it is where the answer was made, in RFC 3339 with nanoseconds: by it a sidecar
+// measures how far its clock is from the server's.
+const TimeHeader = "Promptspool-Time"

@@ -91,7 +91,8 @@ type sidecarConfig struct {
 	spoolFreeMin            int64 // of the disk that stays free; 0 for the spool's default
 	diskMax                 int64 // of disk that the data folder takes
 	allowHosts              []string
-	drain                   time.Duration // how long a stop waits for the spool to empty
+	drain                   time.Duration    // how long a stop waits for the spool to empty
+	now                     func() time.Time // the system's clock; nil for time.Now
 	logger                  *slog.Logger
 	ready                   func(addr string)
 }
@@ -99,7 +100,8 @@ type sidecarConfig struct {
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
 // acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
-	upstream, err := client.New(client.Config{URL: c.upstream, Version: version})
+	clock := api.NewClock(c.now)
+	upstream, err := client.New(client.Config{URL: c.upstream, Version: version, Now: clock.Now})
 	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
@@ -110,12 +112,14 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	m := metrics.New("sidecar", version)
 	queue, err := spool.Open(spool.Config{
 		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
-		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m,
+		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m, Now: clock.Now,
 	})
 	if err != nil {
 		return err
 	}
 	defer queue.Close() // a second time is harmless
+	_, newest := queue.Newest()
+	clock.StartAfter(newest)
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir: filepath.Join(c.data, "keys"), Asker: upstream, Spool: queue, SpoolBytesMax: c.spoolBytesMax, Logger: c.logger,
 	})
@@ -137,18 +141,18 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Templates:     templates,
 		Authenticator: keys,
 		GuardBrowsers: true, Hosts: c.allowHosts,
-		Metrics: m, Logger: c.logger,
+		Metrics: m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, Spool: queue.Status()}
+			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, ClockAhead: clockAhead(upstream), Spool: queue.Status()}
 		}},
 		opsListen: c.opsListen,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
-			queue.Run, templates.Run, keys.Run, recorder.Run,
+			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),
 			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,
 		},
 		failed:  queue.Failed(),
@@ -160,9 +164,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 
 // sidecarStatus is what /statusz and the control socket of a sidecar tell.
 type sidecarStatus struct {
-	Role     string       `json:"role"`
-	Version  string       `json:"version"`
-	Name     string       `json:"name"`
-	Upstream string       `json:"upstream"`
-	Spool    spool.Status `json:"spool"`
+	Role     string `json:"role"`
+	Version  string `json:"version"`
+	Name     string `json:"name"`
+	Upstream string `json:"upstream"`
+	// ClockAhead is by how many seconds this clock is ahead of the server's; null before the first answer.
+	ClockAhead *float64     `json:"clock_ahead_seconds"`
+	Spool      spool.Status `json:"spool"`
 }
