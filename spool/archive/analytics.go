@@ -20,15 +20,19 @@ type analytics struct {
 	statuses  map[int64]map[string]int64 // by bucket
 	tags      counts[string]
 	keys      counts[string]
+	errors    counts[string]
+	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
 }
 
 // analyticsColumns are what add looks at.
-var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnProvider, ColumnTemplate, ColumnTags, ColumnMetadata)
+var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnProvider, ColumnTemplate, ColumnTags, ColumnMetadata,
+	ColumnErrorType, ColumnTools)
 
 func newAnalytics(q wire.StatisticsQuery) *analytics {
 	a := &analytics{clock: newClock(q.Bucket), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
-		tags: make(counts[string]), keys: make(counts[string]), metadata: make(counts[wire.MetadataRow])}
+		tags: make(counts[string]), keys: make(counts[string]),
+		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow])}
 	a.whole = newDimension[struct{}](&a.clock)
 	a.models, a.templates, a.providers = newDimension[string](&a.clock), newDimension[string](&a.clock), newDimension[string](&a.clock)
 	return a
@@ -56,6 +60,14 @@ func (a *analytics) add(row *wire.Row) error {
 	for i, tag := range row.Tags {
 		if !contains(row.Tags[:i], tag) {
 			a.tags.add(tag, row)
+		}
+	}
+	if row.Status != "SUCCESS" {
+		a.errors.add(orElse(row.ErrorType, row.Status), row)
+	}
+	for i, tool := range row.ToolNames {
+		if !contains(row.ToolNames[:i], tool) {
+			a.tools.add(tool, row)
 		}
 	}
 	for _, m := range row.Metadata {
@@ -194,16 +206,11 @@ func (a *analytics) breakdowns(w *wire.Analytics) {
 		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{Key: m.Key, Value: m.Value, Label: label,
 			Requests: c.requests, Cost: float64(c.costNanos) / 1e9})
 	}
-	errors := make(map[string]int64)
-	for _, by := range a.statuses {
-		for status, n := range by {
-			if status != "SUCCESS" {
-				errors[status] += n
-			}
-		}
+	for _, name := range a.errors.top(byRequests, strings.Compare) {
+		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: name, Requests: a.errors[name].requests})
 	}
-	for _, status := range sortedKeys(errors) {
-		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: status, Requests: errors[status]})
+	for _, name := range a.tools.top(byRequests, strings.Compare) {
+		w.ToolsUsageBars = append(w.ToolsUsageBars, wire.NameCount{Name: name, Requests: a.tools[name].requests})
 	}
 }
 

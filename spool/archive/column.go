@@ -25,6 +25,14 @@ const (
 	ColumnStart
 	ColumnEnd
 	ColumnLatency
+	ColumnCachedTokens
+	ColumnReasoningTokens
+	ColumnFinish
+	ColumnErrorType
+	ColumnTools
+	ColumnTurns
+	ColumnShape
+	ColumnReadable
 	ColumnBody
 	columnsEnd
 )

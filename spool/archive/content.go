@@ -10,17 +10,14 @@ import (
 // Content is what a request's body says, as far as searches ask: the texts that went in and came out, and the parts of both
 // that the peer's filters know.
 type Content struct {
-	Input, Output string // all texts, a line each
-	Tools         []string
+	Input, Output string            // all texts, a line each
 	Variables     map[string]string // of the template, as text
 }
 
 // ReadContent reads a body. What cannot be read is left out.
 func ReadContent(body []byte) *Content {
 	call := ReadCall(body)
-	tools := call.Tools()
-	slices.Sort(tools)
-	return &Content{Input: joined(call.Input), Output: joined(call.Output), Tools: slices.Compact(tools),
+	return &Content{Input: joined(call.Input), Output: joined(call.Output),
 		Variables: texture(body, "prompt_input_variables")}
 }
 
@@ -34,16 +31,6 @@ func (c *Content) Holds(words []string) bool {
 	}
 	return true
 }
-
-func (c *Content) isJSON() bool {
-	text := strings.TrimSpace(c.Output)
-	return text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text))
-}
-
-func (c *Content) isToolCall() bool  { return len(c.Tools) > 0 }
-func (c *Content) isPlainText() bool { return c.Output != "" && !c.isToolCall() && !c.isJSON() }
-
-func (c *Content) toolNames(string) []string { return c.Tools }
 
 func (c *Content) outputKeys(string) []string {
 	return slices.Sorted(maps.Keys(texture([]byte(`{"o":`+c.Output+`}`), "o")))

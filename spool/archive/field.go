@@ -10,7 +10,7 @@ import (
 )
 
 // field is something of a row that a filter can ask about. Every field is a set of values: none where the row knows
-// nothing, one for most fields, several for lists. Exactly one of text, number and time is set; each returns the values,
+// nothing, one for most fields, several for lists. Exactly one of text, number, time and flag is set; each returns the values,
 // under key where the field is nested.
 type field struct {
 	column Column
@@ -18,10 +18,10 @@ type field struct {
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
+	flag   func(row *wire.Row) bool
 
 	// These look into the body instead.
 	content func(c *Content, key string) []string
-	flag    func(c *Content) bool
 	intents []string // what content may say, for a field that classifies
 }
 
@@ -64,10 +64,14 @@ var fields = map[string]field{
 	"request_end_time":      {column: ColumnEnd, time: func(r *wire.Row, _ string) []time.Time { return present(r.EndTime) }},
 	"input_text":            {column: ColumnBody, content: func(c *Content, _ string) []string { return present(known(c.Input)) }},
 	"output_text":           {column: ColumnBody, content: func(c *Content, _ string) []string { return present(known(c.Output)) }},
-	"is_json":               {column: ColumnBody, flag: (*Content).isJSON},
-	"is_tool_call":          {column: ColumnBody, flag: (*Content).isToolCall},
-	"is_plain_text":         {column: ColumnBody, flag: (*Content).isPlainText},
-	"tool_names":            {column: ColumnBody, content: (*Content).toolNames},
+	"is_json":               isShape(ShapeJSON),
+	"is_tool_call":          isShape(ShapeToolCall),
+	"is_plain_text":         isShape(ShapePlainText),
+	"tool_names":            {column: ColumnTools, text: func(r *wire.Row, _ string) []string { return r.ToolNames }},
+	"cached_tokens":         {column: ColumnCachedTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.CachedTokens) }},
+	"reasoning_tokens":      {column: ColumnReasoningTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.ReasoningTokens) }},
+	"finish_reason":         oneText(ColumnFinish, func(r *wire.Row) string { return r.FinishReason }),
+	"error_type":            oneText(ColumnErrorType, func(r *wire.Row) string { return r.ErrorType }),
 	"output":                {column: ColumnBody, content: (*Content).outputValues, nested: keyRequired},
 	"output_keys":           {column: ColumnBody, content: (*Content).outputKeys},
 	"input_variables":       {column: ColumnBody, content: (*Content).variableValues, nested: keyRequired},
@@ -83,6 +87,11 @@ var fieldNames = slices.Sorted(maps.Keys(fields))
 // oneText is a text that is absent when it is empty.
 func oneText(column Column, get func(*wire.Row) string) field {
 	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(known(get(r))) }}
+}
+
+// isShape is true of outputs of one shape.
+func isShape(shape string) field {
+	return field{column: ColumnShape, flag: func(r *wire.Row) bool { return r.OutputShape == shape }}
 }
 
 func requestID(r *wire.Row, _ string) []string    { return []string{r.RequestID} }
@@ -101,8 +110,11 @@ func latencyMS(r *wire.Row, _ string) []float64 {
 	if r.Latency == nil {
 		return nil
 	}
-	return []float64{math.Round(*r.Latency*1e9) / 1e6} // the row has seconds; *1000 alone gives 1234.0000000000002
+	return []float64{Milliseconds(*r.Latency)}
 }
+
+// Milliseconds is what latency_ms is of a row's seconds; *1000 alone gives 1234.0000000000002.
+func Milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
 
 func metadataKeys(r *wire.Row, _ string) []string {
 	keys := make([]string, len(r.Metadata))

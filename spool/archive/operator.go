@@ -81,7 +81,7 @@ func (o operation) compile(fd field) (*Test, error) {
 	key := o.NestedKey
 	switch {
 	case fd.flag != nil:
-		t.match = func(s *Subject) bool { return fd.flag(s.Read()) }
+		t.match = func(s *Subject) bool { return fd.flag(s.Row) }
 		return t, nil
 	case fd.intents != nil:
 		return t, o.intent(t, fd)

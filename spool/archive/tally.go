@@ -25,7 +25,8 @@ type scoreTally struct {
 }
 
 // tallyColumns are what add looks at.
-var tallyColumns = ColumnsOf(ColumnStatus, ColumnCost, ColumnInputTokens, ColumnOutputTokens, ColumnLatency, ColumnScores)
+var tallyColumns = ColumnsOf(ColumnStatus, ColumnCost, ColumnInputTokens, ColumnOutputTokens, ColumnCachedTokens,
+	ColumnReasoningTokens, ColumnLatency, ColumnScores)
 
 func (t *tally) add(row *wire.Row) {
 	t.requests++
@@ -39,6 +40,8 @@ func (t *tally) add(row *wire.Row) {
 	}
 	t.input += orZero(row.InputTokens)
 	t.output += orZero(row.OutputTokens)
+	t.cached += orZero(row.CachedTokens)
+	t.thinking += orZero(row.ReasoningTokens)
 	if row.Latency != nil {
 		t.latency.add(time.Duration(math.Round(*row.Latency * 1e9)))
 	}

@@ -22,8 +22,9 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 		bytes += len(events[i].Body)
 	}
 	var results []wire.Result
+	listed := 0
 	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
-		f := folding{txn: txn, keys: k, records: make(map[string]*record)}
+		f := db.newFolding(txn, k)
 		for _, e := range events {
 			r, err := f.fold(e)
 			if err != nil {
@@ -32,22 +33,40 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 			results = append(results, r)
 		}
 		err := f.finish()
+		listed = f.listed
 		return f.writes, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	db.rowsWritten(k, listed)
 	return results, nil
+}
+
+// rowsWritten packs an account's rows when there are enough. What it writes tells nothing new, so a failure harms nobody.
+func (db *DB) rowsWritten(k keys, rows int) {
+	if !db.due(k, rows) {
+		return
+	}
+	if err := db.pack(context.Background(), k); err != nil && !wire.IsCode(err, wire.CodeUnavailable) {
+		db.logger.Error("rows could not be packed into blocks; searches go on, but slower", "error", err)
+	}
+}
+
+func (db *DB) newFolding(txn *badger.Txn, k keys) *folding {
+	return &folding{db: db, txn: txn, keys: k, records: make(map[string]*record)}
 }
 
 // folding is one batch being folded: each record is read once and written once, however many of its events are in it.
 type folding struct {
+	db      *DB
 	txn     *badger.Txn
 	keys    keys
 	records map[string]*record // by request id
 	order   []*record          // as they were met, so that equal batches write equally
 	orphans *archive.Orphans   // the account's tally; nil until it matters
 	writes  []write
+	listed  int // rows among the writes
 }
 
 // record is one record of a batch.
@@ -131,7 +150,12 @@ func (f *folding) finish() error {
 	added := uint64(0) // less those removed, modulo 2^64
 	for _, r := range f.order {
 		if r.removed && r.row != nil {
-			f.writes = append(f.writes, write{key: r.row})
+			hide, err := f.db.hide(f.txn, f.keys, r.row)
+			if err != nil {
+				return err
+			}
+			f.writes = append(f.writes, hide)
+			f.listed++
 			added--
 		}
 		if r.removed && r.orphan {
@@ -174,15 +198,16 @@ func (f *folding) finish() error {
 // list writes a record's row, and removes the one it had elsewhere: an earlier request takes over an id's record.
 func (f *folding) list(r *record) error {
 	row, _ := r.state.Row()
-	value, err := encode(row)
-	if err != nil {
-		return fmt.Errorf("encode the row of %s: %w", r.state.RequestID, err)
-	}
 	key := f.keys.row(r.state.Request.At, r.id)
 	if r.row != nil && string(r.row) != string(key) {
-		f.writes = append(f.writes, write{key: r.row})
+		hide, err := f.db.hide(f.txn, f.keys, r.row)
+		if err != nil {
+			return err
+		}
+		f.writes = append(f.writes, hide)
 	}
-	f.writes = append(f.writes, write{key, value})
+	f.listed++
+	f.writes = append(f.writes, write{key, encodeRow(&row)})
 	return nil
 }
 

@@ -40,21 +40,27 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 }
 
 func TestArchive(t *testing.T) {
-	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
-		dir := t.TempDir()
-		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { closeChecked(t, db) })
-		return db, func() archive.Store {
-			closeChecked(t, db)
-			if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {
-				t.Fatal(err)
-			}
-			return db
-		}
-	})
+	for name, prepare := range map[string]func(*badgerdb.DB){"rows alone": func(*badgerdb.DB) {}, "blocks": (*badgerdb.DB).PackEagerly} {
+		t.Run(name, func(t *testing.T) {
+			archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
+				dir := t.TempDir()
+				db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+				if err != nil {
+					t.Fatal(err)
+				}
+				prepare(db)
+				t.Cleanup(func() { closeChecked(t, db) })
+				return db, func() archive.Store {
+					closeChecked(t, db)
+					if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {
+						t.Fatal(err)
+					}
+					prepare(db)
+					return db
+				}
+			})
+		})
+	}
 }
 
 func TestRegistry(t *testing.T) {

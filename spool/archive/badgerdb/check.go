@@ -24,6 +24,9 @@ func (db *DB) Check(ctx context.Context) error {
 			return err
 		}
 		for k, t := range c.accounts {
+			if err := c.rows(ctx, db, k, t); err != nil {
+				return fmt.Errorf("account %q: %w", k[2:], err)
+			}
 			if err := t.agrees(); err != nil {
 				return fmt.Errorf("account %q: %w", k[2:], err)
 			}
@@ -46,16 +49,21 @@ type tally struct {
 	count  uint64 // what the count of records says
 
 	orphans, orphansWanted archive.Orphans // what their tally says, and what it should
+
+	records, rows uint64 // that a list shows, and that it has
 }
 
 func (t *tally) agrees() error {
-	if t.count != t.wanted[tableTime] {
-		return fmt.Errorf("the count of records says %d, but there are %d", t.count, t.wanted[tableTime])
+	if t.count != t.records {
+		return fmt.Errorf("the count of records says %d, but there are %d", t.count, t.records)
 	}
 	if t.orphans != t.orphansWanted {
 		return fmt.Errorf("the tally of orphans says %+v, but there are %+v", t.orphans, t.orphansWanted)
 	}
-	for _, table := range []byte{tableTime, tableOrphan, tableBody, tableID, tableVersion, tableChange} {
+	if t.rows != t.records {
+		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.records)
+	}
+	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableID, tableVersion, tableChange} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
@@ -86,6 +94,12 @@ func (c *checker) look(key, value []byte) error {
 		return c.template(k, t, &head)
 	case tableOrphans:
 		return decode(key, value, &t.orphans)
+	case tableBlock:
+		head, err := decodeHead(value)
+		if err != nil {
+			return fmt.Errorf("key %q: %w", key, err)
+		}
+		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 1 // all but the head itself
 	case tableCount:
 		var err error
 		t.count, err = loadCount(c.txn, key)
@@ -108,19 +122,34 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 			return err
 		}
 	}
-	row, visible := state.Row()
-	if !visible {
-		return c.orphan(k, t, id, state)
+	if _, visible := state.Row(); visible {
+		t.records++
+		return nil
 	}
-	t.wanted[tableTime]++
-	want, err := encode(row)
-	if err != nil {
-		return err
-	}
-	stored, err := loadBytes(c.txn, k.row(state.Request.At, id))
-	if err == nil && string(stored) != string(want) {
-		err = fmt.Errorf("record %s: its row is %s and should be %s", state.RequestID, stored, want)
-	}
+	return c.orphan(k, t, id, state)
+}
+
+// rows proves that the list has a row for each record, as folding it gives, in order, and no other.
+func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
+	var before *archive.Position
+	_, err := db.scan(ctx, c.txn, k, &archive.Query{}, archive.AllColumns, func(row *wire.Row) (bool, error) {
+		t.rows++
+		place := archive.PositionOf(row)
+		if before != nil && before.Compare(place) >= 0 {
+			return false, fmt.Errorf("the row of %s does not stand behind that of %s", row.RequestID, before.RequestID)
+		}
+		before = &place
+		id, _ := parseUUID(row.RequestID)
+		var state archive.State
+		if _, err := load(c.txn, k.record(id), &state); err != nil {
+			return false, err
+		}
+		want, ok := state.Row()
+		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(encodeRow(&want)) != string(encodeRow(row)) {
+			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
+		}
+		return true, nil
+	})
 	return err
 }
 

@@ -24,10 +24,17 @@ type Config struct {
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
 type DB struct {
 	bdb    *badger.DB
+	codec  *codec
 	commit *committer
 	logger *slog.Logger
 	now    func() time.Time
-	stop   chan struct{} // closed when closing begins: long reads end early
+
+	packing  packing
+	packMu   sync.Mutex
+	unpacked map[keys]int // under packMu: rows written since the account's were packed
+	packOne  sync.Mutex
+
+	stop chan struct{} // closed when closing begins: long reads end early
 
 	reading   sync.RWMutex // held for reading by every read; Badger unmaps its files under whoever reads while it closes
 	closed    bool         // under reading
@@ -76,12 +83,17 @@ func Open(c Config) (*DB, error) {
 	if err := prepare(c.Dir); err != nil {
 		return nil, err
 	}
+	codec, err := newCodec()
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
 	h := newHealth()
 	bdb, err := badger.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}))
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
 	}
-	return &DB{bdb: bdb, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now, stop: make(chan struct{})}, nil
+	return &DB{bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+		packing: packingDefault, unpacked: make(map[keys]int), stop: make(chan struct{})}, nil
 }
 
 // Close fails the writes that wait, lets the commit and the reads that run come to their end, and closes the files. Every

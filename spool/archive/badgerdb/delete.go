@@ -70,7 +70,7 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstones bool) (sum wire.Deleted, err error) {
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
-		f := folding{txn: txn, keys: k, records: make(map[string]*record)}
+		f := db.newFolding(txn, k)
 		for _, id := range ids {
 			r, err := f.record(id)
 			if err != nil {

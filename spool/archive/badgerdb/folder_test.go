@@ -49,7 +49,7 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 		harm       func(dir string) error
 	}{
 		{"a newer format", "newer promptspool", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 2\n"), 0o600)
+			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 99\n"), 0o600)
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)

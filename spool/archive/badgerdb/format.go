@@ -12,7 +12,7 @@ import (
 
 // format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
 // read.
-const format = 1
+const format = 2
 
 const (
 	formatName   = "FORMAT"

@@ -16,6 +16,8 @@ const (
 	tableRecord    = 'r'
 	tableBody      = 'b'
 	tableTime      = 't'
+	tableBlock     = 'd'
+	tableColumn    = 'k'
 	tableCount     = 'n'
 	tableTombstone = 'x'
 	tableSelector  = 'y'
@@ -125,4 +127,15 @@ func parseUUID(s string) (id uuid, ok bool) {
 	}
 	_, err := hex.Decode(id[:], []byte(digits))
 	return id, err == nil
+}
+
+func (id uuid) String() string {
+	var s [36]byte
+	hex.Encode(s[:8], id[:4])
+	hex.Encode(s[9:13], id[4:6])
+	hex.Encode(s[14:18], id[6:8])
+	hex.Encode(s[19:23], id[8:10])
+	hex.Encode(s[24:], id[10:])
+	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
+	return string(s[:])
 }

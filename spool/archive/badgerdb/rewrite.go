@@ -15,16 +15,18 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 	if err != nil {
 		return nil, 0, err
 	}
+	var page []archive.Position
+	q := archive.Query{After: after}
+	if _, err := db.Scan(ctx, account, q, placeColumns, func(row *wire.Row) (bool, error) {
+		page = append(page, archive.PositionOf(row))
+		return len(page) < limit, nil
+	}); err != nil {
+		return nil, 0, err
+	}
+	listed := 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
-		var page []archive.Position
-		q := archive.Query{After: after}
-		if _, err := db.scan(ctx, txn, k, q, func(row *wire.Row) (bool, error) {
-			page = append(page, archive.PositionOf(row))
-			return len(page) < limit, nil
-		}); err != nil {
-			return nil, err
-		}
-		f := folding{txn: txn, keys: k, records: make(map[string]*record)}
+		changed = 0
+		f := db.newFolding(txn, k)
 		for _, p := range page {
 			r, err := f.record(p.RequestID)
 			if err != nil {
@@ -33,7 +35,7 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 			if r.state.Orphan() {
 				continue
 			}
-			body := func() ([]byte, error) { return requestBody(txn, k, p.RequestID) }
+			body := func() ([]byte, error) { return db.requestBody(txn, k, p.RequestID) }
 			if r.changed, err = change(&r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
@@ -41,11 +43,16 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 				changed++
 			}
 		}
-		if len(page) == limit {
-			end = &page[limit-1]
-		}
 		err := f.finish()
+		listed = f.listed
 		return f.writes, err
 	})
-	return end, changed, err
+	if err != nil {
+		return nil, 0, err
+	}
+	db.rowsWritten(k, listed)
+	if len(page) == limit {
+		end = &page[limit-1]
+	}
+	return end, changed, nil
 }

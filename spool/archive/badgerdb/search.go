@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -79,13 +79,22 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 		if !q.Streams() && (q.Filtered() || q.Order.By != "") {
 			all.After = nil // what comes before the cursor counts
 		}
-		f.page.Stopped, err = db.scan(ctx, txn, k, all, f.visit)
-		return err
+		s, err := db.newScan(ctx, txn, k, &all)
+		if err != nil {
+			return err
+		}
+		s.visit = f.visit
+		err = s.run()
+		f.page.Stopped = s.stopped
+		if err != nil {
+			return err
+		}
+		return f.finish(txn, k)
 	})
 	if err != nil {
 		return archive.Page{}, err
 	}
-	return f.finish(), nil
+	return f.page, nil
 }
 
 // finder makes a page of the rows that match.
@@ -93,10 +102,13 @@ type finder struct {
 	query  *archive.Query
 	skip   int
 	page   archive.Page
-	sorted []wire.Row // of an order other than time
+	behind bool    // the cursor
+	sorted topRows // of an order other than time
 }
 
-func (f *finder) visit(row *wire.Row) (more bool, err error) {
+const placeColumns = 1<<archive.ColumnID | 1<<archive.ColumnTime
+
+func (f *finder) visit(m *match) (more bool, err error) {
 	q := f.query
 	if q.Filtered() {
 		if f.page.Total == archive.TotalMax && !q.Streams() {
@@ -105,35 +117,95 @@ func (f *finder) visit(row *wire.Row) (more bool, err error) {
 			f.page.Total++
 		}
 	}
-	if q.After != nil && q.Order.Compare(q.Order.PositionOf(row), *q.After) <= 0 {
-		return true, nil
+	if q.Order.By != "" {
+		return true, f.sort(m)
+	}
+	if q.After != nil && !f.behind {
+		row, err := m.fill(placeColumns)
+		if err != nil || q.Order.Compare(archive.PositionOf(row), *q.After) <= 0 {
+			return true, err
+		}
+		f.behind = true
 	}
 	switch {
-	case q.Order.By != "":
-		f.sorted = append(f.sorted, *row)
-		return true, nil
 	case f.skip > 0:
 		f.skip--
 	case len(f.page.Rows) < q.Limit:
-		f.page.Rows = append(f.page.Rows, *row)
+		row, err := m.fill(archive.AllColumns)
+		if err != nil {
+			return false, err
+		}
+		f.page.Rows = append(f.page.Rows, cloneRow(row))
 	default:
 		f.page.More = true
 	}
 	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
 }
 
-func (f *finder) finish() archive.Page {
+// sort puts a row among the best so far.
+func (f *finder) sort(m *match) error {
 	q := f.query
-	if q.Order.By != "" {
-		slices.SortFunc(f.sorted, func(a, b wire.Row) int { return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b)) })
-		rows := f.sorted[min(q.Offset, len(f.sorted)):]
-		f.page.More = len(rows) > q.Limit
-		f.page.Rows = rows[:min(q.Limit, len(rows))]
+	row, err := m.fill(placeColumns | archive.ColumnsOf(q.Order.Column()))
+	if err != nil {
+		return err
 	}
+	p := q.Order.PositionOf(row)
+	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
+		return nil
+	}
+	f.sorted.add(q, p)
+	return nil
+}
+
+// finish puts the page of an order together.
+func (f *finder) finish(txn *badger.Txn, k keys) error {
+	q := f.query
 	if q.Streams() {
 		f.page.TotalIsLowerBound = q.After != nil || f.page.More || f.page.Stopped != nil
 	}
-	return f.page
+	if q.Order.By == "" {
+		return nil
+	}
+	f.sorted.trim(q)
+	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
+	f.page.More = len(places) > q.Limit
+	for _, p := range places[:min(q.Limit, len(places))] {
+		id, _ := parseUUID(p.RequestID)
+		var state archive.State
+		if _, err := load(txn, k.record(id), &state); err != nil {
+			return err
+		}
+		row, _ := state.Row()
+		f.page.Rows = append(f.page.Rows, row)
+	}
+	return nil
+}
+
+// topRows are where the first rows of an order stand, as many as a page and those before it need.
+type topRows struct {
+	places []archive.Position
+	last   *archive.Position // of them, once there are enough
+}
+
+func (t *topRows) wants(q *archive.Query, p archive.Position) bool {
+	return t.last == nil || q.Order.Compare(p, *t.last) < 0
+}
+
+func (t *topRows) add(q *archive.Query, p archive.Position) {
+	p.Value.Text = strings.Clone(p.Value.Text)
+	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
+		t.trim(q)
+	}
+}
+
+// trim sorts the places and lets go of those that are too many.
+func (t *topRows) trim(q *archive.Query) {
+	slices.SortFunc(t.places, q.Order.Compare)
+	if most := q.Offset + q.Limit + 1; len(t.places) >= most {
+		t.places = t.places[:most]
+		last := t.places[most-1]
+		t.last = &last
+	}
 }
 
 // Scan gives fn the rows that match; see archive.Store.
@@ -143,7 +215,7 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 		return nil, err
 	}
 	err = db.view(func(txn *badger.Txn) error {
-		stopped, err = db.scan(ctx, txn, k, q, fn)
+		stopped, err = db.scan(ctx, txn, k, &q, want, fn)
 		return err
 	})
 	return stopped, err
@@ -152,37 +224,24 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 // checkEvery is how many rows a walk passes between looks at whether anybody still waits for it.
 const checkEvery = 512
 
-func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q archive.Query, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
-	var from []byte
-	if q.After != nil {
-		key, ok := k.rowAt(*q.After)
-		if !ok {
-			return nil, badID(q.After.RequestID)
-		}
-		from = append(key, 0) // the first key behind the cursor's row
+func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+	s, err := db.newScan(ctx, txn, k, q)
+	if err != nil {
+		return nil, err
 	}
-	deadline := time.Now().Add(q.Budget)
-	err = db.each(ctx, txn, k.table(tableTime), from, func(key, value []byte) (bool, error) {
-		var row wire.Row
-		if err := decode(key, value, &row); err != nil {
+	s.visit = func(m *match) (bool, error) {
+		row, err := m.fill(want)
+		if err != nil {
 			return false, err
 		}
-		s := archive.Subject{Row: &row, Body: func() ([]byte, error) { return requestBody(txn, k, row.RequestID) }}
-		if match := q.Match(&s); !match || s.Err != nil {
-			if q.Budget > 0 && time.Now().After(deadline) {
-				p := archive.PositionOf(&row)
-				stopped = &p
-				return false, s.Err
-			}
-			return true, s.Err
-		}
-		return fn(&row)
-	})
-	return stopped, err
+		return fn(row)
+	}
+	err = s.run()
+	return s.stopped, err
 }
 
 // requestBody reads the body of a record's request.
-func requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, error) {
+func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
 		return nil, badID(requestID)

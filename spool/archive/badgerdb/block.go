@@ -1,0 +1,279 @@
+package badgerdb
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// A block holds rows that follow each other in the list, column by column. It owns all places from its key to the next block's:
+// a row that stands alone in between hides the block's row of the same place, or comes in beside them. Its head is
+//
+//	1   version of this table, headVersion
+//	n   rows, uvarint
+//	n   seconds of the oldest row's order time, zigzag varint
+//	n   seconds of the earliest and of the latest start, zigzag varints; earliest after latest: no row tells one
+//	n   metadata keys that have a column of their own, uvarint; then for each its length, uvarint, and its bytes
+const headVersion = 1
+
+// Bounds of a block.
+const (
+	blockRowsMax = 4096
+	blockKeysMax = 32 // metadata keys with a column of their own; the rest share one
+)
+
+var errHead = errors.New("the head is not one that this version writes")
+
+type blockHead struct {
+	rows               int
+	oldest             int64
+	startMin, startMax int64
+	keys               []string
+}
+
+func (h *blockHead) encode() []byte {
+	b := binary.AppendUvarint([]byte{headVersion}, uint64(h.rows))
+	for _, n := range []int64{h.oldest, h.startMin, h.startMax} {
+		b = binary.AppendVarint(b, n)
+	}
+	return appendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+}
+
+func decodeHead(b []byte) (h blockHead, err error) {
+	if len(b) == 0 || b[0] != headVersion {
+		return h, errHead
+	}
+	r := reader{b: b[1:]}
+	h.rows = int(r.uvarint())
+	h.oldest, h.startMin, h.startMax = r.varint(), r.varint(), r.varint()
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		h.keys = append(h.keys, r.text())
+	}
+	if r.err != nil || h.rows < 1 {
+		return h, errHead
+	}
+	return h, nil
+}
+
+// placed is a row with its place, as it is in a key.
+type placed struct {
+	place [placeBytes]byte
+	row   wire.Row
+}
+
+// Suffixes of a block's columns, behind its place. Those of metadata: with its key, or of what is left.
+func (k keys) column(place []byte, c archive.Column) []byte {
+	return append(append(k.table(tableColumn), place...), byte(c))
+}
+
+func (k keys) metadataColumn(place []byte, key string) []byte {
+	return append(append(k.column(place, archive.ColumnMetadata), 1), key...)
+}
+
+func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), place...) }
+
+// writeBlock makes the writes of a block at a place. There must be rows, in order.
+func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
+	head := headOf(rows)
+	writes := []write{{k.block(place), head.encode()}}
+	put := func(key, plain []byte) { writes = append(writes, write{key, c.pack(columnVersion, plain)}) }
+
+	places := make([][placeBytes]byte, len(rows))
+	for i := range rows {
+		places[i] = rows[i].place
+	}
+	put(k.column(place, archive.ColumnID), encodePlaces(places))
+	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
+		if column == archive.ColumnMetadata {
+			continue
+		}
+		plain := encodeNumbers(column, rows)
+		if plain == nil {
+			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte { return appendValue(b, column, &rows[i].row) })
+		}
+		put(k.column(place, column), plain)
+	}
+	for _, key := range head.keys {
+		put(k.metadataColumn(place, key), encodeDictionary(len(rows), func(i int, b []byte) []byte {
+			for _, m := range rows[i].row.Metadata {
+				if m.Key == key {
+					b = append(append(b, 1), m.Value...)
+				}
+			}
+			return b
+		}))
+	}
+	put(k.column(place, archive.ColumnMetadata), encodeDictionary(len(rows), func(i int, b []byte) []byte {
+		for _, m := range rows[i].row.Metadata {
+			if _, own := slices.BinarySearch(head.keys, m.Key); !own {
+				b = appendText(appendText(b, m.Key), m.Value)
+			}
+		}
+		return b
+	}))
+	return writes
+}
+
+// encodeNumbers is nil for a column that is not of integers, or not only.
+func encodeNumbers(c archive.Column, rows []placed) []byte {
+	if !isInteger(c) {
+		return nil
+	}
+	numbers, present := make([]int64, len(rows)), make([]bool, len(rows))
+	for i := range rows {
+		var exact bool
+		if numbers[i], present[i], exact = integerOf(c, &rows[i].row); !exact {
+			return nil
+		}
+	}
+	return encodeIntegers(numbers, present)
+}
+
+func headOf(rows []placed) blockHead {
+	h := blockHead{rows: len(rows), startMin: 1}
+	at, _ := rowPlace(rows[len(rows)-1].place[:])
+	h.oldest = at.Unix()
+	keys := make(map[string]int)
+	for i := range rows {
+		row := &rows[i].row
+		if row.StartTime != nil {
+			s := row.StartTime.Unix()
+			if h.startMin > h.startMax {
+				h.startMin, h.startMax = s, s
+			}
+			h.startMin, h.startMax = min(h.startMin, s), max(h.startMax, s)
+		}
+		for _, m := range row.Metadata {
+			keys[m.Key]++
+		}
+	}
+	// A key of a row or two is not worth a column.
+	maps.DeleteFunc(keys, func(key string, n int) bool { return len(key) > 256 || n*64 < len(rows) })
+	h.keys = slices.SortedFunc(maps.Keys(keys), func(a, b string) int { return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) })
+	h.keys = h.keys[:min(len(h.keys), blockKeysMax)]
+	slices.Sort(h.keys)
+	return h
+}
+
+// removeBlock makes the writes that take a block away.
+func (k keys) removeBlock(place []byte, head *blockHead) []write {
+	writes := []write{{key: k.block(place)}, {key: k.column(place, archive.ColumnID)}}
+	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
+		writes = append(writes, write{key: k.column(place, column)})
+	}
+	for _, key := range head.keys {
+		writes = append(writes, write{key: k.metadataColumn(place, key)})
+	}
+	return writes
+}
+
+// block is one being read. Its columns are read when they are first asked for. Its memory is used again for the next.
+type block struct {
+	txn   *badger.Txn
+	codec *codec
+	keys  keys
+	place []byte
+	head  blockHead
+
+	columns [archive.ColumnBody]slot
+	own     []slot // of head.keys
+	scratch scratch
+}
+
+// slot is the place for a column: the buffer stays when the column goes.
+type slot struct {
+	column column
+	buffer []byte
+	loaded bool
+}
+
+// scratch is what pointers of a lent row point to.
+type scratch struct {
+	row      wire.Row
+	metadata []wire.MetadataRow
+	numbers  numbers
+}
+
+// open goes over to another block.
+func (b *block) open(place []byte, head blockHead) {
+	b.place, b.head = append(b.place[:0], place...), head
+	for i := range b.columns {
+		b.columns[i].loaded = false
+	}
+	for i := range b.own {
+		b.own[i].loaded = false
+	}
+	for len(b.own) < len(head.keys) {
+		b.own = append(b.own, slot{})
+	}
+}
+
+// column reads a column; of metadata, what has no column of its own.
+func (b *block) column(c archive.Column) (*column, error) {
+	return b.load(&b.columns[c], b.keys.column(b.place, c))
+}
+
+// metadata reads the column of a key, or nil if it has none.
+func (b *block) metadata(key string) (*column, error) {
+	i, ok := slices.BinarySearch(b.head.keys, key)
+	if !ok {
+		return nil, nil
+	}
+	return b.load(&b.own[i], b.keys.metadataColumn(b.place, key))
+}
+
+func (b *block) load(s *slot, key []byte) (*column, error) {
+	if s.loaded {
+		return &s.column, nil
+	}
+	item, err := b.txn.Get(key)
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	err = item.Value(func(value []byte) (err error) {
+		s.buffer, err = b.codec.unpack(columnVersion, value, s.buffer)
+		return err
+	})
+	if err == nil {
+		err = decodeColumn(s.buffer, &s.column)
+	}
+	if err == nil && s.column.n != b.head.rows {
+		err = errColumn
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	s.loaded = true
+	return &s.column, nil
+}
+
+// find is the first row at or behind a place, in the order of the list.
+func (b *block) find(place []byte) (i int, found bool, err error) {
+	c, err := b.column(archive.ColumnID)
+	if err != nil {
+		return 0, false, err
+	}
+	low, high := 0, b.head.rows
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		p := c.place(mid)
+		if bytes.Compare(p[:], place) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < b.head.rows {
+		p := c.place(low)
+		found = bytes.Equal(p[:], place)
+	}
+	return low, found, nil
+}

@@ -1,0 +1,173 @@
+package badgerdb
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// fullRow has something in every field, so that a field without a column is seen to be missing.
+func fullRow(t *testing.T) wire.Row {
+	t.Helper()
+	var row wire.Row
+	v := reflect.ValueOf(&row).Elem()
+	for i := range v.NumField() {
+		fillField(t, v.Type().Field(i).Name, v.Field(i), i+1)
+	}
+	row.RequestID = "0195529c-1c00-7000-8000-000000000001"
+	row.ID = row.RequestID
+	return row
+}
+
+func fillField(t *testing.T, name string, f reflect.Value, n int) {
+	t.Helper()
+	switch p := f.Addr().Interface().(type) {
+	case *string:
+		*p = name
+	case **string:
+		*p = &name
+	case *int:
+		*p = n
+	case **int:
+		*p = &n
+	case **int64:
+		v := int64(n)
+		*p = &v
+	case **float64:
+		v := float64(n) / 8
+		*p = &v
+	case *bool:
+		*p = true
+	case *time.Time:
+		*p = time.Unix(int64(n), 5).UTC()
+	case **time.Time:
+		v := time.Unix(int64(n), 7).UTC()
+		*p = &v
+	case *[]string:
+		*p = []string{name, ""}
+	case *[]wire.MetadataRow:
+		*p = []wire.MetadataRow{{Key: "a", Value: name}, {Key: "b"}}
+	case *[]wire.Score:
+		*p = []wire.Score{{Name: name, Score: 100}, {Name: "z"}}
+	default:
+		t.Fatalf("the field %s has a type that this test does not fill", name)
+	}
+}
+
+func emptyRow() wire.Row {
+	return wire.Row{ID: "0195529c-1c00-7000-8000-000000000002", RequestID: "0195529c-1c00-7000-8000-000000000002",
+		AcceptedAt: time.Unix(0, 0).UTC(), Tags: []string{}, Metadata: []wire.MetadataRow{}, Scores: []wire.Score{}}
+}
+
+// oddRow has what does not fit into whole numbers.
+func oddRow(t *testing.T) wire.Row {
+	row := fullRow(t)
+	third, late := 1.0/3, time.Date(9999, 1, 1, 0, 0, 0, 1, time.UTC)
+	row.RequestID = "0195529c-1c00-7000-8000-000000000003"
+	row.ID, row.Price, row.Latency, row.StartTime, row.EndTime = row.RequestID, &third, &third, &late, &late
+	row.AcceptedAt = time.Unix(-5, 0).UTC()
+	return row
+}
+
+func TestARowComesBackAsItWas(t *testing.T) {
+	for name, want := range map[string]wire.Row{"full": fullRow(t), "empty": emptyRow(), "odd": oddRow(t)} {
+		got := wire.Row{ID: want.ID, RequestID: want.RequestID, AcceptedAt: want.AcceptedAt}
+		if err := decodeRow(encodeRow(&want), archive.AllColumns, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the %s row (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestABlockGivesItsRowsBack(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	k, _ := keysOf("a")
+	for name, want := range map[string][]wire.Row{
+		"alike":     {fullRow(t), emptyRow()},
+		"unlike":    {fullRow(t), emptyRow(), oddRow(t)},
+		"only one":  {emptyRow()},
+		"many keys": {withKeys(emptyRow(), 300), fullRow(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := make([]placed, len(want))
+			for i := range want {
+				key, _ := k.rowAt(archive.PositionOf(&want[i]))
+				copy(rows[i].place[:], key[len(key)-placeBytes:])
+				rows[i].row = want[i]
+			}
+			writes := db.codec.writeBlock(k, rows[0].place[:], rows)
+			if err := db.exclusively(func(*badger.Txn) ([]write, error) { return writes, nil }); err != nil {
+				t.Fatal(err)
+			}
+			txn := db.bdb.NewTransaction(false)
+			defer txn.Discard()
+			head, _, err := loadHead(txn, k, rows[0].place[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := block{txn: txn, codec: db.codec, keys: k}
+			b.open(rows[0].place[:], head)
+			for i := range want {
+				got, err := b.row(i, archive.AllColumns)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want[i], cloneRow(got)); diff != "" {
+					t.Errorf("row %d (-want +got):\n%s", i, diff)
+				}
+			}
+			removed := k.removeBlock(rows[0].place[:], &head)
+			if len(removed) != len(writes) {
+				t.Errorf("%d keys were written and %d are removed", len(writes), len(removed))
+			}
+			if err := db.exclusively(func(*badger.Txn) ([]write, error) { return removed, nil }); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func withKeys(row wire.Row, n int) wire.Row {
+	for i := range n {
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: string(rune('a' + i)), Value: "x"})
+	}
+	return row
+}
+
+// FuzzDecode reads bytes as everything that the list is made of: none may be a panic.
+func FuzzDecode(f *testing.F) {
+	row := emptyRow()
+	f.Add(encodeRow(&row))
+	f.Add(encodeDictionary(3, func(i int, b []byte) []byte { return append(b, byte(i)) }))
+	f.Add(encodeIntegers([]int64{1, 300, -5}, []bool{true, false, true}))
+	f.Add(encodePlaces(make([][placeBytes]byte, 2)))
+	head := blockHead{rows: 1, keys: []string{"a"}}
+	f.Add(head.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var row wire.Row
+		_ = decodeRow(b, archive.AllColumns, &row)
+		_, _ = decodeHead(b)
+		var c column
+		if decodeColumn(b, &c) != nil {
+			return
+		}
+		for i := range c.n {
+			switch c.kind {
+			case 'd':
+				_, _ = c.entry(archive.ColumnScores, c.code(i))
+			case 'i':
+				c.number(i)
+			case 'p':
+				c.place(i)
+			}
+		}
+	})
+}

@@ -1,0 +1,357 @@
+package badgerdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// A column of a block is stored as one value:
+//
+//	1   version of this table, columnVersion
+//	1   how the rest is packed: 0 as it is, 1 zstd
+//	then, unpacked
+//	1   how it is coded: 'd' dictionary, 'i' integers, 'p' places
+//	4   how many rows, little-endian
+//	'd' 4 how many entries; for each its length, uvarint, and its value as in a row;
+//	    then for each row the entry's number, 1, 2 or 4 bytes, as many as the number of entries needs; none if there is one entry
+//	'i' 1 width w of a number: 1, 2, 4 or 8 bytes; 8 the least number; then a bit for each row, set where it has one;
+//	    then for each row what it has above the least, w bytes, little-endian
+//	'p' for each row its time and id as in its key, 28 bytes, in columns of a byte each
+const (
+	columnVersion = 1
+	packedPlain   = 0
+	packedZstd    = 1
+)
+
+// columnRowsMax is more than a block ever has.
+const columnRowsMax = 1 << 20
+
+var errColumn = errors.New("the column is not one that this version writes")
+
+// column is a column of a block, read. It aliases the buffer that it was read from.
+type column struct {
+	kind    byte
+	n       int
+	entries [][]byte // 'd'
+	width   int      // of a code or a number
+	codes   []byte   // 'd' and 'i'; 'p': all bytes
+	least   int64
+	present []byte
+
+	lent []wire.Row // entries as rows that have nothing else; see entry
+	read []bool
+}
+
+// codec packs and unpacks. Safe for concurrent use.
+type codec struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+func newCodec() (*codec, error) {
+	encoder, encErr := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(128<<10))
+	decoder, decErr := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(unpackedMax))
+	return &codec{encoder, decoder}, errors.Join(encErr, decErr)
+}
+
+// unpackedMax bounds what one value may unpack to: the largest body, and more than the largest column.
+const unpackedMax = 256 << 20
+
+func (c *codec) pack(version byte, plain []byte) []byte {
+	packed := c.encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
+	if len(packed) < len(plain)+2 {
+		return packed
+	}
+	return append(append(packed[:0], version, packedPlain), plain...)
+}
+
+// unpack returns what pack was given, in buffer if there is room; or aliasing value.
+func (c *codec) unpack(version byte, value, buffer []byte) ([]byte, error) {
+	switch {
+	case len(value) < 2 || value[0] != version:
+		return nil, errColumn
+	case value[1] == packedPlain:
+		return append(buffer[:0], value[2:]...), nil
+	case value[1] == packedZstd:
+		return c.decoder.DecodeAll(value[2:], buffer[:0])
+	}
+	return nil, errColumn
+}
+
+// encodeDictionary makes a column of values; nil is a row that has nothing.
+func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
+	numbers := make(map[string]uint32)
+	codes := make([]uint32, n)
+	var entries, scratch []byte
+	for i := range n {
+		scratch = value(i, scratch[:0])
+		number, ok := numbers[string(scratch)]
+		if !ok {
+			number = uint32(len(numbers))
+			numbers[string(scratch)] = number
+			entries = append(binary.AppendUvarint(entries, uint64(len(scratch))), scratch...)
+		}
+		codes[i] = number
+	}
+	b := append(make([]byte, 0, len(entries)+n*2+16), 'd')
+	b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
+	b = append(b, entries...)
+	width := codeWidth(len(numbers))
+	for _, code := range codes {
+		b = appendWidth(b, width, uint64(code))
+	}
+	return b
+}
+
+func codeWidth(entries int) int {
+	switch {
+	case entries <= 1:
+		return 0
+	case entries <= 1<<8:
+		return 1
+	case entries <= 1<<16:
+		return 2
+	}
+	return 4
+}
+
+// encodeIntegers makes a column of numbers.
+func encodeIntegers(numbers []int64, present []bool) []byte {
+	least, most, any := int64(math.MaxInt64), int64(math.MinInt64), false
+	for i, n := range numbers {
+		if present[i] {
+			least, most, any = min(least, n), max(most, n), true
+		}
+	}
+	if !any {
+		least, most = 0, 0
+	}
+	width := 8
+	switch span := uint64(most) - uint64(least); {
+	case span < 1<<8:
+		width = 1
+	case span < 1<<16:
+		width = 2
+	case span < 1<<32:
+		width = 4
+	}
+	b := append(make([]byte, 0, len(numbers)*(width+1)+16), 'i')
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
+	b = append(b, byte(width))
+	b = binary.LittleEndian.AppendUint64(b, uint64(least))
+	bits := make([]byte, (len(numbers)+7)/8)
+	for i, p := range present {
+		if p {
+			bits[i/8] |= 1 << (i % 8)
+		}
+	}
+	b = append(b, bits...)
+	for i, n := range numbers {
+		if !present[i] {
+			n = least
+		}
+		b = appendWidth(b, width, uint64(n)-uint64(least))
+	}
+	return b
+}
+
+func appendWidth(b []byte, width int, n uint64) []byte {
+	switch width {
+	case 1:
+		return append(b, byte(n))
+	case 2:
+		return binary.LittleEndian.AppendUint16(b, uint16(n))
+	case 4:
+		return binary.LittleEndian.AppendUint32(b, uint32(n))
+	case 8:
+		return binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+// encodePlaces makes a column of times and ids.
+func encodePlaces(places [][placeBytes]byte) []byte {
+	b := append(make([]byte, 0, len(places)*placeBytes+8), 'p')
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(places)))
+	for j := range placeBytes {
+		for i := range places {
+			b = append(b, places[i][j])
+		}
+	}
+	return b
+}
+
+// decodeColumn reads a column out of plain, which it aliases. c's memory is used again.
+func decodeColumn(plain []byte, c *column) error {
+	*c = column{entries: c.entries[:0], lent: c.lent, read: c.read}
+	clear(c.read)
+	if len(plain) < 5 {
+		return errColumn
+	}
+	r := reader{b: plain[5:]}
+	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
+	if c.n > columnRowsMax {
+		return errColumn
+	}
+	switch c.kind {
+	case 'd':
+		count := r.take(4)
+		if r.err != nil {
+			return errColumn
+		}
+		entries := int(binary.LittleEndian.Uint32(count))
+		for range entries {
+			c.entries = append(c.entries, r.take(r.uvarint()))
+			if r.err != nil {
+				return errColumn
+			}
+		}
+		c.width = codeWidth(entries)
+		if entries == 0 && c.n > 0 {
+			return errColumn
+		}
+	case 'i':
+		head := r.take(9)
+		if r.err != nil {
+			return errColumn
+		}
+		c.width, c.least = int(head[0]), int64(binary.LittleEndian.Uint64(head[1:]))
+		if c.width != 1 && c.width != 2 && c.width != 4 && c.width != 8 {
+			return errColumn
+		}
+		c.present = r.take(uint64(c.n+7) / 8)
+	case 'p':
+		c.width = placeBytes
+	default:
+		return errColumn
+	}
+	c.codes = r.take(uint64(c.n) * uint64(c.width))
+	if r.err != nil || len(r.b) > 0 {
+		return errColumn
+	}
+	return c.verify()
+}
+
+// verify proves that no code is beyond the entries, so that nobody need look again.
+func (c *column) verify() error {
+	if c.kind != 'd' || c.width == 0 {
+		return nil
+	}
+	for i := range c.n {
+		if c.code(i) >= len(c.entries) {
+			return errColumn
+		}
+	}
+	return nil
+}
+
+// code is the number of a row's entry.
+func (c *column) code(i int) int {
+	switch c.width {
+	case 1:
+		return int(c.codes[i])
+	case 2:
+		return int(binary.LittleEndian.Uint16(c.codes[2*i:]))
+	case 4:
+		return int(binary.LittleEndian.Uint32(c.codes[4*i:]))
+	}
+	return 0
+}
+
+// number is what a row has in a column of integers.
+func (c *column) number(i int) (n int64, ok bool) {
+	if c.present[i/8]&(1<<(i%8)) == 0 {
+		return 0, false
+	}
+	switch c.width {
+	case 1:
+		return c.least + int64(c.codes[i]), true
+	case 2:
+		return c.least + int64(binary.LittleEndian.Uint16(c.codes[2*i:])), true
+	case 4:
+		return c.least + int64(binary.LittleEndian.Uint32(c.codes[4*i:])), true
+	}
+	return int64(uint64(c.least) + binary.LittleEndian.Uint64(c.codes[8*i:])), true
+}
+
+// place is a row's time and id as in its key.
+func (c *column) place(i int) (p [placeBytes]byte) {
+	for j := range p {
+		p[j] = c.codes[j*c.n+i]
+	}
+	return p
+}
+
+// entry is an entry of a dictionary as a row that has nothing else. It is shared: only to be read.
+func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
+	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
+		c.lent, c.read = make([]wire.Row, len(c.entries)), make([]bool, len(c.entries))
+	}
+	row := &c.lent[number]
+	if !c.read[number] {
+		if err := readValue(c.entries[number], of, row); err != nil {
+			return nil, err
+		}
+		c.read[number] = true
+	}
+	return row, nil
+}
+
+// integerOf is what a row has in a column that a block keeps as integers. exact is false where an integer cannot tell it.
+func integerOf(c archive.Column, row *wire.Row) (n int64, present, exact bool) {
+	switch c {
+	case archive.ColumnCost:
+		return billionths(row.Price, dollarsOf)
+	case archive.ColumnLatency:
+		return billionths(row.Latency, secondsOf)
+	case archive.ColumnStart:
+		return nanosOf(row.StartTime)
+	case archive.ColumnEnd:
+		return nanosOf(row.EndTime)
+	}
+	n, present = wholeOf(c, row)
+	return n, present, true
+}
+
+func billionths(x *float64, back func(int64) float64) (n int64, present, exact bool) {
+	if x == nil {
+		return 0, false, true
+	}
+	if math.Abs(*x) > 1e6 {
+		return 0, true, false
+	}
+	n = int64(math.Round(*x * 1e9))
+	return n, true, back(n) == *x
+}
+
+// secondsOf and dollarsOf are how a row gets its numbers, to the last bit.
+func secondsOf(n int64) float64 { return time.Duration(n).Seconds() }
+
+func dollarsOf(n int64) float64 { return float64(n) / 1e9 }
+
+func nanosOf(t *time.Time) (n int64, present, exact bool) {
+	if t == nil {
+		return 0, false, true
+	}
+	n = t.UnixNano()
+	return n, true, t.Equal(time.Unix(0, n))
+}
+
+// isInteger says which columns a block keeps as integers if it can.
+func isInteger(c archive.Column) bool {
+	switch c {
+	case archive.ColumnInputTokens, archive.ColumnOutputTokens, archive.ColumnCachedTokens, archive.ColumnReasoningTokens,
+		archive.ColumnTurns, archive.ColumnReadable, archive.ColumnVersion, archive.ColumnCost, archive.ColumnLatency,
+		archive.ColumnStart, archive.ColumnEnd:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,189 @@
+package badgerdb
+
+import (
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// verdict says of each row of a block whether a condition surely holds, and whether it may hold: they differ where only the
+// body could tell.
+type verdict struct{ must, may bitset }
+
+// evaluate asks a condition about all rows of a block, column by column.
+func (b *block) evaluate(c archive.Condition) (v verdict, err error) {
+	n := b.head.rows
+	switch c := c.(type) {
+	case archive.All:
+		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
+		for _, part := range c {
+			w, err := b.evaluate(part)
+			if err != nil {
+				return v, err
+			}
+			for i := range v.may {
+				v.must[i] &= w.must[i]
+				v.may[i] &= w.may[i]
+			}
+			if v.may.next(0) < 0 {
+				return v, nil // nothing is left to ask about
+			}
+		}
+		return v, nil
+	case archive.Any:
+		v = verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, false)}
+		for _, part := range c {
+			w, err := b.evaluate(part)
+			if err != nil {
+				return v, err
+			}
+			for i := range v.may {
+				v.must[i] |= w.must[i]
+				v.may[i] |= w.may[i]
+			}
+		}
+		return v, nil
+	case archive.Not:
+		w, err := b.evaluate(c.Condition)
+		if err != nil {
+			return v, err
+		}
+		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
+		for i := range v.may {
+			v.must[i] &^= w.may[i]
+			v.may[i] &^= w.must[i]
+		}
+		return v, nil
+	}
+	return b.test(c.(*archive.Test))
+}
+
+// test asks a condition on one field.
+func (b *block) test(t *archive.Test) (v verdict, err error) {
+	n := b.head.rows
+	if t.Column == archive.ColumnBody {
+		return verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, true)}, nil
+	}
+	holds := bitset(nil).reset(n, false)
+	if own, err := b.ofKey(t); err != nil {
+		return v, err
+	} else if own != nil {
+		err = b.testEntries(t, own, holds)
+		return verdict{holds, holds}, err
+	}
+	if t.Column != archive.ColumnMetadata && t.Column != archive.ColumnID && t.Column != archive.ColumnTime {
+		c, err := b.column(t.Column)
+		if err != nil {
+			return v, err
+		}
+		switch {
+		case c.kind == 'd':
+			err = b.testEntries(t, c, holds)
+			return verdict{holds, holds}, err
+		case t.Number != nil:
+			b.testNumbers(t, c, holds)
+			return verdict{holds, holds}, nil
+		}
+	}
+	// What is left is asked row by row.
+	want := archive.ColumnsOf(t.Column)
+	for i := range n {
+		row, err := b.row(i, want)
+		if err != nil {
+			return v, err
+		}
+		if t.Match(&archive.Subject{Row: row}) {
+			holds.set(i)
+		}
+	}
+	return verdict{holds, holds}, nil
+}
+
+// ofKey is the column of the metadata key that a test asks about, where it has one of its own.
+func (b *block) ofKey(t *archive.Test) (*column, error) {
+	if t.Column != archive.ColumnMetadata || t.Key == "" {
+		return nil, nil
+	}
+	c, err := b.metadata(t.Key)
+	if c == nil && err == nil {
+		return b.column(archive.ColumnMetadata)
+	}
+	return c, err
+}
+
+// testEntries asks about each entry of a dictionary once.
+func (b *block) testEntries(t *archive.Test, c *column, holds bitset) error {
+	found := make([]bool, len(c.entries))
+	any := false
+	for i := range c.entries {
+		row, err := b.subject(t, c, i)
+		if err != nil {
+			return err
+		}
+		found[i] = t.Match(&archive.Subject{Row: row})
+		any = any || found[i]
+	}
+	if !any {
+		return nil
+	}
+	switch c.width {
+	case 1:
+		for i, code := range c.codes {
+			if found[code] {
+				holds.set(i)
+			}
+		}
+	default:
+		for i := range c.n {
+			if found[c.code(i)] {
+				holds.set(i)
+			}
+		}
+	}
+	return nil
+}
+
+// subject is an entry as a row that a test can be asked about.
+func (b *block) subject(t *archive.Test, c *column, i int) (*wire.Row, error) {
+	if t.Column != archive.ColumnMetadata || c == &b.columns[archive.ColumnMetadata].column {
+		return c.entry(t.Column, i)
+	}
+	entry, err := c.entry(archive.ColumnLabel, i)
+	if err != nil {
+		return nil, err
+	}
+	row := &wire.Row{}
+	if entry.PromptLabel != nil {
+		row.Metadata = []wire.MetadataRow{{Key: t.Key, Value: *entry.PromptLabel}}
+	}
+	return row, nil
+}
+
+// testNumbers asks about each number of a column.
+func (b *block) testNumbers(t *archive.Test, c *column, holds bitset) {
+	var one [1]float64
+	none := t.Number(nil)
+	for i := range c.n {
+		n, ok := c.number(i)
+		if !ok {
+			if none {
+				holds.set(i)
+			}
+			continue
+		}
+		one[0] = asNumber(t.Column, n)
+		if t.Number(one[:]) {
+			holds.set(i)
+		}
+	}
+}
+
+// asNumber is what a filter compares of a column's integer.
+func asNumber(c archive.Column, n int64) float64 {
+	switch c {
+	case archive.ColumnCost:
+		return dollarsOf(n)
+	case archive.ColumnLatency:
+		return archive.Milliseconds(secondsOf(n))
+	}
+	return float64(n)
+}

@@ -1,0 +1,314 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+)
+
+// Rows come in one by one and stand alone until there are enough for a block. The newest stay alone for a while, for scores and
+// metadata often come soon after.
+type packing struct {
+	every   int // rows written between looks at what to pack
+	newest  int // newest rows that stay alone
+	inBlock int // rows that may stand alone in a block's part of the list
+	rows    int // of a block; after rows came in between, half as many again
+}
+
+var packingDefault = packing{every: 4096, newest: 1024, inBlock: 128, rows: blockRowsMax}
+
+// span is a part of the list: a block and what stands alone in it, or what comes before the first block.
+type span struct {
+	place, next []byte // next: where the following one begins; nil: it is the last. place is nil before the first block
+	head        blockHead
+	lone        int
+}
+
+// due counts rows written for an account and says whether it is time to pack.
+func (db *DB) due(k keys, rows int) bool {
+	db.packMu.Lock()
+	defer db.packMu.Unlock()
+	db.unpacked[k] += rows
+	if db.unpacked[k] < db.packing.every {
+		return false
+	}
+	db.unpacked[k] = 0
+	return true
+}
+
+// pack puts rows that stand alone into blocks, block by block; writes of others come in between.
+func (db *DB) pack(ctx context.Context, k keys) error {
+	db.packOne.Lock() // one at a time, for its memory
+	defer db.packOne.Unlock()
+	var spans []span
+	if err := db.view(func(txn *badger.Txn) (err error) { spans, err = db.spans(ctx, txn, k); return err }); err != nil {
+		return err
+	}
+	for _, s := range spans {
+		for more := db.packing.crowded(&s); more; {
+			err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+				writes, more, err = db.packSpan(ctx, txn, k, s)
+				return writes, err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// crowded says whether a span has rows to pack.
+func (p *packing) crowded(s *span) bool {
+	if s.place == nil {
+		return s.lone >= p.rows+p.newest
+	}
+	return s.lone >= p.inBlock
+}
+
+// spans are the parts of the list, newest first.
+func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error) {
+	spans := []span{{}}
+	err := db.each(ctx, txn, k.table(tableBlock), nil, func(key, value []byte) (bool, error) {
+		head, err := decodeHead(value)
+		if err != nil {
+			return false, damaged(key, err)
+		}
+		place := bytes.Clone(key[len(key)-placeBytes:])
+		spans[len(spans)-1].next = place
+		spans = append(spans, span{place: place, head: head})
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableTime)})
+	defer it.Close()
+	i := 0
+	for it.Rewind(); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		for spans[i].next != nil && bytes.Compare(key[len(key)-placeBytes:], spans[i].next) >= 0 {
+			i++
+		}
+		spans[i].lone++
+	}
+	return spans, nil
+}
+
+// packSpan packs a span, or one block off its old end. more says that it should be called again.
+func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (writes []write, more bool, err error) {
+	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil { // where there was none before, there may be one by now
+		return nil, false, err
+	}
+	lone, err := db.loneRows(ctx, txn, k, s)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.place == nil {
+		return db.packNewest(k, lone)
+	}
+	head, found, err := loadHead(txn, k, s.place)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	rows, err := db.merge(txn, k, s.place, head, lone)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range lone {
+		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
+	}
+	writes = append(writes, k.removeBlock(s.place, &head)...)
+	place := s.place
+	for len(rows) > 0 {
+		n := len(rows)
+		if n > db.packing.rows+db.packing.rows/2 {
+			n = db.packing.rows
+		}
+		writes = append(writes, db.codec.writeBlock(k, place, rows[:n])...)
+		if rows = rows[n:]; len(rows) > 0 {
+			place = rows[0].place[:]
+		}
+	}
+	return writes, false, nil
+}
+
+// nextBlock is the place of the first block behind a place; nil if there is none. A nil place is before all.
+func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
+	from := k.block(place)
+	if place != nil {
+		from = append(from, 0)
+	}
+	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
+		next = bytes.Clone(key[len(key)-placeBytes:])
+		return false, nil
+	})
+	return next, err
+}
+
+// packNewest makes one block of the oldest of the rows that stand before all blocks.
+func (db *DB) packNewest(k keys, lone []lone) (writes []write, more bool, err error) {
+	if len(lone) < db.packing.rows+db.packing.newest {
+		return nil, false, nil
+	}
+	lone = lone[len(lone)-db.packing.rows:]
+	rows, err := readLone(k, lone)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range lone {
+		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
+	}
+	if len(rows) == 0 {
+		return writes, true, nil
+	}
+	return append(writes, db.codec.writeBlock(k, rows[0].place[:], rows)...), true, nil
+}
+
+// loneRows are the rows that stand alone in a span.
+func (db *DB) loneRows(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
+	from, to := k.table(tableTime), []byte(nil)
+	if s.place != nil {
+		from = append(from, s.place...)
+	}
+	if s.next != nil {
+		to = k.rowOf(s.next)
+	}
+	err = db.each(ctx, txn, k.table(tableTime), from, func(key, value []byte) (bool, error) {
+		if to != nil && bytes.Compare(key, to) >= 0 {
+			return false, nil
+		}
+		l := lone{value: bytes.Clone(value)}
+		copy(l.place[:], key[len(key)-placeBytes:])
+		rows = append(rows, l)
+		return true, nil
+	})
+	return rows, err
+}
+
+// readLone reads rows, less those that are gone.
+func readLone(k keys, lone []lone) ([]placed, error) {
+	rows := make([]placed, 0, len(lone))
+	for i := range lone {
+		if bytes.Equal(lone[i].value, goneRow) {
+			continue
+		}
+		rows = append(rows, placed{place: lone[i].place})
+		if err := lone[i].read(&rows[len(rows)-1].row, archive.AllColumns); err != nil {
+			return nil, damaged(k.rowOf(lone[i].place[:]), err)
+		}
+	}
+	return rows, nil
+}
+
+// merge reads a block's rows, each hidden by the one that stands alone in its place.
+func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone []lone) ([]placed, error) {
+	b := block{txn: txn, codec: db.codec, keys: k}
+	b.open(place, head)
+	ids, err := b.column(archive.ColumnID)
+	if err != nil {
+		return nil, err
+	}
+	alone, err := readLone(k, lone)
+	if err != nil {
+		return nil, err
+	}
+	hidden := make(map[[placeBytes]byte]bool, len(lone))
+	for i := range lone {
+		hidden[lone[i].place] = true
+	}
+	rows := make([]placed, 0, head.rows+len(alone))
+	for i := range head.rows {
+		p := ids.place(i)
+		for len(alone) > 0 && bytes.Compare(alone[0].place[:], p[:]) < 0 {
+			rows, alone = append(rows, alone[0]), alone[1:]
+		}
+		if hidden[p] {
+			continue
+		}
+		row, err := b.row(i, archive.AllColumns)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, placed{p, cloneRow(row)})
+	}
+	return append(rows, alone...), nil
+}
+
+func (k keys) rowOf(place []byte) []byte { return append(k.table(tableTime), place...) }
+
+func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool, err error) {
+	key := k.block(place)
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return head, false, err
+	}
+	if head, err = decodeHead(raw); err != nil {
+		return head, false, damaged(key, err)
+	}
+	return head, true, nil
+}
+
+// owner finds the block whose part of the list a place lies in, and whether it holds a row there.
+func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
+	defer it.Close()
+	it.Seek(k.block(place))
+	if !it.Valid() {
+		return nil, false, nil
+	}
+	key := it.Item().KeyCopy(nil)
+	value, err := it.Item().ValueCopy(nil)
+	if err != nil {
+		return nil, false, damaged(key, err)
+	}
+	head, err := decodeHead(value)
+	if err != nil {
+		return nil, false, damaged(key, err)
+	}
+	b = &block{txn: txn, codec: db.codec, keys: k}
+	b.open(key[len(key)-placeBytes:], head)
+	_, found, err = b.find(place)
+	return b, found, err
+}
+
+// hide makes the write that takes a row out of the list.
+func (db *DB) hide(txn *badger.Txn, k keys, rowKey []byte) (write, error) {
+	_, found, err := db.owner(txn, k, rowKey[len(rowKey)-placeBytes:])
+	if err != nil || !found {
+		return write{key: rowKey}, err
+	}
+	return write{rowKey, goneRow}, nil
+}
+
+// exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.
+func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
+	c := db.commit
+	select {
+	case <-db.stop:
+		return errClosed()
+	case c.lead <- struct{}{}:
+	}
+	defer func() { <-c.lead }()
+	if err := c.health.fault(); err != nil {
+		return err
+	}
+	var writes []write
+	err := db.view(func(txn *badger.Txn) (err error) { writes, err = change(txn); return err })
+	if err != nil || len(writes) == 0 {
+		return err
+	}
+	t := c.begin()
+	defer func() { t.txn.Discard() }()
+	if !t.fits(writes) {
+		return errors.New("the rows of a block do not fit into one transaction of the database")
+	}
+	w := &waiter{done: make(chan error, 1)}
+	t.add(w, writes)
+	c.end(t)
+	return <-w.done
+}

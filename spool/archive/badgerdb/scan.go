@@ -1,0 +1,313 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// scan is one pass over an account's list: the rows that stand alone and the blocks, merged.
+type scan struct {
+	db    *DB
+	ctx   context.Context
+	txn   *badger.Txn
+	keys  keys
+	query *archive.Query
+	needs archive.Columns // of the filter
+	visit func(m *match) (more bool, err error)
+
+	after    []byte // place: rows up to it are left out; nil: none are
+	deadline time.Time
+	stopped  *archive.Position
+	seen     int
+	block    block
+	row      wire.Row // of a row that stands alone
+	alone    []lone
+	done     bool
+}
+
+// match is a row that was found, lent until visit returns.
+type match struct {
+	block *block // nil for a row that stands alone
+	index int
+	lone  *lone
+	row   *wire.Row
+}
+
+// lone is a row that stands alone.
+type lone struct {
+	place [placeBytes]byte
+	value []byte
+}
+
+// fill returns the row with the columns that are wanted.
+func (m *match) fill(want archive.Columns) (*wire.Row, error) {
+	if m.block != nil {
+		return m.block.row(m.index, want)
+	}
+	return m.row, m.lone.read(m.row, want)
+}
+
+func (l *lone) read(row *wire.Row, want archive.Columns) error {
+	at, id := rowPlace(l.place[:])
+	row.AcceptedAt, row.RequestID = at, id.String()
+	row.ID = row.RequestID
+	return decodeRow(l.value, want, row)
+}
+
+// newScan makes a pass over the rows that match q.
+func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Query) (*scan, error) {
+	s := &scan{db: db, ctx: ctx, txn: txn, keys: k, query: q, needs: q.Columns(),
+		block: block{txn: txn, codec: db.codec, keys: k}}
+	if q.After != nil {
+		key, ok := k.rowAt(*q.After)
+		if !ok {
+			return nil, badID(q.After.RequestID)
+		}
+		s.after = key[len(key)-placeBytes:]
+	}
+	if _, to := q.Span(); !to.IsZero() {
+		// Every place of a later moment comes before this one, which no id has.
+		key := k.row(to.Add(1), uuid{})
+		if place := key[len(key)-placeBytes:]; s.after == nil || bytes.Compare(place, s.after) > 0 {
+			s.after = place
+		}
+	}
+	if q.Budget > 0 {
+		s.deadline = time.Now().Add(q.Budget)
+	}
+	return s, nil
+}
+
+// run calls visit for every match until it wants no more.
+func (s *scan) run() error {
+	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
+	defer heads.Close()
+	rows := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableTime), PrefetchValues: false})
+	defer rows.Close()
+	if s.after == nil {
+		heads.Rewind()
+		rows.Rewind()
+	} else {
+		heads.Seek(s.owner(s.after))
+		rows.Seek(append(append(s.keys.table(tableTime), s.after...), 0))
+	}
+	if err := s.loneUpTo(rows, heads); err != nil || s.done {
+		return err
+	}
+	for heads.Valid() && !s.done {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return err
+		}
+		key := heads.Item().KeyCopy(nil)
+		var head blockHead
+		if err := heads.Item().Value(func(value []byte) (err error) { head, err = decodeHead(value); return err }); err != nil {
+			return damaged(key, err)
+		}
+		s.block.open(key[len(key)-placeBytes:], head)
+		heads.Next()
+		if err := s.gather(rows, heads); err != nil {
+			return err
+		}
+		if err := s.visitBlock(); err != nil {
+			return err
+		}
+		if from, _ := s.query.Span(); !from.IsZero() && head.oldest < from.Unix() {
+			return nil // every block behind it is older still
+		}
+	}
+	return nil
+}
+
+// owner is the key of the block that owns a place, or one before which there is none.
+func (s *scan) owner(place []byte) []byte {
+	key := s.keys.block(place)
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
+	defer it.Close()
+	it.Seek(key)
+	if it.Valid() {
+		return it.Item().KeyCopy(nil)
+	}
+	return key
+}
+
+// before says whether the next row that stands alone comes before the next block.
+func (s *scan) before(rows, heads *badger.Iterator) bool {
+	if !rows.Valid() {
+		return false
+	}
+	if !heads.Valid() {
+		return true
+	}
+	row, head := rows.Item().Key(), heads.Item().Key()
+	return bytes.Compare(row[len(row)-placeBytes:], head[len(head)-placeBytes:]) < 0
+}
+
+// loneUpTo visits the rows that no block owns.
+func (s *scan) loneUpTo(rows, heads *badger.Iterator) error {
+	var l lone
+	from, _ := s.query.Span()
+	for ; s.before(rows, heads) && !s.done; rows.Next() {
+		if s.seen++; s.seen%checkEvery == 0 {
+			if err := s.db.stopped(s.ctx); err != nil {
+				return err
+			}
+		}
+		if err := l.take(rows.Item()); err != nil {
+			return err
+		}
+		if at, _ := rowPlace(l.place[:]); at.Before(from) {
+			s.done = true
+			return nil
+		}
+		if err := s.visitLone(&l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lone) take(item *badger.Item) (err error) {
+	key := item.Key()
+	copy(l.place[:], key[len(key)-placeBytes:])
+	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
+		err = errUnreadable
+	}
+	if err != nil {
+		return damaged(item.KeyCopy(nil), err)
+	}
+	return nil
+}
+
+// gather collects the rows that stand alone in the block's part of the list.
+func (s *scan) gather(rows, heads *badger.Iterator) error {
+	s.alone = s.alone[:0]
+	for ; s.before(rows, heads); rows.Next() {
+		var l lone
+		if err := l.take(rows.Item()); err != nil {
+			return err
+		}
+		s.alone = append(s.alone, l)
+	}
+	return nil
+}
+
+// visitLone judges one row that stands alone.
+func (s *scan) visitLone(l *lone) error {
+	if bytes.Equal(l.value, goneRow) {
+		return nil
+	}
+	s.row = wire.Row{}
+	m := match{lone: l, row: &s.row}
+	if s.query.Filtered() {
+		row, err := m.fill(s.needs)
+		if err != nil {
+			return damaged(append(s.keys.table(tableTime), l.place[:]...), err)
+		}
+		if ok, err := s.judge(row); err != nil || !ok {
+			return err
+		}
+	}
+	return s.found(&m)
+}
+
+// visitBlock judges the rows of the block and those that stand alone among them.
+func (s *scan) visitBlock() error {
+	b := &s.block
+	begin := 0
+	if s.after != nil && bytes.Compare(b.place, s.after) <= 0 {
+		i, found, err := b.find(s.after)
+		if err != nil {
+			return err
+		}
+		if begin = i; found {
+			begin++
+		}
+	}
+	v, err := s.judgeBlock()
+	if err != nil {
+		return err
+	}
+	for i := range s.alone {
+		at, found, err := b.find(s.alone[i].place[:])
+		if err != nil {
+			return err
+		}
+		if err := s.visitRange(begin, at, v); err != nil || s.done {
+			return err
+		}
+		if err := s.visitLone(&s.alone[i]); err != nil || s.done {
+			return err
+		}
+		if begin = max(begin, at); found {
+			begin = max(begin, at+1)
+		}
+	}
+	return s.visitRange(begin, b.head.rows, v)
+}
+
+// judgeBlock says which rows of the block may match.
+func (s *scan) judgeBlock() (v verdict, err error) {
+	b, n := &s.block, s.block.head.rows
+	from, to := s.query.StartSpan()
+	if !from.IsZero() || !to.IsZero() {
+		h := &b.head
+		if h.startMin > h.startMax || !from.IsZero() && h.startMax < from.Unix() || !to.IsZero() && h.startMin > to.Unix() {
+			none := bitset(nil).reset(n, false)
+			return verdict{none, none}, nil
+		}
+	}
+	if s.query.Where == nil {
+		every := bitset(nil).reset(n, true)
+		return verdict{every, every}, nil
+	}
+	return b.evaluate(s.query.Where)
+}
+
+// visitRange visits what matches of the rows from i to below end.
+func (s *scan) visitRange(i, end int, v verdict) error {
+	b := &s.block
+	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
+		m := match{block: b, index: i}
+		if len(s.query.Words) > 0 || !v.must.has(i) {
+			row, err := b.row(i, s.needs|archive.ColumnsOf(archive.ColumnID))
+			if err != nil {
+				return err
+			}
+			if ok, err := s.judge(row); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+		}
+		if err := s.found(&m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge asks about one row, and its body if need be. It stops the scan when the time for bodies is over.
+func (s *scan) judge(row *wire.Row) (bool, error) {
+	subject := archive.Subject{Row: row, Body: func() ([]byte, error) { return s.db.requestBody(s.txn, s.keys, row.RequestID) }}
+	ok := s.query.Match(&subject)
+	if subject.Err != nil {
+		return false, subject.Err
+	}
+	if !ok && !s.deadline.IsZero() && time.Now().After(s.deadline) {
+		p := archive.PositionOf(row)
+		s.stopped, s.done = &p, true
+	}
+	return ok, nil
+}
+
+func (s *scan) found(m *match) error {
+	more, err := s.visit(m)
+	s.done = s.done || !more
+	return err
+}
