@@ -3,7 +3,7 @@
 // not know which role it plays.
 //
 // A call goes through these steps, and the first that fails answers it: route (404, 405), origin (403), body (413,
-// 415, 400), key (401), scope (403), fields (422), capability. Every answer is a JSON object, errors are
+// 415, 400), key (401), scope (403), fields (422), capability. Only /sync/events looks at the key before the body. Every answer is a JSON object, errors are
 // {"success":false,"error":code,"message":what and the next step,"fields":[{"field","reason"}]}.
 package api
 
@@ -69,6 +69,7 @@ type Config struct {
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax
+	BatchBytes   int64 // of all batches held at once, shared between keys; beyond it 429 or 503; 0 means 4 * BodyBytesMax
 
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
@@ -79,6 +80,7 @@ type Config struct {
 type API struct {
 	c      Config
 	buffer *budget
+	shares *shares // of the bytes of batches
 	busy   *busy
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
@@ -98,10 +100,13 @@ func New(c Config) *API {
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 4 * c.BodyBytesMax
 	}
+	if c.BatchBytes == 0 {
+		c.BatchBytes = 4 * c.BodyBytesMax
+	}
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, busy: newBusy()}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), busy: newBusy()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }

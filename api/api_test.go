@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
@@ -72,17 +73,53 @@ type scene struct {
 
 func start(t *testing.T, change func(*api.Config)) *scene {
 	t.Helper()
+	ln := fasthttputil.NewInmemoryListener()
+	return serve(t, ln, func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }, change)
+}
+
+// startTCP is start on a real socket.
+func startTCP(t *testing.T, change func(*api.Config)) (s *scene, addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = ln.Addr().String()
+	return serve(t, ln, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}, change), addr
+}
+
+// discard logs nothing.
+var discard = slog.New(slog.DiscardHandler)
+
+// callOf is a batch as fasthttp hands it to a handler.
+func callOf(body []byte, encoding string) *fasthttp.RequestCtx {
+	ctx := new(fasthttp.RequestCtx)
+	var req fasthttp.Request
+	req.Header.SetMethod("POST")
+	req.SetRequestURI("/sync/events")
+	req.Header.Set("X-API-KEY", "app")
+	req.Header.Set("Content-Encoding", encoding)
+	req.SetBodyStream(bytes.NewReader(body), len(body))
+	req.Header.SetContentLength(len(body))
+	ctx.Init(&req, nil, nil)
+	ctx.Request.SetBodyStream(bytes.NewReader(body), len(body))
+	return ctx
+}
+
+func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, string) (net.Conn, error), change func(*api.Config)) *scene {
+	t.Helper()
 	s := &scene{t: t, recorder: &recorder{}}
 	c := api.Config{Name: "here", Version: "test", Recorder: s.recorder, Authenticator: keys{},
-		Metrics: metrics.New("sidecar", "test"), Logger: slog.New(slog.DiscardHandler)}
+		Metrics: metrics.New("sidecar", "test"), Logger: discard}
 	if change != nil {
 		change(&c)
 	}
 	server := api.New(c).NewServer()
-	ln := fasthttputil.NewInmemoryListener()
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ln) }()
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}
+	transport := &http.Transport{DialContext: dial}
 	s.http = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()

@@ -72,10 +72,16 @@ func (a *API) answer(c *call) error {
 			return err
 		}
 	}
-	if c.route.body == noBody {
+	switch c.route.body {
+	case noBody:
 		drain(c.ctx)
-	} else {
-		b, err := a.readBody(c.ctx, a.bodyBytesMax(c.route))
+	case batchBody: // the handler reads it: its key stands in the header, and nobody's bytes are taken without one
+		if err := a.authenticate(c); err != nil {
+			return err
+		}
+		return c.route.handle(a, c)
+	default:
+		b, err := a.readBody(c.ctx, a.c.BodyBytesMax)
 		if err != nil {
 			return err
 		}
@@ -96,13 +102,6 @@ func (a *API) answer(c *call) error {
 		return err
 	}
 	return c.route.handle(a, c)
-}
-
-func (a *API) bodyBytesMax(r *route) int64 {
-	if r.body == batchBody {
-		return wire.BatchBodyBytesMax
-	}
-	return a.c.BodyBytesMax
 }
 
 // authenticate finds the caller's key in the header or the body, and checks that it may call this route.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"strconv"
 	"time"
 
@@ -11,30 +10,20 @@ import (
 // changesWaitMax bounds the long poll of /sync/changes.
 const changesWaitMax = time.Minute
 
-// syncEvents takes a batch from a sidecar: one event a line. A line that is no event refuses the whole batch, so that the
-// sidecar halves it until it has found the one.
+// syncEvents takes a batch from a sidecar: one event a line. It answers 200 only when every event in it has its result, and those
+// that are accepted are durable.
 func (a *API) syncEvents(c *call) error {
-	var events []wire.Event
-	for line := range bytes.Lines(c.body) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if len(events) == wire.BatchEventsMax {
-			return wire.Errorf(wire.CodeTooLarge, "The batch has more than %d events. Send smaller ones.", wire.BatchEventsMax)
-		}
-		e, err := wire.ParseEvent(line)
-		if err != nil {
-			return wire.Invalid(wire.FieldError{Field: "line " + strconv.Itoa(len(events)+1), Reason: err.Error()})
-		}
-		events = append(events, e)
-	}
-	if len(events) == 0 {
-		writeJSON(c.ctx, 200, wire.Answer(nil))
-		return nil
-	}
-	results, err := a.c.Recorder.Record(c.life, c.id, events)
+	held := &claim{shares: a.shares, key: c.id.KeyID}
+	defer func() { held.shrink(held.bytes) }()
+	events, err := a.readEvents(c, held)
 	if err != nil {
 		return err
+	}
+	var results []wire.Result
+	if len(events) > 0 {
+		if results, err = a.c.Recorder.Record(c.life, c.id, events); err != nil {
+			return err
+		}
 	}
 	writeJSON(c.ctx, 200, wire.Answer(results))
 	return nil

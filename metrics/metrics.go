@@ -19,6 +19,8 @@ type Metrics struct {
 	HTTPRequests *prometheus.CounterVec   // by route and code
 	HTTPSeconds  *prometheus.HistogramVec // by route
 	Panics       prometheus.Counter
+	Shed         *prometheus.CounterVec // by reason
+	BatchBytes   prometheus.Gauge
 
 	// A sidecar's spool.
 	SpoolEvents         prometheus.Gauge
@@ -46,6 +48,7 @@ type Metrics struct {
 	// A server's archive.
 	ArchiveEvents       *prometheus.CounterVec // by result
 	ArchiveApplySeconds prometheus.Histogram
+	WritesWaiting       prometheus.Gauge
 	OrphanRequests      prometheus.Gauge
 	OrphanEvents        prometheus.Gauge
 }
@@ -76,6 +79,9 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.HTTPRequests = f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code")
 	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route")
 	m.Panics = f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report.")
+	m.Shed = f.counterVec("promptspool_shed_total", "Writes that were turned away with a moment to come back: the server held as many bytes as it may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
+	each(m.Shed, "bytes", "share", "queue", "wait")
+	m.BatchBytes = f.gauge("promptspool_batch_bytes", "Bytes of batches that are being received or recorded.")
 }
 
 func (m *Metrics) spool(f factory) {
@@ -108,6 +114,7 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
 	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
 	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes", "Batches and direct writes that wait for their key's turn at the archive.")
 	m.OrphanRequests = f.gauge("promptspool_orphan_requests", "Requests that have not come, though scores, metadata or links of theirs have.")
 	m.OrphanEvents = f.gauge("promptspool_orphan_events", "Events that wait for their request. They join it when it comes.")
 }

@@ -14,14 +14,14 @@ import (
 
 // The names that dashboards and alarms go by, beside those of the Go runtime and the process.
 var (
-	ofBoth    = []string{"promptspool_build_info", "promptspool_panics_total"}
+	ofBoth    = []string{"promptspool_build_info", "promptspool_panics_total", "promptspool_shed_total", "promptspool_batch_bytes"}
 	ofSidecar = append([]string{
 		"promptspool_clock_skew_seconds", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
 		"promptspool_held_events", "promptspool_lanes_full", "promptspool_spool_bytes", "promptspool_spool_commit_events", "promptspool_spool_disk_bytes",
 		"promptspool_spool_events", "promptspool_spool_fsync_seconds", "promptspool_spool_gaps_total", "promptspool_spool_oldest_seconds",
 		"promptspool_spool_outage_capacity_seconds", "promptspool_template_cache_total", "promptspool_upstream_up",
 	}, ofBoth...)
-	ofServer = append([]string{"promptspool_archive_apply_seconds", "promptspool_archive_events_total", "promptspool_orphan_requests", "promptspool_orphan_events"}, ofBoth...)
+	ofServer = append([]string{"promptspool_archive_apply_seconds", "promptspool_archive_events_total", "promptspool_archive_waiting_writes", "promptspool_orphan_requests", "promptspool_orphan_events"}, ofBoth...)
 )
 
 func TestARoleExportsItsMetricsFromTheStart(t *testing.T) {

@@ -60,7 +60,7 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder: records, Querier: records,
+		Recorder: api.NewTurns(records, m), Querier: records,
 		Templates: templates, Changes: templates,
 		Authenticator: keys,
 		Pages:         dashboard.New(dashboard.Config{

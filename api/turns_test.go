@@ -1,0 +1,222 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// slowStore records one write after the other, so many bytes a second, and counts them by key.
+type slowStore struct {
+	perSecond int
+
+	mu    sync.Mutex
+	bytes map[string]int
+	most  int // bytes that were recorded at once
+	now   int
+	disk  chan struct{} // one writes
+}
+
+func (s *slowStore) Record(_ context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	n := 0
+	for _, e := range events {
+		n += len(e.Body)
+	}
+	s.mu.Lock()
+	s.now += n
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	s.disk <- struct{}{}                                                    // a mutex would hold the bubble's time
+	time.Sleep(time.Duration(n) * time.Second / time.Duration(s.perSecond)) // in a bubble, where time is not real
+	<-s.disk
+	s.mu.Lock()
+	s.now -= n
+	s.bytes[id.KeyID] += n
+	s.mu.Unlock()
+	return make([]wire.Result, len(events)), nil
+}
+
+// load makes so many callers write batches of a key, one after the other, until the time is over. Refused ones come back when they
+// were told to.
+func load(t *testing.T, r Recorder, key string, callers, bytes int, until time.Time, wait *sync.WaitGroup) {
+	batch := []wire.Event{{Body: make([]byte, bytes)}}
+	for range callers {
+		wait.Go(func() {
+			for time.Now().Before(until) {
+				_, err := r.Record(t.Context(), wire.Identity{KeyID: key}, batch)
+				if e := (*wire.Error)(nil); errors.As(err, &e) {
+					if e.RetryAfter <= 0 {
+						t.Errorf("a refusal without a moment to come back: %v", e)
+						return
+					}
+					time.Sleep(e.RetryAfter)
+				}
+			}
+		})
+	}
+}
+
+func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		turns bool
+		fair  bool
+	}{{"with turns", true, true}, {"without, as a control", false, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
+			var r Recorder = store
+			if c.turns {
+				r = NewTurns(store, metrics.New("server", "test"))
+			}
+			var wait sync.WaitGroup
+			until := time.Now().Add(2 * time.Minute)
+			load(t, r, "greedy", 200, 1<<20, until, &wait)
+			for i := range 4 {
+				load(t, r, fmt.Sprint("modest ", i), 24, 1<<20, until, &wait)
+			}
+			wait.Wait()
+			total := 0
+			for _, n := range store.bytes {
+				total += n
+			}
+			share := func(key string) float64 { return float64(store.bytes[key]) / float64(total) }
+			if got := share("greedy"); (got < 0.30) != c.fair {
+				t.Errorf("%s: the greedy key, of five, has %.0f %%", c.name, 100*got)
+			}
+			for i := range 4 {
+				if got := share(fmt.Sprint("modest ", i)); (got > 0.15) != c.fair {
+					t.Errorf("%s: modest key %d has %.0f %%", c.name, i, 100*got)
+				}
+			}
+			if c.turns && store.most > turnBytesMax {
+				t.Errorf("%d bytes were recorded at once", store.most)
+			}
+		})
+	}
+}
+
+func TestWhoSendsLittleDoesNotWaitBehindWhoSendsMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
+		turns := NewTurns(store, metrics.New("server", "test"))
+		var wait sync.WaitGroup
+		load(t, turns, "greedy", 100, 1<<20, time.Now().Add(time.Minute), &wait)
+		time.Sleep(10 * time.Second)
+		for range 10 {
+			begun := time.Now()
+			if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "modest"}, []wire.Event{{Body: make([]byte, 1000)}}); err != nil {
+				t.Fatal(err)
+			}
+			// What runs when it comes, 16 MiB at 8 MiB/s, and nothing of the 84 MiB that wait.
+			if took := time.Since(begun); took > 2500*time.Millisecond {
+				t.Errorf("it waited %v", took)
+			}
+		}
+		wait.Wait()
+	})
+}
+
+func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		turns := NewTurns(recorderFunc(func(ctx context.Context) error { <-gate; return nil }), metrics.New("server", "test"))
+		big := []wire.Event{{Body: make([]byte, turnBytesMax)}}
+		var wait sync.WaitGroup
+		wait.Go(func() { _, _ = turns.Record(t.Context(), wire.Identity{KeyID: "a"}, big) })
+		synctest.Wait()
+		for range 3 {
+			wait.Go(func() {
+				_, err := turns.Record(t.Context(), wire.Identity{KeyID: "b"}, big)
+				if e := wire.AsError(err); err == nil || e.Status() != 503 || e.RetryAfter <= 0 {
+					t.Errorf("after %v: %v", turnWaitMax, err)
+				}
+			})
+		}
+		leaving, leave := context.WithCancel(t.Context())
+		wait.Go(func() {
+			if _, err := turns.Record(leaving, wire.Identity{KeyID: "c"}, big); err == nil {
+				t.Error("who went away was recorded")
+			}
+		})
+		synctest.Wait()
+		leave()
+		time.Sleep(turnWaitMax + time.Second)
+		close(gate)
+		wait.Wait()
+		if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
+			t.Errorf("who comes then: %v", err)
+		}
+		if turns.running != 0 || turns.waiting != 0 || len(turns.lines) != 0 || len(turns.order) != 0 {
+			t.Errorf("something is left: %+v", turns)
+		}
+	})
+}
+
+type recorderFunc func(context.Context) error
+
+func (f recorderFunc) Record(ctx context.Context, _ wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	return make([]wire.Result, len(events)), f(ctx)
+}
+
+func TestAKeyMayHoldBesideItsFirstBatchWhatIsLeftOver(t *testing.T) {
+	s := newShares(100, metrics.New("server", "test"))
+	take := func(key string, n int64) (*claim, error) {
+		c := &claim{shares: s, key: key}
+		return c, c.grow(n)
+	}
+	first, err := take("a", 90)
+	if err != nil {
+		t.Fatalf("a key's first batch, however large: %v", err)
+	}
+	if _, err := take("a", 6); wire.AsError(err).Status() != 429 {
+		t.Errorf("its second, beside so large a first: %v", err)
+	}
+	if _, err := take("b", 11); wire.AsError(err).Status() != 503 {
+		t.Errorf("more than there is: %v", err)
+	}
+	first.shrink(90)
+	held := int64(0)
+	for {
+		c, err := take("greedy", 1)
+		if err != nil {
+			break
+		}
+		held += c.bytes
+	}
+	if held != 50 {
+		t.Errorf("a greedy key alone holds %d of 100, want a half", held)
+	}
+	if _, err := take("another", 25); err != nil {
+		t.Errorf("another key finds no room: %v", err)
+	}
+}
+
+func TestManyAreToldDifferentMoments(t *testing.T) {
+	var c comeback
+	few, many := map[int]int{}, map[int]int{}
+	for range 10 {
+		few[int(c.delay()/time.Second)]++
+	}
+	for range 5000 {
+		many[int(c.delay()/time.Second)]++
+	}
+	for s := range few {
+		if s > 3 {
+			t.Errorf("one of few is told to wait %d s", s)
+		}
+	}
+	crowd := 0
+	for _, n := range many {
+		crowd = max(crowd, n)
+	}
+	if len(many) < 15 || crowd > 1500 {
+		t.Errorf("of 5,000 that are turned away within a moment, %d come back in the same second, over %d seconds: %v", crowd, len(many), many)
+	}
+}
