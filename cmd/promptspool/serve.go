@@ -18,6 +18,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/proxy"
 	"promptspool/registry"
+	"promptspool/registry/prices"
 	"promptspool/spool"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
@@ -28,6 +29,7 @@ type serverConfig struct {
 	data, listen, opsListen string
 	name                    string
 	bootstrapKey            wire.Secret // "" for none
+	prices                  *prices.Table
 	signUp                  wire.SignUp
 	logger                  *slog.Logger
 	// ready is called once, when calls are taken, with the code with which the first person signs up, "" if somebody has.
@@ -47,7 +49,7 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	keys := auth.New(auth.Config{Store: db})
 	templates := registry.New(registry.Config{Store: db, Logger: c.logger})
-	records := archive.New(archive.Config{Store: db, Versions: templates, Metrics: m, Logger: c.logger})
+	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger})
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
 			return errors.Join(err, db.Close())

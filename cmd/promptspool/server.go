@@ -21,7 +21,7 @@ func bootstrapFlag() cli.Flag {
 }
 
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag()}
+	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag(), pricesFlag()}
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	return &cli.Command{
 		Name:  "server",
@@ -44,8 +44,12 @@ func serverCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			table, err := pricesOf(c)
+			if err != nil {
+				return err
+			}
 			return server(c.Context, serverConfig{
-				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: name,
+				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: name, prices: table,
 				bootstrapKey: wire.Secret(text(c, "bootstrap-key")), logger: log,
 				signUp: signUp, ready: func(addr string, setup wire.Secret) { welcome(c.App.Writer, addr, setup) },
 			})

@@ -20,7 +20,7 @@ import (
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag()}
+	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag(), pricesFlag()}
 	for _, l := range []struct{ name, value, usage string }{
 		{"listen", sidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"},
 		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"},
@@ -48,6 +48,10 @@ func up(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	table, err := pricesOf(c)
+	if err != nil {
+		return err
+	}
 	data := text(c, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -65,7 +69,7 @@ func up(c *cli.Context) error {
 	group.Go(func() error {
 		return server(serverLife, serverConfig{
 			data: filepath.Join(data, "server"), listen: text(c, "server-listen"), opsListen: text(c, "server-ops-listen"),
-			name: config.name, bootstrapKey: key, signUp: signUp, logger: config.logger.With("role", "server"),
+			name: config.name, bootstrapKey: key, signUp: signUp, prices: table, logger: config.logger.With("role", "server"),
 			ready: func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
 		})
 	})

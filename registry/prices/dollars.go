@@ -47,23 +47,23 @@ var errDollars = errors.New("is not an amount of dollars below 9,000,000,000")
 
 // ParseDollars reads a decimal number of dollars, as JSON writes numbers, rounding half away from zero to billionths.
 func ParseDollars(s string) (Dollars, error) {
-	n, err := ParseDecimal(s, 9)
+	n, err := parseDecimal(s, 9)
 	if err != nil || n >= 9e18 || n <= -9e18 {
 		return 0, errDollars
 	}
 	return Dollars(n), nil
 }
 
-// ParseDecimal reads a decimal number, with or without an exponent, and returns it times 10 to the power of places,
+// parseDecimal reads a decimal number, with or without an exponent, and returns it times 10 to the power of places,
 // rounded half away from zero. No binary fraction is involved.
-func ParseDecimal(s string, places int) (int64, error) {
+func parseDecimal(s string, places int) (int64, error) {
 	sign := int64(1)
 	if rest, minus := strings.CutPrefix(s, "-"); minus {
 		s, sign = rest, -1
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	mantissa, exponent, exponential := strings.Cut(strings.ToLower(s), "e")
 	shift := 0
-	if exponent != "" {
+	if exponential {
 		var err error
 		if shift, err = strconv.Atoi(exponent); err != nil || shift > 400 || shift < -400 {
 			return 0, errDecimal

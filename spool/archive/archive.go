@@ -8,12 +8,14 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/registry/prices"
 )
 
 // Config is what an Archive is made of.
 type Config struct {
 	Store    Store
 	Versions Versions         // nil: links without a version keep it unknown
+	Prices   *prices.Table    // nil: those that come with the program
 	Metrics  *metrics.Metrics // required
 	Logger   *slog.Logger     // nil: slog.Default
 	Now      func() time.Time // nil: time.Now
@@ -30,6 +32,9 @@ func New(c Config) *Archive {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Prices == nil {
+		c.Prices = prices.BuiltIn()
 	}
 	return &Archive{c}
 }
@@ -62,6 +67,9 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 		}
 		if err := a.resolve(ctx, id.Account, &d); err != nil {
 			return nil, err
+		}
+		if d.Request != nil {
+			d.Request.price(a.config.Prices, d.OrderTime)
 		}
 		decoded, places = append(decoded, d), append(places, i)
 	}

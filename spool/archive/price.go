@@ -1,0 +1,70 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/registry/prices"
+)
+
+// ownMachines are providers whose models run at their user's, under names that others sell: nobody's price list holds for them.
+var ownMachines = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface"}
+
+// price notes what the call cost when it was made: at its start, or, if that is unknown, when it was accepted. It says
+// whether that changed anything. A price that the caller gave stays.
+func (r *Request) price(table *prices.Table, accepted time.Time) (changed bool) {
+	if r.PriceGiven {
+		return false
+	}
+	at := accepted
+	if r.Start != nil && r.Start.Before(accepted) {
+		at = *r.Start
+	}
+	var price *prices.Dollars
+	if !slices.Contains(ownMachines, strings.ToLower(r.Provider)) {
+		if cost, ok := table.Cost(r.Provider, r.Model, at, prices.Usage{
+			Input: r.InputTokens, Output: r.OutputTokens, Cached: orZero(r.CachedTokens), CacheWrite: orZero(r.CacheWriteTokens),
+			CacheWriteHour: orZero(r.CacheWriteHour), Reasoning: orZero(r.ReasoningTokens),
+			AudioInput: orZero(r.AudioInput), AudioOutput: orZero(r.AudioOutput), Tier: r.Tier,
+		}); ok {
+			price = &cost
+		}
+	}
+	changed = (price == nil) != (r.Price == nil) || price != nil && *price != *r.Price
+	r.Price = price
+	return changed
+}
+
+// Reprice reads the requests of the account anew and prices them by today's table, newest first, in steps, behind the cursor of an
+// earlier step ("" for the first). progress is called after each step; an error of it ends the work. Each step is durable when progress
+// hears of it, and a step that is done again changes nothing.
+func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string, progress func(wire.Repriced) error) error {
+	change := func(r *Request, body func() ([]byte, error)) (bool, error) {
+		raw, err := body()
+		if err != nil {
+			return false, err
+		}
+		return a.reread(r, raw), nil
+	}
+	return a.Rewrite(ctx, id, cursor, change, func(seen, changed int, cursor string) error {
+		return progress(wire.Repriced{Success: true, Seen: seen, Changed: changed, Cursor: cursor, Done: cursor == ""})
+	})
+}
+
+// reread derives again what comes from the call, so that records gain what a newer version can read, and their price.
+func (a *Archive) reread(r *Request, body json.RawMessage) (changed bool) {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return false
+	}
+	before, _ := json.Marshal(r)
+	call := readCall(object)
+	r.take(&call)
+	r.price(a.config.Prices, a.config.Now())
+	after, _ := json.Marshal(r)
+	return string(before) != string(after)
+}
