@@ -62,6 +62,10 @@ type Config struct {
 	Authenticator Authenticator
 	Pages         Pages // nil: none
 
+	// OwnKey: the Authenticator puts a key of its own in the place of the caller's, who may be anybody. Then only what an app needs
+	// is served, all else is 403. LocalKey: it wants a key from the caller all the same.
+	OwnKey, LocalKey bool
+
 	// GuardBrowsers refuses cross-site requests and Host names that are neither loopback nor in Hosts (403). For a
 	// sidecar, whose callers are programs on the same machine or pod, while a browser there may show anybody's page.
 	GuardBrowsers bool

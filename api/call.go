@@ -106,14 +106,19 @@ func (a *API) answer(c *call) error {
 
 // authenticate finds the caller's key in the header or the body, and checks that it may call this route.
 func (a *API) authenticate(c *call) error {
-	key, err := c.key()
-	if err != nil {
-		return err
+	var key wire.Secret
+	var err error
+	if !a.c.OwnKey || a.c.LocalKey {
+		if key, err = c.key(); err != nil {
+			return err
+		}
 	}
 	if c.id, err = a.c.Authenticator.Authenticate(c.life, key); err != nil {
 		return err
 	}
 	switch {
+	case a.c.OwnKey && !c.route.isForApps():
+		return wire.Errorf(wire.CodeForbidden, "This sidecar calls the server with a key of its own (--api-key), so it serves only track-*, groups and the fetching of templates. Call the server itself, with a key of yours.")
 	case !c.id.Verified && !c.route.unverified:
 		return wire.Unavailable(5*time.Second, "This key has not been seen before and the server cannot be asked about it now. Writes are accepted meanwhile; try this again when the server is back.")
 	case c.id.Verified && !c.id.Allows(c.route.scope):

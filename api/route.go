@@ -22,6 +22,11 @@ type route struct {
 	handle func(*API, *call) error
 }
 
+// isForApps says whether this is a write or the fetching of a template: what an app does with any key.
+func (r *route) isForApps() bool {
+	return (r.needs == recorder || r.needs == templates) && r.scope == wire.ScopeApp && r.body != batchBody
+}
+
 // capability is what a route needs behind it.
 type capability int
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
 )
 
 // env is the variable of a flag: --spool-bytes-max is PROMPTSPOOL_SPOOL_BYTES_MAX.
@@ -170,4 +172,32 @@ func listenFlags(api, ops string) []cli.Flag {
 		stringFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		stringFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 	}
+}
+
+// secretFlags are a flag whose value is a secret, and one for a file that holds it.
+func secretFlags(name, usage string) []cli.Flag {
+	return []cli.Flag{
+		stringFlag(name, "", usage+". Give it by its variable: others can read a command line"),
+		stringFlag(name+"-file", "", "a `file` that holds the --"+name+", instead"),
+	}
+}
+
+// secret reads what secretFlags are given; "" if neither is.
+func secret(c *cli.Context, name string) (wire.Secret, error) {
+	value, path := text(c, name), text(c, name+"-file")
+	switch {
+	case path == "":
+		return wire.Secret(value), nil
+	case value != "":
+		return "", usagef(c, "--%s and --%s-file are both given; leave one out", name, name)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("--%s-file: %w", name, err)
+	}
+	value = strings.TrimSpace(string(content))
+	if value == "" || strings.ContainsAny(value, "\r\n") {
+		return "", fmt.Errorf("--%s-file: %s must hold one line", name, path)
+	}
+	return wire.Secret(value), nil
 }

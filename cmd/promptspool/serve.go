@@ -65,10 +65,10 @@ func server(ctx context.Context, c serverConfig) error {
 		Recorder: api.NewTurns(records, m), Querier: records,
 		Templates: templates, Changes: templates,
 		Authenticator: keys,
-		Pages:         dashboard.New(dashboard.Config{
+		Pages: dashboard.New(dashboard.Config{
 			People: people, Keys: keys, Records: records, Recorder: records, Read: readCall, Version: version, Logger: c.logger,
 		}),
-		Metrics:       m, Logger: c.logger,
+		Metrics: m, Logger: c.logger,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
@@ -93,6 +93,7 @@ type sidecarConfig struct {
 	spoolFreeMin            int64 // of the disk that stays free; 0 for the spool's default
 	diskMax                 int64 // of disk that the data folder takes
 	allowHosts              []string
+	apiKey, localKey        wire.Secret      // the sidecar's own key, and what apps must present then; "" for none
 	drain                   time.Duration    // how long a stop waits for the spool to empty
 	now                     func() time.Time // the system's clock; nil for time.Now
 	logger                  *slog.Logger
@@ -136,12 +137,17 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return err
 	}
 	recorder := proxy.New(queue, keys, templates, c.logger)
+	var authenticator api.Authenticator = keys
+	if c.apiKey != "" {
+		authenticator = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
+	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder:      recorder,
 		Querier:       upstream,
 		Templates:     templates,
-		Authenticator: keys,
+		Authenticator: authenticator,
+		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, Hosts: c.allowHosts,
 		Metrics: m, Logger: c.logger, Clock: clock,
 	})

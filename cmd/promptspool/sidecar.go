@@ -34,6 +34,8 @@ func sidecarCommand() *cli.Command {
 	}
 	flags = append(flags, listenFlags(sidecarListen, sidecarOpsListen)...)
 	flags = append(flags, spoolFlags()...)
+	flags = append(flags, secretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
+	flags = append(flags, secretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
 	return &cli.Command{
 		Name:  "sidecar",
 		Usage: "take writes on localhost and forward them to a server",
@@ -51,6 +53,15 @@ func sidecarCommand() *cli.Command {
 			}
 			if _, err := client.New(client.Config{URL: config.upstream}); err != nil {
 				return usagef(c, "--upstream (or %s): %v", env("upstream")[0], err)
+			}
+			if config.apiKey, err = secret(c, "api-key"); err != nil {
+				return err
+			}
+			if config.localKey, err = secret(c, "local-key"); err != nil {
+				return err
+			}
+			if config.localKey != "" && config.apiKey == "" {
+				return usagef(c, "--local-key says what apps present in place of a key of the server's, so it needs --api-key")
 			}
 			config.listen, config.opsListen = text(c, "listen"), text(c, "ops-listen")
 			return sidecar(c.Context, config)

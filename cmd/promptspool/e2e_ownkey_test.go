@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestASidecarWithAKeyOfItsOwnServesAppsThatHaveNone(t *testing.T) {
+	server := startPlainServer(t, freePort(t))
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(adminKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sidecar := startSidecar(t, t.TempDir(), server.addr, "--api-key-file", file)
+	if r := server.call("POST", "/rest/prompt-templates", map[string]any{
+		"prompt_template": map[string]any{"prompt_name": "greet"},
+		"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "completion",
+			"content": []any{map[string]any{"type": "text", "text": "Hello {name}"}}}},
+	}, "X-API-KEY", adminKey); r.Status/100 != 2 {
+		t.Fatalf("publishing: %d %s", r.Status, r.Body)
+	}
+	for scene, header := range map[string][]string{"no key": nil, "a placeholder": {"X-API-KEY", "placeholder"}} {
+		r := sidecar.call("POST", "/rest/track-request", with(chat(), "api_key", "anything"), header...)
+		if r.Status != 200 {
+			t.Fatalf("%s: %d %s", scene, r.Status, r.Body)
+		}
+		server.record(r.JSON["request_id"].(string), events(1))
+		if r := sidecar.call("POST", "/prompt-templates/greet", nil, header...); r.Status != 200 {
+			t.Errorf("%s: fetching a template: %d %s", scene, r.Status, r.Body)
+		}
+		for _, call := range [][2]string{
+			{"POST", "/api/public/v2/requests/search"}, {"POST", "/rest/prompt-templates"}, {"GET", "/prompt-templates"},
+			{"POST", "/sync/events"}, {"GET", "/sync/key"},
+		} {
+			body := any("{}")
+			if call[0] == "GET" {
+				body = nil
+			}
+			if r := sidecar.call(call[0], call[1], body, header...); r.Status != 403 || !strings.Contains(string(r.Body), "--api-key") {
+				t.Errorf("%s: %s %s: %d %s; want 403 that says why", scene, call[0], call[1], r.Status, r.Body)
+			}
+		}
+	}
+	sidecar.emptied()
+	if found := filesHolding(t, sidecar.data, "placeholder"); len(found) > 0 {
+		t.Errorf("what the app sent as a key is in %v", found)
+	}
+}
+
+func TestASidecarWithALocalKeyWantsIt(t *testing.T) {
+	server := startPlainServer(t, freePort(t))
+	n := begin(t, binary, []string{"PROMPTSPOOL_API_KEY=" + adminKey, "PROMPTSPOOL_LOCAL_KEY=only here"}, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
+	if !n.takes() {
+		t.Fatal(n.logged())
+	}
+	for key, want := range map[string]int{"only here": 200, "only there": 401, adminKey: 401} {
+		if r := n.call("POST", "/rest/track-request", with(chat(), "api_key", key)); r.Status != want {
+			t.Errorf("%q: %d %s; want %d", key, r.Status, r.Body, want)
+		}
+	}
+	if r := n.call("POST", "/rest/track-request", chat()); r.Status != 401 {
+		t.Errorf("no key: %d %s", r.Status, r.Body)
+	}
+	if log := n.logged(); strings.Contains(log, "only here") || strings.Contains(log, adminKey) {
+		t.Error("a key stands in the log")
+	}
+	for _, args := range [][]string{
+		{"sidecar", "--data", "x", "--upstream", "http://127.0.0.1:1", "--local-key", "x"},
+		{"sidecar", "--data", "x", "--upstream", "http://127.0.0.1:1", "--api-key", "x", "--api-key-file", "y"},
+	} {
+		if _, stderr, code := runCommand(t, nil, args...); code != 2 || !strings.Contains(stderr, "key") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package proxy
+
+import (
+	"context"
+	"crypto/subtle"
+
+	"promptspool/api/wire"
+)
+
+// OwnKey judges calls to a sidecar that has a key of its own, which takes the place of whatever apps send: they hold no secret of the
+// server's. Safe for concurrent use.
+type OwnKey struct {
+	keys  *Keyring
+	own   wire.Secret
+	local wire.Secret // what apps must present; "" for nothing
+}
+
+// NewOwnKey makes an OwnKey over a ring that the caller closes.
+func NewOwnKey(keys *Keyring, own, local wire.Secret) *OwnKey { return &OwnKey{keys, own, local} }
+
+// Authenticate compares what an app presents with the local key, if there is one, and judges the sidecar's own.
+func (o *OwnKey) Authenticate(ctx context.Context, presented wire.Secret) (wire.Identity, error) {
+	if o.local != "" {
+		want, got := hashOf(o.local), hashOf(presented)
+		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+			return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This sidecar takes calls with its local key only. Send the one that it was given by --local-key.")
+		}
+	}
+	id, err := o.keys.Authenticate(ctx, o.own)
+	if wire.IsCode(err, wire.CodeUnauthorized) {
+		return id, wire.Errorf(wire.CodeUnauthorized, "The server does not know this sidecar's own key, or it was revoked. Give the sidecar another one by --api-key-file or PROMPTSPOOL_API_KEY.")
+	}
+	return id, err
+}
