@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -168,7 +169,7 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	if err := s.makeRoom(seq, frames, bytes); err != nil {
 		return err
 	}
-	start := time.Now()
+	start, first := time.Now(), seq
 	txn := s.writing.db.NewTransaction(true)
 	defer txn.Discard()
 	events := 0
@@ -186,12 +187,17 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	if err := txn.Commit(); err != nil {
 		return s.fail(err)
 	}
+	CrashPoint(CrashBeforeSync)
+	if err := s.writing.logs.sync(); err != nil {
+		s.writing.logs.forget(first)
+		return s.fail(err)
+	}
 	CrashPoint(CrashAfterCommit)
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
 	s.writing.frames += frames
 	s.writing.bytes += bytes
-	return s.alive() // of a value log that it could not sync, Badger told only storeLog, before Commit returned
+	return s.alive()
 }
 
 // settle publishes a committed batch, or takes back what was reserved for a failed one, and tells its writers.
@@ -242,10 +248,16 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if isFull(err) {
 		return s.guard.refuse(err)
 	}
+	if isBroken(err) {
+		return s.fail(err)
+	}
 	if err != nil {
 		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
 	}
 	g.db = db
+	if g.logs, err = openLogs(s.path(g.name)); err != nil {
+		return s.fail(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generations = append(s.generations, g)
@@ -255,8 +267,8 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 
 // seal ends the generation that is written. With readMu held.
 func (s *Spool) seal(g *generation) error {
-	err := closeSealed(g.db)
-	g.db = nil
+	err := errors.Join(closeSealed(g.db), g.logs.close())
+	g.db, g.logs = nil, logs{}
 	s.mu.Lock()
 	s.writing = nil
 	s.mu.Unlock()

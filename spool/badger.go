@@ -27,15 +27,15 @@ const (
 	appendFramesMax = 4096
 )
 
-// storeOptions are the options that all our Badger databases share. Writes are synced; there is no cache, no compression
-// (frames must lie raw in the files) and no conflict detection (there is one writer).
+// storeOptions are the options that all our Badger databases share. The spool syncs itself (logs.go); there is no cache, no
+// compression (frames must lie raw in the files) and no conflict detection (there is one writer).
 //
 // The value log must never outgrow twice valueLogBytes: Badger maps that much when it makes the file, and remaps without
 // taking its own lock when a write goes beyond, under the feet of those who read. It rolls the file only between
 // transactions, so valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(!unsafeNoSync).
+		WithSyncWrites(false).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogBytes).
 		WithMemTableSize(memTableBytes).
@@ -51,8 +51,8 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithLogger(log)
 }
 
-// storeLog hands Badger's log to ours, and reports the two failures that Badger only logs: a value log that could not be
-// synced although the commit goes on, and a memtable that cannot be written out, which Badger tries again forever.
+// storeLog hands Badger's log to ours, and reports the failure that Badger only logs: a memtable that cannot be written out, which
+// it tries again forever.
 type storeLog struct {
 	log  *slog.Logger
 	fail func(error) error
@@ -61,7 +61,7 @@ type storeLog struct {
 func (l storeLog) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.log.Warn("badger: " + text)
-	if strings.HasPrefix(text, "Error while curlf sync") || strings.HasPrefix(text, "error flushing memtable") {
+	if strings.HasPrefix(text, "error flushing memtable") {
 		_ = l.fail(fmt.Errorf("badger: %s", text))
 	}
 }

@@ -138,6 +138,10 @@ func writeUntilStopped(dir string) error {
 	if err != nil {
 		return err
 	}
+	go func() { // as the sidecar does: an append may hang in Badger, which tries again forever to write a table
+		fmt.Fprintln(os.Stderr, <-s.Failed())
+		os.Exit(1)
+	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -34,6 +34,7 @@ type generation struct {
 	capacity int64
 	frames   int
 	bytes    int64
+	logs     logs
 
 	// Under Spool.readMu.
 	db *badger.DB // nil while closed

@@ -157,15 +157,15 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	}
 }
 
-func TestASyncFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
+func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	s := openQuiet(t)
 	ctx := context.Background()
 	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
 	defer s.writing.db.Close() // a failed spool leaves it open
-	// Word for word what value.go of Badger 4.9.6 logs.
-	s.storeLog().Errorf("Error while curlf sync: %v\n", errors.New("input/output error"))
+	// Word for word what db.go of Badger 4.9.6 logs.
+	s.storeLog().Errorf("error flushing memtable to disk: %v, retrying", errors.New("input/output error"))
 	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
 		t.Errorf("append: %v", err)
 	}

@@ -26,7 +26,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := s.guard.freeBallast(generationRoom(capacity) + sealRoom); err != nil {
 		return "", err
 	}
-	db, err := createGeneration(generationOptions(build, capacity, s.storeLog()).WithSyncWrites(false), capacity)
+	db, err := createGeneration(generationOptions(build, capacity, s.storeLog()), capacity)
 	if err != nil {
 		return "", fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err)
 	}

@@ -88,6 +88,11 @@ func isFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// isBroken says whether an error means that the disk could not write, or that the kernel has given it up for that.
+func isBroken(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
+}
+
 // openWritable opens a database for writing. Badger writes the headers of its files through mappings; should others fill
 // the disk in this very moment, that is an error and not the end of the process.
 func openWritable(options badger.Options) (db *badger.DB, err error) {

@@ -22,26 +22,33 @@ const (
 // BenchmarkBesideTheFloors measures the sidecar, as it is shipped and with its server away, beside two floors in the same run: a
 // handler that does nothing, and one that appends to a file with one fdatasync for all that wait. It prints a table.
 func BenchmarkBesideTheFloors(b *testing.B) {
-	for range b.N {
-		fmt.Printf("\n%-9s %5s  %-8s %9s %9s %9s %7s %9s\n", "body", "conns", "who", "req/s", "p50", "p99", "of file", "p99/file")
-		for _, bytes := range []int{4096, 100_000} {
-			for _, connections := range []int{1, 64, 256} {
+	for _, bytes := range []int{4096, 100_000} {
+		for _, connections := range []int{1, 64, 256} {
+			b.Run(fmt.Sprintf("%dKB/%d", bytes/1000, connections), func(b *testing.B) {
 				p := pressure{Connections: connections, Bytes: bytes, Time: benchTime, Requests: benchBytesMax / int64(bytes)}
-				var file pace
-				for _, who := range []string{"nothing", "file", "sidecar"} {
-					got := pressOn(b, who, p)
-					if who == "file" {
-						file = got
-					}
-					if who == "nothing" {
-						fmt.Printf("%-9d %5d  %-8s %9.0f %9s %9s\n", bytes, connections, who, got.PerSecond, short(got.P50), short(got.P99))
-						continue
-					}
-					fmt.Printf("%-9d %5d  %-8s %9.0f %9s %9s %7.2f %9.2f\n", bytes, connections, who, got.PerSecond, short(got.P50), short(got.P99),
-						got.PerSecond/file.PerSecond, float64(got.P99)/float64(file.P99))
+				for range b.N {
+					besideTheFloors(b, p)
 				}
-			}
+			})
 		}
+	}
+}
+
+// besideTheFloors prints some rows of the table.
+func besideTheFloors(b *testing.B, p pressure) {
+	b.Helper()
+	fmt.Printf("\n%-9s %5s  %-8s %9s %9s %9s %7s %9s\n", "body", "conns", "who", "req/s", "p50", "p99", "of file", "p99/file")
+	var file pace
+	for _, who := range []string{"nothing", "file", "sidecar"} {
+		got := pressOn(b, who, p)
+		fmt.Printf("%-9d %5d  %-8s %9.0f %9s %9s", p.Bytes, p.Connections, who, got.PerSecond, short(got.P50), short(got.P99))
+		if who == "file" {
+			file = got
+		}
+		if who != "nothing" {
+			fmt.Printf(" %7.2f %9.2f", got.PerSecond/file.PerSecond, float64(got.P99)/float64(file.P99))
+		}
+		fmt.Println()
 	}
 }
 
