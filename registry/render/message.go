@@ -156,6 +156,9 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 		return nil
 	}
 	if format == "jinja2" {
+		if kind == "text" {
+			path += ".text"
+		}
 		c.jinja(path, source)
 	}
 	used.add(variables(format, source)...)
@@ -171,7 +174,10 @@ func variables(format, source string) []string {
 	return t.Variables()
 }
 
-// jinja refuses a text that could not be rendered as it was meant.
-func (c *checker) jinja(path, _ string) {
-	c.fault(path, "is in jinja2, which this version does not render; use f-string")
+// jinja refuses a text that uses what only a whole Jinja has. One that does not parse is left as it is when it is rendered, as in
+// any format.
+func (c *checker) jinja(path, source string) {
+	if _, err := ParseJinja(source); isLacking(err) {
+		c.fault(path, "%v", err)
+	}
 }

@@ -181,6 +181,12 @@ func parseTemplate(format, source string) (template, error) {
 			return nil, err
 		}
 		return f, nil
+	case "jinja2":
+		j, err := ParseJinja(source)
+		if err != nil {
+			return nil, err
+		}
+		return j, nil
 	}
 	return nil, fmt.Errorf("is in %s, which this version does not render", shorten(format))
 }

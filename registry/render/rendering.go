@@ -39,10 +39,15 @@ type rendering struct {
 	work    int // bytes that may still be read
 	missing []string
 	text    []byte // what was written, text behind text
+
+	// of jinja2
+	steps   int            // that may still be made
+	memory  int            // bytes that values may still take
+	decoded map[string]any // variables as values
 }
 
 func newRendering(vars map[string]json.RawMessage) rendering {
-	return rendering{vars: vars, output: outputBytesMax, work: workBytesMax}
+	return rendering{vars: vars, output: outputBytesMax, work: workBytesMax, steps: jinjaStepsMax, memory: jinjaBytesMax}
 }
 
 // appendTo renders f behind b.

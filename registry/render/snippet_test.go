@@ -44,6 +44,7 @@ func TestSnippetsAreFoundAndExpanded(t *testing.T) {
 		"sub/name":              completion("dear {who}."),
 		"a@b":                   completion("at"),
 		"empty":                 completion(""),
+		"loud":                  `{"content":"{{ mood|upper }}","template_format":"jinja2"}`,
 	}
 	label := "prod"
 	for _, c := range []struct {
@@ -65,6 +66,9 @@ func TestSnippetsAreFoundAndExpanded(t *testing.T) {
 		{"fences that are none", completion("@@@ x@@@ @@@a\nb@@@ @@@t@version_number:0@@@ @@@t@label:@@@ @@@empty@@@"),
 			`{"content":[{"type":"text","text":"@@@ x@@@ @@@a\nb@@@ @@@t@version_number:0@@@ @@@t@label:@@@ "}],"type":"completion","input_variables":[]}`,
 			[]render.Snippet{{Name: "empty"}}, []render.UsedSnippet{{Name: "empty", Version: 7}}},
+		{"jinja2 within jinja2", `{"content":"@@@loud@@@!","template_format":"jinja2"}`,
+			`{"content":[{"type":"text","text":"{{ mood|upper }}!"}],"template_format":"jinja2","type":"completion","input_variables":["mood"]}`,
+			[]render.Snippet{{Name: "loud"}}, []render.UsedSnippet{{Name: "loud", Version: 7}}},
 	} {
 		checked, faults := render.Check(json.RawMessage(c.blueprint))
 		if faults != nil {
@@ -87,7 +91,8 @@ func TestSnippetsThatCannotBeExpanded(t *testing.T) {
 	s := shelf{
 		"a": completion("@@@b@@@"), "b": completion("@@@c@@@"), "c": completion("@@@b@@@"), "home": completion("@@@top@@@"), "top": completion("x"),
 		"chat": chat(`{"role":"user","content":"x"}`), "picture": `{"content":[{"image_url":{"url":"x"}}]}`,
-		"big": completion(strings.Repeat("x", 1<<20)),
+		"loud": `{"content":"{{ x }}","template_format":"jinja2"}`,
+		"big":  completion(strings.Repeat("x", 1<<20)),
 	}
 	for i := range 20 {
 		s[fmt.Sprint("deep", i)] = completion(fmt.Sprintf("@@@deep%d@@@", i+1))
@@ -97,6 +102,7 @@ func TestSnippetsThatCannotBeExpanded(t *testing.T) {
 		"@@@home@@@":                       "the snippets go in a circle: top -> home -> top; take one of them out",
 		"@@@chat@@@":                       "chat is a chat, and only a completion can be a snippet",
 		"@@@picture@@@":                    `picture cannot be a snippet: its content[0] is "image_url", and a snippet is text`,
+		"@@@loud@@@":                       "content[0] is in f-string, and the snippet loud in jinja2; give both the same template_format",
 		"@@@deep0@@@":                      "the snippets are nested deeper than 16",
 		strings.Repeat("@@@big@@@", 5):     "the snippets in content[0] are longer than 4 MiB together",
 		strings.Repeat("@@@top2@@@", 1001): "content[0] uses more than 1000 snippets",
