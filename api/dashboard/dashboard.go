@@ -56,6 +56,7 @@ type Keys interface {
 type Records interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 }
 
 // Recorder takes events. See package api, which says what its results are.
@@ -98,6 +99,7 @@ func New(c Config) *Dashboard {
 	}
 	d.mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(static))))
 	d.signRoutes()
+	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()
 	d.accountRoutes()

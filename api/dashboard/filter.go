@@ -111,6 +111,19 @@ func (f filter) values() url.Values {
 	return q
 }
 
+// with is the filter with one condition more.
+func (f filter) with(c condition) filter {
+	f.Conditions = append(slices.Clone(f.Conditions), c)
+	return f
+}
+
+// between is the filter for the requests of a stretch of time: from is in it, to is not.
+func (f filter) between(from, to time.Time) filter {
+	f.Span = ""
+	return f.with(condition{"accepted_at", "", "gte", from.UTC().Format(time.RFC3339Nano)}).
+		with(condition{"accepted_at", "", "lt", to.UTC().Format(time.RFC3339Nano)})
+}
+
 // without is the filter without its condition i.
 func (f filter) without(i int) filter {
 	f.Conditions = slices.Delete(slices.Clone(f.Conditions), i, i+1)

@@ -38,6 +38,10 @@ var helpers = template.FuncMap{
 	"latency": latency,
 	"tokens":  tokens,
 	"cost":    cost,
+	"count":   grouped,
+	"percent": percent,
+	"dollars": dollars,
+	"plus":    func(a, b int) int { return a + b },
 	"latencyMS": func(ms *float64) string {
 		if ms == nil {
 			return "unknown"

@@ -10,7 +10,6 @@ import (
 const requestsPerPage = 50
 
 func (d *Dashboard) requestRoutes() {
-	d.handle("GET /{$}", wire.RoleViewer, func(c *call) error { return c.done("/requests", "") })
 	d.handle("GET /requests", wire.RoleViewer, d.requestsPage)
 }
 

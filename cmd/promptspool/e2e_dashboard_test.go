@@ -109,3 +109,25 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 		t.Errorf("scores are %+v", record.Scores)
 	}
 }
+
+func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
+	server, b := founded(t)
+	for n := range 40 {
+		status := "SUCCESS"
+		if n%10 == 0 {
+			status = "ERROR"
+		}
+		id := server.track("/rest/track-request", adminKey, map[string]any{
+			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"messages": []any{}}, "status": status,
+			"request_response": map[string]any{"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2], "usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20}},
+			"request_start_time": 1, "request_end_time": 1.2 + float64(n)/20, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
+		})
+		server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 50 + n})
+	}
+	b.visit("/?bucket=second")
+	b.shows(".tiles", "40", "10.0 %", "69.5")
+	b.shows("main", "gpt-4o-mini", "user_id = ann")
+	b.screenshots("overview")
+	b.press(".charts section a")
+	b.shows("main", "20 requests", "Model is gpt-4o")
+}

@@ -1,0 +1,202 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) overviewRoutes() {
+	d.handle("GET /{$}", wire.RoleViewer, d.overviewPage)
+}
+
+// overviewView is what the first page shows.
+type overviewView struct {
+	filterView
+	Totals     wire.Totals
+	Charts     []*chart
+	Tables     []breakdown
+	Bucket     string
+	Buckets    []string
+	Incomplete bool
+	Error      *wire.Error
+}
+
+// breakdown is the numbers by one thing.
+type breakdown struct {
+	Title string
+	Rows  []breakdownRow
+}
+
+type breakdownRow struct {
+	Name, Href string
+	Requests   int64
+	Tokens     int64
+	Cost       float64
+	// These are empty where only what is above is known.
+	ErrorRate string
+	P50, P95  *float64 // latency in seconds
+}
+
+func (d *Dashboard) overviewPage(c *call) error {
+	query := c.URL.Query()
+	f := readFilter(query)
+	v := overviewView{filterView: viewFilter("/", f), Bucket: query.Get("bucket"), Buckets: wire.Buckets}
+	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket})
+	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
+		v.Error = e
+		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
+	}
+	if err != nil {
+		return err
+	}
+	v.Totals, v.Incomplete = a.Overall, a.Incomplete
+	if a.TotalRequests > 0 {
+		v.Charts, v.Tables = charts(f, a), breakdowns(f, a)
+	}
+	return d.show(c, http.StatusOK, "overview", "Overview", "overview", v)
+}
+
+// charts draw the series of an answer.
+func charts(f filter, a wire.Analytics) []*chart {
+	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
+	link := func(p point) string { return address("/requests", f.between(p.At, p.At.Add(bucket)).values()) }
+	draw := func(title string, bars bool, format func(float64) string, names []string, values func(s wire.AnalyticsStat) []float64) *chart {
+		c := &chart{Title: title, Names: names, Format: format, Bars: bars, Bucket: bucket, Link: link}
+		for _, s := range a.Stats {
+			c.Points = append(c.Points, point{dateOf(s.Date), values(s)})
+		}
+		return c
+	}
+	all := []*chart{
+		draw("Requests", true, count, []string{"success", "other"}, func(s wire.AnalyticsStat) []float64 {
+			good := s.StatusCounts["SUCCESS"]
+			return []float64{float64(good), float64(s.Requests - good)}
+		}),
+		draw("Latency", false, seconds, []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
+			return []float64{at(a.Latency.P50, s.Date), at(a.Latency.P95, s.Date), at(a.Latency.P99, s.Date)}
+		}),
+		draw("Cost", true, dollars, []string{"cost"}, func(s wire.AnalyticsStat) []float64 { return []float64{s.Cost} }),
+		draw("Tokens", true, count, []string{"in", "out"}, func(s wire.AnalyticsStat) []float64 {
+			return []float64{float64(s.InputTokens), float64(s.OutputTokens)}
+		}),
+	}
+	if names := scoreNames(a.Scores); names != nil {
+		all = append(all, draw("Scores, mean", false, count, names, func(s wire.AnalyticsStat) []float64 { return scoreMeans(names, s.Scores) }))
+	}
+	return all
+}
+
+// linesMax is how many lines a chart has at most: so many colours can be told apart.
+const linesMax = 6
+
+// scoreNames are the names of the scores that came most.
+func scoreNames(all []wire.ScoreSum) []string {
+	most := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	var names []string
+	for _, s := range most[:min(len(most), linesMax)] {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
+	means := make([]float64, len(names))
+	for i, name := range names {
+		means[i] = math.NaN()
+		for _, s := range scores {
+			if s.Name == name {
+				means[i] = s.Mean
+			}
+		}
+	}
+	return means
+}
+
+func at(values map[string]float64, date string) float64 {
+	if v, ok := values[date]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// dateOf reads the date of a bucket.
+func dateOf(date string) time.Time {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, date); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// breakdowns are the tables of an answer.
+func breakdowns(f filter, a wire.Analytics) []breakdown {
+	metadata := breakdown{Title: "Metadata"}
+	for _, m := range a.MetadataValueBreakdown {
+		metadata.Rows = append(metadata.Rows, breakdownRow{Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
+			Href: address("/requests", f.with(condition{"metadata", m.Key, "is", m.Value}).values())})
+	}
+	tags := breakdown{Title: "Tags"}
+	for _, t := range a.TagsBreakdown {
+		tags.Rows = append(tags.Rows, breakdownRow{Name: t.Tag, Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens,
+			Href: address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values())})
+	}
+	all := []breakdown{
+		totalsBy("Models", "model", f, a.ByModel), totalsBy("Templates", "prompt_name", f, a.ByTemplate),
+		totalsBy("Providers", "provider", f, a.ByProvider), tags, metadata,
+	}
+	return slices.DeleteFunc(all, func(b breakdown) bool { return len(b.Rows) == 0 })
+}
+
+// breakdownRowsMax bounds a table: it is an overview.
+const breakdownRowsMax = 12
+
+func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdown {
+	b := breakdown{Title: title}
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(by[y].Requests, by[x].Requests), cmp.Compare(x, y))
+	})
+	for _, name := range names[:min(len(names), breakdownRowsMax)] {
+		t, op := by[name], "is"
+		if name == "" {
+			op = "is_null"
+		}
+		b.Rows = append(b.Rows, breakdownRow{Name: cmp.Or(name, "unknown"), Requests: t.Requests, Cost: t.Cost, Tokens: t.InputTokens + t.OutputTokens,
+			ErrorRate: percent(t.ErrorRate), P50: t.Latency.P50, P95: t.Latency.P95,
+			Href: address("/requests", f.with(condition{field, "", op, name}).values())})
+	}
+	return b
+}
+
+// These print the values of a chart.
+
+func count(v float64) string {
+	switch {
+	case v >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + " M"
+	case v >= 1e4:
+		return strconv.FormatFloat(v/1e3, 'g', 3, 64) + " k"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+func seconds(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return latency(&v)
+}
+
+func dollars(v float64) string { return cost(&v) }
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
