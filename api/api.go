@@ -71,6 +71,8 @@ type Config struct {
 	GuardBrowsers bool
 	Hosts         []string
 
+	Limiter *Limiter // of each key's calls and bytes; nil: no limits
+
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax
 	BatchBytes   int64 // of all batches held at once, shared between keys; beyond it 429 or 503; 0 means 4 * BodyBytesMax

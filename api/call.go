@@ -101,6 +101,9 @@ func (a *API) answer(c *call) error {
 	if err := a.authenticate(c); err != nil {
 		return err
 	}
+	if err := a.limit(c); err != nil {
+		return err
+	}
 	return c.route.handle(a, c)
 }
 

@@ -21,6 +21,11 @@ type Metrics struct {
 	Panics       prometheus.Counter
 	Shed         *prometheus.CounterVec // by reason
 	BatchBytes   prometheus.Gauge
+	// What is configured: how often, when, and in how many attempts in vain.
+	ConfigGeneration prometheus.Gauge
+	ConfigLoaded     prometheus.Gauge
+	ConfigFailures   prometheus.Counter
+	Limited          *prometheus.CounterVec // by limit
 
 	// A sidecar's spool.
 	SpoolEvents         prometheus.Gauge
@@ -82,6 +87,11 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.Shed = f.counterVec("promptspool_shed_total", "Writes that were turned away with a moment to come back: the server held as many bytes as it may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
 	each(m.Shed, "bytes", "share", "queue", "wait")
 	m.BatchBytes = f.gauge("promptspool_batch_bytes", "Bytes of batches that are being received or recorded.")
+	m.ConfigGeneration = f.gauge("promptspool_config_generation", "How many configurations this process has taken over: 1 after the start, one more after each reload.")
+	m.ConfigLoaded = f.gauge("promptspool_config_loaded_timestamp_seconds", "When the configuration that is in force was taken over, in seconds since 1970.")
+	m.ConfigFailures = f.counter("promptspool_config_reload_failures_total", "Reloads that were refused for a fault, and changed nothing.")
+	m.Limited = f.counterVec("promptspool_limited_total", "Calls answered 429 because their key met a limit, by limit.", "limit")
+	each(m.Limited, "calls", "bytes")
 }
 
 func (m *Metrics) spool(f factory) {

@@ -14,7 +14,8 @@ import (
 
 // The names that dashboards and alarms go by, beside those of the Go runtime and the process.
 var (
-	ofBoth    = []string{"promptspool_build_info", "promptspool_panics_total", "promptspool_shed_total", "promptspool_batch_bytes"}
+	ofBoth = []string{"promptspool_build_info", "promptspool_panics_total", "promptspool_shed_total", "promptspool_batch_bytes",
+		"promptspool_config_generation", "promptspool_config_loaded_timestamp_seconds", "promptspool_config_reload_failures_total", "promptspool_limited_total"}
 	ofSidecar = append([]string{
 		"promptspool_clock_skew_seconds", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
 		"promptspool_held_events", "promptspool_lanes_full", "promptspool_spool_bytes", "promptspool_spool_commit_events", "promptspool_spool_disk_bytes",

@@ -20,11 +20,15 @@ type Keys interface {
 
 // ControlConfig is what the control socket gives access to.
 type ControlConfig struct {
-	Keys   Keys       // nil at a process that keeps none: 501
-	Spool  Spool      // nil at a process that has none: 501
-	Status func() any // required; may be called concurrently
-	Logger *slog.Logger
+	Keys     Keys       // nil at a process that keeps none: 501
+	Spool    Spool      // nil at a process that has none: 501
+	Status   func() any // required; may be called concurrently
+	Settings Settings   // nil at a process without any: 501
+	Logger   *slog.Logger
 }
+
+// Settings tells what configuration is in force, without secrets. It may be called concurrently.
+type Settings interface{ Settings() any }
 
 // NewKey asks for a key.
 type NewKey struct {
@@ -52,6 +56,12 @@ func NewControl(c ControlConfig) *Server {
 	}
 	server := newServer(c.Logger, nil, append(spoolRoutes(c.Spool), []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
+		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
+			if c.Settings == nil {
+				return nil, wire.Errorf(wire.CodeNotImplemented, "This process cannot tell its settings; `promptspool config print FILE` shows a file's.")
+			}
+			return c.Settings.Settings(), nil
+		}},
 		{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
 			all, err := keys.Keys(ctx)
 			return KeyList{Items: append([]wire.Key{}, all...)}, err

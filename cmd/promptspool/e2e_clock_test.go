@@ -18,7 +18,7 @@ func sidecarWithClock(t *testing.T, data, upstream string, now func() time.Time,
 	addr, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- sidecar(ctx, sidecarConfig{
-			data: data, listen: "127.0.0.1:0", opsListen: "127.0.0.1:0", name: "pod-clock", upstream: "http://" + upstream,
+			data: data, listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"}, name: "pod-clock", upstream: "http://" + upstream,
 			spoolBytesMax: 1 << 30, diskMax: 2 << 30, drain: 5 * time.Second, now: now,
 			logger: slog.New(slog.NewTextHandler(log, nil)), ready: func(a string) { addr <- a },
 		})

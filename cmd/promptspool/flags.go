@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -80,7 +79,7 @@ func need(c *cli.Context, name string) (string, error) {
 
 // wrong says what is wrong with a flag's value.
 func wrong(c *cli.Context, name, value, what string) error {
-	return usagef(c, "--%s (or %s): %q %s", name, flag(c, name).GetEnvVars()[0], value, what)
+	return usagef(c, "%s: %q %s", where(c, name), value, what)
 }
 
 // size reads bytes with a unit: 64MiB, 8GB, or a plain number; at least 1.
@@ -122,22 +121,6 @@ func logFlags(level string) []cli.Flag {
 	}
 }
 
-func logger(c *cli.Context) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(text(c, "log-level"))); err != nil {
-		return nil, wrong(c, "log-level", text(c, "log-level"), "is not one of debug, info, warn, error")
-	}
-	o := &slog.HandlerOptions{Level: level}
-	switch form := text(c, "log-format"); form {
-	case "text":
-		return slog.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
-	default:
-		return nil, wrong(c, "log-format", form, "is not one of text, json")
-	}
-}
-
 // nameFlag is who accepts events; it stands in each of them.
 func nameFlag() cli.Flag {
 	host, _ := os.Hostname()
@@ -166,14 +149,6 @@ func hostsOf(c *cli.Context, name string) []string {
 	return hosts
 }
 
-// listenFlags are the two listeners of a role.
-func listenFlags(api, ops string) []cli.Flag {
-	return []cli.Flag{
-		stringFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
-		stringFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
-	}
-}
-
 // secretFlags are a flag whose value is a secret, and one for a file that holds it.
 func secretFlags(name, usage string) []cli.Flag {
 	return []cli.Flag{
@@ -189,15 +164,15 @@ func secret(c *cli.Context, name string) (wire.Secret, error) {
 	case path == "":
 		return wire.Secret(value), nil
 	case value != "":
-		return "", usagef(c, "--%s and --%s-file are both given; leave one out", name, name)
+		return "", usagef(c, "%s and %s are both given; leave one out", where(c, name), where(c, name+"-file"))
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("--%s-file: %w", name, err)
+		return "", usagef(c, "%s: %v", where(c, name+"-file"), err)
 	}
 	value = strings.TrimSpace(string(content))
 	if value == "" || strings.ContainsAny(value, "\r\n") {
-		return "", fmt.Errorf("--%s-file: %s must hold one line", name, path)
+		return "", usagef(c, "%s: %s must hold one line", where(c, name+"-file"), path)
 	}
 	return wire.Secret(value), nil
 }

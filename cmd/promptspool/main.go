@@ -33,6 +33,7 @@ func main() {
 // run is main with its surroundings as arguments. It returns the exit code: 0 done, 1 failed, 2 usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, stderr)
+	app.Metadata[argsKey] = args
 	err := app.RunContext(ctx, permute(app, args))
 	if err == nil {
 		return 0
@@ -62,12 +63,13 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Writer:         stdout,
 		ErrWriter:      stderr,
 		Version:        version,
+		Metadata:       map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // run does it
 		// A tag may hold a comma.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), versionCommand(),
+			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), configCommand(), versionCommand(),
 		},
 	}
 	app.Action = noSuchCommand

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +34,10 @@ type process struct {
 	data      string
 	logger    *slog.Logger
 	api       *api.Server
-	apiListen string
+	apiListen address
+	tls       *liveTLS   // of the API's listener; may be nil
 	ops       ops.Config // Ready is filled in here
-	opsListen string
+	opsListen address
 	keys      ops.Keys  // may be nil
 	spool     ops.Spool // may be nil
 
@@ -47,6 +45,7 @@ type process struct {
 	failed     <-chan error                  // ends the process at once; may be nil
 	drain      func(context.Context)         // between the API's end and that of the background; may be nil
 	lingers    bool                          // a stop goes on taking calls for a while
+	reload     *reloader                     // may be nil
 	ready      func(addr string)
 }
 
@@ -72,14 +71,17 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, apiLn.Close(), opsLn.Close())
 	}
 	opsServer := ops.New(p.ops)
-	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Status: p.ops.Status, Logger: p.logger})
+	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Status: p.ops.Status, Settings: p.settings(), Logger: p.logger})
 
 	running, cancel := context.WithCancel(context.Background()) // outlives ctx: what runs behind the API ends after it
 	defer cancel()
 	group, running := errgroup.WithContext(running)
-	group.Go(func() error { return p.api.Serve(apiLn) })
+	group.Go(func() error { return p.api.Serve(p.tls.serve(apiLn)) })
 	group.Go(func() error { return opsServer.Serve(opsLn) })
 	group.Go(func() error { return control.Serve(controlLn) })
+	if p.reload != nil {
+		p.background = append(p.background, p.reload.run)
+	}
 	for _, work := range p.background {
 		group.Go(func() error { return work(running) })
 	}
@@ -144,22 +146,10 @@ func (p *process) linger(running context.Context) error {
 	return nil
 }
 
-// listen opens host:port, or a unix socket (0660, replacing a stale one) for unix:/path.
-func listen(address string) (net.Listener, error) {
-	path, isUnix := strings.CutPrefix(address, "unix:")
-	if !isUnix {
-		return net.Listen("tcp", address)
+// settings are what the control socket shows of the configuration; nil when there is none to reload.
+func (p *process) settings() ops.Settings {
+	if p.reload == nil {
+		return nil
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("another process listens on %s", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	return ln, os.Chmod(path, 0o660)
+	return p.reload
 }

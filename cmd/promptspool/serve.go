@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"promptspool/api"
 	"promptspool/api/auth"
@@ -26,12 +29,17 @@ import (
 
 // serverConfig is what a server is started with.
 type serverConfig struct {
-	data, listen, opsListen string
-	name                    string
-	bootstrapKey            wire.Secret // "" for none
-	prices                  *prices.Table
-	signUp                  wire.SignUp
-	logger                  *slog.Logger
+	data              string
+	listen, opsListen address
+	tls               *tlsState // of the API's listener; nil for none
+	name              string
+	bootstrapKey      wire.Secret // "" for none
+	prices            *prices.Table
+	signUp            wire.SignUp
+	limits            api.Limits
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger; nil when there is no reload
+	reload            *reloader      // nil for none
 	// ready is called once, when calls are taken, with the code with which the first person signs up, "" if somebody has.
 	ready func(addr string, setup wire.Secret)
 }
@@ -60,11 +68,28 @@ func server(ctx context.Context, c serverConfig) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
+	limiter, certs := new(api.Limiter), new(liveTLS)
+	limiter.Set(c.limits)
+	certs.Store(c.tls)
+	if c.reload != nil {
+		c.reload.metrics, c.reload.logger = m, c.logger
+		c.reload.prepare = func(next *cli.Context) (func(), error) {
+			n, err := serverRoleOf(next)
+			if err == nil && n.bootstrapKey != "" {
+				_, err = keys.Bootstrap(ctx, n.bootstrapKey) // the one before stays until it is revoked
+			}
+			return func() {
+				c.level.Set(n.level.Level())
+				limiter.Set(n.limits)
+				certs.Store(n.tls)
+			}, err
+		}
+	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder: api.NewTurns(records, m), Querier: records,
 		Templates: templates, Changes: templates,
-		Authenticator: keys,
+		Authenticator: keys, Limiter: limiter,
 		Pages: dashboard.New(dashboard.Config{
 			People: people, Keys: keys, Records: records, Recorder: records, Read: readCall, Version: version, Logger: c.logger,
 		}),
@@ -78,6 +103,8 @@ func server(ctx context.Context, c serverConfig) error {
 			return serverStatus{Role: "server", Version: version, Name: c.name, StartedAt: started, Orphans: orphans}
 		}},
 		opsListen:  c.opsListen,
+		tls:        certs,
+		reload:     c.reload,
 		keys:       keys,
 		background: []func(context.Context) error{db.Run, keys.Run},
 	}
@@ -86,25 +113,35 @@ func server(ctx context.Context, c serverConfig) error {
 
 // sidecarConfig is what a sidecar is started with.
 type sidecarConfig struct {
-	data, listen, opsListen string
-	name                    string
-	upstream                string
-	spoolBytesMax           int64 // of disk that the spool takes
-	spoolFreeMin            int64 // of the disk that stays free; 0 for the spool's default
-	diskMax                 int64 // of disk that the data folder takes
-	allowHosts              []string
-	apiKey, localKey        wire.Secret      // the sidecar's own key, and what apps must present then; "" for none
-	drain                   time.Duration    // how long a stop waits for the spool to empty
-	now                     func() time.Time // the system's clock; nil for time.Now
-	logger                  *slog.Logger
-	ready                   func(addr string)
+	data              string
+	listen, opsListen address
+	tls               *tlsState // of the API's listener; nil for none
+	name              string
+	upstream          string
+	upstreamTLS       *tlsState // nil: the system's authorities, and no certificate of our own
+	spoolBytesMax     int64     // of disk that the spool takes
+	spoolFreeMin      int64     // of the disk that stays free; 0 for the spool's default
+	diskMax           int64     // of disk that the data folder takes
+	allowHosts        []string
+	apiKey, localKey  wire.Secret // the sidecar's own key, and what apps must present then; "" for none
+	limits            api.Limits
+	drain             time.Duration    // how long a stop waits for the spool to empty
+	now               func() time.Time // the system's clock; nil for time.Now
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger; nil when there is no reload
+	reload            *reloader      // nil for none
+	ready             func(addr string)
 }
 
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
 // acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
+	limiter, certs, upstreamCerts := new(api.Limiter), new(liveTLS), new(liveTLS)
+	limiter.Set(c.limits)
+	certs.Store(c.tls)
+	upstreamCerts.Store(cmp.Or(c.upstreamTLS, new(tlsState)))
 	clock := api.NewClock(c.now)
-	upstream, err := client.New(client.Config{URL: c.upstream, Version: version, Now: clock.Now})
+	upstream, err := client.New(client.Config{URL: c.upstream, Version: version, TLS: upstreamCerts.client(), Now: clock.Now})
 	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
@@ -113,6 +150,18 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return fmt.Errorf("the data folder: %w", err)
 	}
 	m := metrics.New("sidecar", version)
+	if c.reload != nil {
+		c.reload.metrics, c.reload.logger = m, c.logger
+		c.reload.prepare = func(next *cli.Context) (func(), error) {
+			n, err := sidecarRoleOf(next)
+			return func() {
+				c.level.Set(n.level.Level())
+				limiter.Set(n.limits)
+				certs.Store(n.tls)
+				upstreamCerts.Store(n.upstreamTLS)
+			}, err
+		}
+	}
 	queue, err := spool.Open(spool.Config{
 		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
 		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m, Now: clock.Now,
@@ -148,7 +197,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Templates:     templates,
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
-		GuardBrowsers: true, Hosts: c.allowHosts,
+		GuardBrowsers: true, Hosts: c.allowHosts, Limiter: limiter,
 		Metrics: m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
@@ -158,6 +207,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, ClockAhead: clockAhead(upstream), Spool: queue.Status()}
 		}},
 		opsListen: c.opsListen,
+		tls:       certs,
+		reload:    c.reload,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api"
 	"promptspool/api/wire"
 )
 
@@ -16,43 +17,45 @@ const (
 	sidecarOpsListen = "127.0.0.1:9787"
 )
 
-func bootstrapFlag() cli.Flag {
-	return stringFlag("bootstrap-key", "", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters. Give it by its variable: others can read a command line")
+func bootstrapFlags() []cli.Flag {
+	return secretFlags("bootstrap-key", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
+}
+
+// limitFlags bound what one key may do.
+func limitFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag("key-calls-max", "", "the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
+		stringFlag("key-bytes-max", "", "the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
+	}
+}
+
+// limits reads limitFlags.
+func (v *values) limits() api.Limits {
+	return api.Limits{Calls: float64(v.count("key-calls-max", 1_000_000)), Bytes: float64(v.sizeOr("key-bytes-max", 0))}
 }
 
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag(), pricesFlag()}
+	flags := []cli.Flag{configFlag(), stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), signUpFlag(), pricesFlag()}
+	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
+	flags = append(flags, limitFlags()...)
 	return &cli.Command{
-		Name:  "server",
-		Usage: "keep records, templates and keys",
-		Flags: append(flags, logFlags("info")...),
+		Name:   "server",
+		Usage:  "keep records, templates and keys",
+		Flags:  append(flags, logFlags("info")...),
+		Before: applyConfig,
 		Action: func(c *cli.Context) error {
-			data, err := need(c, "data")
+			config, err := serverRoleOf(c)
 			if err != nil {
 				return err
 			}
-			name, err := nameOf(c)
-			if err != nil {
-				return err
+			config.reload = newReloader(c)
+			scheme := "http"
+			if config.tls.cert != nil {
+				scheme = "https"
 			}
-			log, err := logger(c)
-			if err != nil {
-				return err
-			}
-			signUp, err := signUpOf(c)
-			if err != nil {
-				return err
-			}
-			table, err := pricesOf(c)
-			if err != nil {
-				return err
-			}
-			return server(c.Context, serverConfig{
-				data: data, listen: text(c, "listen"), opsListen: text(c, "ops-listen"), name: name, prices: table,
-				bootstrapKey: wire.Secret(text(c, "bootstrap-key")), logger: log,
-				signUp: signUp, ready: func(addr string, setup wire.Secret) { welcome(c.App.Writer, addr, setup) },
-			})
+			config.ready = func(addr string, setup wire.Secret) { welcome(c.App.Writer, scheme, addr, setup) }
+			return server(c.Context, config)
 		},
 	}
 }
@@ -66,13 +69,32 @@ func signUpOf(c *cli.Context) (wire.SignUp, error) {
 	case wire.SignUpInvite, wire.SignUpOpen, wire.SignUpClosed:
 		return s, nil
 	default:
-		return "", usagef(c, "--signup is %q; it must be invite, open or closed", s)
+		return "", wrong(c, "signup", string(s), "is not one of invite, open, closed")
 	}
 }
 
 // welcome tells whoever started a fresh server how to sign up. It is printed, not logged: logs are kept and read by others.
-func welcome(w io.Writer, addr string, setup wire.Secret) {
+func welcome(w io.Writer, scheme, addr string, setup wire.Secret) {
 	if setup != "" {
-		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open http://%s/sign-up, with the setup code %s\n", addr, string(setup))
+		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s://%s/sign-up, with the setup code %s\n", scheme, addr, string(setup))
 	}
+}
+
+// serverRoleOf reads the settings of `server`.
+func serverRoleOf(c *cli.Context) (serverConfig, error) {
+	v := &values{c: c}
+	log := v.logging()
+	signUp, err := signUpOf(c)
+	v.note(err)
+	table, err := pricesOf(c)
+	v.note(err)
+	config := serverConfig{
+		signUp: signUp, prices: table,
+		data: v.need("data"), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
+		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(),
+	}
+	if log != nil {
+		config.logger, config.level = log.Logger, log.level
+	}
+	return config, v.err()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,80 +29,68 @@ func spoolFlags() []cli.Flag {
 
 func sidecarCommand() *cli.Command {
 	flags := []cli.Flag{
+		configFlag(),
 		stringFlag("data", "", "the `folder` of spool, keys and cached templates; made when absent"),
-		stringFlag("upstream", "", "the `URL` of the server, such as http://127.0.0.1:8788"),
 		nameFlag(),
 	}
+	flags = append(flags, upstreamFlags()...)
 	flags = append(flags, listenFlags(sidecarListen, sidecarOpsListen)...)
 	flags = append(flags, spoolFlags()...)
 	flags = append(flags, secretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
 	flags = append(flags, secretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
+	flags = append(flags, limitFlags()...)
 	return &cli.Command{
-		Name:  "sidecar",
-		Usage: "take writes on localhost and forward them to a server",
-		Flags: append(flags, logFlags("info")...),
+		Name:   "sidecar",
+		Usage:  "take writes on localhost and forward them to a server",
+		Flags:  append(flags, logFlags("info")...),
+		Before: applyConfig,
 		Action: func(c *cli.Context) error {
-			config, err := sidecarConfigOf(c)
+			config, err := sidecarRoleOf(c)
 			if err != nil {
 				return err
 			}
-			if config.data, err = need(c, "data"); err != nil {
-				return err
-			}
-			if config.upstream, err = need(c, "upstream"); err != nil {
-				return err
-			}
-			if _, err := client.New(client.Config{URL: config.upstream}); err != nil {
-				return usagef(c, "--upstream (or %s): %v", env("upstream")[0], err)
-			}
-			if config.apiKey, err = secret(c, "api-key"); err != nil {
-				return err
-			}
-			if config.localKey, err = secret(c, "local-key"); err != nil {
-				return err
-			}
-			if config.localKey != "" && config.apiKey == "" {
-				return usagef(c, "--local-key says what apps present in place of a key of the server's, so it needs --api-key")
-			}
-			config.listen, config.opsListen = text(c, "listen"), text(c, "ops-listen")
+			config.reload = newReloader(c)
 			return sidecar(c.Context, config)
 		},
 	}
 }
 
-// sidecarConfigOf reads the flags that `sidecar` and `up` share.
-func sidecarConfigOf(c *cli.Context) (sidecarConfig, error) {
-	bytesMax, err := size(c, "spool-bytes-max")
-	if err != nil {
-		return sidecarConfig{}, err
+// sidecarRoleOf reads the settings of `sidecar`.
+func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
+	v := &values{c: c}
+	config := sidecarConfigOf(v)
+	config.listen, config.opsListen, config.tls = v.address("listen"), v.address("ops-listen"), v.listenTLS()
+	config.upstreamTLS = v.tlsState("upstream-cert-file", "upstream-key-file", "upstream-ca-file")
+	config.apiKey, config.localKey = v.secret("api-key"), v.secret("local-key")
+	if config.localKey != "" && config.apiKey == "" {
+		v.note(usagef(c, "%s says what apps present in place of a key of the server's, so it needs --api-key", where(c, "local-key")))
 	}
-	freeMin, err := sizeOr(c, "spool-free-min", 0)
-	if err != nil {
-		return sidecarConfig{}, err
+	config.limits, config.upstream = v.limits(), v.upstreamURL()
+	if len(v.faults) == 0 { // the commonest slip comes alone
+		config.data, config.upstream = v.need("data"), v.need("upstream")
 	}
-	diskMax, err := sizeOr(c, "disk-max", bytesMax+diskBesideSpool)
-	if err != nil {
-		return sidecarConfig{}, err
+	if _, err := client.New(client.Config{URL: config.upstream}); err != nil && config.upstream != "" {
+		v.note(fmt.Errorf("%s: %w", where(v.c, "upstream"), err))
 	}
-	drain, err := duration(c, "drain")
-	if err != nil {
-		return sidecarConfig{}, err
-	}
-	name, err := nameOf(c)
-	if err != nil {
-		return sidecarConfig{}, err
-	}
-	log, err := logger(c)
-	return sidecarConfig{
-		name: name, spoolBytesMax: bytesMax, spoolFreeMin: freeMin, diskMax: diskMax,
-		allowHosts: hostsOf(c, "allow-host"), drain: min(drain, drainMax), logger: log,
-	}, err
+	return config, v.err()
 }
 
-// sizeOr is size for a flag that may be left out.
-func sizeOr(c *cli.Context, name string, fallback int64) (int64, error) {
-	if text(c, name) == "" {
-		return fallback, nil
+// sidecarConfigOf reads the settings that `sidecar` and `up` share.
+func sidecarConfigOf(v *values) sidecarConfig {
+	bytesMax := v.size("spool-bytes-max")
+	config := sidecarConfig{
+		name:          v.name(),
+		spoolBytesMax: bytesMax,
+		spoolFreeMin:  v.sizeOr("spool-free-min", 0),
+		diskMax:       v.sizeOr("disk-max", bytesMax+diskBesideSpool),
+		drain:         min(v.duration("drain"), drainMax),
+		allowHosts:    hostsOf(v.c, "allow-host"),
 	}
-	return size(c, name)
+	if log := v.logging(); log != nil {
+		config.logger, config.level = log.Logger, log.level
+	}
+	if bytesMax > 0 && config.diskMax < bytesMax && v.text("disk-max") != "" {
+		v.wrong("disk-max", "is less than --spool-bytes-max, "+v.text("spool-bytes-max")+"; the data folder holds the spool")
+	}
+	return config
 }

@@ -20,7 +20,8 @@ import (
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), bootstrapFlag(), signUpFlag(), pricesFlag()}
+	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), signUpFlag(), pricesFlag()}
+	flags = append(flags, bootstrapFlags()...)
 	for _, l := range []struct{ name, value, usage string }{
 		{"listen", sidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"},
 		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"},
@@ -29,6 +30,7 @@ func upCommand() *cli.Command {
 	} {
 		flags = append(flags, stringFlag(l.name, l.value, l.usage))
 	}
+	flags = append(flags, switchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"))
 	flags = append(flags, spoolFlags()...)
 	return &cli.Command{
 		Name:   "up",
@@ -40,8 +42,12 @@ func upCommand() *cli.Command {
 
 // up starts the server, then the sidecar, and stops them the other way round.
 func up(c *cli.Context) error {
-	config, err := sidecarConfigOf(c)
-	if err != nil {
+	v := &values{c: c}
+	config := sidecarConfigOf(v)
+	config.listen, config.opsListen = v.address("listen"), v.address("ops-listen")
+	serverListen, serverOpsListen := v.address("server-listen"), v.address("server-ops-listen")
+	key := v.secret("bootstrap-key")
+	if err := v.err(); err != nil {
 		return err
 	}
 	signUp, err := signUpOf(c)
@@ -56,8 +62,8 @@ func up(c *cli.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	key := wire.Secret(text(c, "bootstrap-key"))
 	if key == "" {
+		var err error
 		if key, err = keyFile(filepath.Join(data, "key")); err != nil {
 			return err
 		}
@@ -68,7 +74,7 @@ func up(c *cli.Context) error {
 	serverUp := make(chan serverAt, 1)
 	group.Go(func() error {
 		return server(serverLife, serverConfig{
-			data: filepath.Join(data, "server"), listen: text(c, "server-listen"), opsListen: text(c, "server-ops-listen"),
+			data: filepath.Join(data, "server"), listen: serverListen, opsListen: serverOpsListen,
 			name: config.name, bootstrapKey: key, signUp: signUp, prices: table, logger: config.logger.With("role", "server"),
 			ready: func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
 		})
@@ -79,10 +85,10 @@ func up(c *cli.Context) error {
 		case <-running.Done():
 			return nil
 		case at := <-serverUp:
-			config.data, config.listen, config.opsListen = filepath.Join(data, "sidecar"), text(c, "listen"), text(c, "ops-listen")
+			config.data = filepath.Join(data, "sidecar")
 			config.upstream, config.logger = "http://"+at.addr, config.logger.With("role", "sidecar")
 			config.ready = func(sidecarAddr string) {
-				banner(c.App.Writer, data, key, sidecarAddr, at, config.opsListen, text(c, "server-ops-listen"))
+				banner(c.App.Writer, data, key, sidecarAddr, at, config.opsListen.at, serverOpsListen.at)
 			}
 			return sidecar(running, config)
 		}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+)
+
+// shownSetting is one setting, as it may be shown: a secret is masked.
+type shownSetting struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    string `json:"from"` // --flag, VARIABLE, FILE:LINE or "default"
+}
+
+func configCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "config",
+		Usage: "check and show configuration files",
+		Subcommands: []*cli.Command{
+			{Name: "check", Usage: "say all that is wrong with a configuration file", ArgsUsage: "FILE", Action: checkConfig},
+			{
+				Name: "print", Usage: "show all settings and where each comes from: those of a running process, or those that one started here with FILE would have", ArgsUsage: "[FILE]",
+				Flags: []cli.Flag{stringFlag("data", "", "the data `folder` of a running process"), outputFlag()}, Action: printConfig,
+			},
+		},
+	}
+}
+
+// checkConfig evaluates both sections, as if nothing came before the file.
+func checkConfig(c *cli.Context) error {
+	path, err := argument(c, "the configuration file to check")
+	if err != nil {
+		return err
+	}
+	file, err := readConfig(path)
+	if err != nil {
+		return usagef(c, "%v", err)
+	}
+	var faults []error
+	for _, role := range configSections {
+		if _, there := file.sections[role]; !there {
+			continue
+		}
+		faults = append(faults, evaluate([]string{"promptspool", role, "--config", path}, map[string]any{fileFirstKey: true}, prepareRole(role)))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return usagef(c, "%v", err)
+	}
+	if len(file.sections) == 0 {
+		return fmt.Errorf("%s has neither a section sidecar nor a section server, so it sets nothing", path)
+	}
+	fmt.Fprintf(c.App.Writer, "%s is good.\n", path)
+	return nil
+}
+
+// prepareRole checks the settings of a role as its start would.
+func prepareRole(role string) func(*cli.Context) error {
+	return func(c *cli.Context) (err error) {
+		if role == "server" {
+			_, err = serverRoleOf(c)
+		} else {
+			_, err = sidecarRoleOf(c)
+		}
+		return err
+	}
+}
+
+func printConfig(c *cli.Context) error {
+	var shown []shownSetting
+	switch {
+	case c.NArg() > 1:
+		return usagef(c, "give one configuration file, or none and --data")
+	case c.NArg() == 1:
+		file, err := readConfig(c.Args().First())
+		if err != nil {
+			return usagef(c, "%v", err)
+		}
+		for _, role := range configSections {
+			if _, there := file.sections[role]; !there {
+				continue
+			}
+			err := evaluate([]string{"promptspool", role, "--config", file.path}, nil, func(c *cli.Context) error {
+				for _, s := range settingsOf(c) {
+					s.Setting = role + "." + s.Setting
+					shown = append(shown, s)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	default:
+		if _, err := need(c, "data"); err != nil {
+			return err
+		}
+		if err := control(c, "GET", "/config", nil, &shown); err != nil {
+			return err
+		}
+	}
+	return output(c, shown, func(t *table) {
+		t.row("SETTING", "VALUE", "FROM")
+		for _, s := range shown {
+			t.row(s.Setting, s.Value, s.From)
+		}
+	})
+}
+
+// settingsOf are all settings of the role that c would run, in the order of its flags; redact is last.
+func settingsOf(c *cli.Context) []shownSetting {
+	var all []shownSetting
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if name == "help" {
+			continue
+		}
+		s := shownSetting{Setting: name, Value: text(c, name), From: "default"}
+		if _, many := f.(list); many {
+			s.Value = strings.Join(texts(c, name), ", ")
+		}
+		if isSecret(name) && s.Value != "" {
+			s.Value = "[secret]"
+		}
+		if from := origin(c, name); from != "" && isGiven(c, name) {
+			s.From = from
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+var _ ops.Settings = (*reloader)(nil)
+
+// Settings shows what is in force, to the control socket.
+func (r *reloader) Settings() any { return slices.Clip(r.inForce()) }
