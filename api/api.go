@@ -30,6 +30,20 @@ type Querier interface {
 	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
 }
 
+// Analyst counts what was recorded.
+type Analyst interface {
+	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
+	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
+	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
+}
+
+// Keeper changes what was recorded. When Delete returns, the records can no longer be found. Reprice works for a few seconds and says
+// where to go on.
+type Keeper interface {
+	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
+	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
+}
+
 // Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can; Publish and List go to
 // the server.
 type Templates interface {
@@ -57,6 +71,8 @@ type Config struct {
 
 	Recorder      Recorder
 	Querier       Querier
+	Analyst       Analyst
+	Keeper        Keeper
 	Templates     Templates
 	Changes       Changes
 	Authenticator Authenticator

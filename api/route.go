@@ -34,6 +34,8 @@ const (
 	nothing capability = iota
 	recorder
 	querier
+	analyst
+	keeper
 	templates
 	changes
 )
@@ -44,6 +46,8 @@ func (a *API) missing(r *route) error {
 	switch {
 	case r.needs == recorder && c.Recorder == nil:
 	case r.needs == querier && c.Querier == nil:
+	case r.needs == analyst && c.Analyst == nil:
+	case r.needs == keeper && c.Keeper == nil:
 	case r.needs == templates && c.Templates == nil:
 	case r.needs == changes && c.Changes == nil:
 		where = "the server, which a sidecar is given by --upstream"
@@ -80,6 +84,13 @@ var routes = spell([]route{
 	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
 
 	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: optionalBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
+	{path: "/api/public/v2/requests/analytics", name: "analyze-requests", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).analyzeRequests},
+	{path: "/api/public/v2/requests/template-statistics", name: "template-statistics", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).templateStatistics},
+	{path: "/api/public/v2/requests/reprice", name: "reprice-requests", needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).repriceRequests},
+	{method: "DELETE", path: "/api/public/v2/requests", name: "delete-requests", needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequests},
+	{method: "DELETE", path: "/api/public/v2/requests/", name: "delete-request", needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequest},
+	{path: "/rest/backtest", name: "backtest", needs: querier, body: objectBody, scope: wire.ScopeFull, handle: (*API).backtest},
+	{method: "GET", path: "/api/public/v2/requests/suggestions", name: "suggest-values", needs: analyst, scope: wire.ScopeFull, handle: (*API).suggestValues},
 	{method: "GET", path: "/api/public/v2/requests/orphans", name: "list-orphans", needs: querier, scope: wire.ScopeFull, handle: (*API).listOrphans},
 	{method: "GET", path: "/api/public/v2/requests/", name: "get-request", needs: querier, scope: wire.ScopeFull, handle: (*API).getRequest},
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,15 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 	}
 	if len(body) > bytesMax {
 		return c.unusable(res.StatusCode, "it is larger than %d bytes; ask for less at once", bytesMax)
+	}
+	if lines, ok := answer.(*jsonLines); ok && res.StatusCode/100 == 2 {
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSpace(line); !json.Valid(line) {
+				return c.unusable(res.StatusCode, "line %d is not JSON", len(*lines)+1)
+			}
+			*lines = append(*lines, line)
+		}
+		return nil
 	}
 	if res.StatusCode/100 == 2 {
 		var mark struct{ Success bool } // null and {} would otherwise pass for an answer of zeros

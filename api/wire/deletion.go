@@ -33,3 +33,26 @@ type Exported struct {
 	Record Record
 	Cursor string
 }
+
+// DecodeDeletion reads the query of a deletion by metadata: metadata_key, metadata_value and, optionally, before. Both must be
+// given, so that a slip deletes nothing.
+func DecodeDeletion(key, value, before string) (Deletion, error) {
+	d := Deletion{Key: key, Value: value}
+	var faults []FieldError
+	if key == "" {
+		faults = append(faults, FieldError{"metadata_key", "is missing from the query"})
+	}
+	if value == "" {
+		faults = append(faults, FieldError{"metadata_value", "is missing from the query"})
+	}
+	if before != "" {
+		var err error
+		if d.Before, err = time.Parse(time.RFC3339Nano, before); err != nil {
+			faults = append(faults, FieldError{"before", "must be a time such as 2026-03-01T12:00:00Z"})
+		}
+	}
+	if faults != nil {
+		return Deletion{}, Invalid(faults...)
+	}
+	return d, nil
+}

@@ -87,7 +87,7 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder: api.NewTurns(records, m), Querier: records,
+		Recorder: api.NewTurns(records, m), Querier: records, Analyst: records, Keeper: records,
 		Templates: templates, Changes: templates,
 		Authenticator: keys, Limiter: limiter,
 		Pages: dashboard.New(dashboard.Config{
@@ -194,6 +194,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Name: c.name, Version: version,
 		Recorder:      recorder,
 		Querier:       upstream,
+		Analyst:       upstream,
+		Keeper:        upstream,
 		Templates:     templates,
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",

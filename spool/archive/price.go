@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -39,10 +40,15 @@ func (r *Request) price(table *prices.Table, accepted time.Time) (changed bool) 
 	return changed
 }
 
-// Reprice reads the requests of the account anew and prices them by today's table, newest first, in steps, behind the cursor of an
-// earlier step ("" for the first). progress is called after each step; an error of it ends the work. Each step is durable when progress
-// hears of it, and a step that is done again changes nothing.
-func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string, progress func(wire.Repriced) error) error {
+// repriceTime is for how long one call of Reprice works before it tells how far it has come.
+const repriceTime = 2 * time.Second
+
+// errEnough ends a step of repricing.
+var errEnough = errors.New("enough for one call")
+
+// Reprice reads the requests of the account anew and prices them by today's table, newest first, behind the cursor of an earlier
+// call ("" for the first), for about 2 s. What it tells is durable; what is done again changes nothing.
+func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
 	change := func(r *Request, body func() ([]byte, error)) (bool, error) {
 		raw, err := body()
 		if err != nil {
@@ -50,9 +56,19 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string, 
 		}
 		return a.reread(r, raw), nil
 	}
-	return a.Rewrite(ctx, id, cursor, change, func(seen, changed int, cursor string) error {
-		return progress(wire.Repriced{Success: true, Seen: seen, Changed: changed, Cursor: cursor, Done: cursor == ""})
+	var told wire.Repriced
+	end := a.config.Now().Add(repriceTime)
+	err := a.Rewrite(ctx, id, cursor, change, func(seen, changed int, cursor string) error {
+		told = wire.Repriced{Success: true, Seen: seen, Changed: changed, Cursor: cursor, Done: cursor == ""}
+		if a.config.Now().After(end) {
+			return errEnough
+		}
+		return nil
 	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return wire.Repriced{}, err
+	}
+	return told, nil
 }
 
 // reread derives again what comes from the call, so that records gain what a newer version can read, and their price.

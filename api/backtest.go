@@ -1,0 +1,102 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"promptspool/api/wire"
+)
+
+// backtestBytesMax is where an answer ends though more requests were asked for.
+const backtestBytesMax = 32 << 20
+
+// backtest renders the variables of a template's newest requests with another version of it. It only asks the other
+// capabilities, so that a sidecar answers it like a server. A line follows for each request, newest first.
+func (a *API) backtest(c *call) error {
+	q, err := wire.DecodeBacktest(c.object)
+	if err != nil {
+		return err
+	}
+	if a.c.Templates == nil {
+		return wire.Errorf(wire.CodeNotImplemented, "Templates are not served here. Call a sidecar or a server.")
+	}
+	rows, err := a.backtestRows(c, &q)
+	if err != nil {
+		return err
+	}
+	var answer bytes.Buffer
+	lines := json.NewEncoder(&answer)
+	lines.SetEscapeHTML(false)
+	for _, row := range rows {
+		line, err := a.backtestLine(c, &q, row.RequestID)
+		if wire.IsCode(err, wire.CodeNotFound) {
+			continue // deleted since
+		}
+		if err != nil {
+			return err
+		}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+		if answer.Len() > backtestBytesMax {
+			break
+		}
+	}
+	c.ctx.SetStatusCode(200)
+	c.ctx.SetContentType("application/x-ndjson")
+	c.ctx.SetBody(answer.Bytes())
+	return nil
+}
+
+// backtestRows finds the requests, and resolves the template first: one that there is not is a 404 and no empty answer.
+func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
+	raw, err := a.c.Templates.Raw(c.life, c.id, q.Name, q.Selector)
+	if err != nil {
+		return nil, err
+	}
+	q.Name, q.Selector = raw.Name, wire.Selector{Version: raw.Version} // the same for every line, also if the label moves meanwhile
+	name, _ := json.Marshal(raw.Name)
+	filters := []wire.Filter{{Field: "prompt_name", Operator: "is", Value: name}}
+	if q.Sent > 0 {
+		version, _ := json.Marshal(q.Sent)
+		filters = append(filters, wire.Filter{Field: "prompt_version_number", Operator: "eq", Value: version})
+	}
+	if q.Filter != nil {
+		filters = append(filters, *q.Filter)
+	}
+	if q.Last == 0 {
+		q.Last = wire.BacktestDefault
+	}
+	page, err := a.c.Querier.Search(c.life, c.id, wire.Search{FilterGroup: &wire.Filter{Filters: filters}, PerPage: q.Last})
+	return page.Items, err
+}
+
+func (a *API) backtestLine(c *call, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
+	r, err := a.c.Querier.Request(c.life, c.id, requestID)
+	if err != nil {
+		return wire.Backtest{}, err
+	}
+	line := wire.Backtest{RequestID: r.RequestID, AcceptedAt: r.AcceptedAt, InputVariables: json.RawMessage("{}"),
+		Sent: wire.BacktestSent{Provider: r.Provider, Model: r.Model, Request: r.Request, Price: r.Price, LatencyMS: r.LatencyMS, Scores: r.Scores}}
+	if r.Prompt != nil {
+		line.Sent.Version = r.Prompt.Version
+		if len(r.Prompt.InputVariables) > 0 && string(r.Prompt.InputVariables) != "null" {
+			line.InputVariables = r.Prompt.InputVariables
+		}
+	}
+	fetch := wire.TemplateFetch{Selector: q.Selector, Provider: q.Provider}
+	if err := json.Unmarshal(line.InputVariables, &fetch.Variables); err != nil {
+		line.Error = "its input variables are no object"
+		return line, nil
+	}
+	t, err := a.c.Templates.Fetch(c.life, c.id, q.Name, fetch)
+	switch {
+	case wire.IsCode(err, wire.CodeInvalid):
+		line.Error = wire.AsError(err).Message
+	case err != nil:
+		return wire.Backtest{}, err
+	default:
+		line.Rendered = &wire.BacktestRender{Version: t.Version, Blueprint: t.Blueprint, LLMKwargs: t.LLMKwargs, Warning: t.Warning}
+	}
+	return line, nil
+}

@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// BacktestsMax bounds the requests of one backtest, and BacktestDefault is how many it takes when nobody says.
+const (
+	BacktestsMax    = 1000
+	BacktestDefault = 20
+)
+
+// BacktestQuery is the body of POST /rest/backtest: the newest requests of a template, whose variables are rendered with another
+// version of it.
+type BacktestQuery struct {
+	Name     string  `json:"prompt_name"`
+	Selector         // the version to render with; the zero Selector is the latest
+	Sent     int     `json:"sent_version,omitempty"` // only requests that were sent with this version; 0: with any
+	Last     int     `json:"last,omitempty"`         // 0 is BacktestDefault
+	Provider string  `json:"provider,omitempty"`     // of llm_kwargs; "" as for a template fetch
+	Filter   *Filter `json:"filter_group,omitempty"` // only requests that it finds
+}
+
+// DecodeBacktest reads a BacktestQuery.
+func DecodeBacktest(object Object) (BacktestQuery, error) {
+	f := fields{object: object}
+	q := BacktestQuery{
+		Name:     f.textOrInteger("prompt_name", true, NameRunesMax),
+		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
+		Sent:     f.version("sent_version"),
+		Last:     f.count("last", BacktestsMax),
+		Provider: f.text("provider", false, NameRunesMax),
+		Filter:   f.filter(),
+	}
+	return q, f.err()
+}
+
+// Backtest is one line of the answer: what was sent and came back then, and what would be sent now.
+type Backtest struct {
+	RequestID      string          `json:"request_id"`
+	AcceptedAt     time.Time       `json:"accepted_at"`
+	InputVariables json.RawMessage `json:"input_variables"` // an object
+	Sent           BacktestSent    `json:"sent"`
+	Rendered       *BacktestRender `json:"rendered"`        // null if it could not be rendered
+	Error          string          `json:"error,omitempty"` // why it could not
+}
+
+// BacktestSent is what was sent then.
+type BacktestSent struct {
+	Version   *int            `json:"version"`
+	Provider  string          `json:"provider"`
+	Model     string          `json:"model"`
+	Request   json.RawMessage `json:"request"` // the whole call as it was logged, with its response
+	Price     *float64        `json:"price"`
+	LatencyMS *float64        `json:"latency_ms"`
+	Scores    []Score         `json:"scores"`
+}
+
+// BacktestRender is what would be sent now.
+type BacktestRender struct {
+	Version   int             `json:"version"`
+	Blueprint json.RawMessage `json:"prompt_template"`
+	LLMKwargs json.RawMessage `json:"llm_kwargs"`
+	Warning   *string         `json:"warning"`
+}
