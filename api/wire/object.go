@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -217,15 +218,23 @@ func unquote(quoted []byte) string {
 	return s
 }
 
+// plain are the bytes that stand for themselves in a JSON string.
+var plain = func() (table [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
+
 // AppendString appends s as a JSON string, as encoding/json writes it, but with < > & as they are. What is not valid UTF-8
 // becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	b = append(b, '"')
+	b = append(slices.Grow(b, len(s)+len(s)/16+2), '"')
 	done := 0 // s up to here is written
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		if plain[c] {
 			i++
 			continue
 		}

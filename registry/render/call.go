@@ -45,6 +45,19 @@ func (c *call) named(member string) wire.Object {
 	return kwargs
 }
 
+// size is about how long its messages are in JSON.
+func (c *call) size() int {
+	size := 64
+	for i := range c.messages {
+		size += 64
+		for j := range c.messages[i].content {
+			text := len(c.messages[i].content[j].text)
+			size += text + text/16 + 48
+		}
+	}
+	return size
+}
+
 // parameterized puts the parameters beside what was built; they win.
 func (c *call) parameterized(kwargs wire.Object) wire.Object {
 	for _, p := range c.parameters {

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -95,7 +96,7 @@ func (f *filler) blocks(list []block) []block {
 func (f *filler) block(b *block) block {
 	filled := *b
 	missing := len(f.missing)
-	start := len(f.text)
+	f.text = slices.Grow(f.text[:0], len(b.text)+len(b.text)/4+256)
 	text, err := b.template.appendTo(f.text, &f.rendering)
 	if err != nil {
 		f.missing = f.missing[:missing]
@@ -103,7 +104,7 @@ func (f *filler) block(b *block) block {
 		return filled
 	}
 	f.text = text
-	filled.text, filled.template = string(text[start:]), nil
+	filled.text, filled.template = string(text), nil
 	return filled
 }
 

@@ -46,11 +46,15 @@ type jsonObject []byte
 
 func newObject() jsonObject { return append(make(jsonObject, 0, 128), '{') }
 
+// within begins an object behind b; end then gives back all.
+func within(b []byte) jsonObject { return append(b, '{') }
+
+// name begins a member; the names that are written have nothing to escape.
 func (o jsonObject) name(name string) jsonObject {
-	if len(o) > 1 {
+	if o[len(o)-1] != '{' {
 		o = append(o, ',')
 	}
-	return append(wire.AppendString(o, name), ':')
+	return append(append(append(o, '"'), name...), '"', ':')
 }
 
 // str adds a member that is a string.
@@ -69,7 +73,11 @@ func array(values []json.RawMessage) json.RawMessage {
 	for _, v := range values {
 		size += len(v) + 1
 	}
-	b := append(make([]byte, 0, size), '[')
+	return appendArray(make([]byte, 0, size), values)
+}
+
+func appendArray(b []byte, values []json.RawMessage) []byte {
+	b = append(b, '[')
 	for i, v := range values {
 		if i > 0 {
 			b = append(b, ',')

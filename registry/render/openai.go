@@ -30,7 +30,7 @@ func openAI(c *call) (wire.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	kwargs = append(kwargs, memberOf("messages", array(messages)))
+	kwargs = append(kwargs, memberOf("messages", messages))
 	if kwargs, err = openAITools(kwargs, c); err != nil {
 		return nil, err
 	}
@@ -51,18 +51,27 @@ func functionList(list []tool) json.RawMessage {
 	return array(raw)
 }
 
-func openAIMessages(c *call) ([]json.RawMessage, error) {
-	messages := make([]json.RawMessage, 0, len(c.messages))
+// openAIMessages is the list of messages.
+func openAIMessages(c *call) (json.RawMessage, error) {
+	b := append(make([]byte, 0, c.size()), '[')
 	for i := range c.messages {
 		m := &c.messages[i]
 		if m.role == "placeholder" { // nothing was filled in
 			continue
 		}
-		content, err := c.openAIContent(m)
-		if err != nil {
-			return nil, err
+		if len(b) > 1 {
+			b = append(b, ',')
 		}
-		out := newObject().str("role", m.role).raw("content", content)
+		out := within(b).str("role", m.role)
+		if len(m.content) == 1 && m.content[0].kind == "text" { // the usual case, without a copy
+			out = out.str("content", m.content[0].text)
+		} else {
+			content, err := c.openAIContent(m)
+			if err != nil {
+				return nil, err
+			}
+			out = out.raw("content", content)
+		}
 		if m.name != "" {
 			out = out.str("name", m.name)
 		}
@@ -75,9 +84,9 @@ func openAIMessages(c *call) ([]json.RawMessage, error) {
 		if len(m.calls) > 0 {
 			out = out.raw("tool_calls", openAICalls(m.calls))
 		}
-		messages = append(messages, out.end())
+		b = out.end()
 	}
-	return messages, nil
+	return append(b, ']'), nil
 }
 
 // openAICalls writes tool calls in the form that several providers took over.
@@ -93,15 +102,14 @@ func functionOf(call toolCall) json.RawMessage {
 	return newObject().str("name", call.name).str("arguments", call.arguments).end()
 }
 
-// openAIContent is a string for one block of text, null for a call without words, else an array of content parts.
+// openAIContent is the content of a message that is not just one text: null for a call without words, else an array of content
+// parts.
 func (c *call) openAIContent(m *message) (json.RawMessage, error) {
 	switch {
 	case len(m.content) == 0 && (m.role == "assistant" || m.role == "function"):
 		return json.RawMessage("null"), nil
 	case len(m.content) == 0:
 		return quoted(""), nil
-	case len(m.content) == 1 && m.content[0].kind == "text":
-		return quoted(m.content[0].text), nil
 	}
 	parts := make([]json.RawMessage, 0, len(m.content))
 	for i := range m.content {

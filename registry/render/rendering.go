@@ -38,7 +38,7 @@ type rendering struct {
 	output  int // bytes that may still be written
 	work    int // bytes that may still be read
 	missing []string
-	text    []byte // what was written, text behind text
+	text    []byte // what is being written
 
 	// of jinja2
 	steps   int            // that may still be made

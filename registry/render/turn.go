@@ -45,11 +45,22 @@ func (c *call) turns(part func(m *message) (role string, parts []json.RawMessage
 
 // turnsJSON writes turns as [{role, name: parts}].
 func turnsJSON(list []turn, name string) json.RawMessage {
-	out := make([]json.RawMessage, len(list))
-	for i, t := range list {
-		out[i] = newObject().str("role", t.role).raw(name, array(t.parts)).end()
+	size := 2
+	for _, t := range list {
+		size += 48
+		for _, part := range t.parts {
+			size += len(part) + 1
+		}
 	}
-	return array(out)
+	b := append(make([]byte, 0, size), '[')
+	for i, t := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendArray(within(b).str("role", t.role).name(name), t.parts)
+		b = append(b, '}')
+	}
+	return append(b, ']')
 }
 
 func isSystem(m *message) bool { return m.role == "system" || m.role == "developer" }
