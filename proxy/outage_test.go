@@ -1,0 +1,162 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/proxy"
+	"promptspool/spool"
+)
+
+// unwell is a server that answers every batch with an error, until it is well.
+type unwell struct {
+	*server
+	err   error
+	well  atomic.Bool
+	calls atomic.Int64
+}
+
+func (u *unwell) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
+	u.calls.Add(1)
+	if !u.well.Load() {
+		return wire.BatchAnswer{}, u.err
+	}
+	return u.server.Send(ctx, key, events, batch)
+}
+
+var _ proxy.Upstream = (*unwell)(nil)
+
+func TestAWeekOfErrorsCostsWhatTheBackoffPromisesAndLosesNothing(t *testing.T) {
+	for name, err := range map[string]error{
+		"500":     wire.Errorf(wire.CodeInternal, "Something failed."),
+		"nothing": away(0, context.DeadlineExceeded),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				srv := &unwell{server: newServer(t), err: err}
+				s := newSidecar(t, srv)
+				var names []string
+				for i := range 6 {
+					key := wire.Secret(fmt.Sprintf("key %d", i))
+					srv.keys[key] = annIs
+					s.mustWrite(key, fmt.Sprintf("e%d", i))
+					names = append(names, fmt.Sprintf("e%d", i))
+				}
+				stop := s.forward()
+				defer stop()
+				const week = 7 * 24 * time.Hour
+				<-time.After(week)
+				// A random delay of at most 5 s lies between two calls: one each 2.5 s in the mean. That many calls stray by less than a tenth.
+				want := int64(week / (2500 * time.Millisecond))
+				if n := srv.calls.Load(); n < want*9/10 || n > want*11/10 {
+					t.Errorf("there were %d calls in a week; want about %d", n, want)
+				}
+				srv.well.Store(true)
+				<-time.After(11 * time.Second)
+				synctest.Wait()
+				wantDelivered(t, srv.server, names...)
+				if _, again := srv.got(); again {
+					t.Error("some came twice")
+				}
+			})
+		})
+	}
+}
+
+func TestAKeyRevokedWithTenThousandEventsHoldsUpNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		s.bytesMax = 64 << 20
+		s.restart()
+		var anns, bobs []string
+		for i := range 100 {
+			var names []string
+			for j := range 100 {
+				names = append(names, fmt.Sprintf("a%d-%d", i, j))
+			}
+			s.mustWrite(annsKey, names...)
+			anns = append(anns, names...)
+			bobs = append(bobs, fmt.Sprintf("b%d", i))
+			s.mustWrite(bobsKey, bobs[i])
+		}
+		srv.set(func(s *server) { delete(s.keys, annsKey) })
+		s.bringHome(t)
+		if took := s.drain(); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		wantDelivered(t, srv, bobs...)
+		if held, _ := s.lane(spool.LaneHeld); len(held) != len(anns) {
+			t.Errorf("%d events are held; want %d", len(held), len(anns))
+		}
+		wantRefused(t, s, annsKey)
+		srv.set(func(s *server) { s.keys[annsKey] = annIs })
+		stop := s.forward()
+		defer stop()
+		<-time.After(16 * time.Second)
+		synctest.Wait()
+		wantDelivered(t, srv, append(bobs, anns...)...)
+	})
+}
+
+// TestOneKeysTroubleIsNobodyElses has one of two keys in trouble of each kind, and looks that the other's events pass at once.
+func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
+	for name, trouble := range map[string]reply{
+		"429 with Retry-After":  fail(wire.CodeTooMany, time.Hour),
+		"429":                   fail(wire.CodeTooMany, 0),
+		"later":                 refuse(wire.ResultLater, "a"),
+		"a status of no known":  fail(wire.CodeNotFound, 0),
+		"500 for this key only": fail(wire.CodeInternal, 0),
+		"a proxy's 413":         foreign(413),
+		"silence":               hang,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				srv := newServer(t)
+				s := newSidecar(t, srv)
+				srv.set(func(s *server) {
+					s.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+						if c.key == annsKey {
+							return trouble(ctx, s, c)
+						}
+						return take(ctx, s, c)
+					}
+				})
+				stop := s.forward()
+				defer stop()
+				var names []string
+				worst := time.Duration(0)
+				for i := range 200 {
+					if i < 20 {
+						s.mustWrite(annsKey, "a")
+					}
+					name := fmt.Sprintf("b%03d", i)
+					s.mustWrite(bobsKey, name)
+					names = append(names, name)
+					begun := time.Now()
+					for !func() bool { srv.mu.Lock(); defer srv.mu.Unlock(); return srv.of[name] > 0 }() {
+						<-time.After(time.Millisecond)
+						synctest.Wait()
+					}
+					worst = max(worst, time.Since(begun))
+				}
+				wantDelivered(t, srv, names...)
+				if worst > 200*time.Millisecond {
+					t.Errorf("one event waited for %v", worst)
+				}
+				srv.set(func(s *server) { s.always = nil })
+				<-time.After(2 * time.Hour)
+				synctest.Wait()
+				wantDelivered(t, srv, append(names, "a")...)
+				if n := s.spool.Status().Events; n != 0 {
+					t.Errorf("%d events wait after the trouble", n)
+				}
+			})
+		})
+	}
+}
