@@ -135,8 +135,8 @@ func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, str
 
 // answer is what came back, decoded.
 type answer struct {
-	Status    int
-	Header    http.Header
+	Status    int         `json:"-"`
+	Header    http.Header `json:"-"`
 	Success   bool
 	Error     string
 	Message   string

@@ -77,6 +77,8 @@ var routes = spell([]route{
 	{path: "/rest/create-group /create-group", name: "create-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).createGroup},
 	{path: "/rest/track-group /track-group", name: "track-group", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackGroup},
 
+	{path: "/log-request", name: "log-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).logRequest},
+
 	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
 	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
 	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},

@@ -13,20 +13,24 @@ type trackAnswer struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// trackRequest logs a model call. The id is the caller's own, or derived from its Idempotency-Key, or new.
+// trackRequest logs a model call.
 func (a *API) trackRequest(c *call) error {
 	w, err := wire.DecodeRequest(c.object, c.route.strict)
 	if err != nil {
 		return err
 	}
-	requestID := w.RequestID
-	if header := c.ctx.Request.Header.Peek("Idempotency-Key"); requestID == "" && len(header) > 0 {
-		requestID = wire.DeriveID(string(header))
+	return a.track(c, wire.KindRequest, a.requestID(c, w.RequestID), w.Prompt, "Request logged.")
+}
+
+// requestID is the caller's own, or derived from its Idempotency-Key, or new.
+func (a *API) requestID(c *call, own string) string {
+	if own != "" {
+		return own
 	}
-	if requestID == "" {
-		requestID = wire.NewIDAt(a.c.Clock.Tick())
+	if header := c.ctx.Request.Header.Peek("Idempotency-Key"); len(header) > 0 {
+		return wire.DeriveID(string(header))
 	}
-	return a.track(c, wire.KindRequest, requestID, w.Prompt, "Request logged.")
+	return wire.NewIDAt(a.c.Clock.Tick())
 }
 
 func (a *API) trackScore(c *call) error {
@@ -73,29 +77,40 @@ func (a *API) createGroup(c *call) error {
 
 // track hands one write to the Recorder and answers when it is durable.
 func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
-	at := a.c.Clock.Tick()
-	event := wire.Event{
-		ID:         wire.NewIDAt(at),
-		Kind:       kind,
-		RequestID:  requestID,
-		AcceptedAt: at,
-		Sidecar:    a.c.Name,
-		Body:       wire.StripSecrets(c.body, c.object),
-		Link:       link,
+	event := a.event(kind, requestID, wire.StripSecrets(c.body, c.object))
+	event.Link = link
+	if err := a.record(c, event); err != nil {
+		return err
 	}
-	results, err := a.c.Recorder.Record(c.life, c.id, []wire.Event{event})
+	if !c.id.Verified {
+		message += unverifiedNote
+	}
+	writeJSON(c.ctx, 200, trackAnswer{Success: true, Message: message, RequestID: requestID})
+	return nil
+}
+
+// unverifiedNote goes with an answer to a key that nobody could judge yet.
+const unverifiedNote = " The key is not verified yet: the server could not be asked, and will judge it when the write gets there."
+
+// event is a write that is accepted now.
+func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
+	at := a.c.Clock.Tick()
+	return wire.Event{ID: wire.NewIDAt(at), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: a.c.Name, Body: body}
+}
+
+// record makes events durable; its error is what became of the first that was not accepted.
+func (a *API) record(c *call, events ...wire.Event) error {
+	results, err := a.c.Recorder.Record(c.life, c.id, events)
 	if err != nil {
 		return err
 	}
-	switch r := results[0]; r.Code {
-	case wire.ResultInvalid:
-		return wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
-	case wire.ResultLater:
-		return wire.Unavailable(5*time.Second, "%s", r.Reason)
+	for _, r := range results {
+		switch r.Code {
+		case wire.ResultInvalid:
+			return wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
+		case wire.ResultLater:
+			return wire.Unavailable(5*time.Second, "%s", r.Reason)
+		}
 	}
-	if !c.id.Verified {
-		message += " The key is not verified yet: the server could not be asked, and will judge it when the write gets there."
-	}
-	writeJSON(c.ctx, 200, trackAnswer{Success: true, Message: message, RequestID: requestID})
 	return nil
 }

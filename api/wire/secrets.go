@@ -8,7 +8,7 @@ import (
 // Masked stands in a stored body where a secret was.
 const Masked = `"[masked]"`
 
-// StripSecrets returns the object's bytes without a top-level api_key, and with the members of kwargs and args that carry
+// StripSecrets returns the object's bytes without a top-level api_key, and with the members of kwargs, args and parameters that carry
 // credentials (at any depth: api_key, *_api_key, authorization, aws_secret*, in any case) masked. Blanks between the
 // members go and line breaks between other tokens become blanks, so that the result fits on one line; all else keeps its
 // bytes. body is the object's source and is not changed; the result is always a copy.
@@ -24,7 +24,7 @@ func StripSecrets(body []byte, object Object) []byte {
 		}
 		value := m.Value
 		out = append(out, body[m.start:m.end-len(value)]...)
-		if m.Name == "kwargs" || m.Name == "args" {
+		if m.Name == "kwargs" || m.Name == "args" || m.Name == "parameters" {
 			out = appendMasked(out, value)
 		} else {
 			out = append(out, value...)

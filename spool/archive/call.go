@@ -88,7 +88,7 @@ func readCall(object wire.Object) Call {
 		v, _ := object.Get(name)
 		return node(v)
 	}
-	if isLogRequest(object) {
+	if wire.IsLog(object) {
 		return readLogRequest(member)
 	}
 	response := responseOf(member("request_response"))

@@ -66,7 +66,9 @@ func (e *Event) read(object wire.Object) {
 	switch e.Kind {
 	case wire.KindRequest:
 		var w wire.RequestWrite
-		w, err = wire.DecodeRequest(object, false)
+		if w, err = wire.DecodeRequest(object, false); wire.IsLog(object) {
+			_, err = wire.DecodeLog(object)
+		}
 		e.Request = readRequest(object, w)
 	case wire.KindScore:
 		var w wire.ScoreWrite

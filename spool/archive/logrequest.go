@@ -8,11 +8,6 @@ import (
 	"promptspool/registry/prices"
 )
 
-// isLogRequest says whether a body is one of POST /log-request: blueprints instead of a provider's arguments and response.
-func isLogRequest(object wire.Object) bool {
-	return object.Has("input") && object.Has("output") && !object.Has("request_response")
-}
-
 // readLogRequest reads a call that its caller has put into blueprints. Its counts are the caller's own.
 func readLogRequest(member func(string) node) Call {
 	call := Call{Model: clip(member("model").text()), Readable: true}

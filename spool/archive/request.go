@@ -69,7 +69,7 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	}
 	call := readCall(object)
 	r.take(&call)
-	if isLogRequest(object) {
+	if wire.IsLog(object) {
 		r.logRequest(object)
 	}
 	if r.Prompt != nil {

@@ -1,0 +1,194 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LogWrite is what a log-request says: a model call as blueprints of what went in and what came out. Raw members alias the
+// body it was decoded from.
+type LogWrite struct {
+	RequestID     string // chosen by the caller; "" if not
+	FunctionName  string
+	Provider      string
+	Model         string
+	APIType       string
+	Input, Output json.RawMessage // blueprints: objects of type chat or completion
+	Parameters    json.RawMessage // an object; nil if absent
+	Start, End    time.Time       // zero if they are no moment
+	InputTokens   *int64          // nil if absent
+	OutputTokens  *int64
+	Price         json.RawMessage // a number of US dollars, as sent; nil if absent
+	Score         *int            // nil if absent
+	Tags          []string
+	Metadata      map[string]string
+	Prompt        PromptLink // Name is prompt_name, else prompt_id
+	GroupID       string
+	Status        string
+	ErrorType     string
+	ErrorMessage  string
+}
+
+// ErrorMessageRunesMax bounds error_message of a log-request.
+const ErrorMessageRunesMax = 1024
+
+// statusesOfError are the values of error_type, and with which status each may stand.
+var statusesOfError = map[string]string{
+	"PROVIDER_RATE_LIMIT":       "WARNING ERROR",
+	"PROVIDER_QUOTA_LIMIT":      "WARNING ERROR",
+	"PROVIDER_PARTIAL_RESPONSE": "WARNING",
+	"VARIABLE_MISSING_OR_EMPTY": "WARNING",
+	"PROVIDER_TIMEOUT":          "ERROR",
+	"PROVIDER_AUTH_ERROR":       "ERROR",
+	"PROVIDER_ERROR":            "ERROR",
+	"TEMPLATE_RENDER_ERROR":     "ERROR",
+	"UNKNOWN_ERROR":             "WARNING ERROR",
+}
+
+// IsLog says whether the body of a request event is a log-request; else it is a track-request.
+func IsLog(object Object) bool {
+	return object.Has("input") && object.Has("output") && !object.Has("kwargs") && !object.Has("request_response")
+}
+
+// DecodeLog reads a log-request; see DecodeRequest for its error.
+func DecodeLog(object Object) (LogWrite, error) {
+	f := fields{object: object}
+	w := LogWrite{
+		FunctionName: f.text("function_name", false, FunctionNameRunesMax),
+		Provider:     f.text("provider", true, NameRunesMax),
+		Model:        f.text("model", true, NameRunesMax),
+		APIType:      f.text("api_type", false, NameRunesMax),
+		Input:        f.blueprint("input"),
+		Output:       f.blueprint("output"),
+		Parameters:   f.json("parameters", false),
+		Start:        f.time("request_start_time", true),
+		End:          f.time("request_end_time", true),
+		InputTokens:  f.countOf("input_tokens", 1<<53),
+		OutputTokens: f.countOf("output_tokens", 1<<53),
+		Price:        f.price("price"),
+		Tags:         f.tags("tags"),
+		Metadata:     f.metadata("metadata", false),
+		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
+		Status:       f.text("status", false, NameRunesMax),
+		ErrorType:    f.text("error_type", false, NameRunesMax),
+		ErrorMessage: f.text("error_message", false, ErrorMessageRunesMax),
+		Prompt: PromptLink{
+			Name:           f.text("prompt_name", false, NameRunesMax),
+			Version:        f.version("prompt_version_number"),
+			Label:          f.text("prompt_label", false, NameRunesMax),
+			InputVariables: f.json("prompt_input_variables", false),
+		},
+	}
+	if id := f.textOrInteger("prompt_id", false, NameRunesMax); w.Prompt.Name == "" {
+		w.Prompt.Name = id
+	}
+	if n := f.countOf("score", 100); n != nil {
+		score := int(*n)
+		w.Score = &score
+	}
+	f.outcome(w.Status, w.ErrorType)
+	if _, ok := object.Get("request_id"); ok {
+		w.RequestID = f.requestID()
+	}
+	return w, f.err()
+}
+
+// outcome checks that status and error_type are ones of the contract and go together.
+func (f *fields) outcome(status, errorType string) {
+	if status != "" && !slices.Contains([]string{"SUCCESS", "WARNING", "ERROR"}, status) {
+		f.fault("status", "must be SUCCESS, WARNING or ERROR")
+		return
+	}
+	allowed, known := statusesOfError[errorType]
+	switch {
+	case errorType == "":
+	case !known:
+		f.fault("error_type", "is none of those that exist; UNKNOWN_ERROR is for whatever has no name")
+	case !slices.Contains(strings.Fields(allowed), status):
+		f.fault("error_type", "%s goes with the status %s", errorType, strings.ReplaceAll(allowed, " ", " or "))
+	}
+}
+
+// countOf reads an integer from 0 to most; nil if it is absent.
+func (f *fields) countOf(name string, most int64) *int64 {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	n, ok := integer(v)
+	if !ok || n < 0 || n > most {
+		f.fault(name, "must be an integer from 0 to %d", most)
+		return nil
+	}
+	return &n
+}
+
+// price reads an amount of at least 0.
+func (f *fields) price(name string) json.RawMessage {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	if x, err := strconv.ParseFloat(string(v), 64); !isNumber(v) || err != nil || x < 0 {
+		f.fault(name, "must be a number of at least 0")
+		return nil
+	}
+	return v
+}
+
+// logRoles are the roles of messages.
+var logRoles = []string{"system", "user", "assistant", "function", "tool", "developer", "placeholder"}
+
+// blueprint reads a chat or a completion. What its messages and blocks hold besides is the caller's.
+func (f *fields) blueprint(name string) json.RawMessage {
+	v := f.json(name, true)
+	if v == nil {
+		return nil
+	}
+	kind, _ := Lookup(v, "type")
+	messages, isChat := Lookup(v, "messages")
+	content, isCompletion := Lookup(v, "content")
+	switch {
+	case string(kind) == `"chat"`, kind == nil && isChat:
+		if !isChat || messages[0] != '[' {
+			f.fault(name+".messages", "must be an array of messages")
+			return v
+		}
+		for i, m := range elements(messages) {
+			f.logMessage(name+".messages["+strconv.Itoa(i)+"]", m)
+		}
+	case string(kind) == `"completion"`, kind == nil && isCompletion:
+		f.blocks(name+".content", content, isCompletion)
+	default:
+		f.fault(name+".type", "must be chat or completion")
+	}
+	return v
+}
+
+func (f *fields) logMessage(path string, m json.RawMessage) {
+	if m[0] != '{' {
+		f.fault(path, "must be an object")
+		return
+	}
+	if role, _ := Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, unquote(role)) {
+		f.fault(path+".role", "must be one of %s", strings.Join(logRoles, ", "))
+	}
+	if content, ok := Lookup(m, "content"); ok {
+		f.blocks(path+".content", content, true)
+	}
+}
+
+func (f *fields) blocks(path string, content json.RawMessage, there bool) {
+	if !there || content[0] != '[' {
+		f.fault(path, `must be an array of content blocks, such as [{"type": "text", "text": "..."}]`)
+		return
+	}
+	for i, b := range elements(content) {
+		if b[0] != '{' {
+			f.fault(path+"["+strconv.Itoa(i)+"]", "must be an object")
+		}
+	}
+}
