@@ -75,6 +75,7 @@ type Config struct {
 	Keeper        Keeper
 	Templates     Templates
 	Changes       Changes
+	Fleet         Fleet
 	Authenticator Authenticator
 	Pages         Pages // nil: none
 

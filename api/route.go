@@ -38,6 +38,7 @@ const (
 	keeper
 	templates
 	changes
+	fleet
 )
 
 // missing is the 501 of a route whose capability this process was not given.
@@ -49,6 +50,7 @@ func (a *API) missing(r *route) error {
 	case r.needs == analyst && c.Analyst == nil:
 	case r.needs == keeper && c.Keeper == nil:
 	case r.needs == templates && c.Templates == nil:
+	case r.needs == fleet && c.Fleet == nil:
 	case r.needs == changes && c.Changes == nil:
 		where = "the server, which a sidecar is given by --upstream"
 	default:
@@ -98,6 +100,8 @@ var routes = spell([]route{
 
 	{path: "/sync/events", name: "sync-events", needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},
 	{method: "GET", path: "/sync/key", name: "sync-key", scope: wire.ScopeApp, handle: (*API).syncKey},
+	{path: "/sync/heartbeat", name: "sync-heartbeat", needs: fleet, body: objectBody, scope: wire.ScopeApp, handle: (*API).heartbeat},
+	{method: "GET", path: "/sync/fleet", name: "sync-fleet", needs: fleet, scope: wire.ScopeApp, handle: (*API).listFleet},
 	{method: "GET", path: "/sync/changes", name: "sync-changes", needs: changes, scope: wire.ScopeApp, handle: (*API).syncChanges},
 })
 

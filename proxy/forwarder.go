@@ -74,6 +74,9 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return err
 }
 
+// Away says whether the last attempt to deliver found no server. False before the first.
+func (f *Forwarder) Away() bool { return f.away.Load() }
+
 // noteAway tells people when the server goes away and when it is back.
 func (f *Forwarder) noteAway(away bool, err error) {
 	if away {

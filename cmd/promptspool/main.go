@@ -69,7 +69,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), configCommand(), versionCommand(),
+			statusCommand(), keysCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), configCommand(), versionCommand(),
 		},
 	}
 	app.Action = noSuchCommand

@@ -85,13 +85,14 @@ func server(ctx context.Context, c serverConfig) error {
 			}, err
 		}
 	}
+	writes := api.NewTurns(records, m)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder: api.NewTurns(records, m), Querier: records, Analyst: records, Keeper: records,
-		Templates: templates, Changes: templates,
+		Recorder: writes, Querier: records, Analyst: records, Keeper: records,
+		Templates: templates, Changes: templates, Fleet: db,
 		Authenticator: keys, Limiter: limiter,
 		Pages: dashboard.New(dashboard.Config{
-			People: people, Keys: keys, Records: records, Recorder: records, Read: readCall, Version: version, Logger: c.logger,
+			People: people, Keys: keys, Records: records, Recorder: writes, Read: readCall, Version: version, Logger: c.logger,
 		}),
 		Metrics: m, Logger: c.logger,
 	})
@@ -99,14 +100,14 @@ func server(ctx context.Context, c serverConfig) error {
 		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			orphans, _ := db.OrphansOfAll(context.Background()) // zeros, should it fail: reads that fail are logged elsewhere
-			return serverStatus{Role: "server", Version: version, Name: c.name, StartedAt: started, Orphans: orphans}
+			return statusOfServer(c.name, started, db)
 		}},
 		opsListen:  c.opsListen,
 		tls:        certs,
 		reload:     c.reload,
 		keys:       keys,
-		background: []func(context.Context) error{db.Run, keys.Run},
+		background: []func(context.Context) error{db.Run, keys.Run, watchArchive(db, m)},
+		failed:     db.Failed(),
 	}
 	return errors.Join(p.run(ctx), db.Close())
 }
@@ -185,6 +186,17 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	if err != nil {
 		return err
 	}
+	sidecarID, err := idOf(c.data)
+	if err != nil {
+		return err
+	}
+	started, forwarder := time.Now().UTC(), proxy.NewForwarder(queue, keys, upstream, m, c.logger)
+	status := func() sidecarStatus {
+		return sidecarStatus{Role: "sidecar", ID: sidecarID, Version: version, Name: c.name, StartedAt: started, Upstream: c.upstream,
+			Away: forwarder.Away(), ClockAhead: clockAhead(upstream), Spool: queue.Status()}
+	}
+	heart := proxy.Heart{Beater: upstream, Identities: keys.Identities, Away: forwarder.Away, Logger: c.logger,
+		Status: func() wire.Heartbeat { return status().heartbeat() }}
 	recorder := proxy.New(queue, keys, templates, c.logger)
 	var authenticator api.Authenticator = keys
 	if c.apiKey != "" {
@@ -197,6 +209,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Analyst:       upstream,
 		Keeper:        upstream,
 		Templates:     templates,
+		Fleet:         upstream,
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, Hosts: c.allowHosts, Limiter: limiter,
@@ -206,7 +219,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			return sidecarStatus{Role: "sidecar", Version: version, Name: c.name, Upstream: c.upstream, ClockAhead: clockAhead(upstream), Spool: queue.Status()}
+			return status()
 		}},
 		opsListen: c.opsListen,
 		tls:       certs,
@@ -214,22 +227,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),
-			proxy.NewForwarder(queue, keys, upstream, m, c.logger).Run,
+			forwarder.Run, heart.Run,
 		},
 		failed:  queue.Failed(),
 		lingers: true,
 		drain:   func(ctx context.Context) { drainSpool(ctx, queue, c) },
 	}
 	return errors.Join(p.run(ctx), queue.Close())
-}
-
-// sidecarStatus is what /statusz and the control socket of a sidecar tell.
-type sidecarStatus struct {
-	Role     string `json:"role"`
-	Version  string `json:"version"`
-	Name     string `json:"name"`
-	Upstream string `json:"upstream"`
-	// ClockAhead is by how many seconds this clock is ahead of the server's; null before the first answer.
-	ClockAhead *float64     `json:"clock_ahead_seconds"`
-	Spool      spool.Status `json:"spool"`
 }

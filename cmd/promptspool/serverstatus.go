@@ -15,7 +15,17 @@ type serverStatus struct {
 	Version   string          `json:"version"`
 	Name      string          `json:"name"`
 	StartedAt time.Time       `json:"started_at"`
-	Orphans   archive.Orphans `json:"orphans"` // of all accounts
+	Orphans   archive.Orphans `json:"orphans"`  // of all accounts
+	Sidecars  int             `json:"sidecars"` // of all accounts that were heard within a month
+	Alive     int             `json:"sidecars_alive"`
+}
+
+// statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
+func statusOfServer(name string, started time.Time, db *badgerdb.DB) serverStatus {
+	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started}
+	s.Orphans, _ = db.OrphansOfAll(context.Background())
+	s.Sidecars, s.Alive, _ = db.FleetOfAll(context.Background())
+	return s
 }
 
 // watchEvery is how often a server counts what its metrics tell of its database.

@@ -27,6 +27,7 @@
 //	01 len 1, account, 'n'                       how many records have come: uint64
 //	01 len 1, account, 'o' request 16            wire.Orphan: a record whose request has not come
 //	01 len 1, account, 'w'                       archive.Orphans: the tally of these
+//	01 len 1, account, 's' sidecar 16            wire.FleetSidecar: what a sidecar told of itself last
 //	01 len 1, account, 'h' name                  wire.Template: the head of a template
 //	01 len 1, account, 'i' id 8                  name of the template with this id: text
 //	01 len 1, account, 'v' id 8, number 4        wire.Version

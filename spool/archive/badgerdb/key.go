@@ -29,6 +29,7 @@ const (
 	tableAudit     = 'l'
 	tableOrphan    = 'o'
 	tableOrphans   = 'w'
+	tableSidecar   = 's'
 )
 
 const (
@@ -63,6 +64,8 @@ func (k keys) body(id, event uuid) []byte {
 func (k keys) count() []byte { return k.table(tableCount) }
 
 func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]...) }
+
+func (k keys) sidecar(id uuid) []byte { return append(k.table(tableSidecar), id[:]...) }
 
 func (k keys) orphans() []byte { return k.table(tableOrphans) }
 

@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -87,20 +86,27 @@ func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (ro
 func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 	var all archive.Orphans
 	err := db.view(func(txn *badger.Txn) error {
-		return db.each(ctx, txn, accountKey(""), nil, func(_, value []byte) (bool, error) {
-			var a wire.Account
-			if err := json.Unmarshal(value, &a); err != nil {
-				return false, damaged(accountKey(""), err)
-			}
-			k, err := keysOf(a.ID)
-			if err != nil {
-				return false, err
-			}
+		return db.eachAccount(ctx, txn, func(k keys) error {
 			var o archive.Orphans
-			_, err = load(txn, k.orphans(), &o)
+			_, err := load(txn, k.orphans(), &o)
 			all.Add(o)
-			return true, err
+			return err
 		})
 	})
 	return all, err
+}
+
+// eachAccount calls fn for every account.
+func (db *DB) eachAccount(ctx context.Context, txn *badger.Txn, fn func(keys) error) error {
+	return db.each(ctx, txn, accountKey(""), nil, func(key, value []byte) (bool, error) {
+		var a wire.Account
+		if err := decode(key, value, &a); err != nil {
+			return false, err
+		}
+		k, err := keysOf(a.ID)
+		if err == nil {
+			err = fn(k)
+		}
+		return true, err
+	})
 }

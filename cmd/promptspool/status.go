@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+)
+
+func statusCommand() *cli.Command {
+	flags := append([]cli.Flag{stringFlag("data", "", "the data `folder` of a running sidecar or server; without it the server at --url is asked for the account's sidecars")}, remoteFlags()...)
+	return &cli.Command{
+		Name: "status", Usage: "say how a running sidecar or server does, or list an account's sidecars",
+		Flags: flags, Action: status,
+	}
+}
+
+func status(c *cli.Context) error {
+	if data := c.String("data"); data != "" {
+		return statusBeside(c, data)
+	}
+	cl, id, err := remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	fleet, err := cl.Fleet(c.Context, id)
+	if err != nil {
+		return err
+	}
+	return output(c, fleet, func(t *table) { describeFleet(t, fleet) })
+}
+
+// statusBeside asks the process that runs on a data folder.
+func statusBeside(c *cli.Context, data string) error {
+	var told json.RawMessage
+	if err := ops.Control(c.Context, data, "GET", "/status", nil, &told); err != nil {
+		return err
+	}
+	var role struct {
+		Role string `json:"role"`
+	}
+	if err := json.Unmarshal(told, &role); err != nil {
+		return err
+	}
+	if role.Role == "sidecar" {
+		var s sidecarStatus
+		if err := json.Unmarshal(told, &s); err != nil {
+			return err
+		}
+		return output(c, s, func(t *table) { describeSidecar(t, s) })
+	}
+	var s serverStatus
+	if err := json.Unmarshal(told, &s); err != nil {
+		return err
+	}
+	return output(c, s, func(t *table) {
+		t.row("server", s.Name+", version "+s.Version)
+		t.row("up", age(time.Since(s.StartedAt)))
+		t.row("sidecars", fmt.Sprintf("%d alive, %d not heard of for a while; `promptspool status --url URL --key KEY` lists an account's", s.Alive, s.Sidecars-s.Alive))
+		t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))
+	})
+}
+
+func describeSidecar(t *table, s sidecarStatus) {
+	h := s.heartbeat()
+	t.row("sidecar", s.Name+", version "+s.Version)
+	t.row("id", s.ID)
+	t.row("up", age(time.Since(s.StartedAt)))
+	server := s.Upstream
+	if s.Away {
+		server += ", which does not answer"
+	}
+	t.row("server", server)
+	t.row("clock", skewText(s.ClockAhead))
+	t.row("waiting", fmt.Sprintf("%s events, %s", humanize.Comma(h.BacklogEvents), humanize.IBytes(uint64(h.BacklogBytes))))
+	t.row("oldest", oldestText(h))
+	t.row("held", humanize.Comma(h.HeldEvents)+" events, whose key the server refuses")
+	t.row("dead letters", humanize.Comma(h.DeadLetters))
+	t.row("lost", humanize.Comma(h.LostEvents)+" events, by damage to the disk")
+}
+
+func describeFleet(t *table, fleet wire.Fleet) {
+	if len(fleet.Items) == 0 {
+		t.row("No sidecar of this account was heard within a month.")
+		return
+	}
+	t.row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
+	for _, s := range fleet.Items {
+		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
+		if !s.Alive {
+			state, up = "silent", "-"
+		}
+		t.row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
+			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents, s.DeadLetters, s.LostEvents, skewText(s.ClockAhead), s.ID)
+	}
+}
+
+func oldestText(h wire.Heartbeat) string {
+	if h.BacklogEvents == 0 {
+		return "-"
+	}
+	return age(time.Duration(h.OldestSeconds * float64(time.Second)))
+}
+
+// skewText says how far a clock is from the server's.
+func skewText(ahead *float64) string {
+	switch {
+	case ahead == nil:
+		return "-"
+	case *ahead > -0.1 && *ahead < 0.1:
+		return "right"
+	case *ahead < 0:
+		return fmt.Sprintf("%.1f s behind", -*ahead)
+	}
+	return fmt.Sprintf("%.1f s ahead", *ahead)
+}
+
+// age is a span of time in its two largest units.
+func age(d time.Duration) string {
+	switch d = max(0, d); {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
