@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http/httptest"
@@ -125,11 +127,14 @@ func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
 	authority, file := newAuthority(t)
 	served.Store(authority.certificate(t, time.Now().Add(-time.Minute)))
 	web := httptest.NewUnstartedServer(&between{t: t, next: server.addr, over: make(chan struct{})})
-	web.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil }}
+	web.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
+	}}
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
 	web.StartTLS()
 	defer web.Close()
 
-	sidecar := begin(t, binary, []string{"SSL_CERT_FILE=" + file}, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL)
+	sidecar := begin(t, binary, nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
 	if !sidecar.takes() {
 		t.Fatal(sidecar.logged())
 	}
