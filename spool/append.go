@@ -2,7 +2,6 @@ package spool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -101,7 +100,7 @@ func (s *Spool) abandon(w *write) (lead bool) {
 	return false
 }
 
-// commitQueue commits what fits in one transaction, tells the writers, and hands the turn to the first who still waits.
+// commitQueue commits what fits in one transaction, tells the writers, and hands the turn on.
 func (s *Spool) commitQueue() {
 	s.mu.Lock()
 	batch := s.takeBatch()
@@ -112,7 +111,11 @@ func (s *Spool) commitQueue() {
 		err = s.commit(batch, seq, at)
 	}
 	s.settle(batch, seq, at, err)
+	s.handOn()
+}
 
+// handOn gives the turn to the first who waits.
+func (s *Spool) handOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusal(); err != nil {
@@ -232,47 +235,7 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil
 	}
-	capacity := max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes)
-	if err := s.guard.admit(generationRoom(capacity)); err != nil {
-		return err
-	}
-	s.readMu.Lock()
-	defer s.readMu.Unlock()
-	if s.writing != nil {
-		if err := s.seal(s.writing); err != nil {
-			return s.fail(err)
-		}
-	}
-	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1, capacity: capacity}
-	db, err := createGeneration(generationOptions(s.path(g.name), capacity, s.storeLog()), capacity)
-	if isFull(err) {
-		return s.guard.refuse(err)
-	}
-	if isBroken(err) {
-		return s.fail(err)
-	}
-	if err != nil {
-		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
-	}
-	g.db = db
-	if g.logs, err = openLogs(s.path(g.name)); err != nil {
-		return s.fail(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.generations = append(s.generations, g)
-	s.writing = g
-	return nil
-}
-
-// seal ends the generation that is written. With readMu held.
-func (s *Spool) seal(g *generation) error {
-	err := errors.Join(closeSealed(g.db), g.logs.close())
-	g.db, g.logs = nil, logs{}
-	s.mu.Lock()
-	s.writing = nil
-	s.mu.Unlock()
-	return err
+	return s.moveOn(seq, max(s.capacityNext(), bytes+int64(frames)*frameOverheadBytes))
 }
 
 // setEvent adds the frames of one event to a transaction.

@@ -211,13 +211,13 @@ func TestATornCommitIsNoLoss(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	appendAll(t, s, 7, numbered(3)...)
-	large := bytes.Repeat([]byte("x"), 10<<20)
+	large := bytes.Repeat([]byte("x"), 7<<20)
 	before := copyDir(t, dir)
 	appendAll(t, s, 7, string(large))
 
 	// The value log as far as the large event's second frame, the write-ahead log without it: so the power failed.
 	written := copyDir(t, dir)
-	cut(t, written, "*.vlog", 6<<20)
+	cut(t, written, "*.vlog", 5<<20)
 	if err := os.Rename(find(t, before, "*.mem"), find(t, written, "*.mem")); err != nil {
 		t.Fatal(err)
 	}

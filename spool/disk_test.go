@@ -263,3 +263,47 @@ func unmount(t *testing.T, dir string) {
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	}
 }
+
+// A generation grows with the load; when all is acknowledged and nothing comes, the room goes back.
+func TestAnIdleSpoolGivesBackWhatItTookUnderLoad(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	data := bytes.Repeat([]byte("x"), 2<<20)
+	for range 20 {
+		if err := s.Append(t.Context(), 1, data, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := s.Status(); st.DiskBytes > st.Bytes*115/100+48<<20 {
+		t.Errorf("%d bytes take %d of disk", st.Bytes, st.DiskBytes)
+	}
+	newest, _ := s.Newest()
+	if err := s.Ack(newest); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	for s.Status().DiskBytes > 32<<20 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if st := s.Status(); st.DiskBytes > 32<<20 {
+		t.Errorf("10 s after all was acknowledged: %+v", st)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	appendAll(t, s, 1, "next")
+	if e := readAll(t, s); len(e) != 1 || e[0].Seq != newest+1 {
+		t.Errorf("%d events, the first %+v", len(e), e)
+	}
+	closeSpool(t, s)
+	if e := readAll(t, open(t, dir)); len(e) != 1 || string(e[0].Data) != "next" {
+		t.Errorf("after a restart %d events", len(e))
+	}
+}

@@ -61,6 +61,7 @@ func (s *Spool) Run(ctx context.Context) error {
 	var rate rate
 	for {
 		s.refreshMetrics(&rate)
+		newest, _ := s.Newest()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -72,6 +73,9 @@ func (s *Spool) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := s.saveCursor(); err != nil {
+			return err
+		}
+		if err := s.shrink(newest + 1); err != nil {
 			return err
 		}
 		s.guard.makeBallast()
