@@ -11,13 +11,14 @@ SHELL := /bin/bash
 
 test: deps fmt vet lint unit
 
-# The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root.
+# The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
+# the clients that providers publish need node and npm.
 deps:
 	missing=
-	for tool in curl losetup mount mkfs.ext4 chromium; do command -v $$tool >/dev/null || missing=$$tool; done
+	for tool in curl losetup mount mkfs.ext4 chromium node npm; do command -v $$tool >/dev/null || missing=$$tool; done
 	if [ -n "$$missing" ] || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
 		apt-get update -qq
-		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates e2fsprogs mount util-linux chromium
+		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates e2fsprogs mount util-linux chromium nodejs npm
 	fi
 
 fmt:
