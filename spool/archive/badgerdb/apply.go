@@ -17,16 +17,13 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	if err != nil {
 		return nil, err
 	}
-	bytes := 0
-	for i := range events {
-		bytes += len(events[i].Body)
-	}
+	packed, bytes := db.packBodies(events)
 	var results []wire.Result
 	listed := 0
 	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
-		for _, e := range events {
-			r, err := f.fold(e)
+		for i, e := range events {
+			r, err := f.fold(e, packed[i])
 			if err != nil {
 				return nil, err
 			}
@@ -43,6 +40,18 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	return results, nil
 }
 
+// packBodies compresses the bodies that are kept, before anybody has to wait for it.
+func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
+	packed = make([][]byte, len(events))
+	for i := range events {
+		bytes += len(events[i].Body)
+		if events[i].Hash != "" {
+			packed[i] = db.codec.packBody(events[i].Body)
+		}
+	}
+	return packed, bytes
+}
+
 // rowsWritten packs an account's rows when there are enough. What it writes tells nothing new, so a failure harms nobody.
 func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
@@ -56,6 +65,9 @@ func (db *DB) rowsWritten(k keys, rows int) {
 func (db *DB) newFolding(txn *badger.Txn, k keys) *folding {
 	return &folding{db: db, txn: txn, keys: k, records: make(map[string]*record)}
 }
+
+// bodyVersion is the first byte of a stored body: see codec.pack.
+const bodyVersion = 1
 
 // folding is one batch being folded: each record is read once and written once, however many of its events are in it.
 type folding struct {
@@ -80,7 +92,7 @@ type record struct {
 	removed bool // and never to come back
 }
 
-func (f *folding) fold(e archive.Event) (wire.Result, error) {
+func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 	r, err := f.record(e.RequestID)
 	if err != nil {
 		return wire.Result{}, err
@@ -110,9 +122,9 @@ func (f *folding) fold(e archive.Event) (wire.Result, error) {
 		if !ok {
 			return wire.Result{}, badID(e.ID)
 		}
-		f.writes = append(f.writes, write{f.keys.body(r.id, id), e.Body})
+		f.writes = append(f.writes, write{f.keys.body(r.id, id), body})
 	}
-	return result, nil
+	return result, f.keepOut(r, &e)
 }
 
 // record reads a record, or begins one.

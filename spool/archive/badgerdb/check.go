@@ -16,7 +16,7 @@ import (
 // everything once, as of the moment it is called, beside whatever else goes on.
 func (db *DB) Check(ctx context.Context) error {
 	return db.view(func(txn *badger.Txn) error {
-		c := checker{txn: txn, accounts: make(map[keys]*tally)}
+		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
 			return true, c.look(key, value)
 		})
@@ -38,6 +38,7 @@ func (db *DB) Check(ctx context.Context) error {
 // checker walks over all keys of all accounts. What one key says must be elsewhere is looked up there; what nothing
 // points to is found by counting.
 type checker struct {
+	db       *DB
 	txn      *badger.Txn
 	accounts map[keys]*tally
 }
@@ -118,7 +119,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 			continue
 		}
 		t.wanted[tableBody]++
-		if _, err := loadBody(c.txn, k, id, h); err != nil {
+		if _, err := c.db.loadBody(c.txn, k, id, h); err != nil {
 			return err
 		}
 	}

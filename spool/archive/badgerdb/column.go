@@ -51,21 +51,33 @@ type column struct {
 
 // codec packs and unpacks. Safe for concurrent use.
 type codec struct {
-	encoder *zstd.Encoder
+	encoder *zstd.Encoder // of columns
+	bodies  *zstd.Encoder // with the dictionary
 	decoder *zstd.Decoder
 }
 
+// workers bounds how many pack and unpack at the same time, for the memory that each takes.
+const workers = 2
+
 func newCodec() (*codec, error) {
-	encoder, encErr := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(128<<10))
-	decoder, decErr := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(unpackedMax))
-	return &codec{encoder, decoder}, errors.Join(encErr, decErr)
+	o := []zstd.EOption{zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128 << 10)}
+	columns, err1 := zstd.NewWriter(nil, o...)
+	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(bodyDictionaryID, []byte(bodyDictionary)))...)
+	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
+		zstd.WithDecoderDictRaw(bodyDictionaryID, []byte(bodyDictionary)))
+	return &codec{columns, bodies, decoder}, errors.Join(err1, err2, err3)
 }
 
 // unpackedMax bounds what one value may unpack to: the largest body, and more than the largest column.
 const unpackedMax = 256 << 20
 
-func (c *codec) pack(version byte, plain []byte) []byte {
-	packed := c.encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
+func (c *codec) pack(version byte, plain []byte) []byte { return pack(c.encoder, version, plain) }
+
+// packBody packs a body. What is too short to gain stays as it is.
+func (c *codec) packBody(plain []byte) []byte { return pack(c.bodies, bodyVersion, plain) }
+
+func pack(encoder *zstd.Encoder, version byte, plain []byte) []byte {
+	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
 	if len(packed) < len(plain)+2 {
 		return packed
 	}

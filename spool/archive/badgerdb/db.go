@@ -34,6 +34,8 @@ type DB struct {
 	unpacked map[keys]int // under packMu: rows written since the account's were packed
 	packOne  sync.Mutex
 
+	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
+
 	stop chan struct{} // closed when closing begins: long reads end early
 
 	reading   sync.RWMutex // held for reading by every read; Badger unmaps its files under whoever reads while it closes
@@ -58,13 +60,14 @@ func badgerOptions(dir string, log badger.Logger) badger.Options {
 		WithVerifyValueChecksum(true).
 		WithChecksumVerificationMode(options.OnBlockRead).
 		WithMemTableSize(32 << 20).
-		WithNumMemtables(2).
+		WithNumMemtables(1).
 		WithBaseTableSize(8 << 20).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(256 << 20).
-		WithCompression(options.Snappy).
-		WithBlockCacheSize(32 << 20).
-		WithIndexCacheSize(32 << 20).
+		WithCompression(options.ZSTD).
+		WithZSTDCompressionLevel(1).
+		WithBlockCacheSize(16 << 20).
+		WithIndexCacheSize(16 << 20).
 		WithNumCompactors(2)
 }
 
@@ -93,7 +96,7 @@ func Open(c Config) (*DB, error) {
 		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
 	}
 	return &DB{bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
-		packing: packingDefault, unpacked: make(map[keys]int), stop: make(chan struct{})}, nil
+		packing: packingDefault, unpacked: make(map[keys]int), selectors: make(map[keys]map[[16]byte]time.Time), stop: make(chan struct{})}, nil
 }
 
 // Close fails the writes that wait, lets the commit and the reads that run come to their end, and closes the files. Every

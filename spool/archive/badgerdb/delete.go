@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -26,8 +27,8 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 		return db.deleteRecords(ctx, k, []string{d.RequestID}, true)
 	}
 	// The tombstone comes first, so that nothing slips in behind the walk.
-	if err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
-		return []write{{k.selector(d.Key, d.Value), appendTime(nil, d.Before)}}, nil
+	if err := db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+		return db.newFolding(txn, k).forget(d)
 	}); err != nil {
 		return wire.Deleted{}, err
 	}
@@ -46,8 +47,8 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 	if err != nil {
 		return wire.Deleted{}, err
 	}
-	var sum wire.Deleted
-	for {
+	sum, err := db.deleteOrphans(ctx, k, d)
+	for err == nil {
 		var ids []string
 		var last archive.Position
 		if _, err := db.Scan(ctx, account, q, archive.ColumnsOf(archive.ColumnID, archive.ColumnTime), func(row *wire.Row) (bool, error) {
@@ -64,10 +65,37 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 		}
 		q.After = &last
 	}
+	return sum, err
+}
+
+// deleteOrphans deletes records with the metadata value whose request has not come.
+func (db *DB) deleteOrphans(ctx context.Context, k keys, d wire.Deletion) (sum wire.Deleted, err error) {
+	var ids []string
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, k.table(tableOrphan), nil, func(key, _ []byte) (bool, error) {
+			var state archive.State
+			id := uuid(key[len(key)-16:])
+			_, err := load(txn, k.record(id), &state)
+			if v, ok := state.Metadata[d.Key]; err == nil && ok && v.Value == d.Value && !v.At.After(d.Before) {
+				ids = append(ids, id.String())
+			}
+			return true, err
+		})
+	})
+	for step := range slices.Chunk(ids, deleteStep) {
+		if err != nil {
+			break
+		}
+		var part wire.Deleted
+		part, err = db.deleteRecords(ctx, k, step, true)
+		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
+	}
+	return sum, err
 }
 
 // deleteRecords deletes records by their ids in one transaction. With tombstones they are kept out for ever.
 func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstones bool) (sum wire.Deleted, err error) {
+	listed := 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
 		f := db.newFolding(txn, k)
@@ -80,16 +108,24 @@ func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstone
 				sum.Records++
 				sum.Events += int64(len(r.state.History))
 			}
-			f.remove(r, tombstones, db.now())
+			f.remove(r, tombstones)
 		}
 		err := f.finish()
+		listed = f.listed
 		return f.writes, err
 	})
+	if err == nil {
+		db.rowsWritten(k, listed)
+	}
 	return sum, err
 }
 
-// remove takes a record out of the database; finish tells its row and the count.
-func (f *folding) remove(r *record, tombstone bool, now time.Time) {
+// remove takes a record out of the database; finish tells its row, the orphans and the count. With a tombstone it never
+// comes back.
+func (f *folding) remove(r *record, tombstone bool) {
+	if r.removed {
+		return
+	}
 	for _, h := range r.state.History {
 		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
 			f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
@@ -98,18 +134,86 @@ func (f *folding) remove(r *record, tombstone bool, now time.Time) {
 	if len(r.state.History) > 0 {
 		f.writes = append(f.writes, write{key: f.keys.record(r.id)})
 	}
+	if r.waiting.Requests > 0 && !r.orphan { // it came with this batch
+		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
+	}
 	if tombstone {
-		f.writes = append(f.writes, write{f.keys.tombstone(r.id), appendTime(nil, now)})
+		f.writes = append(f.writes, write{f.keys.tombstone(r.id), appendTime(nil, f.db.now())})
 	}
 	r.removed = true
+}
+
+// forget makes the tombstone of a metadata value.
+func (f *folding) forget(d wire.Deletion) ([]write, error) {
+	known, err := f.selectors()
+	if err != nil {
+		return nil, err
+	}
+	hash := selectorHash(d.Key, d.Value)
+	before := d.Before
+	if old, ok := known[hash]; ok && old.After(before) {
+		before = old
+	} else if !ok && len(known) >= selectorsMax {
+		return nil, wire.Errorf(wire.CodeTooLarge, "This account has deleted by %d metadata values; no more can be remembered. Delete by request_id.", selectorsMax)
+	}
+	known[hash] = before
+	return []write{{f.keys.selector(hash), appendTime(nil, before)}}, nil
+}
+
+// selectorsMax bounds the deleted metadata values of an account, which are held in memory: 5 MB.
+const selectorsMax = 100_000
+
+// selectors are the account's deleted metadata values. Only changes use them, which run one by one.
+func (f *folding) selectors() (map[[16]byte]time.Time, error) {
+	if known := f.db.selectors[f.keys]; known != nil {
+		return known, nil
+	}
+	known := make(map[[16]byte]time.Time)
+	err := f.db.each(context.Background(), f.txn, f.keys.table(tableSelector), nil, func(key, value []byte) (bool, error) {
+		at, ok := readTime(value)
+		if !ok {
+			return false, damaged(key, errRow)
+		}
+		known[[16]byte(key[len(key)-16:])] = at
+		return true, nil
+	})
+	if err == nil {
+		f.db.selectors[f.keys] = known
+	}
+	return known, err
+}
+
+// keepOut removes a record of which an event has a metadata value that was deleted: the event or the request may not be
+// later than the deletion.
+func (f *folding) keepOut(r *record, e *archive.Event) error {
+	metadata := e.Metadata
+	if e.Request != nil {
+		metadata = e.Request.Metadata
+	}
+	if len(metadata) == 0 {
+		return nil
+	}
+	known, err := f.selectors()
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	at := e.OrderTime
+	if !r.state.Orphan() && r.state.Request.At.Before(at) {
+		at = r.state.Request.At
+	}
+	for name, value := range metadata {
+		if before, ok := known[selectorHash(name, value)]; ok && !at.After(before) {
+			f.remove(r, true)
+		}
+	}
+	return nil
 }
 
 // tombstone is the key that keeps a deleted record out.
 func (k keys) tombstone(id uuid) []byte { return append(k.table(tableTombstone), id[:]...) }
 
 // selector is the key that keeps out what has a metadata value. It does not tell the value: somebody asked to be forgotten.
-func (k keys) selector(name, value string) []byte {
-	hash := selectorHash(name, value)
+func (k keys) selector(hash [16]byte) []byte {
 	return append(k.table(tableSelector), hash[:]...)
 }
 

@@ -1,4 +1,4 @@
 package badgerdb
 
 // PackEagerly makes blocks of a few rows, as soon as there are any, so that small scenes meet all of them.
-func (db *DB) PackEagerly() { db.packing = packing{every: 3, newest: 1, inBlock: 2, rows: 3} }
+func (db *DB) PackEagerly() { db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, rows: 5} }

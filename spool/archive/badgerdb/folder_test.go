@@ -3,6 +3,7 @@ package badgerdb_test
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,17 @@ import (
 func request(t testing.TB, n, bytes int) archive.Event {
 	t.Helper()
 	return archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1_000_000+n),
-		`{"function_name":"f","kwargs":{"prompt":"`+strings.Repeat("x", bytes)+`"}}`)
+		`{"function_name":"f","kwargs":{"prompt":"`+noise(bytes)+`"}}`)
+}
+
+// noise is text of so many bytes that no packing makes shorter.
+func noise(n int) string {
+	r := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.Uint64()%64]
+	}
+	return string(b)
 }
 
 // oneRecord makes a database with one record in it, closes it and returns its folder.
@@ -88,7 +99,7 @@ func TestOneProcessAtATime(t *testing.T) {
 
 func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
 	dir := oneRecord(t, 5000)
-	flip(t, dir, ".vlog", strings.Repeat("x", 5000))
+	flip(t, dir, ".vlog", noise(5000)[2000:2100])
 	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)

@@ -15,11 +15,12 @@ import (
 type packing struct {
 	every   int // rows written between looks at what to pack
 	newest  int // newest rows that stay alone
+	step    int // rows beyond those that are worth packing
 	inBlock int // rows that may stand alone in a block's part of the list
 	rows    int // of a block; after rows came in between, half as many again
 }
 
-var packingDefault = packing{every: 4096, newest: 1024, inBlock: 128, rows: blockRowsMax}
+var packingDefault = packing{every: 1024, newest: 512, step: 1024, inBlock: 128, rows: blockRowsMax}
 
 // span is a part of the list: a block and what stands alone in it, or what comes before the first block.
 type span struct {
@@ -65,7 +66,7 @@ func (db *DB) pack(ctx context.Context, k keys) error {
 // crowded says whether a span has rows to pack.
 func (p *packing) crowded(s *span) bool {
 	if s.place == nil {
-		return s.lone >= p.rows+p.newest
+		return s.lone >= p.step+p.newest
 	}
 	return s.lone >= p.inBlock
 }
@@ -109,7 +110,7 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (wr
 		return nil, false, err
 	}
 	if s.place == nil {
-		return db.packNewest(k, lone)
+		return db.packNewest(ctx, txn, k, s, lone)
 	}
 	head, found, err := loadHead(txn, k, s.place)
 	if err != nil || !found {
@@ -150,12 +151,39 @@ func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []by
 	return next, err
 }
 
-// packNewest makes one block of the oldest of the rows that stand before all blocks.
-func (db *DB) packNewest(k keys, lone []lone) (writes []write, more bool, err error) {
-	if len(lone) < db.packing.rows+db.packing.newest {
+// packNewest packs the oldest of the rows that stand before all blocks: into the first block while that has room, so that
+// there are no small ones, else into one of their own.
+func (db *DB) packNewest(ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone) (writes []write, more bool, err error) {
+	p := &db.packing
+	if len(lone) < p.step+p.newest {
 		return nil, false, nil
 	}
-	lone = lone[len(lone)-db.packing.rows:]
+	lone = lone[p.newest:]
+	lone = lone[len(lone)-min(len(lone), p.rows):]
+	var head blockHead
+	var behind []placed
+	if s.next != nil {
+		if head, _, err = loadHead(txn, k, s.next); err != nil {
+			return nil, false, err
+		}
+	}
+	if s.next != nil && head.rows+len(lone) <= p.rows {
+		first := span{place: s.next}
+		if first.next, err = db.nextBlock(ctx, txn, k, s.next); err != nil {
+			return nil, false, err
+		}
+		in, err := db.loneRows(ctx, txn, k, first)
+		if err != nil {
+			return nil, false, err
+		}
+		if behind, err = db.merge(txn, k, s.next, head, in); err != nil {
+			return nil, false, err
+		}
+		writes = append(writes, k.removeBlock(s.next, &head)...)
+		for i := range in {
+			writes = append(writes, write{key: k.rowOf(in[i].place[:])})
+		}
+	}
 	rows, err := readLone(k, lone)
 	if err != nil {
 		return nil, false, err
@@ -163,10 +191,10 @@ func (db *DB) packNewest(k keys, lone []lone) (writes []write, more bool, err er
 	for i := range lone {
 		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
 	}
-	if len(rows) == 0 {
-		return writes, true, nil
+	if rows = append(rows, behind...); len(rows) > 0 {
+		writes = append(writes, db.codec.writeBlock(k, rows[0].place[:], rows)...)
 	}
-	return append(writes, db.codec.writeBlock(k, rows[0].place[:], rows)...), true, nil
+	return writes, true, nil
 }
 
 // loneRows are the rows that stand alone in a span.

@@ -55,8 +55,13 @@ func (m *match) fill(want archive.Columns) (*wire.Row, error) {
 
 func (l *lone) read(row *wire.Row, want archive.Columns) error {
 	at, id := rowPlace(l.place[:])
-	row.AcceptedAt, row.RequestID = at, id.String()
-	row.ID = row.RequestID
+	if row.AcceptedAt = at; want.Has(archive.ColumnID) {
+		row.RequestID = id.String()
+		row.ID = row.RequestID
+	}
+	if want&^placeColumns == 0 {
+		return nil
+	}
 	return decodeRow(l.value, want, row)
 }
 
@@ -205,7 +210,11 @@ func (s *scan) visitLone(l *lone) error {
 	s.row = wire.Row{}
 	m := match{lone: l, row: &s.row}
 	if s.query.Filtered() {
-		row, err := m.fill(s.needs)
+		want := s.needs
+		if s.query.NeedsBody() {
+			want |= placeColumns
+		}
+		row, err := m.fill(want)
 		if err != nil {
 			return damaged(append(s.keys.table(tableTime), l.place[:]...), err)
 		}
@@ -275,7 +284,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.must.has(i) {
-			row, err := b.row(i, s.needs|archive.ColumnsOf(archive.ColumnID))
+			row, err := b.row(i, s.needs|placeColumns)
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 		}
 		for _, h := range state.History {
 			if h.ID == state.Request.ID {
-				body, err = loadBody(txn, k, id, h)
+				body, err = db.loadBody(txn, k, id, h)
 			}
 		}
 		return err
@@ -47,17 +47,32 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 }
 
 // loadBody reads the body of one event and proves that it is what was stored.
-func loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
+func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
 	event, ok := parseUUID(h.ID)
 	if !ok {
 		return nil, badID(h.ID)
 	}
 	key := k.body(id, event)
-	body, err := loadBytes(txn, key)
-	if err == nil && (body == nil || archive.HashBody(body) != h.Hash) {
+	body, err := db.unpackBody(txn, key, nil)
+	if err == nil && archive.HashBody(body) != h.Hash {
 		err = damaged(key, errors.New("the body is not the one that was stored"))
 	}
 	return body, err
+}
+
+// unpackBody reads a body into a buffer, if there is room.
+func (db *DB) unpackBody(txn *badger.Txn, key, buffer []byte) (body []byte, err error) {
+	item, err := txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			body, err = db.codec.unpack(bodyVersion, value, buffer)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return body, nil
 }
 
 // Search returns a page; see archive.Store.
@@ -252,7 +267,7 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 	}
 	for _, h := range state.History {
 		if h.ID == state.Request.ID {
-			return loadBody(txn, k, id, h)
+			return db.loadBody(txn, k, id, h)
 		}
 	}
 	return nil, nil

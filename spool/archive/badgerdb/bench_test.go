@@ -1,0 +1,257 @@
+package badgerdb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// BenchmarkArchive fills a database and asks it what the README promises, in one run so that the figures belong together.
+// PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long form), PROMPTSPOOL_BENCH_DIR
+// where the database is kept from run to run, so that a long fill may be done in parts: what is there is not made again;
+// PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.
+func BenchmarkArchive(b *testing.B) {
+	s := newStage(b)
+	for b.Loop() {
+		if !s.fill(b) {
+			return
+		}
+		s.restart(b)
+		s.ask(b)
+	}
+}
+
+type stage struct {
+	dir     string
+	records int
+	maker   maker
+	db      *badgerdb.DB
+	archive *archive.Archive
+	made    int
+	memory  int64 // most anonymous memory seen, kB
+}
+
+var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
+
+func newStage(b *testing.B) *stage {
+	debug.SetMemoryLimit(192 << 20) // as the server does
+	s := &stage{records: 100_000, dir: os.Getenv("PROMPTSPOOL_BENCH_DIR")}
+	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_RECORDS")); err == nil {
+		s.records = n
+	}
+	if s.dir == "" {
+		s.dir = b.TempDir()
+	}
+	// Twenty days, an account's records of one day are 100,000 in the long form of which the other has as many.
+	span := 20 * 24 * time.Hour
+	s.maker = maker{text: corpus(b), begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), step: span / time.Duration(s.records)}
+	s.open(b)
+	b.Cleanup(func() { s.db.Close() })
+	return s
+}
+
+func (s *stage) open(b *testing.B) {
+	db, err := badgerdb.Open(badgerdb.Config{Dir: s.dir, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.db = db
+	s.archive = archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet,
+		Now: func() time.Time { return s.maker.at(s.records).Add(time.Hour) }})
+}
+
+// fill makes the records that are not there yet, with four batches on their way as a forwarder has, and says whether all are there.
+func (s *stage) fill(b *testing.B) bool {
+	const batch = 500
+	deadline := time.Now().Add(time.Hour)
+	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_FILL")); err == nil {
+		deadline = time.Now().Add(time.Duration(n) * time.Second)
+	}
+	progress := filepath.Join(s.dir, "bench-progress")
+	if text, err := os.ReadFile(progress); err == nil {
+		s.made, _ = strconv.Atoi(string(text))
+	}
+	first, begun := s.made, time.Now()
+	raw := int64(0)
+	var mu sync.Mutex
+	for s.made < s.records && time.Now().Before(deadline) {
+		var wg sync.WaitGroup
+		round := min(s.made+20*batch, s.records)
+		work := make(chan int)
+		for range 4 {
+			wg.Go(func() {
+				for n := range work {
+					var events []wire.Event
+					size := 0
+					// Batches alternate between the accounts: each is a stretch of time.
+					for i := n; i < min(n+batch, round); i++ {
+						for _, e := range s.maker.events(i) {
+							events, size = append(events, e), size+len(e.Body)
+						}
+					}
+					if _, err := s.archive.Record(b.Context(), accounts[n/batch%2], events); err != nil {
+						b.Error(err)
+					}
+					mu.Lock()
+					raw += int64(size)
+					mu.Unlock()
+				}
+			})
+		}
+		for n := s.made; n < round; n += batch {
+			work <- n
+		}
+		close(work)
+		wg.Wait()
+		s.made = round
+		s.lookAtMemory()
+	}
+	took := time.Since(begun)
+	if s.made > first {
+		perSecond := float64(s.made-first) / took.Seconds()
+		b.ReportMetric(perSecond, "ingest-records/s")
+		payload := filepath.Join(s.dir, "bench-payload")
+		if text, err := os.ReadFile(payload); err == nil && first > 0 {
+			before, _ := strconv.ParseInt(string(text), 10, 64)
+			raw += before
+		}
+		_ = os.WriteFile(payload, strconv.AppendInt(nil, raw, 10), 0o600)
+		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
+		b.Logf("%d to %d of %d records in %v: %.0f/s", first, s.made, s.records, took.Round(time.Second), perSecond)
+	}
+	b.ReportMetric(float64(s.memory)/1024, "MB-anonymous")
+	return s.made == s.records
+}
+
+// restart closes the database and opens it again: what is asked next is asked cold, as far as this process goes.
+func (s *stage) restart(b *testing.B) {
+	if err := s.db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	text, _ := os.ReadFile(filepath.Join(s.dir, "bench-payload"))
+	payload, _ := strconv.ParseInt(string(text), 10, 64)
+	disk := int64(0)
+	_ = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if info, err := d.Info(); err == nil && !d.IsDir() {
+			disk += info.Size()
+		}
+		return nil
+	})
+	b.Logf("payload %d MB, on disk %d MB", payload>>20, disk>>20)
+	b.ReportMetric(float64(disk)/float64(payload), "disk/payload")
+	begun := time.Now()
+	s.open(b)
+	b.ReportMetric(float64(time.Since(begun).Milliseconds()), "open-ms")
+}
+
+func (s *stage) lookAtMemory() {
+	status, _ := os.ReadFile("/proc/self/status")
+	if _, rest, ok := bytes.Cut(status, []byte("RssAnon:")); ok {
+		var kb int64
+		_, _ = fmt.Sscan(string(rest), &kb)
+		s.memory = max(s.memory, kb)
+	}
+}
+
+// ask asks each question for the account's newest days and reports the first answer and the 95th percentile of the others.
+func (s *stage) ask(b *testing.B) {
+	day := func(n int) []wire.Filter {
+		from := s.maker.begin.Add(time.Duration(n%18) * 24 * time.Hour)
+		return []wire.Filter{condition("accepted_at", "", "gte", from), condition("accepted_at", "", "lt", from.Add(24*time.Hour))}
+	}
+	search := func(w wire.Search) int {
+		w.PerPage = 25
+		page, err := s.archive.Search(context.Background(), accounts[0], w)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return len(page.Items)
+	}
+	by := func(f ...wire.Filter) wire.Search { return wire.Search{FilterGroup: &wire.Filter{Filters: f}} }
+	for _, q := range []struct {
+		name  string
+		times int
+		ask   func(n int) int
+	}{
+		{"newest page", 40, func(n int) int { return search(wire.Search{}) }},
+		{"page by tag", 40, func(n int) int { return search(by(condition("tags", "", "is", fmt.Sprintf("tag-%d", n%benchTags)))) }},
+		{"page by metadata value", 40, func(n int) int {
+			return search(by(condition("metadata", "user", "is", fmt.Sprintf("user-%d", n%benchUsers))))
+		}},
+		{"page by template version", 40, func(n int) int {
+			return search(by(condition("prompt_name", "", "is", fmt.Sprintf("template-%d", n%20)), condition("prompt_version_number", "", "eq", 1+n%10)))
+		}},
+		{"page by score within a day", 40, func(n int) int {
+			return search(by(append(day(n), condition("score", "quality", "between", []int{n, n + 20}))...))
+		}},
+		{"one in 100000", 5, func(n int) int { return search(by(condition("tags", "", "is", rareTag))) }},
+		{"one in 100000, text field", 5, func(n int) int { return search(by(condition("tags", "", "contains", "in a hundred"))) }},
+		{"statistics of a template", 10, func(n int) int {
+			w, err := s.archive.TemplateStatistics(context.Background(), accounts[0], wire.StatisticsQuery{
+				FilterGroup: &wire.Filter{Filters: []wire.Filter{condition("prompt_name", "", "is", fmt.Sprintf("template-%d", n%20))}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return len(w.Versions)
+		}},
+		{"analytics of everything", 3, func(n int) int {
+			w, err := s.archive.Analyze(context.Background(), accounts[0], wire.StatisticsQuery{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return int(w.TotalRequests)
+		}},
+		{"free text over a day", 3, func(n int) int {
+			w := by(day(5 * n)...)
+			w.Q = rareWord
+			page, err := s.archive.Search(context.Background(), accounts[0], w)
+			if err != nil || !page.Complete {
+				b.Logf("free text: complete %v, %v", page.Complete, err)
+			}
+			return len(page.Items)
+		}},
+	} {
+		var took []time.Duration
+		found := 0
+		for n := range q.times {
+			begun := time.Now()
+			found += q.ask(n)
+			took = append(took, time.Since(begun))
+		}
+		s.lookAtMemory()
+		first := took[0]
+		slices.Sort(took)
+		p95 := took[(len(took)*95+99)/100-1]
+		b.Logf("%-28s first %8.1f ms, median %8.1f ms, p95 %8.1f ms, found %d", q.name, ms(first), ms(took[len(took)/2]), ms(p95), found)
+		b.ReportMetric(ms(p95), metricName(q.name)+"-p95-ms")
+	}
+	runtime.GC()
+	b.ReportMetric(float64(s.memory)/1024, "MB-anonymous")
+}
+
+func metricName(s string) string {
+	return string(bytes.ReplaceAll([]byte(s), []byte(" "), []byte("-")))
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func condition(field, key, operator string, value any) wire.Filter {
+	raw, _ := json.Marshal(value)
+	return wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: raw}
+}
