@@ -59,6 +59,47 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
+func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	serverData, addr := t.TempDir(), freePort(t)
+	server := startServer(t, serverData, addr)
+	var sidecars [2]*node
+	var data, at [2]string
+	start := func(i int) {
+		sidecars[i] = launch(t, data[i], at[i], "sidecar", "--name", fmt.Sprintf("pod-%d", i+1), "--upstream", "http://"+addr)
+	}
+	for i := range sidecars {
+		data[i], at[i] = t.TempDir(), freePort(t)
+		start(i)
+	}
+	o := startOracle(t, adminKey)
+	o.loadBoth(sidecars[0], sidecars[1], 4, 1000)
+	for round := range rounds(t, 9, 0.15) {
+		pauseFor(time.Duration(100+rand.IntN(400)) * time.Millisecond)
+		who := rand.IntN(3)
+		if round < 3 {
+			who = round // each at least once
+		}
+		if who == 2 {
+			server.kill()
+			server = startServer(t, serverData, addr)
+			continue
+		}
+		sidecars[who].kill()
+		start(who)
+	}
+	o.halt()
+	for _, s := range sidecars {
+		s.emptied()
+		if status := s.spoolStatus(); status["gaps"] != 0.0 || status["dead"] != 0.0 || status["held"] != 0.0 {
+			t.Errorf("the spool says %v", status)
+		}
+	}
+	if a := o.wantAll(server); a.Acked < 20 || a.Scored < 40 {
+		t.Errorf("only %d writes and %d scores were acked; the test shows nothing", a.Acked, a.Scored)
+	}
+}
+
 func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {

@@ -14,7 +14,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -46,6 +48,27 @@ func contentOf(id string, average int) []byte {
 // sent is how far an id came; its value is the average that contentOf was given.
 type sent map[string]int
 
+// scoresMax is how often a request is scored: with 1, then 2, and so on.
+const scoresMax = 4
+
+// scored is how far a request's scores came. A score is sent when the one before was answered, or given up.
+type scored struct {
+	last   int // the last that was answered 200
+	acked  int // how many were
+	unsure int // how many were not
+}
+
+// fits says whether a server's record of a request is one that its scores can have led to.
+func (s scored) fits(events, score int) finding {
+	switch {
+	case events > 1+s.acked+s.unsure:
+		return twice
+	case events < 1+s.acked || score < s.last:
+		return older
+	}
+	return asSent
+}
+
 // witness is what runs in the oracle's process.
 type witness struct {
 	key    string
@@ -57,7 +80,8 @@ type witness struct {
 	mu      sync.Mutex
 	acked   sent
 	unsure  sent
-	loading int // writers at work
+	scores  map[string]scored // by acked id
+	loading int               // writers at work
 	refusal string
 }
 
@@ -65,7 +89,7 @@ type witness struct {
 func runOracle() {
 	w := &witness{
 		key: os.Getenv("ORACLE_KEY"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
-		stop: func() {}, acked: sent{}, unsure: sent{},
+		stop: func() {}, acked: sent{}, unsure: sent{}, scores: map[string]scored{},
 	}
 	out := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
@@ -102,7 +126,11 @@ func (w *witness) obey(o order) account {
 func (w *witness) count() account {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return account{Acked: len(w.acked), Unsure: len(w.unsure), Loading: w.loading > 0, Refusal: w.refusal}
+	a := account{Acked: len(w.acked), Unsure: len(w.unsure), Loading: w.loading > 0, Refusal: w.refusal}
+	for _, s := range w.scores {
+		a.Scored += s.acked
+	}
+	return a
 }
 
 func (w *witness) load(o order) {
@@ -142,6 +170,9 @@ func (w *witness) write(ctx context.Context, o order) bool {
 		w.refusal = fmt.Sprintf("%d %.300s %v", status, answer, err)
 	}
 	w.mu.Unlock()
+	if status == http.StatusOK && o.Also != "" {
+		w.score(ctx, o, id)
+	}
 	if err != nil || status != http.StatusOK { // nobody there, or no room: not as fast as the processor can
 		wait := time.NewTimer(5 * time.Millisecond)
 		defer wait.Stop()
@@ -151,6 +182,27 @@ func (w *witness) write(ctx context.Context, o order) bool {
 		}
 	}
 	return true
+}
+
+// score scores a request at both sidecars in turn.
+func (w *witness) score(ctx context.Context, o order, id string) {
+	for value := 1; value <= scoresMax && ctx.Err() == nil; value++ {
+		addr := o.Addr
+		if value%2 == 1 {
+			addr = o.Also
+		}
+		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, id, value))
+		w.mu.Lock()
+		s := w.scores[id]
+		if status == http.StatusOK {
+			s.acked++
+			s.last = value
+		} else {
+			s.unsure++
+		}
+		w.scores[id] = s
+		w.mu.Unlock()
+	}
 }
 
 func (w *witness) call(ctx context.Context, method, url string, body []byte) (status int, answer []byte, err error) {
@@ -179,6 +231,7 @@ func (w *witness) verify(addr string) account {
 	w.mu.Lock()
 	acked, all := maps.Clone(w.acked), maps.Clone(w.acked)
 	maps.Copy(all, w.unsure)
+	scores := maps.Clone(w.scores)
 	w.mu.Unlock()
 	ids := make(chan string)
 	var readers sync.WaitGroup
@@ -186,7 +239,7 @@ func (w *witness) verify(addr string) account {
 	for range verifiersMax {
 		readers.Go(func() {
 			for id := range ids {
-				found, err := w.look(addr, id, all[id])
+				found, err := w.look(addr, id, all[id], scores[id])
 				_, wasAcked := acked[id]
 				mu.Lock()
 				a.note(id, wasAcked, found, err)
@@ -210,9 +263,12 @@ const (
 	asSent
 	different
 	twice
+	older
 )
 
-func (w *witness) look(addr, id string, average int) (finding, error) {
+var scoreIn = regexp.MustCompile(`"scores":\[\{"name":"default","score":(\d+)`)
+
+func (w *witness) look(addr, id string, average int, scores scored) (finding, error) {
 	status, answer, err := w.call(context.Background(), "GET", "http://"+addr+"/api/public/v2/requests/"+id, nil)
 	if err != nil || status == http.StatusNotFound {
 		return absent, err
@@ -222,13 +278,14 @@ func (w *witness) look(addr, id string, average int) (finding, error) {
 	}
 	// Found by its bytes, not decoded: the race detector makes decoding large records take seconds.
 	before, after, found := bytes.Cut(answer, slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`)))
-	switch {
-	case !found:
+	if !found {
 		return different, nil
-	case bytes.Count(before, []byte(`"arrived_at"`))+bytes.Count(after, []byte(`"arrived_at"`)) != 1:
-		return twice, nil
 	}
-	return asSent, nil
+	score := 0
+	if m := scoreIn.FindSubmatch(before); m != nil {
+		score, _ = strconv.Atoi(string(m[1]))
+	}
+	return scores.fits(bytes.Count(before, []byte(`"arrived_at"`))+bytes.Count(after, []byte(`"arrived_at"`)), score), nil
 }
 
 // note enters one id. An unsure one may be absent.
@@ -245,6 +302,8 @@ func (a *account) note(id string, acked bool, f finding, err error) {
 		name(&a.Different)
 	case f == twice:
 		name(&a.Twice)
+	case f == older:
+		name(&a.Older)
 	case acked && f == absent:
 		a.Lost++
 		name(&a.Missing)

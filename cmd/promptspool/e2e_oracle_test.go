@@ -23,6 +23,7 @@ type oracle struct {
 type order struct {
 	Do      string `json:"do"`                // load, count, halt, verify
 	Addr    string `json:"addr,omitempty"`    // of the sidecar to load, of the server to verify
+	Also    string `json:"also,omitempty"`    // of another sidecar: each request that was answered 200 is scored at both in turn
 	Writers int    `json:"writers,omitempty"` // connections
 	Bytes   int    `json:"bytes,omitempty"`   // of a request, on average; see contentOf
 	Acks    int    `json:"acks,omitempty"`    // the load ends when so many were answered 200 in all; 0 means at halt
@@ -39,7 +40,9 @@ type account struct {
 	There     int      `json:"there"`     // acked ids that the server holds as they were sent, once
 	Missing   []string `json:"missing"`   // acked, and the server does not know them
 	Different []string `json:"different"` // the server holds other bytes than were sent; of unsure ids, too
-	Twice     []string `json:"twice"`     // the server counts more than one event
+	Twice     []string `json:"twice"`     // the server counts more events than were sent
+	Older     []string `json:"older"`     // an acked score is not there, or an earlier one won
+	Scored    int      `json:"scored"`    // scores answered 200
 	Lost      int      `json:"lost"`      // how many are missing
 	Error     string   `json:"error"`     // why it could not be told
 }
@@ -93,6 +96,12 @@ func (o *oracle) load(n *node, writers, bytes, acks int) {
 	o.tell(order{Do: "load", Addr: n.addr, Writers: writers, Bytes: bytes, Acks: acks})
 }
 
+// loadBoth has writers write to one sidecar and score at both, until halt.
+func (o *oracle) loadBoth(a, b *node, writers, bytes int) {
+	o.t.Helper()
+	o.tell(order{Do: "load", Addr: a.addr, Also: b.addr, Writers: writers, Bytes: bytes})
+}
+
 // halt ends the load, also that which waits for an answer, and counts.
 func (o *oracle) halt() account { o.t.Helper(); return o.tell(order{Do: "halt"}) }
 
@@ -117,9 +126,9 @@ func (o *oracle) verify(server *node) account {
 func (o *oracle) wantAll(server *node) account {
 	o.t.Helper()
 	a := o.verify(server)
-	if a.Acked == 0 || a.There != a.Acked || len(a.Different)+len(a.Twice) > 0 {
-		o.t.Errorf("of %d acked writes %d are at the server as sent, %d are not: missing %v, different %v, twice %v",
-			a.Acked, a.There, a.Lost, a.Missing, a.Different, a.Twice)
+	if a.Acked == 0 || a.There != a.Acked || len(a.Different)+len(a.Twice)+len(a.Older) > 0 {
+		o.t.Errorf("of %d acked writes %d are at the server as sent, %d are not: missing %v, different %v, twice %v, scores that are not the newest %v",
+			a.Acked, a.There, a.Lost, a.Missing, a.Different, a.Twice, a.Older)
 	}
 	return a
 }
@@ -154,5 +163,33 @@ func TestTheOracleSeesWhatIsMissingDifferentAndTwice(t *testing.T) {
 	a := o.verify(elsewhere)
 	if !slices.Equal(a.Missing, ids[:1]) || !slices.Equal(a.Twice, ids[1:2]) || !slices.Equal(a.Different, ids[2:3]) || a.There != a.Acked-3 {
 		t.Errorf("want missing %v, twice %v, different %v; the oracle says %+v", ids[:1], ids[1:2], ids[2:3], a)
+	}
+}
+
+func TestTheOracleSeesScoresThatAreOldOrMissing(t *testing.T) {
+	server := startPlainServer(t, freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	o := startOracle(t, adminKey)
+	o.loadBoth(sidecar, sidecar, 2, 100)
+	sidecar.eventually(func() bool { return o.count().Acked >= 8 && o.count().Scored >= 16 }, func() string { return fmt.Sprintf("%+v", o.count()) })
+	scored := o.halt().Scored
+	sidecar.emptied()
+	if a := o.wantAll(server); a.Scored != scored {
+		t.Fatalf("%+v", a)
+	}
+	// A server that has the requests and none of the scores.
+	elsewhere := startPlainServer(t, freePort(t))
+	for i, id := range o.verify(elsewhere).Missing {
+		if r := elsewhere.call("POST", "/rest/track-request", string(contentOf(id, 100)), "X-API-KEY", adminKey); r.Status != 200 {
+			t.Fatalf("%d %s", r.Status, r.Body)
+		}
+		if i == 0 { // one more than were sent
+			for range scoresMax + 1 {
+				elsewhere.track("/rest/track-score", adminKey, score(id, scoresMax))
+			}
+		}
+	}
+	if a := o.verify(elsewhere); len(a.Older) == 0 || len(a.Twice) != 1 {
+		t.Errorf("want scores that are missing, and one that came too often; the oracle says %+v", a)
 	}
 }
