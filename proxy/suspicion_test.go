@@ -1,0 +1,108 @@
+package proxy
+
+import "testing"
+
+func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
+	refuse := func(s *suspicion, key uint32, times int) (believed int) {
+		for range times {
+			if s.refused(key) {
+				believed++
+			}
+		}
+		return believed
+	}
+	t.Run("in a row", func(t *testing.T) {
+		s := newSuspicion()
+		if n := refuse(s, 1, 100); n != rowMax {
+			t.Errorf("%d in a row are believed; want %d", n, rowMax)
+		}
+		s.taken(1, 1)
+		if n := refuse(s, 1, 1); n != 1 {
+			t.Error("after one that was taken, none is believed")
+		}
+	})
+	t.Run("in a row over all keys", func(t *testing.T) {
+		s, believed := newSuspicion(), 0
+		for key := range uint32(100) {
+			believed += refuse(s, key, 1)
+		}
+		if believed != rowMax {
+			t.Errorf("%d in a row of different keys are believed; want %d", believed, rowMax)
+		}
+	})
+	t.Run("one key's in a row, beside others that are taken", func(t *testing.T) {
+		s, believed := newSuspicion(), 0
+		for range 100 {
+			believed += refuse(s, 1, 1)
+			s.taken(2, 1000)
+		}
+		if believed != rowMax {
+			t.Errorf("%d in a row are believed; want %d", believed, rowMax)
+		}
+		if refuse(s, 2, 1) != 1 {
+			t.Error("another key is suspected as well")
+		}
+	})
+	t.Run("one in a hundred of the last ten thousand", func(t *testing.T) {
+		s, believed := newSuspicion(), 0
+		for range 300 { // one in 21 is bad
+			believed += refuse(s, 1, 1)
+			s.taken(1, 20)
+		}
+		if believed != refusedRecent {
+			t.Errorf("%d are believed; want %d", believed, refusedRecent)
+		}
+		for range judgedRecent / 20 {
+			s.taken(1, 20)
+		}
+		if refuse(s, 1, 1) != 1 {
+			t.Error("ten thousand good ones later it is still suspected")
+		}
+	})
+	t.Run("less than one in a hundred, for ever", func(t *testing.T) {
+		s, believed := newSuspicion(), 0
+		for range 1000 {
+			believed += refuse(s, 1, 1)
+			s.taken(1, 150)
+		}
+		if believed != 1000 {
+			t.Errorf("%d of 1000 are believed", believed)
+		}
+	})
+}
+
+func TestTheBoundFollowsWhatPassesBetween(t *testing.T) {
+	b, limit := newBound(), 10_000
+	refusals := 0
+	send := func() {
+		size := b.get() // batches as full as may be
+		if size > limit {
+			refusals++
+			b.refused(size)
+			return
+		}
+		b.passed(size)
+	}
+	for range 1000 {
+		send()
+	}
+	if refusals > 7+1000/40 {
+		t.Errorf("of 1000 batches %d were refused; want some to find the limit, and one in about forty after that", refusals)
+	}
+	if n := b.get(); n < limit/3 {
+		t.Errorf("the bound is %d; the limit lies at %d", n, limit)
+	}
+	limit = 1 << 30
+	for range 1000 {
+		send()
+	}
+	if n := b.get(); n != batchBytesMax {
+		t.Errorf("the limit was lifted, and the bound is %d; want %d", n, batchBytesMax)
+	}
+	for range 100 {
+		b.refused(1)
+	}
+	if b.get() < 1 || !b.fits(0, 0, 5000) || b.fits(1, 1, 1) {
+		t.Error("one event must fit however small the bound is, and a second must not")
+	}
+}
