@@ -24,6 +24,7 @@ type delivery struct {
 	backoff bool
 	paused  bool // a person has to look
 	alone   bool // see parcel.alone
+	large   bool // something between finds single events too large
 	why     string
 	err     error // of the spool, or of the context
 }
@@ -63,7 +64,7 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (
 		case tooLarge:
 			d.bound.refused(p.bytes)
 			if len(p.events) == 1 {
-				d.later, d.why = append(d.later, p.events...), v.reason
+				d.later, d.large, d.why = append(d.later, p.events...), true, v.reason
 				return true
 			}
 			return d.leave(p.events, 0, false, v.reason)

@@ -269,7 +269,7 @@ func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 	q.laters++
 	q.why = v.why
 	q.later.dueAt = now.Add(wait)
-	if len(v.settled) > 0 {
+	if !v.large || len(v.settled) > 0 {
 		q.large = 0
 	} else if q.large++; q.large > rowMax { // nothing passes: not one event after the other
 		q.until = now.Add(backoff(q.large))

@@ -143,7 +143,9 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 						<-time.After(time.Millisecond)
 						synctest.Wait()
 					}
-					worst = max(worst, time.Since(begun))
+					if i > 0 { // at first nothing tells one key's trouble from everybody's
+						worst = max(worst, time.Since(begun))
+					}
 				}
 				wantDelivered(t, srv, names...)
 				if worst > 200*time.Millisecond {
