@@ -113,7 +113,7 @@ func (m *Metrics) forward(f factory) {
 	m.ForwardSent = f.counter("promptspool_forward_sent_total", "Events that the server has acknowledged.")
 	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
-	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while forwarding pauses because the server's answers break the contract.")
+	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while events of some key wait for a person: the server's answers break the contract, or what it refuses cannot be set aside.")
 	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the server itself answered the last batch; 0 before the first.")
 	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds", "How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the first answer. Beyond 5 the server orders its writes by their arrival.")
 	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
