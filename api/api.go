@@ -76,6 +76,7 @@ type Config struct {
 	Templates     Templates
 	Changes       Changes
 	Fleet         Fleet
+	Exporter      Exporter
 	Authenticator Authenticator
 	Pages         Pages // nil: none
 
@@ -101,10 +102,11 @@ type Config struct {
 
 // API answers calls. Safe for concurrent use.
 type API struct {
-	c      Config
-	buffer *budget
-	shares *shares // of the bytes of batches
-	busy   *busy
+	c       Config
+	buffer  *budget
+	shares  *shares       // of the bytes of batches
+	exports chan struct{} // holds one for each that is written
+	busy    *busy
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
 	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
@@ -129,7 +131,7 @@ func New(c Config) *API {
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), busy: newBusy()}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), busy: newBusy()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }

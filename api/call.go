@@ -101,7 +101,7 @@ func (a *API) answer(c *call) error {
 	if err := a.authenticate(c); err != nil {
 		return err
 	}
-	if err := a.limit(c); err != nil {
+	if err := a.limit(c, len(c.body)); err != nil {
 		return err
 	}
 	return c.route.handle(a, c)

@@ -90,12 +90,12 @@ func (l *Limiter) forget(limits Limits, now time.Time) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// limit holds a call to its key's limits.
-func (a *API) limit(c *call) error {
+// limit holds a call with a body of so many bytes to its key's limits.
+func (a *API) limit(c *call, bytes int) error {
 	if a.c.Limiter == nil {
 		return nil
 	}
-	wait, limit := a.c.Limiter.take(c.id.Key, len(c.body), time.Now())
+	wait, limit := a.c.Limiter.take(c.id.Key, bytes, time.Now())
 	if limit == "" {
 		return nil
 	}

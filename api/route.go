@@ -39,6 +39,7 @@ const (
 	templates
 	changes
 	fleet
+	exporter
 )
 
 // missing is the 501 of a route whose capability this process was not given.
@@ -50,6 +51,8 @@ func (a *API) missing(r *route) error {
 	case r.needs == analyst && c.Analyst == nil:
 	case r.needs == keeper && c.Keeper == nil:
 	case r.needs == templates && c.Templates == nil:
+	case r.needs == exporter && c.Exporter == nil:
+		where = "the server, which a sidecar is given by --upstream"
 	case r.needs == fleet && c.Fleet == nil:
 	case r.needs == changes && c.Changes == nil:
 		where = "the server, which a sidecar is given by --upstream"
@@ -87,6 +90,7 @@ var routes = spell([]route{
 	{method: "GET", path: "/prompt-templates /rest/prompts", name: "list-templates", needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
 	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
 
+	{path: "/api/public/v2/requests/export", name: "export-requests", needs: exporter, body: optionalBody, scope: wire.ScopeFull, handle: (*API).exportRequests},
 	{path: "/api/public/v2/requests/search", name: "search-requests", needs: querier, body: optionalBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
 	{path: "/api/public/v2/requests/analytics", name: "analyze-requests", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).analyzeRequests},
 	{path: "/api/public/v2/requests/template-statistics", name: "template-statistics", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).templateStatistics},

@@ -19,6 +19,9 @@ func (a *API) syncEvents(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := a.limit(c, int(held.bytes)); err != nil {
+		return err
+	}
 	var results []wire.Result
 	if len(events) > 0 {
 		if results, err = a.c.Recorder.Record(c.life, c.id, events); err != nil {

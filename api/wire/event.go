@@ -35,6 +35,9 @@ type Event struct {
 	RequestID  string    `json:"request_id"`  // the record that it belongs to
 	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
 	Sidecar    string    `json:"sidecar"`     // who accepted it; a server accepts under its own name
+	// OrderedAt is in events that a server exports: where it stood among those of its record, if that was before AcceptedAt,
+	// because the clock of who accepted it was ahead. Zero otherwise.
+	OrderedAt time.Time `json:"ordered_at,omitzero"`
 	// Version is the template version that a link in Body meant when it was accepted; 0 when that was not known.
 	Version int `json:"version,omitempty"`
 	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Read-only.
@@ -56,6 +59,11 @@ func (e *Event) AppendLine(b []byte) []byte {
 	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","sidecar":`...)
 	b = AppendString(b, e.Sidecar)
+	if !e.OrderedAt.IsZero() {
+		b = append(b, `,"ordered_at":"`...)
+		b = e.OrderedAt.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
+	}
 	if e.Version > 0 {
 		b = fmt.Appendf(b, `,"version":%d`, e.Version)
 	}
@@ -85,6 +93,8 @@ func ParseEvent(line []byte) (Event, error) {
 		return e, errors.New("kind is missing")
 	case !isMoment(e.AcceptedAt):
 		return e, errors.New("accepted_at is missing, or not between the years 1 and 9999")
+	case !e.OrderedAt.IsZero() && !isMoment(e.OrderedAt):
+		return e, errors.New("ordered_at is not between the years 1 and 9999")
 	case e.Version < 0:
 		return e, errors.New("version must not be negative")
 	case len(e.Body) == 0 || e.Body[0] != '{':

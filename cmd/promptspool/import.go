@@ -18,7 +18,7 @@ import (
 
 func importCommand() *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "send events to a server, one a line, as `spool export` and `dead export` write them", ArgsUsage: "FILE, or - for stdin",
+		Name: "import", Usage: "send events to a server, one a line, as `requests export`, `spool export` and `dead export` write them", ArgsUsage: "FILE, or - for stdin",
 		Flags:  remoteFlags(),
 		Action: importEvents,
 	}
@@ -102,7 +102,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	for lines.Scan() {
 		number++
 		text := bytes.TrimSpace(lines.Bytes())
-		if len(text) == 0 {
+		if len(text) == 0 || bytes.HasPrefix(text, []byte(`{"export":`)) { // a mark of the export, for who reads it as it comes
 			continue
 		}
 		event, err := wire.ParseEvent(text)

@@ -41,7 +41,7 @@ func requestsCommand() *cli.Command {
 		Name:  "requests",
 		Usage: "find and read what was logged",
 		Subcommands: []*cli.Command{
-			importCommand(),
+			importCommand(), exportCommand(),
 			{Name: "get", Usage: "show one record", ArgsUsage: "REQUEST_ID", Flags: remoteFlags(), Action: getRequest},
 			{
 				Name: "search", Usage: "list records, newest first",

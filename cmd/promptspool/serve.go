@@ -89,7 +89,7 @@ func server(ctx context.Context, c serverConfig) error {
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder: writes, Querier: records, Analyst: records, Keeper: records,
-		Templates: templates, Changes: templates, Fleet: db,
+		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: limiter,
 		Pages: dashboard.New(dashboard.Config{
 			People: people, Keys: keys, Records: records, Recorder: writes, Read: readCall, Version: version, Logger: c.logger,

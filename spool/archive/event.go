@@ -54,6 +54,9 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
 	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(e.AcceptedAt, now)}
+	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(d.OrderTime) {
+		d.OrderTime = e.OrderedAt.UTC().Round(0) // never later: nobody overtakes by it
+	}
 	d.read(object)
 	if d.Kind == wire.KindRequest || d.Unread {
 		d.Hash = HashBody(e.Body)

@@ -24,6 +24,10 @@ type Store interface {
 	// there is none, CodeInternal when the stored body is damaged.
 	Record(ctx context.Context, account, requestID string) (State, json.RawMessage, error)
 
+	// Bodies returns a state, also that of an orphan, and the bodies of its events that were kept, by event id. Errors are
+	// those of Record.
+	Bodies(ctx context.Context, account, requestID string) (State, map[string]json.RawMessage, error)
+
 	// Search returns the page of q as of one moment: what Query.Select makes of all rows of the account. Its memory is
 	// bounded by the page, and for an order other than time by Offset + Limit.
 	Search(ctx context.Context, account string, q Query) (Page, error)

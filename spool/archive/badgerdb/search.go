@@ -46,6 +46,34 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	return state, body, nil
 }
 
+// Bodies returns a state and the bodies of its events; see archive.Store.
+func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
+	var state archive.State
+	k, err := keysOf(account)
+	if err != nil {
+		return state, nil, err
+	}
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return state, nil, badID(requestID)
+	}
+	bodies := map[string]json.RawMessage{}
+	err = db.view(func(txn *badger.Txn) error {
+		found, err := load(txn, k.record(id), &state)
+		if err == nil && !found {
+			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+		}
+		for _, h := range state.History {
+			if err != nil || h.Hash == "" {
+				continue
+			}
+			bodies[h.ID], err = db.loadBody(txn, k, id, h)
+		}
+		return err
+	})
+	return state, bodies, err
+}
+
 // loadBody reads the body of one event and proves that it is what was stored.
 func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
 	event, ok := parseUUID(h.ID)

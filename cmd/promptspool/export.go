@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+)
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write the events of all records, or of those that fit, one a line, as `requests import` takes them", ArgsUsage: "[FILE]",
+		Flags: append(own("requests export",
+			listFlag("tag", "only with this `tag`; may be repeated"),
+			listFlag("metadata", "only with this `key=value`; may be repeated"),
+			stringFlag("model", "", "only of this `model`"),
+			stringFlag("after", "", "only what started after this `time` (ISO-8601)"),
+			stringFlag("before", "", "only what started before this `time` (ISO-8601)"),
+			stringFlag("order", "desc", "which come first: `desc` for the newest, asc for those that started first, which takes longer"),
+			stringFlag("cursor", "", "go on where an earlier export broke off, at the `cursor` that it told"),
+		), remoteFlags()...),
+		Action: exportRequests,
+	}
+}
+
+func exportRequests(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef(c, "give one file, or none for stdout")
+	}
+	order := text(c, "order")
+	if order != "desc" && order != "asc" {
+		return wrong(c, "order", order, "is not one of desc, asc")
+	}
+	filters, err := searchFilters(c)
+	if err != nil {
+		return err
+	}
+	cl, id, err := remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	search := wire.Search{Cursor: text(c, "cursor")}
+	if order == "asc" {
+		search.SortBy, search.SortOrder = "request_start_time", order
+	}
+	if len(filters) > 0 {
+		search.FilterGroup = &wire.Filter{Logic: "AND", Filters: filters}
+	}
+	out, closeOut, err := exportTarget(c, search.Cursor != "")
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(out, 1<<20)
+	lines, failures := int64(0), 0
+	for done := false; !done; {
+		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
+			lines++
+			_, err := w.Write(line)
+			return errors.Join(err, w.WriteByte('\n'))
+		})
+		switch moved := mark.Cursor != search.Cursor; {
+		case moved || mark.Done:
+			failures = 0
+		case err != nil || failures > 0:
+			failures++
+		default:
+			failures = 1 // it ended without an error and without getting any further
+		}
+		if failures > 0 && err == nil {
+			err = wire.Unavailable(0, "The server's answer was cut.")
+		}
+		if failures > 3 {
+			return errors.Join(fmt.Errorf("the export broke off: %w\nGo on with the same command and --cursor %s", err, printable(mark.Cursor)), w.Flush(), closeOut())
+		}
+		// What came behind the last mark comes again: an import knows an event that it gets twice.
+		if err != nil && (c.Context.Err() != nil || !wire.IsCode(err, wire.CodeUnavailable)) {
+			return errors.Join(err, closeOut())
+		}
+		search.Cursor, done = mark.Cursor, mark.Done
+	}
+	if err := errors.Join(w.Flush(), closeOut()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.ErrWriter, "%s events were exported.\n", humanize.Comma(lines))
+	return nil
+}
+
+// exportTarget opens the file that is named, which must not be there unless an export goes on; stdout if none is.
+func exportTarget(c *cli.Context, goesOn bool) (io.Writer, func() error, error) {
+	path := c.Args().First()
+	if path == "" || path == "-" {
+		return c.App.Writer, func() error { return nil }, nil
+	}
+	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if goesOn {
+		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	file, err := os.OpenFile(path, how, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, func() error { return errors.Join(file.Sync(), file.Close()) }, nil
+}

@@ -1,0 +1,103 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := archivetest.Events(t, 3, 14)
+		states, all := archivetest.Fold(events)
+		var again []archive.Event
+		for _, s := range states {
+			bodies := map[string]json.RawMessage{}
+			for _, h := range s.History {
+				if h.Hash != "" {
+					bodies[h.ID] = all[h.ID]
+				}
+			}
+			for _, e := range s.Events(bodies) {
+				line := e.AppendLine(nil)
+				parsed, err := wire.ParseEvent(line)
+				if err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				d := archivetest.Decode(t, parsed, archivetest.Start.Add(100*time.Hour))
+				if link := d.Prompt; link != nil && d.Version > 0 {
+					link.Version = d.Version
+				}
+				if d.Request != nil && d.Request.Prompt != nil && d.Version > 0 {
+					d.Request.Prompt.Version = d.Version
+				}
+				again = append(again, d)
+			}
+		}
+		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, again)...))
+		for id, want := range states {
+			body := json.RawMessage(nil)
+			if !want.Orphan() {
+				body = all[want.Request.ID]
+			}
+			if diff := cmp.Diff(want.View(body), got[id].View(body), cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt")); diff != "" {
+				t.Fatalf("record %s, as it was (-) and from its export (+):\n%s", id, diff)
+			}
+			for i, h := range want.History {
+				if !got[id].History[i].At.Equal(h.At) {
+					t.Fatalf("event %s is ordered at %v, and was at %v", h.ID, got[id].History[i].At, h.At)
+				}
+			}
+		}
+	})
+}
+
+func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
+	s := newServer(t, nil)
+	const records = 250
+	for i := range records {
+		e := write(2*i, wire.KindRequest, chat)
+		e.RequestID = archivetest.ID(10_000 + i)
+		o := write(2*i+1, wire.KindScore, `{"score":1}`)
+		o.RequestID = archivetest.ID(20_000 + i)
+		s.record(t, e, o)
+	}
+	// Each call ends at its first mark, and the next goes on behind it.
+	var ids []string
+	search := wire.Search{}
+	enough := wire.Errorf(wire.CodeConflict, "enough")
+	calls := 0
+	for done := false; !done && calls < 20; calls++ {
+		err := s.ExportEvents(t.Context(), s.id, search, func(events []wire.Event) error {
+			for _, e := range events {
+				ids = append(ids, e.RequestID)
+			}
+			return nil
+		}, func(cursor string) error {
+			search.Cursor, done = cursor, cursor == ""
+			return enough
+		})
+		if err != enough {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	for i := range records {
+		want = append(want, archivetest.ID(10_000+records-1-i)) // newest first
+	}
+	for i := range records {
+		want = append(want, archivetest.ID(20_000+i))
+	}
+	if diff := cmp.Diff(want, ids); diff != "" || calls != 5 {
+		t.Errorf("in %d calls (-want +got):\n%s", calls, diff)
+	}
+}
