@@ -24,7 +24,7 @@ func (p *parcel) add(e spool.Entry) {
 	p.bytes += len(e.Data)
 }
 
-// half is a parcel of some of the events.
+// of is a parcel of some of the events.
 func (p *parcel) of(events []spool.Entry) *parcel {
 	return &parcel{key: p.key, events: events, bytes: bytesOf(events), alone: p.alone}
 }

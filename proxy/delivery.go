@@ -191,10 +191,13 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	v := judge(p.events, answer, err)
 	if r, again := v.(retry); again {
 		d.metrics.ForwardRetries.WithLabelValues(r.reason).Inc()
-		d.noteAway(r.reason == "network" || r.reason == "foreign", err)
 		// Others are answered between two failures of this one: then it is no matter of the server's, and nobody else is to wait.
 		now := d.circuit.answers()
-		if p.alone || answers > 0 && now != answers {
+		others := answers > 0 && now != answers
+		if !others {
+			d.noteAway(r.reason == "network" || r.reason == "foreign", err)
+		}
+		if others || p.alone {
 			pass.abandoned()
 			return busy{r.after, reasonOf(err), true}, 0
 		}
@@ -204,6 +207,8 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	switch v.(type) {
 	case tooLarge:
 		d.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
+		pass.abandoned() // it says nothing of the server
+		return v, 0
 	case misfit, busy:
 		d.metrics.ForwardRetries.WithLabelValues("status").Inc()
 	}
