@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/api/wire"
+)
+
+// crowd is many sidecars played by this process, each with a connection of its own, against a real server.
+type crowd struct {
+	t      testing.TB
+	server *node
+	zstd   *zstd.Encoder
+	turned atomic.Int64 // answers 429 and 503
+}
+
+func newCrowd(t testing.TB, server *node) *crowd {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &crowd{t: t, server: server, zstd: encoder}
+}
+
+// batch is so many requests with a prompt of so many bytes, packed.
+func (c *crowd) batch(events, promptBytes int) []byte {
+	var plain []byte
+	text := strings.Repeat("all work and no play ", promptBytes/21+1)[:promptBytes]
+	for range events {
+		id := wire.NewID()
+		e := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: id, AcceptedAt: time.Now(), Sidecar: "one of many",
+			Body: json.RawMessage(`{"function_name":"f","kwargs":{"prompt":"` + text + `"},"request_response":{},"request_start_time":1,"request_end_time":2}`)}
+		plain = e.AppendLine(plain)
+	}
+	return c.zstd.EncodeAll(plain, nil)
+}
+
+// send delivers one batch, again and again as it is told, until it is taken or ctx ends; it says whether it was taken.
+func (c *crowd) send(ctx context.Context, client *http.Client, key string, events int, batch []byte) bool {
+	for wait := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://"+c.server.addr+"/sync/events", bytes.NewReader(batch))
+		if err != nil {
+			c.t.Error(err)
+			return false
+		}
+		req.Header.Set("X-API-KEY", key)
+		req.Header.Set("Content-Encoding", "zstd")
+		res, err := client.Do(req)
+		if err != nil {
+			wait = 100 * time.Millisecond
+			continue
+		}
+		var answer wire.BatchAnswer
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		switch {
+		case err != nil:
+			wait = 100 * time.Millisecond
+		case res.StatusCode == 200:
+			if json.Unmarshal(body, &answer) != nil || answer.Accepted+answer.Duplicate != events {
+				c.t.Errorf("of %d events: %s", events, body)
+			}
+			return true
+		case res.StatusCode == 429 || res.StatusCode == 503:
+			c.turned.Add(1)
+			seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
+			if err != nil || seconds < 1 {
+				c.t.Errorf("%d without a moment to come back: %s", res.StatusCode, body)
+				return false
+			}
+			wait = time.Duration(seconds) * time.Second
+		default:
+			c.t.Errorf("%d %s", res.StatusCode, body)
+			return false
+		}
+	}
+}
+
+// ownClient is the client of one sidecar, with at most so many connections.
+func ownClient(t testing.TB, connections int) *http.Client {
+	transport := &http.Transport{MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DialContext: (&net.Dialer{}).DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// storm lets so many sidecars connect at once and deliver a few events each. It returns how long each of them took.
+func (c *crowd) storm(sidecars, events int, patience time.Duration) []time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	took := make([]time.Duration, sidecars)
+	gate := make(chan struct{})
+	var wait sync.WaitGroup
+	for i := range sidecars {
+		client, batch := ownClient(c.t, 1), c.batch(events, 1000)
+		wait.Go(func() {
+			<-gate
+			begun := time.Now()
+			if !c.send(ctx, client, adminKey, events, batch) {
+				c.t.Errorf("sidecar %d did not get through within %v", i, patience)
+			}
+			took[i] = time.Since(begun)
+			client.CloseIdleConnections()
+		})
+	}
+	close(gate)
+	wait.Wait()
+	slices.Sort(took)
+	return took
+}
+
+// watchMemory looks at a process's own memory, without the pages that it maps of its files, until it is called to tell the most.
+func watchMemory(t testing.TB, n *node) (most func() int64) {
+	stop, told := make(chan struct{}), make(chan int64, 1)
+	go func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		peak := int64(0)
+		for {
+			peak = max(peak, memoryOf(t, n, "RssAnon"))
+			select {
+			case <-stop:
+				told <- peak
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		return <-told
+	}
+}
+
+// loadedServerBytesMax is the most memory of its own that a server may take in these loads.
+const loadedServerBytesMax = 512 << 20
+
+func TestAThousandSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, "127.0.0.1:0")
+	c, memory := newCrowd(t, server), watchMemory(t, server)
+	took := c.storm(1000, 5, 60*time.Second)
+	peak := memory()
+	t.Logf("1,000 sidecars with 5 events each: median %v, last %v, %d turned away, %d MiB of memory", took[500], took[999], c.turned.Load(), peak>>20)
+	if n := server.total(map[string]any{}); n != 5000 {
+		t.Errorf("%d records arrived, of 5,000", n)
+	}
+	if peak > loadedServerBytesMax {
+		t.Errorf("the server had %d MiB of memory", peak>>20)
+	}
+}
+
+// shares lets a greedy key and some modest ones deliver as fast as they can, and returns how many events of each were taken.
+func (c *crowd) shares(keys []string, greedy, modest int, length time.Duration) []int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	counts := make([]atomic.Int64, len(keys))
+	var wait sync.WaitGroup
+	for k, key := range keys {
+		senders := modest
+		if k == 0 {
+			senders = greedy
+		}
+		client := ownClient(c.t, senders)
+		for range senders {
+			wait.Go(func() {
+				for ctx.Err() == nil {
+					if c.send(ctx, client, key, 100, c.batch(100, 4000)) {
+						counts[k].Add(100)
+					}
+				}
+			})
+		}
+	}
+	wait.Wait()
+	taken := make([]int64, len(keys))
+	for k := range counts {
+		taken[k] = counts[k].Load()
+	}
+	return taken
+}
+
+// accountKeys makes keys of accounts of their own.
+func accountKeys(t *testing.T, server *node, count int) []string {
+	t.Helper()
+	keys := make([]string, count)
+	for i := range keys {
+		out, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", fmt.Sprint("account-", i), "-o", "json")
+		var key struct{ Key string }
+		if err := json.Unmarshal([]byte(out), &key); err != nil || code != 0 || key.Key == "" {
+			t.Fatalf("keys create: %d %v\n%s%s", code, err, out, errs)
+		}
+		keys[i] = key.Key
+	}
+	return keys
+}
+
+func TestAGreedyKeyDoesNotStarveTheOthers(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, "127.0.0.1:0")
+	c, memory := newCrowd(t, server), watchMemory(t, server)
+	taken := c.shares(accountKeys(t, server, 4), 64, 8, 6*time.Second)
+	peak := memory()
+	total := int64(0)
+	for _, n := range taken {
+		total += n
+	}
+	t.Logf("taken: %v; %d turned away; %d MiB of memory", taken, c.turned.Load(), peak>>20)
+	// By connections the greedy one would have 64 of 88, and each other 9 %.
+	for k, n := range taken[1:] {
+		if n*100 < total*12 {
+			t.Errorf("modest key %d has %d of %d events", k+1, n, total)
+		}
+	}
+	if peak > loadedServerBytesMax {
+		t.Errorf("the server had %d MiB of memory", peak>>20)
+	}
+}
+
+func BenchmarkSidecarsThatComeBackAtOnce(b *testing.B) {
+	for range b.N {
+		server := beginPlain(b, b.TempDir(), "127.0.0.1:0", "server", "--name", "central")
+		if !server.takes() {
+			b.Fatal("the server does not start")
+		}
+		const sidecars, events = 5000, 5
+		begun := time.Now()
+		c, memory := newCrowd(b, server), watchMemory(b, server)
+		took := c.storm(sidecars, events, 2*time.Minute)
+		b.ReportMetric(sidecars*events/time.Since(begun).Seconds(), "events/s")
+		b.ReportMetric(took[sidecars/2].Seconds(), "s-median")
+		b.ReportMetric(took[sidecars-1].Seconds(), "s-last")
+		b.ReportMetric(float64(c.turned.Load()), "turned-away")
+		b.ReportMetric(float64(memory()>>20), "MiB-memory")
+		server.kill()
+	}
+}
