@@ -79,7 +79,8 @@ func (c *call) settle(m model, asked string) {
 		c.model = asked
 	}
 	c.family = family(c.provider, c.model)
-	if m.provider == "" || family(m.provider, m.name) == c.family {
+	elsewhere := c.provider == "google" && family(m.provider, "") == "anthropic" && asked == "" // the Gemini API has no Claude
+	if m.provider == "" || family(m.provider, m.name) == c.family && !elsewhere {
 		return
 	}
 	c.apiType = ""
