@@ -1,0 +1,159 @@
+package render
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+func jinjaCenter(x *jinjaRun, s string, a jinjaArgs) any {
+	if _, ok := a.get(0, "width"); !ok {
+		a.list = []any{int64(80)}
+	}
+	return x.padded(s, "center", a)
+}
+
+var jinjaEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+
+func jinjaEscape(x *jinjaRun, s string, _ jinjaArgs) any {
+	x.pay(4 * len(s))
+	return jinjaEscaper.Replace(s)
+}
+
+func jinjaIndent(x *jinjaRun, s string, a jinjaArgs) any {
+	width, ok := a.get(0, "width")
+	blanks, isText := width.(string)
+	if !ok || !isText {
+		n := a.number(0, "width", 4)
+		x.payTimes(1, int64(n))
+		blanks = strings.Repeat(" ", max(n, 0))
+	}
+	return x.indent(s, blanks, a.truth(1, "first", false), a.truth(2, "blank", false))
+}
+
+// withoutTags takes out <...> and <!-- -->, and makes one blank of every run of them.
+func withoutTags(s string) string {
+	for {
+		start := strings.Index(s, "<!--")
+		if start < 0 {
+			break
+		}
+		end := strings.Index(s[start:], "-->")
+		if end < 0 {
+			break
+		}
+		s = s[:start] + s[start+end+3:]
+	}
+	var b strings.Builder
+	for {
+		start := strings.IndexByte(s, '<')
+		if start < 0 {
+			break
+		}
+		end := strings.IndexByte(s[start:], '>')
+		if end < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		s = s[start+end+1:]
+	}
+	b.WriteString(s)
+	plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&").Replace(b.String())
+	return strings.Join(strings.Fields(plain), " ")
+}
+
+func jinjaURLEncode(x *jinjaRun, v any) any {
+	quote := func(s string, slash bool) string {
+		x.pay(3 * len(s))
+		s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+		s = strings.ReplaceAll(s, "%7E", "~")
+		if slash {
+			s = strings.ReplaceAll(s, "%2F", "/")
+		}
+		return s
+	}
+	if d, ok := v.(*jinjaDict); ok {
+		var parts []string
+		for i, key := range d.keys {
+			parts = append(parts, strings.ReplaceAll(quote(x.str(key), false), "%20", "+")+"="+strings.ReplaceAll(quote(x.str(d.values[i]), false), "%20", "+"))
+		}
+		return strings.Join(parts, "&")
+	}
+	return quote(x.str(v), true)
+}
+
+// jinjaFormat is Python's formatting with %, by place or by name.
+func jinjaFormat(x *jinjaRun, v any, a jinjaArgs) any {
+	source := x.str(v)
+	var b strings.Builder
+	next := 0
+	for {
+		i := strings.IndexByte(source, '%')
+		if i < 0 {
+			break
+		}
+		b.WriteString(source[:i])
+		source = source[i+1:]
+		if strings.HasPrefix(source, "%") {
+			b.WriteByte('%')
+			source = source[1:]
+			continue
+		}
+		value := any(nil)
+		if strings.HasPrefix(source, "(") {
+			name, rest, ok := strings.Cut(source[1:], ")")
+			if !ok {
+				jinjaFail("has a %%( in a format that no ) closes")
+			}
+			source = rest
+			value = a.must(len(a.list), name)
+		} else {
+			value = a.must(next, "a value for each %")
+			next++
+		}
+		end := strings.IndexFunc(source, func(r rune) bool { return !strings.ContainsRune("0123456789.-+ #", r) })
+		if end < 0 {
+			jinjaFail("has a %% in a format that nothing follows")
+		}
+		text := x.percent(source[:end], source[end], value)
+		x.pay(len(text))
+		b.WriteString(text)
+		source = source[end+1:]
+	}
+	b.WriteString(source)
+	return b.String()
+}
+
+// percent formats one value; flags is what stands between % and the letter.
+func (x *jinjaRun) percent(flags string, letter byte, v any) string {
+	for _, n := range strings.FieldsFunc(flags, func(r rune) bool { return r < '0' || r > '9' }) {
+		if len(n) > 4 {
+			jinjaFail("has a format with a width above %d", widthMax)
+		}
+	}
+	switch letter {
+	case 's':
+		return fmt.Sprintf("%"+flags+"s", x.str(v))
+	case 'r':
+		return fmt.Sprintf("%"+flags+"s", x.repr(v))
+	}
+	n, ok := jinjaNumber(v)
+	if !ok {
+		jinjaFail("formats %s as a number", jinjaType(v))
+	}
+	switch letter {
+	case 'd', 'i', 'x', 'X', 'o':
+		i, ok := n.(int64)
+		if !ok {
+			i = int64(n.(float64))
+		}
+		if letter == 'i' {
+			letter = 'd'
+		}
+		return fmt.Sprintf("%"+flags+string(letter), i)
+	case 'f', 'F', 'e', 'E', 'g', 'G':
+		return fmt.Sprintf("%"+flags+string(letter), toFloat(n))
+	}
+	jinjaFail("has %%%c in a format, which is not known", letter)
+	return ""
+}

@@ -1,0 +1,166 @@
+package render
+
+import (
+	"sort"
+	"strings"
+)
+
+func (x *jinjaRun) equal(a, b any) (same bool) {
+	x.step()
+	m, okA := jinjaNumber(a)
+	n, okB := jinjaNumber(b)
+	if okA && okB {
+		if i, ok := m.(int64); ok {
+			if j, ok := n.(int64); ok {
+				return i == j
+			}
+		}
+		return toFloat(m) == toFloat(n)
+	}
+	switch a := a.(type) {
+	case *jinjaList:
+		b, ok := b.(*jinjaList)
+		if !ok || len(a.items) != len(b.items) || a.tuple != b.tuple {
+			return false
+		}
+		same = true
+		x.deeper(func() {
+			for i := range a.items {
+				if same = same && x.equal(a.items[i], b.items[i]); !same {
+					break
+				}
+			}
+		})
+		return same
+	case *jinjaDict:
+		b, ok := b.(*jinjaDict)
+		if !ok || len(a.keys) != len(b.keys) {
+			return false
+		}
+		same = true
+		x.deeper(func() {
+			for i, key := range a.keys {
+				other, ok := b.get(x, key)
+				if same = same && ok && x.equal(a.values[i], other); !same {
+					break
+				}
+			}
+		})
+		return same
+	case *jinjaUndefined:
+		_, ok := b.(*jinjaUndefined)
+		return ok
+	case string:
+		if b, ok := b.(string); ok {
+			x.r.steps -= min(len(a), len(b)) / 256
+			return a == b
+		}
+		return false
+	}
+	return a == b
+}
+
+// order compares two numbers, texts or lists: below 0, 0 or above.
+func (x *jinjaRun) order(a, b any) (order int) {
+	x.step()
+	m, okA := jinjaNumber(a)
+	n, okB := jinjaNumber(b)
+	if okA && okB {
+		i, okI := m.(int64)
+		j, okJ := n.(int64)
+		if okI && okJ {
+			return compareOrdered(i, j)
+		}
+		return compareOrdered(toFloat(m), toFloat(n))
+	}
+	if s, ok := a.(string); ok {
+		if t, ok := b.(string); ok {
+			x.r.steps -= min(len(s), len(t)) / 256
+			return strings.Compare(s, t)
+		}
+	}
+	if l, ok := a.(*jinjaList); ok {
+		if k, ok := b.(*jinjaList); ok {
+			x.deeper(func() {
+				for i := 0; i < len(l.items) && i < len(k.items) && order == 0; i++ {
+					if !x.equal(l.items[i], k.items[i]) {
+						order = x.order(l.items[i], k.items[i])
+					}
+				}
+			})
+			if order == 0 {
+				order = len(l.items) - len(k.items)
+			}
+			return order
+		}
+	}
+	jinjaFail("compares %s with %s", jinjaType(a), jinjaType(b))
+	return 0
+}
+
+func compareOrdered[T int64 | float64](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// contains is needle in hay.
+func (x *jinjaRun) contains(hay, needle any) bool {
+	x.step()
+	switch hay := hay.(type) {
+	case string:
+		s, ok := needle.(string)
+		if !ok {
+			if _, undefined := needle.(*jinjaUndefined); undefined {
+				return false
+			}
+			jinjaFail("looks for %s in a text", jinjaType(needle))
+		}
+		x.r.steps -= len(hay) / 64
+		return strings.Contains(hay, s)
+	case *jinjaDict:
+		_, ok := hay.get(x, needle)
+		return ok
+	case *jinjaList:
+		for _, item := range hay.items {
+			if x.equal(item, needle) {
+				return true
+			}
+		}
+		return false
+	case *jinjaUndefined:
+		return false
+	}
+	jinjaFail("looks for something in %s", jinjaType(hay))
+	return false
+}
+
+// sorted is a copy of a list in order; with caseless, texts without regard to case.
+func (x *jinjaRun) sorted(items []any, key func(any) any, caseless, reverse bool) []any {
+	x.pay(64 * len(items))
+	type keyed struct{ key, item any }
+	list := make([]keyed, len(items))
+	for i, item := range items {
+		k := key(item)
+		if s, ok := k.(string); ok && caseless {
+			x.pay(len(s))
+			k = strings.ToLower(s)
+		}
+		list[i] = keyed{k, item}
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		if reverse {
+			i, j = j, i
+		}
+		return x.order(list[i].key, list[j].key) < 0
+	})
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = list[i].item
+	}
+	return out
+}
