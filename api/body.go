@@ -35,6 +35,8 @@ type body struct {
 	bytes  []byte
 	budget *budget
 	taken  int64
+
+	declared int64 // the length that the client announced, of a body that is sent as it is; else 0 or less
 }
 
 const (
@@ -73,12 +75,19 @@ func (b *body) fill(r io.Reader, max int64) error {
 	}
 }
 
-// reserve makes room for the next read. It doubles what there is and does not trust Content-Length: who only announces a large
-// body must not hold the memory for it.
+// trustedBytes is how much of a body must have come before its announced length is believed.
+const trustedBytes = 1 << 20
+
+// reserve makes room for the next read. It doubles what there is: who only announces a large body must not hold the memory for it.
+// Once a part of it has come, it makes room for all of it, so that large bodies that come together get through one by one, and
+// do not stand in each other's way with halves.
 func (b *body) reserve() error {
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
 		size = max(8<<10, 2*size)
+		if len(b.bytes) >= trustedBytes && b.declared > int64(len(b.bytes)) {
+			size = b.declared + 1 // to read beyond its end
+		}
 	}
 	if !b.budget.take(size - b.taken) {
 		return wire.Unavailable(time.Second, "Too many large bodies are being received at this moment. Send this again in a second.")
@@ -122,10 +131,13 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 		return nil, wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
 	}
 	b := bodyPool.Get().(*body)
-	b.budget = a.buffer
+	b.budget, b.declared = a.buffer, 0
+	declared := int64(ctx.Request.Header.ContentLength())
+	if encoding == "" || encoding == "identity" {
+		b.declared = declared
+	}
 	err := b.fill(r, max)
-	declared := ctx.Request.Header.ContentLength()
-	if err == nil && declared > 0 && sent.n < int64(declared) && encoding == "" {
+	if err == nil && declared > 0 && sent.n < declared && encoding == "" {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {

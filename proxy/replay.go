@@ -16,13 +16,15 @@ const (
 
 // Replay appends the events of a lane that pick names to the spool's tail, and takes them out of the lane once they are
 // fsynced there. They go out under secret, or each under the key it came with if secret is empty. It returns how many
-// were moved. After an error, or a crash, some may be in both places: the server knows an event that it gets twice.
+// were moved. What cannot be read stays where it is, holds up nothing, and is told of by an error at the end. After any other
+// error, or a crash, some may be in both places: the server knows an event that it gets twice.
 func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret) (int, error) {
 	return p.replay(ctx, lane, func(e spool.LaneEntry) bool { return pick(e.Seq) }, secret)
 }
 
 func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.LaneEntry) bool, secret wire.Secret) (int, error) {
-	moved, size := 0, 0
+	moved, size, unread := 0, 0, 0
+	var cause error // of the first that is not read
 	var batch []spool.LaneEntry
 	move := func() error {
 		if err := p.replayBatch(ctx, lane, batch, secret); err != nil {
@@ -33,14 +35,15 @@ func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.Lan
 		return nil
 	}
 	for e, err := range p.spool.Lane(lane) {
-		if err != nil && e.Seq == 0 { // a whole file, which may hold what is picked
-			return moved, err
-		}
-		if !pick(e) {
+		wholeFile := err != nil && e.Seq == 0 // which may hold what is picked
+		if !wholeFile && !pick(e) {
 			continue
 		}
 		if err != nil {
-			return moved, err
+			if unread++; cause == nil {
+				cause = err
+			}
+			continue
 		}
 		if len(batch) > 0 && (len(batch) == replayEvents || size+len(e.Data) > replayBytes || secret == "" && e.Key != batch[0].Key) {
 			if err := move(); err != nil {
@@ -49,11 +52,15 @@ func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.Lan
 		}
 		batch, size = append(batch, e), size+len(e.Data)
 	}
-	if len(batch) == 0 {
-		return moved, nil
+	if len(batch) > 0 {
+		if err := move(); err != nil {
+			return moved, err
+		}
 	}
-	err := move()
-	return moved, err
+	if cause != nil {
+		return moved, fmt.Errorf("%d went to the spool; %d cannot be read and stay: `promptspool dead purge` removes them; the first: %w", moved, unread, cause)
+	}
+	return moved, nil
 }
 
 // replayBatch moves events that go out under one key.

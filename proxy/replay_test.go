@@ -163,6 +163,24 @@ func TestAGivenKeyThatIsRefusedMovesNothing(t *testing.T) {
 	})
 }
 
+func TestAnEventThatCannotBeReadHoldsUpNoOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSidecar(t, newServer(t))
+		s.hold(annsKey, "e1", "e2")
+		s.damageLastHeld()
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		if moved != 1 || err == nil || !strings.Contains(err.Error(), "1 cannot be read and stay") {
+			t.Errorf("%d were moved, %v", moved, err)
+		}
+		if n := s.spool.Status().Held; n != 1 {
+			t.Errorf("%d events stay in the lane; want the damaged one", n)
+		}
+		if moved, err := s.Purge(spool.LaneHeld, func(uint64) bool { return true }); moved != 1 || err != nil {
+			t.Errorf("%d were purged, %v", moved, err)
+		}
+	})
+}
+
 func TestEventsWhoseOwnKeyIsStillRefusedAreHeldAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, srv := newSidecarAlone(t)
@@ -242,7 +260,10 @@ func TestManyEventsAreReplayedInSeveralCommits(t *testing.T) {
 }
 
 // damageLastHeld flips the last bit of the one file of the held lane, which is of its last event.
-func (s *sidecar) damageLastHeld() {
+func (s *sidecar) damageLastHeld() { s.damageHeld(func(text []byte) { text[len(text)-1] ^= 1 }) }
+
+// damageHeld changes the one file of the held lane.
+func (s *sidecar) damageHeld(change func(text []byte)) {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "spool", "lanes", "held-*"))
 	if err != nil || len(files) != 1 {
@@ -252,22 +273,26 @@ func (s *sidecar) damageLastHeld() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text[len(text)-1] ^= 1
+	change(text)
 	if err := os.WriteFile(files[0], text, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// The file cannot be written without them, because another event in it is damaged: as after a crash between the two steps, they
-// are in both places. The server gets them twice, with the same ids, and none is lost.
+// The file is damaged while they are replayed, so that it cannot be written without them: as after a crash between the two steps,
+// they are in both places. The server gets them twice, with the same ids, and none is lost.
 func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := newServer(t)
 		s := newSidecar(t, srv)
 		s.hold(annsKey, "e1", "e2", "e3")
 		seqs := s.sequences()
-		s.damageLastHeld()
-		allButLast := func(seq uint64) bool { return seq != seqs["e3"] }
+		allButLast := func(seq uint64) bool {
+			if seq == seqs["e3"] {
+				s.damageHeld(func(text []byte) { text[0] ^= 1 })
+			}
+			return seq != seqs["e3"]
+		}
 		if moved, err := s.Replay(t.Context(), spool.LaneHeld, allButLast, ""); moved != 0 || err == nil {
 			t.Fatalf("%d were moved, %v; want an error", moved, err)
 		}
@@ -275,7 +300,7 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 		s.drain()
 		wantDelivered(t, srv, "e1", "e2")
 		if moved, err := s.Purge(spool.LaneHeld, func(seq uint64) bool { return seq == seqs["e3"] }); moved != 1 || err != nil {
-			t.Fatalf("purging the damaged one: %d, %v", moved, err)
+			t.Fatalf("purging the one that was not picked: %d, %v", moved, err)
 		}
 		wantLane(t, s, spool.LaneHeld, "e1", "e2")
 		s.replay(2, every, "")

@@ -249,8 +249,10 @@ func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
 			continue
 		}
 		e, err := readLaneEvent(file, ref)
-		if err != nil {
-			return fmt.Errorf("event %d is damaged; restart promptspool to have the file examined: %w", ref.key.seq, err)
+		if err != nil { // stays as it is: what is damaged must not hold up the events beside it
+			if e, err = rawLaneEvent(file, ref); err != nil {
+				return err
+			}
 		}
 		rest = append(rest, e)
 	}

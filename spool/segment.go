@@ -52,10 +52,11 @@ type laneRef struct {
 	end    int64
 }
 
-// laneEvent is an event on its way into a segment, wrapped.
+// laneEvent is an event on its way into a segment, wrapped. raw is its frames instead, of one that is damaged.
 type laneEvent struct {
 	key     eventKey
 	wrapped []byte
+	raw     []byte
 }
 
 func wrapLane(reason string, movedAt time.Time, e Entry) laneEvent {
@@ -64,7 +65,7 @@ func wrapLane(reason string, movedAt time.Time, e Entry) laneEvent {
 	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
 	b = append(append(b, reason...), e.Data...)
-	return laneEvent{eventKey{seq: e.Seq, key: e.Key, bytes: uint32(len(b)), at: e.At}, b}
+	return laneEvent{key: eventKey{seq: e.Seq, key: e.Key, bytes: uint32(len(b)), at: e.At}, wrapped: b}
 }
 
 func unwrapLane(k eventKey, b []byte) (LaneEntry, error) {
@@ -96,6 +97,11 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
 		g.first, g.last = min(g.first, e.key.seq), max(g.last, e.key.seq)
+		if e.raw != nil {
+			_, _ = w.Write(e.raw)
+			size += int64(len(e.raw))
+			continue
+		}
 		parts := splitFrames(e.wrapped)
 		for i, b := range parts {
 			sealFrame(b, frame{seq: e.key.seq, key: e.key.key, part: uint16(i), parts: uint16(len(parts)), at: e.key.at})
@@ -186,6 +192,13 @@ func readLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 		}
 	}
 	return e, nil
+}
+
+// rawLaneEvent reads the frames of an event as they lie there.
+func rawLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
+	e := laneEvent{key: ref.key, raw: make([]byte, ref.end-ref.offset)}
+	_, err := file.ReadAt(e.raw, ref.offset)
+	return e, err
 }
 
 // salvage finds the whole events of a damaged segment, and how many its header promises; 0 if it does not say.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -86,6 +88,14 @@ func streamEvents(ctx *fasthttp.RequestCtx, s Spool) {
 	ctx.SetContentType("application/x-ndjson")
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		encoder := json.NewEncoder(w)
+		// This runs in a goroutine of fasthttp's own, where a panic would end the process. What was streamed so far is followed by
+		// an error, so that nobody takes it for all.
+		defer func() {
+			if p := recover(); p != nil {
+				slog.Error("streaming the spool's events panicked", "panic", p, "stack", string(debug.Stack()))
+				_ = encoder.Encode(SpoolEvent{Error: "Something failed inside promptspool; its log says what."})
+			}
+		}()
 		for e, err := range s.Events(context.Background(), lane) { // ctx ends before the stream does
 			if err != nil {
 				e.Data, e.Error = nil, err.Error()

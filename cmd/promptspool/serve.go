@@ -134,6 +134,10 @@ type sidecarConfig struct {
 	ready             func(addr string)
 }
 
+// sidecarBufferBytes is for one body of the largest size and many small ones: each passes through memory three times at once on its
+// way to the disk, and a sidecar shall be small.
+const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
+
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
 // acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
@@ -213,7 +217,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, Hosts: c.allowHosts, Limiter: limiter,
-		Metrics: m, Logger: c.logger, Clock: clock,
+		BufferBytes: sidecarBufferBytes,
+		Metrics:     m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
