@@ -112,3 +112,24 @@ func callUntilRefused(n *node, callers int) func() (ids []string, refusals []rep
 		return ids, refusals
 	}
 }
+
+// The same under a server.
+func TestASyncThatFailsEndsTheServerWithTheReason(t *testing.T) {
+	t.Parallel()
+	under := mountTmpfs(t, t.TempDir())
+	disk := newImageIn(t, under, 1024, false)
+	data := filepath.Join(disk.mount, "data")
+	server := startServer(t, data, "127.0.0.1:0")
+	callers := callUntilRefused(server, 4)
+	server.eventually(func() bool { return server.total(map[string]any{}) >= 20 }, func() string { return "the load does not proceed" })
+	filler := filepath.Join(under, "filler")
+	fill(t, filler)
+	server.eventually(server.ended, func() string { return "the server goes on:\n" + server.logged() })
+	callers()
+	if signal := server.diedOf(); signal > 0 || server.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(server.logged()), "could not be made durable") {
+		t.Errorf("it ends with %v, and says last: %s", server.cmd.ProcessState, lastLine(server.logged()))
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -108,9 +108,29 @@ func (db *DB) Close() error {
 		db.reading.Lock()
 		db.closed = true
 		db.reading.Unlock()
-		db.closeErr = db.bdb.Close()
+		db.closeErr = db.closeFiles()
 	})
 	return db.closeErr
+}
+
+// closePatience is how long a database that failed may take to close.
+const closePatience = 2 * time.Second
+
+// closeFiles closes Badger. After a failed commit it does not wait for long: Badger tries for ever to write its memtable to the bad
+// disk. What it leaves then is what a crash leaves, and the next Open reads what is there.
+func (db *DB) closeFiles() error {
+	if db.commit.health.fault() == nil {
+		return db.bdb.Close()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- db.bdb.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closePatience):
+		db.logger.Error("the database cannot be closed on this disk and is left as a crash would leave it")
+		return nil
+	}
 }
 
 // gcEvery is how often the value log is looked through for a file that is mostly waste.
