@@ -48,7 +48,7 @@ func (s *State) Waiting() Orphans {
 	if !s.Orphan() || len(s.History) == 0 {
 		return Orphans{}
 	}
-	return Orphans{1, int64(len(s.History)), int64(s.bytes())}
+	return Orphans{1, int64(len(s.History)), int64(s.Bytes())}
 }
 
 // WouldWait says whether folding the event would make the record an orphan, or a larger one.

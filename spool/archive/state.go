@@ -47,7 +47,7 @@ func (s *State) Take(e Event) wire.Result {
 	case len(s.History) >= RecordEventsMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s has %d events already; no more are kept", e.RequestID, RecordEventsMax)
-	case s.bytes()+len(e.Body) > RecordBytesMax:
+	case s.Bytes()+len(e.Body) > RecordBytesMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s would hold more than %d bytes; no more are kept", e.RequestID, RecordBytesMax)
 	default:
@@ -90,7 +90,8 @@ func (s *State) knows(eventID string) bool {
 	return slices.ContainsFunc(s.History, func(h Entry) bool { return h.ID == eventID })
 }
 
-func (s *State) bytes() (n int) {
+// Bytes are those of the bodies of all its events, as they were sent.
+func (s *State) Bytes() (n int) {
 	for i := range s.History {
 		n += s.History[i].Bytes
 	}

@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -87,6 +88,7 @@ type record struct {
 	state   archive.State
 	row     []byte          // the key of its row before the batch; nil if it had none
 	orphan  bool            // it was one before the batch
+	bytes   uint64          // of its events before the batch
 	waiting archive.Orphans // its part in the tally
 	changed bool
 	removed bool // and never to come back
@@ -150,6 +152,7 @@ func (f *folding) record(requestID string) (*record, error) {
 	if !r.state.Orphan() {
 		r.row = f.keys.row(r.state.Request.At, id)
 	}
+	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
 	r.orphan = r.waiting.Requests > 0
 	f.records[requestID] = r
@@ -159,7 +162,7 @@ func (f *folding) record(requestID string) (*record, error) {
 
 // finish writes the states that changed, their rows, and the count of records.
 func (f *folding) finish() error {
-	added := uint64(0) // less those removed, modulo 2^64
+	var added accountCount // less what is removed, modulo 2^64
 	for _, r := range f.order {
 		if r.removed && r.row != nil {
 			hide, err := f.db.hide(f.txn, f.keys, r.row)
@@ -168,7 +171,12 @@ func (f *folding) finish() error {
 			}
 			f.writes = append(f.writes, hide)
 			f.listed++
-			added--
+			added.records--
+		}
+		if r.removed {
+			added.bytes -= r.bytes
+		} else if r.changed {
+			added.bytes += uint64(r.state.Bytes()) - r.bytes
 		}
 		if r.removed && r.orphan {
 			if err := f.unlistOrphan(r); err != nil {
@@ -190,21 +198,41 @@ func (f *folding) finish() error {
 			continue
 		}
 		if r.row == nil {
-			added++
+			added.records++
 		}
 		if err := f.list(r); err != nil {
 			return err
 		}
 	}
-	if err := f.writeOrphans(); err != nil || added == 0 {
+	if err := f.writeOrphans(); err != nil || added == (accountCount{}) {
 		return err
 	}
-	count, err := loadCount(f.txn, f.keys.count())
+	count, err := loadTally(f.txn, f.keys)
 	if err != nil {
 		return err
 	}
-	f.writes = append(f.writes, write{f.keys.count(), binary.BigEndian.AppendUint64(nil, count+added)})
+	count.records, count.bytes = count.records+added.records, count.bytes+added.bytes
+	f.writes = append(f.writes, write{f.keys.count(), count.encode()})
 	return nil
+}
+
+// accountCount is what an account holds: records that lists show, and bytes of the bodies of all events, as they were sent.
+type accountCount struct{ records, bytes uint64 }
+
+func (c accountCount) encode() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.records), c.bytes)
+}
+
+func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
+	key := k.count()
+	raw, err := loadBytes(txn, key)
+	switch {
+	case raw == nil || err != nil:
+		return c, err
+	case len(raw) != 16:
+		return c, damaged(key, errors.New("it is not two numbers of 8 bytes"))
+	}
+	return accountCount{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}, nil
 }
 
 // list writes a record's row, and removes the one it had elsewhere: an earlier request takes over an id's record.

@@ -47,16 +47,16 @@ type checker struct {
 type tally struct {
 	found  map[byte]uint64
 	wanted map[byte]uint64
-	count  uint64 // what the count of records says
+	count  accountCount // what the count says
 
 	orphans, orphansWanted archive.Orphans // what their tally says, and what it should
 
-	records, rows uint64 // that a list shows, and that it has
+	records, rows, bytes uint64 // records that a list shows, rows that it has, bytes of all events
 }
 
 func (t *tally) agrees() error {
-	if t.count != t.records {
-		return fmt.Errorf("the count of records says %d, but there are %d", t.count, t.records)
+	if want := (accountCount{t.records, t.bytes}); t.count != want {
+		return fmt.Errorf("the count says %+v, but there are %+v", t.count, want)
 	}
 	if t.orphans != t.orphansWanted {
 		return fmt.Errorf("the tally of orphans says %+v, but there are %+v", t.orphans, t.orphansWanted)
@@ -103,7 +103,7 @@ func (c *checker) look(key, value []byte) error {
 		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 1 // all but the head itself
 	case tableCount:
 		var err error
-		t.count, err = loadCount(c.txn, key)
+		t.count, err = loadTally(c.txn, k)
 		return err
 	}
 	return nil
@@ -114,6 +114,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	if !ok || string(k.record(id)) != string(key) {
 		return fmt.Errorf("key %q holds the record %q", key, state.RequestID)
 	}
+	t.bytes += uint64(state.Bytes())
 	for _, h := range state.History {
 		if h.Hash == "" {
 			continue

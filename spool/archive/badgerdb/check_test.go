@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a body is missing":            {key: k.body(id, event)},
 		"a body of something else":     {k.body(id, event), []byte(`{}`)},
 		"a body without an event":      {k.body(id, id), []byte(`{}`)},
-		"the count is wrong":           {k.count(), binary.BigEndian.AppendUint64(nil, 2)},
+		"the count is wrong":           {k.count(), accountCount{2, 3}.encode()},
 		"the count is missing":         {key: k.count()},
 		"a version is missing":         {key: k.version(1, 1)},
 		"a version of nothing":         {k.version(2, 1), []byte(`{}`)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -19,6 +20,8 @@ type Config struct {
 	Dir    string           // made if it is not there, mode 0700; one process at a time may open it
 	Logger *slog.Logger     // nil: slog.Default
 	Now    func() time.Time // nil: time.Now; stamps new accounts
+
+	Retention Retention // what Run keeps
 }
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
@@ -33,6 +36,10 @@ type DB struct {
 	packMu   sync.Mutex
 	unpacked map[keys]int // under packMu: rows written since the account's were packed
 	packOne  sync.Mutex
+
+	retention  Retention
+	erasing    sync.Mutex
+	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
 
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
 
@@ -95,8 +102,13 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
 	}
-	return &DB{bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
-		packing: packingDefault, unpacked: make(map[keys]int), selectors: make(map[keys]map[[16]byte]time.Time), stop: make(chan struct{})}, nil
+	db := &DB{bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
+		selectors: make(map[keys]map[[16]byte]time.Time), stop: make(chan struct{})}
+	if err := db.recallErase(); err != nil {
+		return nil, errors.Join(err, bdb.Close())
+	}
+	return db, nil
 }
 
 // Close fails the writes that wait, lets the commit and the reads that run come to their end, and closes the files. Every
@@ -133,34 +145,45 @@ func (db *DB) closeFiles() error {
 	}
 }
 
-// gcEvery is how often the value log is looked through for a file that is mostly waste.
-const gcEvery = 10 * time.Minute
+// Between looks at what is to be dropped, erased or given back.
+const (
+	retainEvery  = 10 * time.Minute
+	collectShare = 0.5
+)
 
-// Run gives back disk space now and then until ctx ends. It returns nil.
+// Run drops what is beyond the retention, erases what was deleted and gives back disk space, now and then, until ctx ends. It
+// returns nil.
 func (db *DB) Run(ctx context.Context) error {
-	tick := time.NewTicker(gcEvery)
+	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	last := time.Time{}
 	for {
+		if now := time.Now(); now.Sub(last) >= retainEvery {
+			last = now
+			db.tidy(ctx)
+		}
+		if db.eraseDue() {
+			if err := db.Erase(ctx); err != nil && ctx.Err() == nil {
+				db.logger.Error("deleted records could not be erased from the files yet; it is tried again", "error", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			db.collect(ctx)
 		}
 	}
 }
 
-// collect rewrites value log files of which more than half is waste, until there is none.
-func (db *DB) collect(ctx context.Context) {
-	for ctx.Err() == nil {
-		switch err := db.bdb.RunValueLogGC(0.5); {
-		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
-			return
-		case err != nil:
-			db.logger.Warn("the database could not give back disk space", "error", err)
-			return
-		}
+func (db *DB) tidy(ctx context.Context) {
+	dropped, err := db.Retain(ctx, db.retention)
+	if err != nil && ctx.Err() == nil {
+		db.logger.Error("records beyond the retention could not be deleted; it is tried again", "error", err)
 	}
+	if dropped > 0 {
+		db.logger.Info("records beyond the retention were deleted", "records", dropped)
+	}
+	db.collect(ctx, collectShare)
 }
 
 // view runs a read on the database as of now.

@@ -23,9 +23,19 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 	if err != nil {
 		return wire.Deleted{}, err
 	}
+	db.askErase() // before the first is gone and after the last, whenever an erasing may end meanwhile
+	var sum wire.Deleted
 	if d.RequestID != "" {
-		return db.deleteRecords(ctx, k, []string{d.RequestID}, true)
+		sum, err = db.deleteRecords(ctx, k, []string{d.RequestID}, true)
+	} else {
+		sum, err = db.deleteValue(ctx, account, k, d)
 	}
+	db.askErase()
+	sum.GoneBy = db.now().UTC().Add(eraseWithin)
+	return sum, err
+}
+
+func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.Deletion) (wire.Deleted, error) {
 	// The tombstone comes first, so that nothing slips in behind the walk.
 	if err := db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		return db.newFolding(txn, k).forget(d)
@@ -47,7 +57,10 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 	if err != nil {
 		return wire.Deleted{}, err
 	}
-	sum, err := db.deleteOrphans(ctx, k, d)
+	sum, err := db.deleteOrphans(ctx, k, func(s *archive.State) bool {
+		v, ok := s.Metadata[d.Key]
+		return ok && v.Value == d.Value && !v.At.After(d.Before)
+	}, true)
 	for err == nil {
 		var ids []string
 		var last archive.Position
@@ -68,15 +81,15 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 	return sum, err
 }
 
-// deleteOrphans deletes records with the metadata value whose request has not come.
-func (db *DB) deleteOrphans(ctx context.Context, k keys, d wire.Deletion) (sum wire.Deleted, err error) {
+// deleteOrphans deletes records whose request has not come, as which says.
+func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
 	var ids []string
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, k.table(tableOrphan), nil, func(key, _ []byte) (bool, error) {
 			var state archive.State
 			id := uuid(key[len(key)-16:])
 			_, err := load(txn, k.record(id), &state)
-			if v, ok := state.Metadata[d.Key]; err == nil && ok && v.Value == d.Value && !v.At.After(d.Before) {
+			if err == nil && len(state.History) > 0 && which(&state) {
 				ids = append(ids, id.String())
 			}
 			return true, err
@@ -87,7 +100,7 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, d wire.Deletion) (sum w
 			break
 		}
 		var part wire.Deleted
-		part, err = db.deleteRecords(ctx, k, step, true)
+		part, err = db.deleteRecords(ctx, k, step, tombstones)
 		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
 	}
 	return sum, err
@@ -138,7 +151,8 @@ func (f *folding) remove(r *record, tombstone bool) {
 		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	}
 	if tombstone {
-		f.writes = append(f.writes, write{f.keys.tombstone(r.id), appendTime(nil, f.db.now())})
+		now := appendTime(nil, f.db.now())
+		f.writes = append(f.writes, write{f.keys.tombstone(r.id), now}, write{eraseKey, now})
 	}
 	r.removed = true
 }

@@ -112,6 +112,9 @@ func accountOf(key []byte) (k keys, table byte, rest []byte) {
 	return keys(key[:n]), key[n], key[n+1:]
 }
 
+// eraseKey is there while something that was deleted may still be in the files.
+var eraseKey = []byte{ofServer, 'x'}
+
 func accountKey(name string) []byte { return append([]byte{ofServer, 'a'}, name...) }
 
 // secretPrefix is what the keys of all secrets begin with.

@@ -43,6 +43,10 @@ func (db *DB) due(k keys, rows int) bool {
 
 // pack puts rows that stand alone into blocks, block by block; writes of others come in between.
 func (db *DB) pack(ctx context.Context, k keys) error {
+	return db.packCrowded(ctx, k, db.packing.crowded)
+}
+
+func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) bool) error {
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
 	var spans []span
@@ -50,7 +54,7 @@ func (db *DB) pack(ctx context.Context, k keys) error {
 		return err
 	}
 	for _, s := range spans {
-		for more := db.packing.crowded(&s); more; {
+		for more := crowded(&s); more; {
 			err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 				writes, more, err = db.packSpan(ctx, txn, k, s)
 				return writes, err
@@ -124,16 +128,13 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (wr
 		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
 	}
 	writes = append(writes, k.removeBlock(s.place, &head)...)
-	place := s.place
 	for len(rows) > 0 {
 		n := len(rows)
 		if n > db.packing.rows+db.packing.rows/2 {
 			n = db.packing.rows
 		}
-		writes = append(writes, db.codec.writeBlock(k, place, rows[:n])...)
-		if rows = rows[n:]; len(rows) > 0 {
-			place = rows[0].place[:]
-		}
+		writes = append(writes, db.codec.writeBlock(k, rows[0].place[:], rows[:n])...)
+		rows = rows[n:]
 	}
 	return writes, false, nil
 }

@@ -112,11 +112,11 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 	f := finder{query: &q, skip: q.Offset}
 	err = db.view(func(txn *badger.Txn) error {
 		if !q.Filtered() {
-			count, err := loadCount(txn, k.count())
+			count, err := loadTally(txn, k)
 			if err != nil {
 				return err
 			}
-			f.page.Total = int(count)
+			f.page.Total = int(count.records)
 		}
 		all := q
 		if !q.Streams() && (q.Filtered() || q.Order.By != "") {

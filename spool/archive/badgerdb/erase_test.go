@@ -1,0 +1,186 @@
+package badgerdb
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// secretBody is a request whose text no packing makes shorter, of a user.
+func secretBody(n int, user string) string {
+	r := rand.New(rand.NewPCG(uint64(n), 7))
+	text := make([]byte, 3000)
+	for i := range text {
+		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.IntN(64)]
+	}
+	return `{"function_name":"f","kwargs":{"prompt":"` + string(text) + `"},"metadata":{"user":"` + user + `"}}`
+}
+
+// inFiles says whether bytes lie in any file of a folder.
+func inFiles(t *testing.T, dir string, needle []byte) bool {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found = found || bytes.Contains(content, needle)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// versions counts what Badger has of keys that end in or hold an id, deleted and older ones too.
+func versions(t *testing.T, db *DB, k keys, id uuid) (n int) {
+	t.Helper()
+	var inverted uuid
+	for i, b := range id {
+		inverted[i] = ^b
+	}
+	err := db.view(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(k)})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			key := it.Item().Key()
+			if key[len(k)] != tableTombstone && (bytes.Contains(key, id[:]) || bytes.Contains(key, inverted[:])) {
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
+	for _, d := range []wire.Deletion{
+		{RequestID: archivetest.ID(1007)},
+		{Key: "user", Value: "user-7", Before: archivetest.Start.Add(time.Hour)},
+	} {
+		t.Run(d.RequestID+d.Value, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openIn(t, dir)
+			db.PackEagerly()
+			k, _ := keysOf("a")
+			var bodies [][]byte
+			for n := range 20 {
+				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), secretBody(n, fmt.Sprint("user-", n)))
+				bodies = append(bodies, db.codec.packBody(e.Body)[100:1000])
+				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gone, _ := parseUUID(archivetest.ID(1007))
+			if !inFiles(t, dir, bodies[7]) || versions(t, db, k, gone) == 0 {
+				t.Fatal("the test does not find what is there")
+			}
+			sum, err := db.Delete(t.Context(), "a", d)
+			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
+				t.Fatalf("deleted %+v (%v), want one record", sum, err)
+			}
+			if !inFiles(t, dir, bodies[7]) {
+				t.Fatal("the bytes are gone before anything was erased; the test is of no use")
+			}
+			if err := db.Erase(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if inFiles(t, dir, bodies[7]) {
+				t.Error("the body's bytes are still in the files")
+			}
+			if n := versions(t, db, k, gone); n != 0 {
+				t.Errorf("%d versions of keys with its id are left", n)
+			}
+			for n := range 20 {
+				if n != 7 && !inFiles(t, dir, bodies[n]) {
+					t.Errorf("the body of record %d is gone too", n)
+				}
+			}
+			if _, _, err := db.Record(t.Context(), "a", archivetest.ID(1008)); err != nil {
+				t.Errorf("another record: %v", err)
+			}
+		})
+	}
+}
+
+func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1000), secretBody(1, "x"))
+	if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Delete(t.Context(), "a", wire.Deletion{RequestID: archivetest.ID(1000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openIn(t, dir)
+	if db.eraseAsked.Load() == 0 {
+		t.Error("after the restart nobody knows that there is something to erase")
+	}
+	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, db.codec.packBody(e.Body)[100:1000]) {
+		t.Errorf("Erase: %v, or its bytes are still there", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() != 0 {
+		t.Error("what was erased is to be erased again")
+	}
+}
+
+func TestRetention(t *testing.T) {
+	for name, c := range map[string]struct {
+		keep func(body int64) Retention
+		left int
+	}{
+		"by age":   {func(int64) Retention { return Retention{Age: 10 * time.Second} }, 11},
+		"by bytes": {func(body int64) Retention { return Retention{Bytes: 5 * body} }, 5},
+		"all":      {func(int64) Retention { return Retention{} }, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openIn(t, t.TempDir())
+			db.PackEagerly()
+			db.now = func() time.Time { return archivetest.Start.Add(29 * time.Second) }
+			var bytes int64
+			for n := range 30 {
+				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), secretBody(1, "x"))
+				bytes = int64(len(e.Body))
+				for _, account := range []string{"a", "b"} {
+					if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			dropped, err := db.Retain(t.Context(), c.keep(bytes))
+			if err != nil || dropped != int64(2*(30-c.left)) {
+				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
+			}
+			page, err := db.Search(t.Context(), "a", archive.Query{Limit: 100})
+			if err != nil || len(page.Rows) != c.left || page.Total != c.left {
+				t.Fatalf("%d rows are left in a total of %d (%v), want %d", len(page.Rows), page.Total, err, c.left)
+			}
+			if c.left > 0 && page.Rows[0].RequestID != archivetest.ID(1029) {
+				t.Errorf("the newest is %s", page.Rows[0].RequestID)
+			}
+		})
+	}
+}

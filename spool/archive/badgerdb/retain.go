@@ -1,0 +1,118 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Retention says what is kept of each account. Zero values keep everything.
+type Retention struct {
+	Age   time.Duration // records whose order time is older go, and so do orphans
+	Bytes int64         // of bodies as they were sent; beyond it the oldest records go
+}
+
+// retainStep is how many records one transaction drops.
+const retainStep = 200
+
+// Retain deletes what is beyond the retention, the oldest first, without tombstones. It returns how many records went.
+func (db *DB) Retain(ctx context.Context, r Retention) (dropped int64, err error) {
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		if err == nil && r.Age > 0 {
+			dropped, err = db.dropOlder(ctx, k, db.now().Add(-r.Age), dropped)
+		}
+		if err == nil && r.Bytes > 0 {
+			dropped, err = db.dropBeyond(ctx, k, r.Bytes, dropped)
+		}
+	}
+	if dropped > 0 {
+		db.askErase()
+	}
+	return dropped, err
+}
+
+func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped int64) (int64, error) {
+	value, err := json.Marshal(cutoff)
+	if err != nil {
+		return dropped, err
+	}
+	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}})
+	if err != nil {
+		return dropped, err
+	}
+	for {
+		ids, err := db.firstIDs(ctx, k, q, retainStep)
+		if err != nil {
+			return dropped, err
+		}
+		n, err := db.deleteRecords(ctx, k, ids, false)
+		if dropped += n.Records; err != nil || len(ids) < retainStep {
+			break
+		}
+	}
+	n, err := db.deleteOrphans(ctx, k, func(s *archive.State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }, false)
+	return dropped + n.Records, err
+}
+
+// firstIDs are those of the first records that a query finds.
+func (db *DB) firstIDs(ctx context.Context, k keys, q archive.Query, limit int) (ids []string, err error) {
+	err = db.view(func(txn *badger.Txn) error {
+		_, err := db.scan(ctx, txn, k, &q, placeColumns, func(row *wire.Row) (bool, error) {
+			ids = append(ids, row.RequestID)
+			return len(ids) < limit, nil
+		})
+		return err
+	})
+	return ids, err
+}
+
+func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int64, error) {
+	for {
+		var count accountCount
+		var oldest []string
+		err := db.view(func(txn *badger.Txn) (err error) {
+			if count, err = loadTally(txn, k); err == nil && int64(count.bytes) > most {
+				oldest, err = db.oldest(ctx, txn, k)
+			}
+			return err
+		})
+		if err != nil || int64(count.bytes) <= most || len(oldest) == 0 {
+			return dropped, err
+		}
+		// As many as the excess is of the account's mean record: a few at most are dropped too many or too few.
+		excess := (count.bytes - uint64(most)) * max(count.records, 1) / count.bytes
+		step := min(max(int(excess), 1), retainStep, len(oldest))
+		n, err := db.deleteRecords(ctx, k, oldest[len(oldest)-step:], false)
+		if dropped += n.Records; err != nil {
+			return dropped, err
+		}
+	}
+}
+
+// oldest are the ids of the account's last records, newest first: those behind the last block's place.
+func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string, err error) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
+	defer it.Close()
+	var q archive.Query
+	it.Seek(append(k.table(tableBlock), 0xff, 0xff, 0xff, 0xff))
+	for {
+		if q.After = nil; it.Valid() {
+			at, id := rowPlace(it.Item().Key())
+			q.After = &archive.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
+		}
+		_, err = db.scan(ctx, txn, k, &q, placeColumns, func(row *wire.Row) (bool, error) {
+			ids = append(ids, row.RequestID)
+			return true, nil
+		})
+		if err != nil || len(ids) > 0 || q.After == nil {
+			return ids, err
+		}
+		it.Next() // every row of the block is gone already
+	}
+}
