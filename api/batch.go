@@ -95,6 +95,9 @@ func receive(ctx *fasthttp.RequestCtx, held *claim) ([]byte, error) {
 		if len(sent) == cap(sent) {
 			// It does not trust Content-Length: who only announces a large body must not hold the memory for it.
 			more := max(batchChunk, cap(sent))
+			if declared > cap(sent) {
+				more = min(more, declared+1-cap(sent)) // with a byte to meet the end in
+			}
 			if err := held.grow(int64(more)); err != nil {
 				held.shrink(int64(cap(sent)))
 				return nil, err

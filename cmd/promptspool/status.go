@@ -62,7 +62,7 @@ func statusBeside(c *cli.Context, data string) error {
 	return output(c, s, func(t *table) {
 		t.row("server", s.Name+", version "+s.Version)
 		t.row("up", age(time.Since(s.StartedAt)))
-		t.row("sidecars", fmt.Sprintf("%d alive, %d not heard of for a while; `promptspool status --url URL --key KEY` lists an account's", s.Alive, s.Sidecars-s.Alive))
+		t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by --url and --key)", s.Alive, s.Sidecars-s.Alive))
 		t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))
 	})
 }
