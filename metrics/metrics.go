@@ -45,6 +45,7 @@ type Metrics struct {
 	ForwardRetries *prometheus.CounterVec // by reason
 	ForwardPaused  prometheus.Gauge
 	UpstreamUp     prometheus.Gauge
+	Redacted       *prometheus.CounterVec // by rule and action
 	ClockSkew      prometheus.Gauge
 
 	// A sidecar's templates.
@@ -114,6 +115,12 @@ func (m *Metrics) forward(f factory) {
 	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
 	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while events of some key wait for a person: the server's answers break the contract, or what it refuses cannot be set aside.")
+	m.Redacted = f.counterVec("promptspool_redacted_total", "Values that were redacted before they were spooled, by rule and action.", "rule", "action")
+	for _, rule := range []string{"email", "phone", "card", "bearer_token", "provider_key", "pattern", "path"} {
+		for _, action := range []string{"mask", "hash", "drop"} {
+			m.Redacted.WithLabelValues(rule, action)
+		}
+	}
 	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the server itself answered the last batch; 0 before the first.")
 	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds", "How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the first answer. Beyond 5 the server orders its writes by their arrival.")
 	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")

@@ -17,7 +17,7 @@ var (
 	ofBoth = []string{"promptspool_build_info", "promptspool_panics_total", "promptspool_shed_total", "promptspool_batch_bytes",
 		"promptspool_config_generation", "promptspool_config_loaded_timestamp_seconds", "promptspool_config_reload_failures_total", "promptspool_limited_total"}
 	ofSidecar = append([]string{
-		"promptspool_clock_skew_seconds", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
+		"promptspool_clock_skew_seconds", "promptspool_redacted_total", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
 		"promptspool_held_events", "promptspool_lanes_full", "promptspool_spool_bytes", "promptspool_spool_commit_events", "promptspool_spool_disk_bytes",
 		"promptspool_spool_events", "promptspool_spool_fsync_seconds", "promptspool_spool_gaps_total", "promptspool_spool_oldest_seconds",
 		"promptspool_spool_outage_capacity_seconds", "promptspool_template_cache_total", "promptspool_upstream_up",

@@ -27,6 +27,7 @@ type configFile struct {
 // configSection is the settings of one role, in their order.
 type configSection struct {
 	settings []setting
+	redact   []placedRule
 }
 
 // setting is one line of a file; a list has several values.
@@ -119,6 +120,10 @@ func (p *configParser) section(role string, node *yaml.Node) configSection {
 	var s configSection
 	flags := roleFlags(role)
 	p.members(node, role, func(key, value *yaml.Node) {
+		if key.Value == "redact" && role == "sidecar" {
+			s.redact = p.rules(value)
+			return
+		}
 		flag, known := flags[key.Value]
 		if !known {
 			p.fault(key.Line, "there is no setting %q of %s%s", key.Value, role, nearest(key.Value, flags))

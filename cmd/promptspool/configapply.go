@@ -12,6 +12,7 @@ import (
 // Where values come from is kept with the app that runs, which is made anew for each evaluation.
 const (
 	originsKey   = "origins"    // map[string]string: a setting's name to where its value stands
+	rulesKey     = "rules"      // []placedRule
 	argsKey      = "args"       // []string: the command line
 	fileFirstKey = "file first" // set: the file is what is looked at, not what comes before it
 )
@@ -34,6 +35,7 @@ func applyConfig(c *cli.Context) error {
 		return usageError{commandOf(c) + " ", err.Error()}
 	}
 	section := file.sections[c.Command.Name]
+	c.App.Metadata[rulesKey] = section.redact
 	_, fileFirst := c.App.Metadata[fileFirstKey]
 	for _, s := range section.settings {
 		if origins[s.name] != "" && !fileFirst && isGiven(c, s.name) {

@@ -28,6 +28,7 @@ func configCommand() *cli.Command {
 				Name: "print", Usage: "show all settings and where each comes from: those of a running process, or those that one started here with FILE would have", ArgsUsage: "[FILE]",
 				Flags: []cli.Flag{stringFlag("data", "", "the data `folder` of a running process"), outputFlag()}, Action: printConfig,
 			},
+			tryCommand(),
 		},
 	}
 }
@@ -131,6 +132,10 @@ func settingsOf(c *cli.Context) []shownSetting {
 			s.From = from
 		}
 		all = append(all, s)
+	}
+	rules, _ := c.App.Metadata[rulesKey].([]placedRule)
+	for _, r := range rules {
+		all = append(all, shownSetting{"redact", r.String(), r.place})
 	}
 	return all
 }

@@ -119,7 +119,7 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		}
 		id := server.track("/rest/track-request", adminKey, map[string]any{
 			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"messages": []any{}}, "status": status,
-			"request_response": map[string]any{"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2], "usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20}},
+			"request_response":   map[string]any{"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2], "usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20}},
 			"request_start_time": 1, "request_end_time": 1.2 + float64(n)/20, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
 		})
 		server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 50 + n})

@@ -26,6 +26,7 @@ var imports = map[string]string{
 	"registry/render":        "api/wire",
 	"registry/prices":        "",
 	"proxy":                  "api/wire metrics spool",
+	"proxy/redact":           "api/wire metrics",
 	"spool":                  "metrics",
 	"spool/archive":          "api/wire registry/prices metrics",
 	"spool/archive/badgerdb": "spool/archive api/wire",

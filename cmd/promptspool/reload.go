@@ -107,7 +107,7 @@ func (r *reloader) reload(why string) {
 // needRestart names the settings whose values differ and that are not reloadable.
 func needRestart(before, after []shownSetting) (names []string) {
 	for i, s := range after {
-		if i < len(before) && s.Value != before[i].Value && !slices.Contains(reloadable, strings.TrimSuffix(s.Setting, "-file")) {
+		if i < len(before) && s.Setting == before[i].Setting && s.Value != before[i].Value && !slices.Contains(reloadable, strings.TrimSuffix(s.Setting, "-file")) {
 			names = append(names, s.Setting)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/proxy"
+	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/prices"
 	"promptspool/spool"
@@ -126,6 +127,7 @@ type sidecarConfig struct {
 	allowHosts        []string
 	apiKey, localKey  wire.Secret // the sidecar's own key, and what apps must present then; "" for none
 	limits            api.Limits
+	redact            *redact.Rules    // nil for none
 	drain             time.Duration    // how long a stop waits for the spool to empty
 	now               func() time.Time // the system's clock; nil for time.Now
 	logger            *slog.Logger
@@ -155,6 +157,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return fmt.Errorf("the data folder: %w", err)
 	}
 	m := metrics.New("sidecar", version)
+	redactor := &redact.Before{Metrics: m} // Next is the recorder below
+	redactor.Set(c.redact)
 	if c.reload != nil {
 		c.reload.metrics, c.reload.logger = m, c.logger
 		c.reload.prepare = func(next *cli.Context) (func(), error) {
@@ -162,6 +166,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			return func() {
 				c.level.Set(n.level.Level())
 				limiter.Set(n.limits)
+				redactor.Set(n.redact)
 				certs.Store(n.tls)
 				upstreamCerts.Store(n.upstreamTLS)
 			}, err
@@ -202,13 +207,14 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	heart := proxy.Heart{Beater: upstream, Identities: keys.Identities, Away: forwarder.Away, Logger: c.logger,
 		Status: func() wire.Heartbeat { return status().heartbeat() }}
 	recorder := proxy.New(queue, keys, templates, c.logger)
+	redactor.Next = recorder
 	var authenticator api.Authenticator = keys
 	if c.apiKey != "" {
 		authenticator = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
 	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder:      recorder,
+		Recorder:      redactor,
 		Querier:       upstream,
 		Analyst:       upstream,
 		Keeper:        upstream,

@@ -38,6 +38,7 @@ func sidecarCommand() *cli.Command {
 	flags = append(flags, spoolFlags()...)
 	flags = append(flags, secretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
 	flags = append(flags, secretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
+	flags = append(flags, secretFlags("redact-secret", "the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
 	flags = append(flags, limitFlags()...)
 	return &cli.Command{
 		Name:   "sidecar",
@@ -65,6 +66,7 @@ func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
 	if config.localKey != "" && config.apiKey == "" {
 		v.note(usagef(c, "%s says what apps present in place of a key of the server's, so it needs --api-key", where(c, "local-key")))
 	}
+	config.redact = v.redact()
 	config.limits, config.upstream = v.limits(), v.upstreamURL()
 	if len(v.faults) == 0 { // the commonest slip comes alone
 		config.data, config.upstream = v.need("data"), v.need("upstream")

@@ -1,0 +1,38 @@
+package redact
+
+import (
+	"context"
+	"sync/atomic"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+)
+
+// Recorder is what writes go to.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
+// Before applies rules to events before they go on to Next. Safe for concurrent use.
+type Before struct {
+	Next    Recorder
+	Metrics *metrics.Metrics
+	rules   atomic.Pointer[Rules]
+}
+
+// Set puts rules in force for all writes from now on.
+func (b *Before) Set(rules *Rules) { b.rules.Store(rules) }
+
+// Record hands events on with redacted bodies. The caller's are not changed.
+func (b *Before) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	rules := b.rules.Load()
+	if rules.Empty() {
+		return b.Next.Record(ctx, id, events)
+	}
+	redacted := make([]wire.Event, len(events))
+	for i, e := range events {
+		e.Body = rules.Body(e.Body, func(rule, action string) { b.Metrics.Redacted.WithLabelValues(rule, action).Inc() })
+		redacted[i] = e
+	}
+	return b.Next.Record(ctx, id, redacted)
+}

@@ -1,0 +1,261 @@
+package redact
+
+import "strings"
+
+// scans says which of the builtins are looked for, so that one pass over a text finds all.
+type scans struct{ email, phone, card, bearer, provider bool }
+
+func (s *scans) set(k kind) {
+	switch k {
+	case "email":
+		s.email = true
+	case "phone":
+		s.phone = true
+	case "card":
+		s.card = true
+	case "bearer_token":
+		s.bearer = true
+	case "provider_key":
+		s.provider = true
+	}
+}
+
+// What a byte may begin or be part of.
+const (
+	isDigit = 1 << iota
+	isWord  // letter, digit, underscore
+	isLocal // of an email before the @
+	isHost  // of an email behind it
+	isToken // of a key
+	starts  // may begin something, or is an @
+)
+
+var classes = func() (c [256]uint8) {
+	for b := range 256 {
+		digit, letter := b >= '0' && b <= '9', b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+		if digit {
+			c[b] |= isDigit | starts
+		}
+		if digit || letter || b == '_' || b >= 0x80 {
+			c[b] |= isWord
+		}
+		if digit || letter || strings.IndexByte("._%+-'", byte(b)) >= 0 || b >= 0x80 {
+			c[b] |= isLocal
+		}
+		if digit || letter || b == '.' || b == '-' || b >= 0x80 {
+			c[b] |= isHost
+		}
+		if digit || letter || strings.IndexByte("-._~+/=", byte(b)) >= 0 {
+			c[b] |= isToken
+		}
+		if strings.IndexByte("@+(bBsgAxhrpnlk", byte(b)) >= 0 {
+			c[b] |= starts
+		}
+	}
+	return c
+}()
+
+// next finds the first builtin in text at or behind from.
+func (s scans) next(text string, from int) (k kind, start, end int) {
+	for i := from; i < len(text); i++ {
+		if classes[text[i]]&starts == 0 {
+			continue
+		}
+		if text[i] == '@' {
+			if s.email {
+				if start, end := email(text, from, i); end > 0 {
+					return "email", start, end
+				}
+			}
+			continue
+		}
+		if i > 0 && classes[text[i-1]]&isWord != 0 {
+			continue // in the middle of a word
+		}
+		if (s.phone || s.card) && (classes[text[i]]&isDigit != 0 || text[i] == '+' || text[i] == '(') {
+			if k, end := s.number(text, i); end > 0 {
+				return k, i, end
+			} else if end < 0 {
+				i = -end - 1 // the end of a number that is neither
+			}
+			continue
+		}
+		if s.bearer {
+			if start, end := bearer(text, i); end > 0 {
+				return "bearer_token", start, end
+			}
+		}
+		if s.provider {
+			if end := provider(text, i); end > 0 {
+				return "provider_key", i, end
+			}
+		}
+	}
+	return "", 0, 0
+}
+
+// email finds the address around the @ at i; its local part does not begin before from. RFC 5321 bounds it to 64 and 255 bytes, which
+// also bounds the time.
+func email(text string, from, i int) (start, end int) {
+	start = i
+	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
+		start--
+	}
+	for start < i && (text[start] == '.' || text[start] == '\'' || text[start] == '-') {
+		start++
+	}
+	end = i + 1
+	for end < len(text) && end < i+256 && classes[text[end]]&isHost != 0 {
+		end++
+	}
+	for end > i+1 && (text[end-1] == '.' || text[end-1] == '-') {
+		end--
+	}
+	dot := strings.LastIndexByte(text[i+1:end], '.')
+	if start == i || dot < 1 || end-(i+1+dot+1) < 2 || classes[text[i+1+dot+1]]&isDigit != 0 {
+		return 0, 0
+	}
+	return start, end
+}
+
+// number looks at digits with single separators between them, from i on. It is a card when Luhn and the issuer's digits say so, a
+// phone number when it is written like one. Neither: minus the end of the digits.
+func (s scans) number(text string, i int) (k kind, end int) {
+	var digits [20]byte
+	n, separators, groups := 0, 0, 1
+	j := i
+	if text[j] == '+' || text[j] == '(' {
+		j++
+	}
+	plus := text[i] == '+'
+	for j < len(text) {
+		c := text[j]
+		if classes[c]&isDigit != 0 {
+			if n == len(digits) {
+				for j < len(text) && classes[text[j]]&isWord != 0 {
+					j++
+				}
+				return "", -j
+			}
+			digits[n] = c - '0'
+			n++
+			j++
+			end = j
+			continue
+		}
+		gap := 0
+		for gap < 3 && j+gap < len(text) && strings.IndexByte(" -.()/", text[j+gap]) >= 0 {
+			gap++
+		}
+		if gap == 0 || j+gap >= len(text) || classes[text[j+gap]]&isDigit == 0 || gap > 1 && strings.IndexByte(text[j:j+gap], ')') < 0 && strings.IndexByte(text[j:j+gap], '(') < 0 {
+			break
+		}
+		separators += gap
+		groups++
+		j += gap
+	}
+	if end < len(text) && (classes[text[end]]&isWord != 0) || end == 0 {
+		return "", -max(end, i+1)
+	}
+	switch {
+	case s.card && isCard(digits[:n]):
+		return "card", end
+	case s.phone && isPhone(text[i:end], n, plus, groups):
+		return "phone", end
+	}
+	return "", -end
+}
+
+// isPhone takes what is written as a phone number: with a plus, or in three groups or more of which the first is not longer than an
+// area code. Dates, addresses of machines and times are not.
+func isPhone(text string, digits int, plus bool, groups int) bool {
+	if plus {
+		return digits >= 8 && digits <= 15
+	}
+	if digits < 10 || digits > 12 || groups < 3 || strings.Count(text, ".") == 3 {
+		return false
+	}
+	first := strings.IndexAny(strings.TrimLeft(text, "("), " -.)/")
+	return first >= 1 && first <= 3 && !strings.Contains(text, "/")
+}
+
+// isCard is the issuers' ranges (ISO/IEC 7812), their lengths, and Luhn's check digit.
+func isCard(d []byte) bool {
+	if len(d) < 13 || len(d) > 19 {
+		return false
+	}
+	two, four := int(d[0])*10+int(d[1]), int(d[0])*1000+int(d[1])*100+int(d[2])*10+int(d[3])
+	switch n := len(d); {
+	case d[0] == 4 && (n == 13 || n == 16 || n == 19):
+	case (two >= 51 && two <= 55 || four >= 2221 && four <= 2720) && n == 16:
+	case (two == 34 || two == 37) && n == 15:
+	case (four == 6011 || two == 65 || four/10 >= 644 && four/10 <= 649 || two == 62 || two == 35) && n >= 16:
+	case (two == 30 || two == 36 || two == 38 || two == 39) && n == 14:
+	default:
+		return false
+	}
+	sum := 0
+	for i := range d {
+		x := int(d[len(d)-1-i])
+		if i%2 == 1 {
+			if x *= 2; x > 9 {
+				x -= 9
+			}
+		}
+		sum += x
+	}
+	return sum%10 == 0
+}
+
+// bearer finds the token behind the word Bearer (RFC 6750), in any case.
+func bearer(text string, i int) (start, end int) {
+	const word = "bearer"
+	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' || !strings.EqualFold(text[i:i+len(word)], word) {
+		return 0, 0
+	}
+	start = i + len(word)
+	for start < len(text) && (text[start] == ' ' || text[start] == ':') {
+		start++
+	}
+	end = token(text, start)
+	if start == i+len(word) || end-start < 8 {
+		return 0, 0
+	}
+	return start, end
+}
+
+func token(text string, i int) int {
+	for i < len(text) && (classes[text[i]]&isToken != 0 || text[i] == '_') {
+		i++
+	}
+	return i
+}
+
+// prefixes are how keys of providers begin, by the first byte, with how long they are at least.
+var prefixes = [256][]struct {
+	prefix string
+	min    int
+}{
+	's': {{"sk-", 20}, {"sk_live_", 20}, {"sk_test_", 20}},
+	'p': {{"pl_", 20}, {"ps_", 32}, {"pplx-", 24}, {"pk-lf-", 24}},
+	'g': {{"gsk_", 24}, {"ghp_", 30}, {"gho_", 30}, {"github_pat_", 30}, {"glpat-", 20}},
+	'A': {{"AIza", 35}, {"AKIA", 20}, {"ASIA", 20}},
+	'h': {{"hf_", 24}},
+	'r': {{"r8_", 24}},
+	'x': {{"xai-", 24}, {"xoxb-", 24}, {"xoxp-", 24}},
+	'n': {{"nvapi-", 24}},
+	'l': {{"ls__", 24}, {"lsv2_", 24}},
+	'k': {{"key-", 24}},
+}
+
+// provider finds a key of a provider that begins at i.
+func provider(text string, i int) (end int) {
+	for _, p := range prefixes[text[i]] {
+		if strings.HasPrefix(text[i:], p.prefix) {
+			if end := token(text, i); end-i >= p.min {
+				return end
+			}
+		}
+	}
+	return 0
+}
