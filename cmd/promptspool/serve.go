@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -36,6 +37,7 @@ type serverConfig struct {
 	name              string
 	bootstrapKey      wire.Secret // "" for none
 	prices            *prices.Table
+	retention         badgerdb.Retention
 	signUp            wire.SignUp
 	limits            api.Limits
 	logger            *slog.Logger
@@ -45,14 +47,21 @@ type serverConfig struct {
 	ready func(addr string, setup wire.Secret)
 }
 
+// serverMemory is from where on the server collects garbage at once, rather than when its memory has doubled; GOMEMLIMIT overrides
+// it. It is no bound: a call that needs more gets it.
+const serverMemory = 192 << 20
+
 // server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in Badger.
 func server(ctx context.Context, c serverConfig) error {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(serverMemory)
+	}
 	started := time.Now().UTC()
 	m := metrics.New("server", version)
-	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(c.data, "archive"), Logger: c.logger})
+	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(c.data, "archive"), Logger: c.logger, Retention: c.retention})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/badgerdb"
 )
 
 const (
@@ -29,6 +30,23 @@ func limitFlags() []cli.Flag {
 	}
 }
 
+// retentionFlags say what a server keeps.
+func retentionFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag("retention-age", "", "the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
+		stringFlag("retention-bytes", "", "the `size` of bodies, as they were sent, that is kept of each account; beyond it the oldest records are deleted; if absent no bound"),
+	}
+}
+
+// retention reads retentionFlags.
+func (v *values) retention() badgerdb.Retention {
+	r := badgerdb.Retention{Bytes: v.sizeOr("retention-bytes", 0)}
+	if v.text("retention-age") != "" {
+		r.Age = v.duration("retention-age")
+	}
+	return r
+}
+
 // limits reads limitFlags.
 func (v *values) limits() api.Limits {
 	return api.Limits{Calls: float64(v.count("key-calls-max", 1_000_000)), Bytes: float64(v.sizeOr("key-bytes-max", 0))}
@@ -39,6 +57,7 @@ func serverCommand() *cli.Command {
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	flags = append(flags, limitFlags()...)
+	flags = append(flags, retentionFlags()...)
 	return &cli.Command{
 		Name:   "server",
 		Usage:  "keep records, templates and keys",
@@ -91,7 +110,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	config := serverConfig{
 		signUp: signUp, prices: table,
 		data: v.need("data"), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
-		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(),
+		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(), retention: v.retention(),
 	}
 	if log != nil {
 		config.logger, config.level = log.Logger, log.level

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"promptspool/api/wire"
@@ -197,3 +198,14 @@ func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, 
 
 // rewriteStep is how many records one transaction rewrites.
 const rewriteStep = 200
+
+// Statistics are what Analyze and TemplateStatistics make of rows: the meaning of both.
+func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
+	a, v := newAnalytics(q), newVersions(q)
+	for i := range rows {
+		if err := errors.Join(a.add(&rows[i]), v.add(&rows[i])); err != nil {
+			return wire.Analytics{}, wire.TemplateStatistics{}, err
+		}
+	}
+	return a.answer(), v.answer(), nil
+}

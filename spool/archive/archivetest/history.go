@@ -102,8 +102,9 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 func drawRequest(t *rapid.T) map[string]any {
 	start := float64(Start.Unix()) + float64(rapid.IntRange(0, 5).Draw(t, "start"))
 	body := map[string]any{
-		"function_name":      pick(t, functions),
-		"kwargs":             map[string]any{"engine": pick(t, models)},
+		"function_name": pick(t, functions),
+		"kwargs": map[string]any{"engine": pick(t, models), "messages": []any{map[string]any{"role": "user",
+			"content": rapid.SampledFrom([]string{"", "Hello", "hello WORLD"}).Draw(t, "text")}}},
 		"request_response":   map[string]any{},
 		"request_start_time": start,
 		"request_end_time":   start + float64(rapid.IntRange(-1, 3).Draw(t, "seconds")),

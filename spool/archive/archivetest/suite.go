@@ -40,6 +40,13 @@ func Run(t *testing.T, open Open) {
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
 		{"a filter counts exactly up to a bound", totals},
 		{"opening again finds everything", reopening},
+		{"words, bodies and every order find what the oracle finds", everyOrder},
+		{"statistics are those of the oracle", statistics},
+		{"suggestions are values of the newest records", suggesting},
+		{"an export goes on behind its cursor", exporting},
+		{"a deleted record stays deleted", deletingOne},
+		{"all of a metadata value are deleted and kept out", deletingAValue},
+		{"requests are rewritten in steps", rewriting},
 	}
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {

@@ -1,0 +1,272 @@
+package archivetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+)
+
+// overStore is an archive on a store, without a registry.
+func overStore(s archive.Store) *archive.Archive {
+	return archive.New(archive.Config{Store: s, Metrics: metrics.New("server", "test"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+}
+
+// everyOrder searches with words, body fields and orders too.
+func everyOrder(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 8, 24)
+		for _, batch := range Batches(t, events) {
+			apply(t, s, account, batch...)
+		}
+		states, bodies := Fold(events)
+		rows := Rows(states)
+		for range 4 {
+			w := wire.Search{SortBy: rapid.SampledFrom(append([]string{""}, wire.SortFields...)).Draw(t, "sort"),
+				PerPage: rapid.IntRange(1, 4).Draw(t, "per page"), Page: rapid.IntRange(1, 2).Draw(t, "page")}
+			if w.SortBy != "" {
+				w.SortOrder = rapid.SampledFrom([]string{"", "asc", "desc"}).Draw(t, "order")
+			}
+			w.Q = rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
+			switch rapid.IntRange(0, 3).Draw(t, "filter") {
+			case 1:
+				f := Filter(t, 2)
+				w.FilterGroup = &f
+			case 2:
+				f := wire.Filter{Field: "input_text", Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"), Value: []byte(`"hello"`)}
+				w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
+			}
+			q, err := archive.Compile(w)
+			if err != nil {
+				t.Fatalf("Compile: %v", err)
+			}
+			want := q.Select(rows, func(row *wire.Row) []byte { return bodies[states[row.RequestID].Request.ID] })
+			got, err := s.Search(context.Background(), account, q)
+			if err != nil {
+				t.Fatalf("Search: %v", err)
+			}
+			sameRows(t, want.Rows, got.Rows)
+			if want.More != got.More || want.Total != got.Total || want.TotalIsLowerBound != got.TotalIsLowerBound || got.Stopped != nil {
+				t.Fatalf("want total %d (lower bound %v), more %v; got %d (%v), %v", want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
+			}
+		}
+	})
+}
+
+func statistics(t *testing.T, open Open) {
+	s, _ := open(t)
+	a := overStore(s)
+	rapid.Check(t, func(t *rapid.T) {
+		id := wire.Identity{Account: wire.NewID()}
+		events := Events(t, 8, 24)
+		for _, batch := range Batches(t, events) {
+			apply(t, s, id.Account, batch...)
+		}
+		states, _ := Fold(events)
+		f := Filter(t, 2)
+		query := wire.StatisticsQuery{FilterGroup: &f, Bucket: rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")}
+		q, err := archive.Compile(wire.Search{FilterGroup: &f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []wire.Row
+		for _, row := range Rows(states) {
+			if q.Match(&archive.Subject{Row: &row}) {
+				rows = append(rows, row)
+			}
+		}
+		rows = rapid.Permutation(rows).Draw(t, "order") // in any order the sums are the same
+		wantAll, wantVersions, err := archive.Statistics(rows, query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := a.Analyze(context.Background(), id, query)
+		if diff := cmp.Diff(wantAll, all); err != nil || diff != "" {
+			t.Fatalf("analytics (%v) (-want +got):\n%s", err, diff)
+		}
+		versions, err := a.TemplateStatistics(context.Background(), id, query)
+		if diff := cmp.Diff(wantVersions, versions); err != nil || diff != "" {
+			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// asked makes requests with a user each, and returns the archive over them.
+func asked(t *testing.T, s archive.Store, n int) (*archive.Archive, wire.Identity) {
+	t.Helper()
+	for i := range n {
+		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), fmt.Sprintf(`{"function_name":"openai.chat.completions.create","kwargs":{"messages":[{"role":"user","content":"Hello number %d"}]},"metadata":{"user":"user-%d"},"tags":["Tag-%d"]}`, i, i%3, i)))
+	}
+	return overStore(s), wire.Identity{Account: account}
+}
+
+func suggesting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 5)
+	for _, c := range []struct {
+		query    wire.SuggestQuery
+		want     []string
+		complete bool
+	}{
+		{wire.SuggestQuery{Field: "tags"}, []string{"Tag-4", "Tag-3", "Tag-2", "Tag-1", "Tag-0"}, true},
+		{wire.SuggestQuery{Field: "tags", Prefix: "tAG-3"}, []string{"Tag-3"}, true},
+		{wire.SuggestQuery{Field: "tags", Limit: 2}, []string{"Tag-4", "Tag-3"}, false},
+		{wire.SuggestQuery{Field: "metadata_values", Key: "user"}, []string{"user-1", "user-0", "user-2"}, true},
+		{wire.SuggestQuery{Field: "metadata_keys"}, []string{"user"}, true},
+		{wire.SuggestQuery{Field: "tags", FilterGroup: tagged("Tag-2")}, []string{"Tag-2"}, true},
+		{wire.SuggestQuery{Field: "input_text", Prefix: "hello number 3"}, []string{"Hello number 3"}, true},
+	} {
+		got, err := a.Suggest(context.Background(), id, c.query)
+		if diff := cmp.Diff(c.want, got.Values); err != nil || diff != "" || got.Complete != c.complete {
+			t.Errorf("%+v: complete %v, %v (-want +got):\n%s", c.query, got.Complete, err, diff)
+		}
+	}
+}
+
+func exporting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 7)
+	var ids []string
+	cursor := ""
+	stop := fmt.Errorf("enough")
+	for rounds := 0; rounds < 10; rounds++ { // two records at a time, each time from the cursor on
+		n := 0
+		err := a.Export(context.Background(), id, wire.ExportQuery{Cursor: cursor}, func(e wire.Exported) error {
+			if n++; n > 2 {
+				return stop
+			}
+			ids, cursor = append(ids, e.Record.RequestID), e.Cursor
+			return nil
+		})
+		if err == nil {
+			break
+		}
+	}
+	var want []string
+	for i := 6; i >= 0; i-- {
+		want = append(want, ID(1000+i))
+	}
+	if diff := cmp.Diff(want, ids); diff != "" {
+		t.Errorf("exported (-want +got):\n%s", diff)
+	}
+}
+
+func deletingOne(t *testing.T, open Open) {
+	s, reopen := open(t)
+	a, id := asked(t, s, 5)
+	got, err := a.Delete(context.Background(), id, wire.Deletion{RequestID: ID(1002)})
+	if err != nil || got.Records != 1 || got.Events != 1 {
+		t.Fatalf("deleted %+v (%v)", got, err)
+	}
+	check := func(s archive.Store) {
+		t.Helper()
+		if _, _, err := s.Record(context.Background(), account, ID(1002)); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("the deleted record is still there (%v)", err)
+		}
+		if page := search(t, s, account, wire.Search{FilterGroup: tagged("Tag-2")}); page.Total != 0 {
+			t.Error("the deleted record is still found")
+		}
+		if page := search(t, s, account, wire.Search{}); page.Total != 4 || len(page.Rows) != 4 {
+			t.Errorf("%d rows of %d are left, want 4", len(page.Rows), page.Total)
+		}
+	}
+	check(s)
+	// What still lies in a spool changes nothing, also after a restart; and another account has its own.
+	again := []archive.Event{Event(t, 2, wire.KindRequest, ID(1002), requestBody("Tag-2")), Event(t, 9, wire.KindScore, ID(1002), `{"score":1}`)}
+	for _, r := range apply(t, s, account, again...) {
+		if r.Code != wire.ResultDuplicate {
+			t.Errorf("an event of a deleted record is %s", r.Code)
+		}
+	}
+	check(s)
+	s = reopen()
+	apply(t, s, account, again...)
+	check(s)
+	apply(t, s, "another", again...)
+	if page := search(t, s, "another", wire.Search{}); page.Total != 1 {
+		t.Error("another account cannot keep the id that this one deleted")
+	}
+	// An id that never came is kept out as well.
+	if _, err := s.Delete(context.Background(), account, wire.Deletion{RequestID: ID(1900)}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, account, Event(t, 1, wire.KindRequest, ID(1900), requestBody("x")))
+	check(s)
+}
+
+func deletingAValue(t *testing.T, open Open) {
+	s, reopen := open(t)
+	a, id := asked(t, s, 9)                                                                          // user-1 has records 1, 4 and 7
+	apply(t, s, account, Event(t, 3, wire.KindMetadata, ID(1500), `{"metadata":{"user":"user-1"}}`)) // an orphan
+	cutoff := Start.Add(5 * time.Second)
+	got, err := a.Delete(context.Background(), id, wire.Deletion{Key: "user", Value: "user-1", Before: cutoff})
+	if err != nil || got.Records != 3 {
+		t.Fatalf("deleted %+v (%v), want records 1 and 4 and the orphan", got, err)
+	}
+	left := func(s archive.Store, want int) {
+		t.Helper()
+		raw, _ := json.Marshal("user-1")
+		page := search(t, s, account, wire.Search{FilterGroup: &wire.Filter{Field: "metadata", NestedKey: "user", Operator: "is", Value: raw}})
+		if page.Total != want {
+			t.Errorf("%d records of user-1 are left, want %d", page.Total, want)
+		}
+	}
+	left(s, 1) // the seventh came after the moment
+	s = reopen()
+	// Late ones of the time before are kept out, however the value comes; later ones are taken.
+	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1600), `{"metadata":{"user":"user-1"}}`))
+	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1601), requestBody("x")), Event(t, 60, wire.KindMetadata, ID(1601), `{"metadata":{"user":"user-1"}}`))
+	apply(t, s, account, Event(t, 4, wire.KindRequest, ID(1004), requestBody("again")), Event(t, 4, wire.KindRequest, ID(1500), requestBody("orphan's")))
+	left(s, 1)
+	if page := search(t, s, account, wire.Search{}); page.Total != 7 {
+		t.Errorf("%d records are left, want 7", page.Total)
+	}
+	apply(t, s, account, Event(t, 30, wire.KindRequest, ID(1700), `{"metadata":{"user":"user-1"}}`))
+	left(s, 2)
+}
+
+func rewriting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 7)
+	after, steps := (*archive.Position)(nil), 0
+	for {
+		end, changed, err := s.Rewrite(context.Background(), account, after, 3, func(r *archive.Request, body func() ([]byte, error)) (bool, error) {
+			if b, err := body(); err != nil || !json.Valid(b) {
+				t.Errorf("the body is %q (%v)", b, err)
+			}
+			r.Model = "rewritten"
+			return true, nil
+		})
+		if err != nil || changed == 0 {
+			t.Fatalf("Rewrite: %d changed, %v", changed, err)
+		}
+		if steps++; end == nil {
+			break
+		}
+		after = end
+	}
+	if steps != 3 {
+		t.Errorf("7 records by 3 took %d steps", steps)
+	}
+	page := search(t, s, account, wire.Search{FilterGroup: &wire.Filter{Field: "model", Operator: "is", Value: []byte(`"rewritten"`)}})
+	if page.Total != 7 {
+		t.Errorf("%d records are rewritten, want 7", page.Total)
+	}
+	seen := 0
+	if err := a.Rewrite(context.Background(), id, "", func(*archive.Request, func() ([]byte, error)) (bool, error) { return false, nil },
+		func(n, changed int, cursor string) error { seen = n; return nil }); err != nil || seen != 7 {
+		t.Errorf("over the archive %d were seen (%v)", seen, err)
+	}
+}
