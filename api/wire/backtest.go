@@ -36,6 +36,20 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 	return q, f.err()
 }
 
+// MarshalJSON writes what DecodeBacktest reads.
+func (q BacktestQuery) MarshalJSON() ([]byte, error) {
+	type plain struct {
+		Name     string  `json:"prompt_name"`
+		Version  int     `json:"version,omitempty"`
+		Label    string  `json:"label,omitempty"`
+		Sent     int     `json:"sent_version,omitempty"`
+		Last     int     `json:"last,omitempty"`
+		Provider string  `json:"provider,omitempty"`
+		Filter   *Filter `json:"filter_group,omitempty"`
+	}
+	return json.Marshal(plain{q.Name, q.Version, q.Label, q.Sent, q.Last, q.Provider, q.Filter})
+}
+
 // Backtest is one line of the answer: what was sent and came back then, and what would be sent now.
 type Backtest struct {
 	RequestID      string          `json:"request_id"`

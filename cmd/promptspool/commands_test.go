@@ -45,9 +45,9 @@ func TestSearch(t *testing.T) {
 		`{"field":"engine","operator":"is","value":"m"},{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
 	at := moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  ACCEPTED             MODEL  LATENCY  TOKENS  SCORES      STATUS   TAGS\n" +
-		"r1          " + at + "  m [2J  1250 ms  3+4     default=87  SUCCESS  a,b\n" +
-		"r2          " + at + "         -        -                   ERROR    \n" +
+		"REQUEST_ID  ACCEPTED             MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
+		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
+		"r2          " + at + "                         -       -     -              ERROR\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 	got = say(t, "requests", "search", "-o", "json")
 	equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)

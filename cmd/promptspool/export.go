@@ -16,14 +16,10 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write the events of all records, or of those that fit, one a line, as `requests import` takes them", ArgsUsage: "[FILE]",
-		Flags: append(own("requests export",
-			listFlag("tag", "only with this `tag`; may be repeated"),
-			listFlag("metadata", "only with this `key=value`; may be repeated"),
-			stringFlag("model", "", "only of this `model`"),
-			stringFlag("after", "", "only what started after this `time` (ISO-8601)"),
-			stringFlag("before", "", "only what started before this `time` (ISO-8601)"),
+		Flags: append(own("requests export", append(filterFlags(),
+			stringFlag("format", "events", "the `form`: events, which can be imported, or csv, a line for each record without its texts, for a spreadsheet"),
 			stringFlag("order", "desc", "which come first: `desc` for the newest, asc for those that started first, which takes longer"),
-			stringFlag("cursor", "", "go on where an earlier export broke off, at the `cursor` that it told"),
+			stringFlag("cursor", "", "go on where an earlier export broke off, at the `cursor` that it told"))...,
 		), remoteFlags()...),
 		Action: exportRequests,
 	}
@@ -37,7 +33,7 @@ func exportRequests(c *cli.Context) error {
 	if order != "desc" && order != "asc" {
 		return wrong(c, "order", order, "is not one of desc, asc")
 	}
-	filters, err := searchFilters(c)
+	where, words, err := filter(c)
 	if err != nil {
 		return err
 	}
@@ -46,16 +42,20 @@ func exportRequests(c *cli.Context) error {
 		return err
 	}
 	defer cl.Close()
-	search := wire.Search{Cursor: text(c, "cursor")}
+	search := wire.Search{FilterGroup: where, Q: words, Cursor: text(c, "cursor")}
 	if order == "asc" {
 		search.SortBy, search.SortOrder = "request_start_time", order
 	}
-	if len(filters) > 0 {
-		search.FilterGroup = &wire.Filter{Logic: "AND", Filters: filters}
+	format := text(c, "format")
+	if format != "events" && format != "csv" {
+		return wrong(c, "format", format, "is not one of events, csv")
 	}
 	out, closeOut, err := exportTarget(c, search.Cursor != "")
 	if err != nil {
 		return err
+	}
+	if format == "csv" {
+		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
 	lines, failures := int64(0), 0

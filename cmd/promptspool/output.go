@@ -66,11 +66,16 @@ func printable(s string) string {
 func drivesTerminal(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 // printJSON prints v over several lines. What could drive the terminal is escaped, which changes no value.
-func printJSON(w io.Writer, v any) error {
+func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// printJSONLine is printJSON in one line, for programs that read many.
+func printJSONLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+func encodeJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	if err := e.Encode(v); err != nil {
 		return err
 	}

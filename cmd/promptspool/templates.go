@@ -33,6 +33,7 @@ func templatesCommand() *cli.Command {
 				), remoteFlags()...),
 				Action: showTemplate,
 			},
+			backtestCommand(),
 		},
 	}
 }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	goflag "flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+func TestFiltersOfTheCommands(t *testing.T) {
+	withoutVariables(t)
+	url, call := answering(t, `{"success":true,"items":[]}`)
+	say(t, "requests", "search", "--template", "a@b@3", "--provider", "openai", "--status", "ERROR", "--score", "quality:80..", "--cost", "..0.5",
+		"--latency", "500ms..2s", "--group", "g", "--label", "prod", "--text", "broken kettle", "--sort", "cost", "--url", url, "--key", "k")
+	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+		`{"field":"provider_type","operator":"is","value":"openai"},{"field":"label","operator":"is","value":"prod"},{"field":"status","operator":"is","value":"ERROR"},`+
+		`{"field":"group_id","operator":"is","value":"g"},{"field":"prompt_name","operator":"is","value":"a@b"},{"field":"prompt_version_number","operator":"eq","value":3},`+
+		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},{"field":"cost","operator":"lte","value":0.5},`+
+		`{"field":"latency_ms","operator":"gte","value":500},{"field":"latency_ms","operator":"lte","value":2000}]},`+
+		`"q":"broken kettle","sort_by":"cost","sort_order":"desc","per_page":20}`)
+	for _, wrong := range [][]string{{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"}} {
+		got := say(t, append([]string{"requests", "search", "--url", url, "--key", "k"}, wrong...)...)
+		if got.Code != 2 || !strings.Contains(got.Err, wrong[0]) {
+			t.Errorf("%v: %+v", wrong, got)
+		}
+	}
+}
+
+// TestARecordReadsAsAConversation shows a record with everything, and data that would drive a terminal.
+func TestARecordReadsAsAConversation(t *testing.T) {
+	withoutVariables(t)
+	url, _ := answering(t, `{"success":true,"request_id":"r1","function_name":"anthropic.messages.create","provider":"anthropic","model":"claude-sonnet-4-5",
+		"input_tokens":1000,"output_tokens":55,"cached_tokens":900,"tokens":1055,"price":0.001395,"latency_ms":1181,"status":"SUCCESS","finish_reason":"tool_use","readable":true,
+		"tags":["a","b"],"metadata":{"user_id":"u\u001b[31m7"},"scores":[{"name":"default","score":87}],"prompt":{"name":"greet","version":3,"label":"prod"},"accepted_at":"2026-03-01T12:00:00Z",
+		"request":{"kwargs":{"system":"Be\u202e kind.","messages":[{"role":"user","content":"Where is\n\tmy order\u0007?"},
+			{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]},
+		"request_response":{"content":[{"type":"thinking","thinking":"Unknown."},{"type":"text","text":"I will look."},{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
+	got := say(t, "requests", "get", "r1", "--url", url, "--key", "k")
+	golden(t, "get.txt", strings.ReplaceAll(got.Out, moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), "2026-03-01 12:00:00"))
+	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestStatisticsAsATable(t *testing.T) {
+	withoutVariables(t)
+	totals := func(n int) string {
+		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,"input_tokens":1000,"output_tokens":500,
+			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},"scores":[{"name":"default","count":3,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n)
+	}
+	answer := `{"success":true,"overall":{` + totals(8) + `},"stats":[{"date":"2026-03-01","requests":6},{"date":"2026-03-04","requests":2}],
+		"versions":[{"template":"greet","version":1,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":4}]},
+			{"template":"greet","version":null,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":2},{"date":"2026-03-02","requests":1},{"date":"2026-03-04","requests":1}]}]}`
+	url, _ := answering(t, answer)
+	got := say(t, "requests", "stats", "--url", url, "--key", "k")
+	golden(t, "stats.txt", got.Out)
+}
+
+func TestDeletingWantsAYes(t *testing.T) {
+	withoutVariables(t)
+	url, call := answering(t, `{"success":true,"total":12,"items":[{}],"records":12,"events":30}`)
+	t.Setenv("PROMPTSPOOL_URL", url)
+	t.Setenv("PROMPTSPOOL_KEY", "k")
+	got := say(t, "requests", "delete", "--metadata", "user_id=ann")
+	if got.Code != 2 || !strings.Contains(got.Err, "12 records") || !strings.Contains(*call, "/search") {
+		t.Errorf("%+v, %s", got, *call)
+	}
+	equal(t, "with yes", say(t, "requests", "delete", "--metadata", "user_id=ann", "--yes"), said{Out: "records  12\nevents   30\n"})
+	equal(t, "call", *call, "k DELETE /api/public/v2/requests?metadata_key=user_id&metadata_value=ann ")
+	for _, wrong := range [][]string{{}, {"id", "--metadata", "a=b"}, {"--metadata", "a="}, {"--metadata", "=b"}, {"a", "b"}} {
+		if got := say(t, append([]string{"requests", "delete", "--yes"}, wrong...)...); got.Code != 2 {
+			t.Errorf("%v: %+v", wrong, got)
+		}
+	}
+}
+
+var update = goflag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file of testdata; with -update it writes the file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, name, got, string(want))
+}
+
+// TestFindingAndCounting logs calls through a sidecar and asks it everything that it passes on to its server.
+func TestFindingAndCounting(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	publish := func(text string) {
+		sidecar.call("POST", "/rest/prompt-templates", json.RawMessage(`{"prompt_template":{"prompt_name":"greet"},"prompt_version":{"prompt_template":
+			{"type":"chat","messages":[{"role":"user","content":[{"type":"text","text":"`+text+`"}]}]},"metadata":{"model":{"provider":"openai","name":"gpt-4o-mini","parameters":{}}}}}`), "X-API-KEY", adminKey)
+	}
+	publish("Hello {name}")
+	publish("Good day {name}")
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, sidecar.track("/rest/track-request", adminKey, map[string]any{
+			"function_name": "openai.chat.completions.create", "request_start_time": 1795224000, "request_end_time": 1795224001,
+			"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{map[string]any{"role": "user", "content": "Hello Ann"}}},
+			"request_response": map[string]any{"model": "gpt-4o-mini-2024-07-18", "choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}},
+				"usage": map[string]any{"prompt_tokens": 1000, "completion_tokens": 100}},
+			"metadata": map[string]any{"user_id": fmt.Sprintf("u%d", i%2)}, "prompt_id": "greet", "prompt_version": 1, "prompt_input_variables": map[string]any{"name": "Ann"},
+		}))
+	}
+	for _, id := range ids {
+		server.record(id, events(1))
+	}
+	ask := func(method, path string, body any, into any) reply {
+		t.Helper()
+		r := sidecar.call(method, path, body, "X-API-KEY", adminKey)
+		if into != nil {
+			if err := json.Unmarshal(r.Body, into); err != nil || r.Status != http.StatusOK {
+				t.Fatalf("%s %s: %d %s", method, path, r.Status, r.Body)
+			}
+		}
+		return r
+	}
+	var suggested wire.Suggestions
+	ask("GET", "/api/public/v2/requests/suggestions?field=metadata_values&metadata_key=user_id&prefix=U", nil, &suggested)
+	if len(suggested.Values) != 2 {
+		t.Errorf("suggested %v", suggested.Values)
+	}
+	var sums wire.Analytics
+	ask("POST", "/api/public/v2/requests/analytics", map[string]any{}, &sums)
+	if sums.TotalRequests != 4 || sums.TotalCost != 0.00084 || sums.Overall.Unpriced != 0 {
+		t.Errorf("analytics: %+v", sums)
+	}
+	var versions wire.TemplateStatistics
+	ask("POST", "/api/public/v2/requests/template-statistics", map[string]any{}, &versions)
+	if len(versions.Versions) != 1 || versions.Versions[0].Requests != 4 || *versions.Versions[0].Version != 1 {
+		t.Errorf("statistics: %+v", versions)
+	}
+	tested := ask("POST", "/rest/backtest", map[string]any{"prompt_name": "greet", "version": 2, "last": 2}, nil)
+	lines := strings.Split(strings.TrimSpace(string(tested.Body)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"Good day Ann"`) || !strings.Contains(lines[0], `"Hello Ann"`) {
+		t.Errorf("backtest: %d %s", tested.Status, tested.Body)
+	}
+	var priced wire.Repriced
+	ask("POST", "/api/public/v2/requests/reprice", map[string]any{}, &priced)
+	if priced.Seen != 4 || priced.Changed != 0 || !priced.Done {
+		t.Errorf("repriced: %+v", priced)
+	}
+	var deleted wire.Deleted
+	ask("DELETE", "/api/public/v2/requests?metadata_key=user_id&metadata_value=u1", nil, &deleted)
+	if deleted.Records != 2 || server.total(map[string]any{}) != 2 {
+		t.Errorf("deleted %+v", deleted)
+	}
+	ask("DELETE", "/api/public/v2/requests/"+ids[0], nil, &deleted)
+	if deleted.Records != 1 {
+		t.Errorf("deleted %+v", deleted)
+	}
+	for path, want := range map[string]int{
+		"GET /api/public/v2/requests/suggestions": 422, "GET /api/public/v2/requests/suggestions?field=nonsense": 422,
+		"GET /api/public/v2/requests/suggestions?field=tags&filter_group=x": 422, "DELETE /api/public/v2/requests": 422,
+		"DELETE /api/public/v2/requests?metadata_key=a": 422, "DELETE /api/public/v2/requests/17": 422, "POST /rest/backtest": 400,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if r := ask(method, path, nil, nil); r.Status != want || !strings.Contains(string(r.Body), `"success":false`) {
+			t.Errorf("%s %s: %d %s", method, path, r.Status, r.Body)
+		}
+	}
+	if r := ask("POST", "/rest/backtest", map[string]any{"prompt_name": "nobody"}, nil); r.Status != 404 {
+		t.Errorf("a backtest of no template: %d %s", r.Status, r.Body)
+	}
+}
+
+func TestACSVExportHoldsNoFormulas(t *testing.T) {
+	withoutVariables(t)
+	url, call := answering(t, `{"success":true,"items":[{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"=cmd|'/c calc'!A0","status":"-1","price":2.75e-6,"latency":1.25,
+		"input_tokens":3,"tags_array":["@a","b,c"],"metadata":[{"key":"k","value":"v\"w"}],"function_name":"+x"}]}`)
+	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
+	equal(t, "csv", got, said{Err: "1 records were exported.\n", Out: strings.Join(csvHead, ",") + "\n" +
+		`r1,2026-03-01T12:00:00Z,'+x,,'=cmd|'/c calc'!A0,'-1,,,1.25,3,,,,0.00000275,,,,,"'@a,b,c","k=v""w",,` + "\n"})
+	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},"per_page":1000}`)
+}

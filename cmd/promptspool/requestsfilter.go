@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+)
+
+// filterFlags say which records a command is about.
+func filterFlags() []cli.Flag {
+	return []cli.Flag{
+		listFlag("tag", "only with this `tag`; may be repeated"),
+		listFlag("metadata", "only with this `key=value`; may be repeated"),
+		stringFlag("model", "", "only of this `model`"),
+		stringFlag("provider", "", "only of this `provider`"),
+		stringFlag("template", "", "only of this template: a `name`, or name@version"),
+		stringFlag("label", "", "only of the template's version with this `label` when it was sent"),
+		stringFlag("status", "", "only with this `status`: SUCCESS, WARNING, ERROR"),
+		stringFlag("score", "", "only with such a score: a `range` as 80..100 or ..20, or name:80..100"),
+		stringFlag("cost", "", "only with such a cost in dollars: a `range` as 0.01.."),
+		stringFlag("latency", "", "only with such a latency: a `range` as 2s.. or 500ms..1s"),
+		stringFlag("group", "", "only of this group, by its `id`"),
+		stringFlag("sidecar", "", "only what this `sidecar` accepted"),
+		stringFlag("text", "", "only with all of these `words` in the prompt or the response"),
+		stringFlag("after", "", "only what started after this `time`: ISO-8601, or 2h for two hours ago"),
+		stringFlag("before", "", "only what started before this `time`"),
+	}
+}
+
+// filter turns filterFlags into a condition, nil for none, and the words to look for.
+func filter(c *cli.Context) (*wire.Filter, string, error) {
+	f := filterBuilder{c: c}
+	for _, tag := range texts(c, "tag") {
+		f.add("tags", "is", tag, "")
+	}
+	for _, pair := range texts(c, "metadata") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, "", wrong(c, "metadata", pair, "is not key=value")
+		}
+		f.add("metadata", "is", value, key)
+	}
+	for _, flag := range []struct{ name, field string }{
+		{"model", "engine"}, {"provider", "provider_type"}, {"label", "label"}, {"status", "status"}, {"group", "group_id"}, {"sidecar", "sidecar"},
+	} {
+		if v := text(c, flag.name); v != "" {
+			f.add(flag.field, "is", v, "")
+		}
+	}
+	if err := f.template(text(c, "template")); err != nil {
+		return nil, "", err
+	}
+	scoreName, scoreRange, named := strings.Cut(text(c, "score"), ":")
+	if !named {
+		scoreName, scoreRange = "", scoreName
+	}
+	plainNumber := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+	milliseconds := func(s string) (float64, error) {
+		d, err := time.ParseDuration(s)
+		return float64(d) / 1e6, err
+	}
+	for _, r := range []struct {
+		flag, field, text, key string
+		read                   func(string) (float64, error)
+	}{
+		{"score", "score", scoreRange, scoreName, plainNumber},
+		{"cost", "cost", text(c, "cost"), "", plainNumber},
+		{"latency", "latency_ms", text(c, "latency"), "", milliseconds},
+	} {
+		if err := f.within(r.flag, r.field, r.text, r.key, r.read); err != nil {
+			return nil, "", err
+		}
+	}
+	for _, bound := range []string{"after", "before"} {
+		if v := text(c, bound); v != "" {
+			f.add("request_start_time", bound, ago(v), "")
+		}
+	}
+	if f.filters == nil {
+		return nil, text(c, "text"), nil
+	}
+	return &wire.Filter{Logic: "AND", Filters: f.filters}, text(c, "text"), nil
+}
+
+type filterBuilder struct {
+	c       *cli.Context
+	filters []wire.Filter
+}
+
+func (f *filterBuilder) add(field, operator string, value any, key string) {
+	raw, _ := json.Marshal(value) // a string or a number always encodes
+	f.filters = append(f.filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
+}
+
+// template reads name or name@version. A name may hold an @ itself.
+func (f *filterBuilder) template(s string) error {
+	if s == "" {
+		return nil
+	}
+	name, version, ok := cutLast(s, "@")
+	if n, err := strconv.Atoi(version); ok && err == nil {
+		f.add("prompt_name", "is", name, "")
+		f.add("prompt_version_number", "eq", n, "")
+		return nil
+	}
+	f.add("prompt_name", "is", s, "")
+	return nil
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// within reads low..high, of which either may be left out.
+func (f *filterBuilder) within(flag, field, s, key string, read func(string) (float64, error)) error {
+	if s == "" {
+		return nil
+	}
+	low, high, ok := strings.Cut(s, "..")
+	if !ok || low == "" && high == "" {
+		return wrong(f.c, flag, s, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
+	}
+	for _, bound := range []struct{ operator, text string }{{"gte", low}, {"lte", high}} {
+		if bound.text == "" {
+			continue
+		}
+		n, err := read(bound.text)
+		if err != nil {
+			return wrong(f.c, flag, bound.text, "is not a bound of a range here; see --help")
+		}
+		f.add(field, bound.operator, n, key)
+	}
+	return nil
+}
+
+// ago turns a duration into the time so long ago; anything else stays as it is, for the server to read.
+func ago(s string) string {
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return time.Now().Add(-d).UTC().Format(time.RFC3339)
+	}
+	return s
+}
