@@ -11,6 +11,7 @@ import (
 type route struct {
 	method string
 	path   string // exact, or, ending in "/", a prefix whose rest is an identifier
+	suffix string // behind the identifier
 	name   string // the metrics' label
 	needs  capability
 	body   bodyKind
@@ -84,6 +85,14 @@ var routes = spell([]route{
 
 	{path: "/log-request", name: "log-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).logRequest},
 
+	{method: "GET", path: "/prompt-templates/", suffix: "/labels", name: "template-labels", needs: templates, scope: wire.ScopeFull, handle: (*API).templateLabels},
+	{path: "/prompts/", suffix: "/label", name: "create-label", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).createLabel},
+	{method: "PATCH", path: "/prompt-labels/", name: "move-label", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).moveLabel},
+	{method: "DELETE", path: "/prompt-labels/", name: "delete-label", needs: templates, scope: wire.ScopeFull, handle: (*API).deleteLabel},
+	{path: "/rest/prompt-templates/", suffix: "/restore", name: "restore-template", needs: templates, body: optionalBody, scope: wire.ScopeFull, handle: (*API).restoreTemplate},
+	{method: "PATCH", path: "/rest/prompt-templates/", name: "patch-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).patchTemplate},
+	{method: "DELETE", path: "/rest/prompt-templates/", name: "archive-template", needs: templates, scope: wire.ScopeFull, handle: (*API).archiveTemplate},
+	{path: "/library-publish-prompt-template /rest/publish-prompt-template", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplateOld},
 	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
 	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
 	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
@@ -134,6 +143,11 @@ func find(method, rawPath string) (r *route, ident, allow string, err error) {
 		r := &routes[i]
 		rest, fits := strings.CutPrefix(path, r.path)
 		prefix := strings.HasSuffix(r.path, "/")
+		if r.suffix != "" {
+			ended := false
+			rest, ended = strings.CutSuffix(rest, r.suffix)
+			fits = fits && ended
+		}
 		if !fits || prefix == (rest == "") {
 			continue
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"promptspool/api/wire"
@@ -41,13 +42,33 @@ func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
 	return nil
 }
 
-// rawTemplate returns a version as it was published; a sidecar's cache reads by it.
+// rawTemplate returns a version with its snippets in their places, or, with resolve_snippets=false, as it was published; a
+// sidecar's cache reads by it. With include_llm_kwargs=true come the arguments of the model call, without variables.
 func (a *API) rawTemplate(c *call) error {
 	s, err := c.selector()
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Raw(c.life, c.id, c.ident, s)
+	resolve, err := c.flag("resolve_snippets", true)
+	if err != nil {
+		return err
+	}
+	kwargs, err := c.flag("include_llm_kwargs", false)
+	if err != nil {
+		return err
+	}
+	read := a.c.Templates.Raw
+	if !resolve {
+		read = a.c.Templates.Source
+	}
+	t, err := read(c.life, c.id, c.ident, s)
+	if err == nil && kwargs {
+		var rendered wire.RenderedTemplate
+		rendered, err = a.c.Templates.Fetch(c.life, c.id, c.ident, wire.TemplateFetch{Selector: wire.Selector{Version: t.Version}})
+		if t.LLMKwargs = rendered.LLMKwargs; t.LLMKwargs == nil {
+			t.LLMKwargs = json.RawMessage("null")
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -68,14 +89,58 @@ func (a *API) publishTemplate(c *call) error {
 	return nil
 }
 
-func (a *API) listTemplates(c *call) error {
-	args := c.ctx.QueryArgs()
-	q := wire.TemplateListQuery{Name: string(args.Peek("name")), Label: string(args.Peek("label"))}
-	var err error
-	if q.Page, err = c.count("page", 1, wire.PageOffsetMax); err != nil {
+// publishTemplateOld is the older spelling; its clients take exactly 200 for success.
+func (a *API) publishTemplateOld(c *call) error {
+	p, err := wire.DecodeOldPublish(c.object)
+	if err != nil {
 		return err
 	}
-	if q.PerPage, err = c.count("per_page", 30, wire.PageItemsMax); err != nil {
+	t, err := a.c.Templates.Publish(c.life, c.id, p)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, t)
+	return nil
+}
+
+func (a *API) patchTemplate(c *call) error {
+	p, err := wire.DecodePatch(c.object)
+	if err != nil {
+		return err
+	}
+	t, err := a.c.Templates.Patch(c.life, c.id, c.ident, p)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 201, t)
+	return nil
+}
+
+// doneAnswer answers what was done and has nothing to show.
+type doneAnswer struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+}
+
+func (a *API) archiveTemplate(c *call) error {
+	if err := a.c.Templates.Archive(c.life, c.id, c.ident); err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."})
+	return nil
+}
+
+func (a *API) restoreTemplate(c *call) error {
+	if err := a.c.Templates.Restore(c.life, c.id, c.ident); err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, doneAnswer{true, "The template is in use."})
+	return nil
+}
+
+func (a *API) listTemplates(c *call) error {
+	q, err := c.listQuery()
+	if err != nil {
 		return err
 	}
 	list, err := a.c.Templates.List(c.life, c.id, q)
@@ -84,23 +149,4 @@ func (a *API) listTemplates(c *call) error {
 	}
 	writeJSON(c.ctx, 200, list)
 	return nil
-}
-
-// selector reads version and label from the query; empty means absent.
-func (c *call) selector() (wire.Selector, error) {
-	version, err := c.count("version", 0, 1<<31-1)
-	return wire.Selector{Version: version, Label: string(c.ctx.QueryArgs().Peek("label"))}, err
-}
-
-// count reads an integer of at least 1 from the query.
-func (c *call) count(name string, absent, most int) (int, error) {
-	text := string(c.ctx.QueryArgs().Peek(name))
-	if text == "" {
-		return absent, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, wire.Invalid(wire.FieldError{Field: name, Reason: "must be an integer from 1 to " + strconv.Itoa(most)})
-	}
-	return n, nil
 }

@@ -16,20 +16,23 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 	return wire.RawTemplate{
 		Success: true, ID: t.ID, Name: t.Name, Version: v.Number, VersionID: v.ID, WorkspaceID: workspaceID,
 		Tags: nonNil(t.Tags), Labels: labelsOf(t, v.Number), Blueprint: v.Blueprint, Metadata: v.Metadata,
-		CommitMessage: message(v.CommitMessage), CreatedAt: v.CreatedAt, Snippets: []any{},
+		CommitMessage: message(v.CommitMessage), Author: v.Author, CreatedAt: v.CreatedAt, Snippets: []wire.UsedSnippet{},
 	}
 }
 
 // renderTemplate answers a fetch from one version. It is the one way from a template to an answer, for server and sidecar
 // alike. The blueprint is told as it was published; the variables fill llm_kwargs only.
-func renderTemplate(raw wire.RawTemplate, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
 	out := wire.RenderedTemplate{
-		ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
-		CommitMessage: raw.CommitMessage, Metadata: raw.Metadata, Blueprint: raw.Blueprint, Snippets: []any{},
+		Success: true, ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
+		CommitMessage: raw.CommitMessage, Metadata: raw.Metadata, Blueprint: raw.Blueprint, Snippets: nonNil(raw.Snippets),
 	}
-	p, err := render.Prepare(raw.Blueprint, raw.Metadata)
-	if err != nil {
-		return out, err
+	provider := f.Provider
+	if provider == "" {
+		provider = p.Provider()
+	}
+	if url, ok := raw.ProviderBaseURLs[provider]; ok {
+		out.ProviderBaseURL = &url
 	}
 	kwargs, warnings, err := p.Kwargs(render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides})
 	switch {

@@ -4,23 +4,26 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/registry/render"
 )
 
 // Bounds of a Cache.
 const (
-	entriesMax      = 10_000
-	entryBytesMax   = 64 << 20 // of all entries together
-	negativesMax    = 1000
-	negativeTTL     = 3 * time.Second
-	askTimeout      = 2 * time.Second        // for the server, when nothing is cached
-	refreshTimeout  = time.Second            // for the server, when a stale copy can be served instead
-	settleMax       = 250 * time.Millisecond // after a start, for the feed to speak
-	unavailableWait = time.Second            // Retry-After of what a server that is away would have to answer
+	entriesMax       = 10_000
+	entryBytesMax    = 64 << 20 // of all entries together
+	preparedBytesMax = 16 << 20 // of parsed forms, beside the entries
+	negativesMax     = 1000
+	negativeTTL      = 3 * time.Second
+	askTimeout       = 2 * time.Second        // for the server, when nothing is cached
+	refreshTimeout   = time.Second            // for the server, when a stale copy can be served instead
+	settleMax        = 250 * time.Millisecond // after a start, for the feed to speak
+	unavailableWait  = time.Second            // Retry-After of what a server that is away would have to answer
 )
 
 // CacheConfig is what a Cache needs. Dir, Upstream and Metrics must be set.
@@ -118,7 +121,11 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	out, err := renderTemplate(found.raw, f)
+	prepared, err := c.prepared(found)
+	if err != nil {
+		return wire.RenderedTemplate{}, err
+	}
+	out, err := renderTemplate(&found.raw, prepared, f)
 	out.Cache, out.Age = found.how, found.age
 	return out, err
 }
@@ -127,24 +134,6 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	found, err := c.find(ctx, id, ident, s)
 	return found.raw, err
-}
-
-// Publish passes a publish to the server. The copies of that name are asked for anew from then on.
-func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	out, err := c.upstream.Publish(ctx, id, p)
-	if err == nil || !definite(err) { // a server that did not answer may have published all the same
-		c.mu.Lock()
-		c.renew(id.Account)
-		c.invalidate(id.Account, []string{p.Name}, everyRevision)
-		c.mu.Unlock()
-	}
-	return out, orAway(err)
-}
-
-// List passes a question for the list to the server.
-func (c *Cache) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
-	list, err := c.upstream.List(ctx, id, q)
-	return list, orAway(err)
 }
 
 // Version says what a selector means now; ok is false if there is no copy that is known to be current.
@@ -160,9 +149,26 @@ func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, 
 
 // found is a version and how it was come by.
 type found struct {
-	raw wire.RawTemplate
-	how string // hit, stale or miss
-	age time.Duration
+	raw   wire.RawTemplate
+	entry *entry // where it is cached; nil if it is not
+	how   string // hit, stale or miss
+	age   time.Duration
+}
+
+// prepared is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
+func (c *Cache) prepared(f found) (*render.Prepared, error) {
+	if f.entry != nil {
+		if p := f.entry.prepared.Load(); p != nil {
+			return p, nil
+		}
+	}
+	p, err := render.Prepare(f.raw.Blueprint, f.raw.Metadata)
+	if err == nil && f.entry != nil {
+		c.mu.Lock()
+		c.entries.keepPrepared(f.entry, p)
+		c.mu.Unlock()
+	}
+	return p, err
 }
 
 func (c *Cache) find(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (found, error) {
@@ -205,7 +211,7 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if standing == current {
 		how = "hit"
 	}
-	return found{e.raw, how, max(0, c.now().Sub(c.confirmed(e)))}, standing, nil
+	return found{e.raw, e, how, max(0, c.now().Sub(c.confirmed(e)))}, standing, nil
 }
 
 // standing is what a copy is worth.
@@ -225,7 +231,7 @@ func (c *Cache) look(k key) (*entry, standing) {
 	switch {
 	case e == nil:
 		return nil, absent
-	case k.pinned() && !e.invalid:
+	case k.pinned() && !e.invalid && len(e.raw.Snippets) == 0: // with snippets the same version can get another text
 		return e, current
 	case feed == nil || !feed.connected:
 		return e, unsure
@@ -250,6 +256,9 @@ func (c *Cache) invalidate(account string, names []string, revision uint64) {
 		told[name] = true
 	}
 	c.mark(account, func(e *entry) bool {
+		if e.raw.Revision < revision && slices.ContainsFunc(e.raw.Snippets, func(s wire.UsedSnippet) bool { return told[s.Name] }) {
+			return true
+		}
 		if e.key.pinned() { // unless the ident, once an id, has become the name of another template
 			return told[e.key.ident] && e.key.ident != e.raw.Name
 		}

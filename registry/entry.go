@@ -2,9 +2,11 @@ package registry
 
 import (
 	"container/list"
+	"sync/atomic"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render"
 )
 
 // entry is one cached version. key and raw never change; the rest is guarded by Cache.mu.
@@ -17,6 +19,10 @@ type entry struct {
 	saved     bool      // it is on disk
 
 	place *list.Element
+
+	// prepared is set when it is first asked for, and taken away when there are too many; nil without it. It is read without Cache.mu.
+	prepared      atomic.Pointer[render.Prepared]
+	preparedPlace *list.Element // nil without it
 }
 
 // bytes is about what the entry takes, in memory as on disk.
@@ -31,11 +37,15 @@ type entries struct {
 	used  *list.List // of *entry; the last used first
 	bytes int
 
-	countMax, bytesMax int
+	preparedOrder *list.List // of *entry that have theirs; the last made first
+	preparedBytes int
+
+	countMax, bytesMax, preparedBytesMax int
 }
 
 func newEntries() entries {
-	return entries{byKey: make(map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax}
+	return entries{byKey: make(map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
+		preparedOrder: list.New(), preparedBytesMax: preparedBytesMax}
 }
 
 // put adds an entry as the last used one, in the place of the one with its key.
@@ -53,7 +63,30 @@ func (s *entries) drop(k key) {
 		s.used.Remove(e.place)
 		s.bytes -= e.bytes()
 		delete(s.byKey, k)
+		s.dropPrepared(e)
 	}
+}
+
+// keepPrepared keeps the parsed form of an entry, and lets the oldest ones go when there are too many bytes of them.
+func (s *entries) keepPrepared(e *entry, p *render.Prepared) {
+	if s.byKey[e.key] != e || e.prepared.Load() != nil || p.Bytes() > s.preparedBytesMax {
+		return
+	}
+	e.prepared.Store(p)
+	e.preparedPlace = s.preparedOrder.PushFront(e)
+	s.preparedBytes += p.Bytes()
+	for s.preparedBytes > s.preparedBytesMax {
+		s.dropPrepared(s.preparedOrder.Back().Value.(*entry))
+	}
+}
+
+func (s *entries) dropPrepared(e *entry) {
+	if e.preparedPlace == nil {
+		return
+	}
+	s.preparedBytes -= e.prepared.Swap(nil).Bytes()
+	s.preparedOrder.Remove(e.preparedPlace)
+	e.preparedPlace = nil
 }
 
 // shrink drops the least recently used until all is within the bounds, and tells their keys.

@@ -15,8 +15,12 @@ import (
 	"promptspool/registry/render"
 )
 
-// labelsMax bounds the labels of one template: they are part of its head, which every fetch reads.
-const labelsMax = 256
+// labelsMax bounds the labels of one template: they are part of its head, which every fetch reads. labelsMadeMax bounds those that
+// it ever had: their ids have no room for more.
+const (
+	labelsMax     = 256
+	labelsMadeMax = 1<<16 - 1
+)
 
 // errMoved ends an attempt to publish over a version that came meanwhile.
 var errMoved = errors.New("another version was published meanwhile")
@@ -36,7 +40,10 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	if len(faults) > 0 {
 		return wire.Published{}, wire.Invalid(faults...)
 	}
-	p.Blueprint = blueprint
+	p.Blueprint, p.Author = blueprint, orKey(p.Author, id)
+	if _, _, err := r.expand(ctx, id.Account, p.Name, blueprint); err != nil {
+		return wire.Published{}, err
+	}
 	if p.Metadata == nil {
 		p.Metadata = json.RawMessage("null")
 	}
@@ -86,7 +93,7 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 		if t.CreatedAt.IsZero() {
 			t.CreatedAt = now
 		}
-		return &wire.Version{Blueprint: p.Blueprint, Metadata: p.Metadata, CommitMessage: p.CommitMessage, CreatedAt: now}, true, nil
+		return &wire.Version{Blueprint: p.Blueprint, Metadata: p.Metadata, CommitMessage: p.CommitMessage, Author: p.Author, CreatedAt: now}, true, nil
 	})
 	if err != nil {
 		return wire.Published{}, err
@@ -113,10 +120,10 @@ func (r *Registry) latest(ctx context.Context, account, name string) (wire.Versi
 // apply moves p's labels to a version, sets its tags, brings a deleted template back, and says whether that changed anything.
 func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed bool, err error) {
 	for _, name := range p.Labels {
-		changed = move(t, name, number, now) || changed
+		changed = move(t, name, number, now, p.Author) || changed
 	}
-	if len(t.Labels) > labelsMax {
-		return false, wire.Invalid(wire.FieldError{Field: "release_labels", Reason: fmt.Sprintf("would give the template more than %d labels; move one that is there", labelsMax)})
+	if err := tooManyLabels(t); err != nil {
+		return false, err
 	}
 	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
 		t.Tags, changed = p.Tags, true
@@ -127,18 +134,27 @@ func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed
 	return changed, nil
 }
 
+// tooManyLabels refuses a template that got more labels than it may have.
+func tooManyLabels(t *wire.Template) error {
+	if len(t.Labels) <= labelsMax && t.LabelsMade <= labelsMadeMax {
+		return nil
+	}
+	return wire.Invalid(wire.FieldError{Field: "release_labels", Reason: fmt.Sprintf("would give the template more than %d labels; move one that is there", labelsMax)})
+}
+
 // move points a label to a version and keeps the step in the history. It says whether the label pointed elsewhere.
-func move(t *wire.Template, label string, number int, now time.Time) bool {
+func move(t *wire.Template, label string, number int, now time.Time, by string) bool {
 	i, found := slices.BinarySearchFunc(t.Labels, label, func(l wire.Label, name string) int { return strings.Compare(l.Name, name) })
 	switch {
 	case !found:
-		t.Labels = slices.Insert(t.Labels, i, wire.Label{Name: label, Version: number})
+		t.LabelsMade++
+		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: wire.LabelID(t.ID, t.LabelsMade), Name: label, Version: number})
 	case t.Labels[i].Version == number:
 		return false
 	default:
 		t.Labels[i].Version = number
 	}
-	t.Moves = append(t.Moves, wire.Move{Label: label, Version: number, At: now})
+	t.Moves = append(t.Moves, wire.Move{Label: label, Version: number, At: now, By: by})
 	return true
 }
 

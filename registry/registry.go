@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render"
 )
 
 // Config is what a Registry needs. Store must be set; the zero value of the rest is the default.
@@ -17,6 +18,9 @@ type Config struct {
 	Store  Store
 	Logger *slog.Logger     // nil: slog.Default()
 	Now    func() time.Time // nil: time.Now
+
+	// ProviderBaseURLs are told to the apps that fetch a template for a provider; nil: none.
+	ProviderBaseURLs map[string]string
 }
 
 // Registry is the server's side of templates: it reads and publishes in a Store and wakes those who wait for a change.
@@ -26,6 +30,7 @@ type Registry struct {
 	log     *slog.Logger
 	now     func() time.Time
 	waiters waiters
+	urls    map[string]string // by provider; never changes
 }
 
 // New makes a Registry. It starts nothing.
@@ -36,7 +41,7 @@ func New(c Config) *Registry {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Registry{store: c.Store, log: c.Logger, now: c.Now}
+	return &Registry{store: c.Store, log: c.Logger, now: c.Now, urls: c.ProviderBaseURLs}
 }
 
 // Fetch answers a template fetch: the version that f selects, with the arguments of a model call made from it. Errors:
@@ -46,10 +51,14 @@ func (r *Registry) Fetch(ctx context.Context, id wire.Identity, ident string, f 
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	return renderTemplate(raw, f)
+	p, err := render.Prepare(raw.Blueprint, raw.Metadata)
+	if err != nil {
+		return wire.RenderedTemplate{}, err
+	}
+	return renderTemplate(&raw, p, f)
 }
 
-// Raw returns the version that s selects as it was published. Its Revision is one that the account had before the version
+// Raw returns the version that s selects, with the texts of its snippets in their places. Its Revision is one that the account had before the version
 // was read, so that a change told with a higher one may not be in it. Errors as Fetch.
 func (r *Registry) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	revision, err := r.revision(ctx, id.Account)
@@ -75,7 +84,7 @@ func (r *Registry) VersionAt(ctx context.Context, account, ident string, sel wir
 	return head.Name, version, nil
 }
 
-// List returns one page of the account's templates, sorted by name, each with its latest version. A page has 30 items
+// List returns one page of the account's templates, each with its latest version. A page has 30 items
 // if q does not say, and never more than 100, for each carries its text.
 func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
 	q.Page = max(q.Page, 1)
@@ -89,17 +98,38 @@ func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateLi
 	}
 	list := wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(q.Page, q.PerPage, total)}
 	for _, head := range heads {
-		v, err := r.store.TemplateVersion(ctx, id.Account, head.ID, head.Latest())
+		v, err := r.version(ctx, id.Account, &head, head.Latest())
 		if err != nil {
-			return wire.TemplateList{}, fmt.Errorf("version %d of template %d: %w", head.Latest(), head.ID, err)
+			return wire.TemplateList{}, err
 		}
 		list.Items = append(list.Items, listItem(head, v))
 	}
 	return list, nil
 }
 
-// read finds one version, without the account's revision.
+// Source returns the version that s selects as it was published: references to snippets stay as they are. Errors as Fetch.
+func (r *Registry) Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	revision, err := r.revision(ctx, id.Account)
+	if err != nil {
+		return wire.RawTemplate{}, err
+	}
+	raw, err := r.source(ctx, id.Account, ident, s)
+	raw.Revision = revision
+	return raw, err
+}
+
+// read finds one version and expands it, without the account's revision.
 func (r *Registry) read(ctx context.Context, account, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	raw, err := r.source(ctx, account, ident, s)
+	if err != nil {
+		return raw, err
+	}
+	raw.Blueprint, raw.Snippets, err = r.expand(ctx, account, raw.Name, raw.Blueprint)
+	return raw, err
+}
+
+// source finds one version.
+func (r *Registry) source(ctx context.Context, account, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	head, err := r.head(ctx, account, ident)
 	if err != nil {
 		return wire.RawTemplate{}, err
@@ -108,12 +138,19 @@ func (r *Registry) read(ctx context.Context, account, ident string, s wire.Selec
 	if !ok {
 		return wire.RawTemplate{}, notSelected(&head, s)
 	}
+	v, err := r.version(ctx, account, &head, number)
+	raw := rawTemplate(&head, v)
+	raw.ProviderBaseURLs = r.urls
+	return raw, err
+}
+
+// version reads a version that the head says is there: that it is not is a fault of the database, not of the caller.
+func (r *Registry) version(ctx context.Context, account string, head *wire.Template, number int) (wire.Version, error) {
 	v, err := r.store.TemplateVersion(ctx, account, head.ID, number)
 	if err != nil {
-		// The head says that the version is there: this is a fault of the database, not of the caller.
-		return wire.RawTemplate{}, fmt.Errorf("version %d of template %d: %v", number, head.ID, err)
+		err = fmt.Errorf("version %d of template %d: %v", number, head.ID, err)
 	}
-	return rawTemplate(&head, v), nil
+	return v, err
 }
 
 // head finds a template that is not deleted.

@@ -28,11 +28,14 @@ type Store interface {
 	// DeletedAt set. wire.CodeNotFound if there is none.
 	Template(ctx context.Context, account, ident string) (wire.Template, error)
 
+	// TemplateName returns the name of the template with this id. wire.CodeNotFound if there is none.
+	TemplateName(ctx context.Context, account string, id int64) (string, error)
+
 	// TemplateVersion returns one version of the template with this id. wire.CodeNotFound if there is none.
 	TemplateVersion(ctx context.Context, account string, id int64, number int) (wire.Version, error)
 
-	// Templates returns one page of heads that match, sorted by name, and how many match in all; deleted ones are left out.
-	// Page and PerPage are at least 1.
+	// Templates returns one page of the heads that q matches, in its order, and how many match in all. Page and PerPage are at
+	// least 1.
 	Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error)
 
 	// TemplateChanges tells the names that changed after revision since, each once, oldest change first, at most ChangesNamesMax; then

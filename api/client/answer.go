@@ -35,10 +35,16 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 		}
 		return nil
 	}
+	if res.StatusCode == http.StatusNoContent {
+		return nil
+	}
 	if res.StatusCode/100 == 2 {
 		var mark struct{ Success bool } // null and {} would otherwise pass for an answer of zeros
 		if err := json.Unmarshal(body, &mark); err != nil || !mark.Success {
 			return c.unusable(res.StatusCode, "it is not JSON that says success")
+		}
+		if answer == nil {
+			return nil
 		}
 		if err := json.Unmarshal(body, answer); err != nil {
 			return c.unusable(res.StatusCode, "%v", err)

@@ -61,31 +61,6 @@ func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQue
 	return p, err
 }
 
-// Raw reads a template's version as it was published. Ident is a name, which may hold anything, or an id.
-func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
-	q := url.Values{}
-	if s.Version > 0 {
-		q.Set("version", strconv.Itoa(s.Version))
-	}
-	if s.Label != "" {
-		q.Set("label", s.Label)
-	}
-	var t wire.RawTemplate
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident), query: q, key: id.Key, answer: &t})
-	return t, err
-}
-
-// Publish makes a version of a template, or moves its labels.
-func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	var t wire.Published
-	body, err := encode(publishBody(p))
-	if err != nil {
-		return t, wire.Invalid(wire.FieldError{Field: "prompt_version", Reason: "is not JSON: " + err.Error()})
-	}
-	err = c.do(ctx, request{method: "POST", path: "/rest/prompt-templates", key: id.Key, body: body, answer: &t})
-	return t, err
-}
-
 // encode is json.Marshal that leaves < > & as they are: what a caller published is passed on, not rewritten.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -93,38 +68,6 @@ func encode(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return b.Bytes(), err
-}
-
-// publishBody is the shape of POST /rest/prompt-templates.
-func publishBody(p wire.Publish) any {
-	type base struct {
-		Name string   `json:"prompt_name"`
-		Tags []string `json:"tags"`
-	}
-	type version struct {
-		Blueprint     json.RawMessage `json:"prompt_template"`
-		CommitMessage string          `json:"commit_message,omitempty"`
-		Metadata      json.RawMessage `json:"metadata,omitempty"`
-	}
-	return struct {
-		Template base     `json:"prompt_template"`
-		Version  version  `json:"prompt_version"`
-		Labels   []string `json:"release_labels,omitempty"`
-	}{base{p.Name, p.Tags}, version{p.Blueprint, p.CommitMessage, p.Metadata}, p.Labels}
-}
-
-// List lists templates with their latest versions.
-func (c *Client) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
-	query := url.Values{"page": {strconv.Itoa(max(1, q.Page))}, "per_page": {strconv.Itoa(max(1, q.PerPage))}}
-	if q.Name != "" {
-		query.Set("name", q.Name)
-	}
-	if q.Label != "" {
-		query.Set("label", q.Label)
-	}
-	var l wire.TemplateList
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates", query: query, key: id.Key, answer: &l})
-	return l, err
 }
 
 // Changes polls the registry's change feed; the server holds the call up to wait, and at most a minute.

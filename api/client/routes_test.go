@@ -47,8 +47,49 @@ func (echo) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wir
 	return wire.OrphanPage{Success: true, Total: int64(q.PerPage), NextCursor: &q.Cursor}, nil
 }
 
-func (echo) Fetch(context.Context, wire.Identity, string, wire.TemplateFetch) (wire.RenderedTemplate, error) {
-	panic("no client fetches")
+func (echo) Fetch(_ context.Context, _ wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+	return wire.RenderedTemplate{Success: true, Name: ident, Version: f.Version, LLMKwargs: f.Variables["v"], Metadata: f.Overrides["o"], Tags: []string{f.Provider, f.Model, f.Label}}, nil
+}
+
+func (echo) Source(_ context.Context, _ wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+	return wire.RawTemplate{Success: true, Name: "source of " + ident, Version: s.Version}, nil
+}
+
+func (echo) Patch(_ context.Context, _ wire.Identity, ident string, p wire.TemplatePatch) (wire.Published, error) {
+	return wire.Published{Success: true, Name: ident, VersionNumber: p.Version, Labels: p.Labels, CommitMessage: &p.CommitMessage, Blueprint: p.Messages, Metadata: p.ResponseFormat}, nil
+}
+
+func (echo) Labels(_ context.Context, _ wire.Identity, ident string) (wire.Labels, error) {
+	return wire.Labels{Success: true, Labels: []wire.ReleaseLabel{{Name: ident}}}, nil
+}
+
+func (echo) CreateLabel(_ context.Context, _ wire.Identity, ident string, w wire.LabelWrite, _ string) (wire.PlacedLabel, error) {
+	return wire.PlacedLabel{Success: true, Name: ident + " " + w.Name, Version: w.Version}, nil
+}
+
+func (echo) MoveLabel(_ context.Context, _ wire.Identity, label int64, version int, _ string) (wire.PlacedLabel, error) {
+	return wire.PlacedLabel{Success: true, ID: label, Version: version}, nil
+}
+
+func (echo) DeleteLabel(_ context.Context, _ wire.Identity, label int64, _ string) error {
+	if label != 65537 {
+		return wire.Errorf(wire.CodeNotFound, "There is no such label.")
+	}
+	return nil
+}
+
+func (echo) Archive(_ context.Context, _ wire.Identity, ident string) error {
+	return named("a/b", ident)
+}
+func (echo) Restore(_ context.Context, _ wire.Identity, ident string) error {
+	return named("a/b", ident)
+}
+
+func named(want, got string) error {
+	if got != want {
+		return wire.Errorf(wire.CodeNotFound, "%s is not %s.", got, want)
+	}
+	return nil
 }
 
 func (echo) Raw(_ context.Context, _ wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
@@ -178,4 +219,30 @@ func TestTheRealAPIsErrorsArrive(t *testing.T) {
 	same(t, "batch", wire.AsError(err).Code, wire.CodeBadJSON)
 	_, err = c.Raw(t.Context(), caller, "", wire.Selector{})
 	same(t, "no name", wire.AsError(err).Code, wire.CodeNotFound)
+}
+
+func TestEditingCallsArriveAsTheyWereMade(t *testing.T) {
+	c, ctx := realAPI(t), t.Context()
+	fetched, err := c.Fetch(ctx, caller, "a/b", wire.TemplateFetch{Selector: wire.Selector{Version: 3}, Provider: "openai", Model: "m",
+		Variables: map[string]json.RawMessage{"v": json.RawMessage(`{"x":1}`)}, Overrides: map[string]json.RawMessage{"o": json.RawMessage(`2`)}})
+	same(t, "fetched", []any{fetched.Name, fetched.Version, string(fetched.LLMKwargs), string(fetched.Metadata), fetched.Tags, err},
+		[]any{"a/b", 3, `{"x":1}`, `2`, []string{"openai", "m", ""}, nil})
+	source, err := c.Source(ctx, caller, "a/b", wire.Selector{Version: 2})
+	same(t, "source", []any{source.Name, source.Version, err}, []any{"source of a/b", 2, nil})
+	patched, err := c.Patch(ctx, caller, "a/b", wire.TemplatePatch{Selector: wire.Selector{Version: 2}, Messages: json.RawMessage(`{"0":{}}`),
+		ResponseFormat: json.RawMessage(`null`), CommitMessage: "why", Labels: []string{"prod"}})
+	same(t, "patched", []any{patched.Name, patched.VersionNumber, string(patched.Blueprint), string(patched.Metadata), *patched.CommitMessage, patched.Labels, err},
+		[]any{"a/b", 2, `{"0":{}}`, `null`, "why", []string{"prod"}, nil})
+	labels, err := c.Labels(ctx, caller, "a/b")
+	same(t, "labels", []any{labels.Labels[0].Name, err}, []any{"a/b", nil})
+	placed, err := c.CreateLabel(ctx, caller, "a/b", wire.LabelWrite{Name: "prod", Version: 7}, "")
+	same(t, "created", []any{placed.Name, placed.Version, err}, []any{"a/b prod", 7, nil})
+	placed, err = c.MoveLabel(ctx, caller, 65537, 8, "")
+	same(t, "moved", []any{placed.ID, placed.Version, err}, []any{int64(65537), 8, nil})
+	same(t, "deleted", c.DeleteLabel(ctx, caller, 65537, ""), nil)
+	if err := c.DeleteLabel(ctx, caller, 1, ""); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("a label that is not there: %v", err)
+	}
+	same(t, "archived", c.Archive(ctx, caller, "a/b"), nil)
+	same(t, "restored", c.Restore(ctx, caller, "a/b"), nil)
 }

@@ -22,6 +22,15 @@ func DecodeFetch(object Object) (TemplateFetch, error) {
 		Variables: f.values("input_variables"),
 		Overrides: f.values("model_parameter_overrides"),
 	}
+	if skip, ok := f.raw("skip_input_variable_rendering", false); ok {
+		switch string(skip) {
+		case "true":
+			w.Variables = nil
+		case "false":
+		default:
+			f.fault("skip_input_variable_rendering", "must be true or false")
+		}
+	}
 	return w, f.err()
 }
 

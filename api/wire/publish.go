@@ -13,6 +13,7 @@ type Publish struct {
 	Metadata      json.RawMessage // nil if absent
 	CommitMessage string
 	Labels        []string
+	Author        string // who publishes: an email, or the id of a key; "" for the identity's key. Not part of the body
 }
 
 // Published answers a publish.
@@ -53,14 +54,8 @@ func DecodePublish(object Object) (Publish, error) {
 	for _, e := range version.errs {
 		f.fault("prompt_version."+e.Field, "%s", e.Reason)
 	}
-	if strings.TrimSpace(p.Name) != p.Name || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		f.fault("prompt_template.prompt_name", "must not begin or end with a blank, nor hold control characters")
-	}
-	for _, l := range labels {
-		if l == "" {
-			f.fault("release_labels", "must not hold an empty label")
-		}
-	}
+	f.templateName("prompt_template.prompt_name", p.Name)
+	f.labels("release_labels", labels)
 	return p, f.err()
 }
 
@@ -74,4 +69,36 @@ func (f *fields) within(name string) *fields {
 		}
 	}
 	return inner
+}
+
+// templateName checks what a template may be called.
+func (f *fields) templateName(field, name string) {
+	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		f.fault(field, "must not begin or end with a blank, nor hold control characters")
+	}
+}
+
+// labels checks what labels may be called.
+func (f *fields) labels(field string, names []string) {
+	for _, l := range names {
+		if l == "" {
+			f.fault(field, "must not hold an empty label")
+		}
+	}
+}
+
+// DecodeOldPublish reads the older spelling of a publish, which has everything in one object.
+func DecodeOldPublish(object Object) (Publish, error) {
+	f := fields{object: object}
+	p := Publish{
+		Name:          f.text("prompt_name", true, NameRunesMax),
+		Tags:          f.tags("tags"),
+		Blueprint:     f.json("prompt_template", true),
+		Metadata:      f.json("metadata", false),
+		CommitMessage: f.text("commit_message", false, CommitMessageRunesMax),
+		Labels:        f.tags("release_labels"),
+	}
+	f.templateName("prompt_name", p.Name)
+	f.labels("release_labels", p.Labels)
+	return p, f.err()
 }

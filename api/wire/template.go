@@ -8,15 +8,16 @@ import (
 
 // Template is the head of a template: everything but its versions' texts.
 type Template struct {
-	ID        int64      `json:"id"`
-	Name      string     `json:"prompt_name"`
-	Tags      []string   `json:"tags"`
-	Labels    []Label    `json:"labels"` // sorted by name
-	Moves     []Move     `json:"moves"`  // the labels' history, oldest first
-	Versions  []Stamp    `json:"versions"`
-	CreatedAt time.Time  `json:"created_at"`
-	UpdatedAt time.Time  `json:"updated_at"`
-	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+	ID         int64      `json:"id"`
+	Name       string     `json:"prompt_name"`
+	Tags       []string   `json:"tags"`
+	Labels     []Label    `json:"labels"`                // sorted by name
+	LabelsMade int64      `json:"labels_made,omitempty"` // how many labels it ever had: the last part of their ids
+	Moves      []Move     `json:"moves"`                 // the labels' history, oldest first
+	Versions   []Stamp    `json:"versions"`
+	CreatedAt  time.Time  `json:"created_at"`
+	UpdatedAt  time.Time  `json:"updated_at"`
+	DeletedAt  *time.Time `json:"deleted_at,omitempty"`
 	// Revision is the account's registry revision that last changed this template; see Changes.
 	Revision uint64 `json:"revision"`
 }
@@ -62,15 +63,26 @@ func (t *Template) ResolveAt(s Selector, at time.Time) (version int, ok bool) {
 
 // Label points to a version.
 type Label struct {
+	ID      int64  `json:"id,omitempty"` // unique in the account; see LabelID
 	Name    string `json:"name"`
 	Version int    `json:"version"`
 }
+
+// labelIDBits are what an id of a label keeps for the label's own number; the rest is the template's id.
+const labelIDBits = 16
+
+// LabelID makes the id of the n-th label that a template ever had, from 1 to 65,535.
+func LabelID(template, n int64) int64 { return template<<labelIDBits | n }
+
+// TemplateOfLabel is the id of the template that a label belongs to.
+func TemplateOfLabel(id int64) int64 { return id >> labelIDBits }
 
 // Move is one step of a label's history; Version 0 means that the label was removed.
 type Move struct {
 	Label   string    `json:"label"`
 	Version int       `json:"version"`
 	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"` // who moved it: an email, or the id of a key
 }
 
 // Stamp is what the head keeps of a version, version n at index n-1.
@@ -78,6 +90,7 @@ type Stamp struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
 	Message string    `json:"commit_message,omitempty"`
+	Author  string    `json:"author,omitempty"` // an email, or the id of a key
 }
 
 // Version is one version of a template. It never changes.
@@ -88,6 +101,7 @@ type Version struct {
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"` // an object, or null
 	CommitMessage string          `json:"commit_message"`
+	Author        string          `json:"author,omitempty"`
 	CreatedAt     time.Time       `json:"created_at"`
 }
 
@@ -110,13 +124,26 @@ type RawTemplate struct {
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
+	Author        string          `json:"author,omitempty"`
 	CreatedAt     time.Time       `json:"created_at"`
-	Snippets      []any           `json:"snippets"`
+	Snippets      []UsedSnippet   `json:"snippets"` // that were put into the blueprint, in order of appearance
 	Revision      uint64          `json:"revision"` // the account's registry revision when this was read
+	// ProviderBaseURLs are what the server's operator configured, by provider.
+	ProviderBaseURLs map[string]string `json:"provider_base_urls,omitempty"`
+
+	LLMKwargs json.RawMessage `json:"llm_kwargs,omitempty"` // if they were asked for
+}
+
+// UsedSnippet is a template whose text stands in another one's.
+type UsedSnippet struct {
+	Name    string  `json:"prompt_name"`
+	Version int     `json:"version"`
+	Label   *string `json:"label"` // null if it was not by label
 }
 
 // RenderedTemplate answers a template fetch.
 type RenderedTemplate struct {
+	Success         bool            `json:"success"`
 	ID              int64           `json:"id"`
 	Name            string          `json:"prompt_name"`
 	Version         int             `json:"version"`
@@ -127,18 +154,11 @@ type RenderedTemplate struct {
 	Blueprint       json.RawMessage `json:"prompt_template"`
 	LLMKwargs       json.RawMessage `json:"llm_kwargs"`
 	ProviderBaseURL *string         `json:"provider_base_url"`
-	Snippets        []any           `json:"snippets"`
+	Snippets        []UsedSnippet   `json:"snippets"`
 	Warning         *string         `json:"warning"`
 
 	Cache string        `json:"-"` // how it was found: "hit", "stale" or "miss"; "" at the server. Sent as X-Cache.
 	Age   time.Duration `json:"-"` // since the copy was known to be current; sent as Age, in seconds
-}
-
-// TemplateListQuery is the query of GET /prompt-templates. Page counts from 1.
-type TemplateListQuery struct {
-	Page, PerPage int
-	Name          string // a part of the name, in any case
-	Label         string
 }
 
 // TemplateList answers GET /prompt-templates.

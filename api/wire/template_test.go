@@ -15,8 +15,11 @@ func greeting() Template {
 	return Template{
 		Name:     "greeting",
 		Versions: []Stamp{{At: hour(0)}, {At: hour(1)}, {At: hour(2)}},
-		Labels:   []Label{{"prod", 2}},
-		Moves:    []Move{{"prod", 1, hour(.5)}, {"beta", 2, hour(1)}, {"prod", 2, hour(1.5)}, {"beta", 0, hour(2)}},
+		Labels:   []Label{{Name: "prod", Version: 2}},
+		Moves: []Move{
+			{Label: "prod", Version: 1, At: hour(.5)}, {Label: "beta", Version: 2, At: hour(1)},
+			{Label: "prod", Version: 2, At: hour(1.5)}, {Label: "beta", At: hour(2)},
+		},
 	}
 }
 

@@ -3,10 +3,8 @@ package registrytest
 import (
 	"bytes"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"promptspool/api/wire"
@@ -68,7 +66,7 @@ func (m *Memory) UpdateTemplate(ctx context.Context, accountID, name string, cha
 	if v != nil {
 		a.versionID++
 		v.ID, v.TemplateID, v.Number = a.versionID, t.ID, len(t.Versions)+1
-		t.Versions = append(t.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage})
+		t.Versions = append(t.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
 		a.versions[versionKey{t.ID, v.Number}] = cloneVersion(*v)
 	}
 	if !found {
@@ -96,6 +94,18 @@ func (m *Memory) Template(_ context.Context, accountID, ident string) (wire.Temp
 	return wire.Template{}, wire.Errorf(wire.CodeNotFound, "There is no template %q.", ident)
 }
 
+// TemplateName is registry.Store's.
+func (m *Memory) TemplateName(_ context.Context, accountID string, id int64) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.account(accountID).heads {
+		if t.ID == id {
+			return t.Name, nil
+		}
+	}
+	return "", wire.Errorf(wire.CodeNotFound, "There is no template with the id %d.", id)
+}
+
 // TemplateVersion is registry.Store's.
 func (m *Memory) TemplateVersion(_ context.Context, accountID string, id int64, number int) (wire.Version, error) {
 	m.mu.Lock()
@@ -112,14 +122,12 @@ func (m *Memory) Templates(_ context.Context, accountID string, q wire.TemplateL
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []wire.Template
-	heads := m.account(accountID).heads
-	for _, name := range slices.Sorted(maps.Keys(heads)) {
-		t := heads[name]
-		_, labelled := t.Resolve(wire.Selector{Label: q.Label})
-		if t.DeletedAt == nil && strings.Contains(strings.ToLower(name), strings.ToLower(q.Name)) && (q.Label == "" || labelled) {
+	for _, t := range m.account(accountID).heads {
+		if q.Match(&t) {
 			found = append(found, clone(t))
 		}
 	}
+	slices.SortFunc(found, func(a, b wire.Template) int { return q.Compare(&a, &b) })
 	from := min((q.Page-1)*q.PerPage, len(found))
 	to := min(from+q.PerPage, len(found))
 	return found[from:to], len(found), nil

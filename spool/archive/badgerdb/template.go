@@ -2,8 +2,8 @@ package badgerdb
 
 import (
 	"context"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -72,7 +72,7 @@ func (u *update) store(v *wire.Version, before uint64) error {
 	if v != nil {
 		u.last.Version++
 		v.ID, v.TemplateID, v.Number = u.last.Version, u.head.ID, len(u.head.Versions)+1
-		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage})
+		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
 		if err := u.put(u.keys.version(v.TemplateID, v.Number), v); err != nil {
 			return err
 		}
@@ -143,44 +143,46 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 	return v, err
 }
 
-// Templates returns one page of heads, sorted by name, and how many match; see registry.Store. It reads every head of
-// the account and keeps the page.
+// TemplateName returns the name of the template with an id; see registry.Store.
+func (db *DB) TemplateName(ctx context.Context, account string, id int64) (string, error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return "", err
+	}
+	var name []byte
+	err = db.view(func(txn *badger.Txn) (err error) {
+		if name, err = loadBytes(txn, k.templateName(id)); err == nil && name == nil {
+			err = wire.Errorf(wire.CodeNotFound, "There is no template with the id %d.", id)
+		}
+		return err
+	})
+	return string(name), err
+}
+
+// Templates returns one page of heads, and how many match; see registry.Store. It reads every head of the account.
 func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, 0, err
 	}
-	heads, total := []wire.Template{}, 0
-	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	heads := []wire.Template{}
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, k.table(tableHead), nil, func(key, value []byte) (bool, error) {
 			var head wire.Template
-			if err := decode(key, value, &head); err != nil || !listed(&head, q) {
-				return true, err
-			}
-			if total/perPage == page-1 {
+			err := decode(key, value, &head)
+			if err == nil && q.Match(&head) {
 				heads = append(heads, head)
 			}
-			total++
-			return true, nil
+			return true, err
 		})
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	return heads, total, nil
-}
-
-// listed says whether a list shows a template.
-func listed(t *wire.Template, q wire.TemplateListQuery) bool {
-	if t.DeletedAt != nil || !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)) {
-		return false
-	}
-	if q.Label == "" {
-		return true
-	}
-	_, ok := t.Resolve(wire.Selector{Label: q.Label})
-	return ok
+	slices.SortFunc(heads, func(a, b wire.Template) int { return q.Compare(&a, &b) })
+	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	from := min(len(heads), (page-1)*perPage)
+	return heads[from:min(len(heads), from+perPage)], len(heads), nil
 }
 
 // changesMax is how many names one answer of TemplateChanges tells.

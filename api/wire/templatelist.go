@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TemplateListQuery is the query of GET /prompt-templates. Page counts from 1. What is empty or zero does not narrow it.
+type TemplateListQuery struct {
+	Page, PerPage int
+	Name          string   // a part of the name, in any case
+	Label         string   // that it has
+	Tags          []string // that it has, all of them
+	Status        string   // one of TemplateStatuses; "" is active
+	Author        string   // who published the first version
+
+	CreatedAfter, CreatedBefore time.Time // the moments themselves included
+	UpdatedAfter, UpdatedBefore time.Time
+
+	SortBy    string // one of TemplateSorts; "" is name
+	SortOrder string // asc or desc; "" is asc by name, else desc
+}
+
+// TemplateStatuses are what a list can show: templates in use, archived ones, or both.
+var TemplateStatuses = []string{"active", "deleted", "all"}
+
+// TemplateSorts are what a list can be sorted by.
+var TemplateSorts = []string{"name", "id", "created_at", "updated_at"}
+
+// Match says whether the list shows a template.
+func (q *TemplateListQuery) Match(t *Template) bool {
+	switch {
+	case q.Status == "deleted" && t.DeletedAt == nil, q.Status != "deleted" && q.Status != "all" && t.DeletedAt != nil:
+		return false
+	case !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)):
+		return false
+	case q.Author != "" && (len(t.Versions) == 0 || t.Versions[0].Author != q.Author):
+		return false
+	case !within(t.CreatedAt, q.CreatedAfter, q.CreatedBefore), !within(t.UpdatedAt, q.UpdatedAfter, q.UpdatedBefore):
+		return false
+	}
+	for _, tag := range q.Tags {
+		if !slices.Contains(t.Tags, tag) {
+			return false
+		}
+	}
+	if q.Label == "" {
+		return true
+	}
+	_, ok := t.Resolve(Selector{Label: q.Label})
+	return ok
+}
+
+func within(at, from, to time.Time) bool {
+	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || !at.After(to))
+}
+
+// Compare is negative when the list shows a before b. No two templates are equal.
+func (q *TemplateListQuery) Compare(a, b *Template) int {
+	order := 0
+	switch q.SortBy {
+	case "created_at":
+		order = a.CreatedAt.Compare(b.CreatedAt)
+	case "updated_at":
+		order = a.UpdatedAt.Compare(b.UpdatedAt)
+	case "id":
+		order = cmp.Compare(a.ID, b.ID)
+	}
+	order = cmp.Or(order, cmp.Compare(a.Name, b.Name))
+	if q.SortOrder == "desc" || q.SortOrder == "" && q.SortBy != "" && q.SortBy != "name" {
+		return -order
+	}
+	return order
+}
