@@ -130,8 +130,11 @@ func parseEvents(r io.Reader, held *claim) ([]wire.Event, error) {
 	in := bufio.NewReaderSize(r, 32<<10)
 	var events []wire.Event
 	var line []byte // of a line longer than in's buffer
-	total := 0
+	total, lines := 0, 0
 	for {
+		if lines++; lines > 2*wire.BatchEventsMax { // blank ones: millions of them pack into a few bytes
+			return nil, wire.Errorf(wire.CodeTooLarge, "The batch has more than %d lines. Send smaller ones.", 2*wire.BatchEventsMax)
+		}
 		part, err := in.ReadSlice('\n')
 		if total += len(part); total > wire.BatchBodyBytesMax {
 			return nil, tooLarge(wire.BatchBodyBytesMax)
@@ -140,6 +143,7 @@ func parseEvents(r io.Reader, held *claim) ([]wire.Event, error) {
 			return nil, err
 		}
 		if err == bufio.ErrBufferFull {
+			lines--
 			line = append(line, part...)
 			continue
 		}
