@@ -21,10 +21,15 @@
 //	00 'e' email                                 id of the person who signs in with it
 //	00 'i' hash 32                               wire.Invite, by the SHA-256 of its code
 //	00 's' hash 32                               wire.Session, by the SHA-256 of its token
+//	00 'x'                                       since when something deleted may still be in the files, 12 bytes
 //	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
-//	01 len 1, account, 'b' request 16, event 16  body of an event, as it was sent
-//	01 len 1, account, 't' ^time 12, ^request 16 wire.Row: the line of a list
-//	01 len 1, account, 'n'                       how many records have come: uint64
+//	01 len 1, account, 'b' request 16, event 16  body of an event, packed: dictionary.go, column.go
+//	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone: rowcode.go
+//	01 len 1, account, 'd' ^time 12, ^request 16 head of a block of rows, from this place on: block.go
+//	01 len 1, account, 'k' place 28, column      column of the block at this place: column.go
+//	01 len 1, account, 'n'                       how many records there are, and bytes of their events: 2 uint64
+//	01 len 1, account, 'x' request 16            tombstone of a record: when it was deleted, 12 bytes
+//	01 len 1, account, 'y' hash 16               tombstone of a metadata value: up to when, 12 bytes
 //	01 len 1, account, 'o' request 16            wire.Orphan: a record whose request has not come
 //	01 len 1, account, 'w'                       archive.Orphans: the tally of these
 //	01 len 1, account, 's' sidecar 16            wire.FleetSidecar: what a sidecar told of itself last
@@ -36,7 +41,22 @@
 //	01 len 1, account, 'l' ^id 16                wire.AuditEntry
 //
 // ^time is the order time with every bit inverted, 8 bytes of seconds and 4 of nanoseconds, and ^request the
-// request id likewise: a plain walk meets the newest record first. Its values are rows so that a list never touches
-// states or bodies. A template has one 'c' key, that of its last change: the feed grows with the templates, not with
+// request id likewise: a plain walk meets the newest record first. A template has one 'c' key, that of its last change: the feed grows with the templates, not with
 // their changes.
+//
+// # The list
+//
+// A search walks the list and touches neither states nor bodies. A new row stands alone, under 't'; when there are enough,
+// the older ones are packed into blocks of up to 4096, whose columns are values of their own, so that a filter reads only what
+// it looks at. It asks each entry of a column's dictionary once, not each row. That is why there is no index of tags, metadata
+// or templates: a million rows are a few hundred blocks. A row that changes stands alone again and hides the block's, until
+// there are enough of those. Rows and what they are packed into change in one transaction, and a failure to pack changes
+// nothing.
+//
+// # Deleting
+//
+// A deletion takes effect with its transaction, and leaves tombstones that keep out what comes later. The bytes leave the
+// files when Erase has rewritten the blocks, the tables and the value logs that hold any of them. Records beyond the retention
+// go the same way, without tombstones. All of it is one database rather than one for each week: the bytes of an account, the
+// records of a person and the retries of an id do not follow weeks, and a batch stays one transaction.
 package badgerdb
