@@ -24,6 +24,8 @@ type scan struct {
 	after    []byte // place: rows up to it are left out; nil: none are
 	deadline time.Time
 	stopped  *archive.Position
+	late     bool // the time for bodies is over
+	sifters  [workers]sifter
 	seen     int
 	block    block
 	row      wire.Row // of a row that stands alone
@@ -281,7 +283,20 @@ func (s *scan) judgeBlock() (v verdict, err error) {
 // visitRange visits what matches of the rows from i to below end.
 func (s *scan) visitRange(i, end int, v verdict) error {
 	b := &s.block
+	sifted := i
 	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
+		if len(s.query.Words) > 0 && i >= sifted {
+			if s.late {
+				return s.stop(sifted - 1)
+			}
+			next, err := s.sift(v, i, end)
+			if err != nil {
+				return err
+			}
+			if sifted = next; !v.may.has(i) {
+				continue
+			}
+		}
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.must.has(i) {
 			row, err := b.row(i, s.needs|placeColumns)
@@ -298,6 +313,20 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 			return err
 		}
 	}
+	if s.late && !s.done {
+		return s.stop(end - 1)
+	}
+	return nil
+}
+
+// stop ends the scan for lack of time behind a row of the block.
+func (s *scan) stop(i int) error {
+	row, err := s.block.row(i, placeColumns)
+	if err != nil {
+		return err
+	}
+	p := archive.PositionOf(row)
+	s.stopped, s.done = &p, true
 	return nil
 }
 

@@ -1,0 +1,69 @@
+package badgerdb
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func TestTheWinnerIsReadOutOfAStateAsItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		states, _ := archivetest.Fold(archivetest.Events(t, 2, 12))
+		for _, s := range states {
+			raw, err := encode(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event, ok := winnerOf(raw)
+			if ok == s.Orphan() || ok && event.String() != s.Request.ID {
+				t.Fatalf("found %s, %v in %s", event, ok, raw)
+			}
+		}
+	})
+}
+
+func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	db.PackEagerly()
+	const n = 40
+	for i := range n {
+		e := archivetest.Event(t, i, wire.KindRequest, archivetest.ID(1000+i),
+			`{"function_name":"openai.chat.completions.create","kwargs":{"messages":[{"role":"user","content":"needle"}]}}`)
+		if i > 0 {
+			e = archivetest.Event(t, i, wire.KindRequest, archivetest.ID(1000+i), `{"function_name":"f"}`)
+		}
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, err := archive.Compile(wire.Search{Q: "needle"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Budget = time.Nanosecond
+	for steps := 1; steps <= n; steps++ {
+		page, err := db.Search(t.Context(), "a", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.Stopped == nil {
+			if len(page.Rows) != 1 || page.Rows[0].RequestID != archivetest.ID(1000) || steps == 1 {
+				t.Errorf("after %d steps it found %+v", steps, page.Rows)
+			}
+			return
+		}
+		if q.After != nil && q.After.Compare(*page.Stopped) >= 0 {
+			t.Fatalf("it stopped at %v and before at %v", page.Stopped, q.After)
+		}
+		if len(page.Rows) > 0 {
+			return // found, and stopped behind it
+		}
+		q.After = page.Stopped
+	}
+	t.Error("it never comes to the end")
+}

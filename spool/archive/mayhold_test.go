@@ -1,0 +1,45 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+func TestABodyThatHoldsTheWordsIsNeverPassedOver(t *testing.T) {
+	passed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.StringOf(rapid.SampledFrom([]rune("abAB 1.é\u212aı\"\\/\n")))
+		content := piece.Draw(t, "content")
+		response := any(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": piece.Draw(t, "answer")}}}})
+		if rapid.Bool().Draw(t, "stream") {
+			chunk := func() any {
+				return map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"content": piece.Draw(t, "chunk")}}}}
+			}
+			response = []any{chunk(), chunk()}
+		}
+		body, err := json.Marshal(map[string]any{"function_name": "openai.chat.completions.create", "request_response": response,
+			"kwargs": map[string]any{"messages": []any{map[string]any{"role": "user", "content": content}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := archive.Compile(wire.Search{Q: rapid.StringOfN(rapid.SampledFrom([]rune("abk1.éi/")), 1, 3, -1).Draw(t, "word")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		may, _ := q.MayHold(body, nil)
+		if !may {
+			passed++
+		}
+		if holds := archive.ReadContent(body).Holds(q.Words); holds && !may {
+			t.Fatalf("%q are in %s, and it was passed over", q.Words, body)
+		}
+	})
+	if passed == 0 {
+		t.Error("no body was ever passed over")
+	}
+}
