@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/registry/render"
 )
 
 // labelsMax bounds the labels of one template: they are part of its head, which every fetch reads. labelsMadeMax bounds those that
@@ -28,22 +27,13 @@ var errMoved = errors.New("another version was published meanwhile")
 // Publish makes p the latest version of its template, which it creates if there is none, and moves p's labels to it, in one
 // durable step. If the latest version has the same blueprint and metadata already, no version is made; labels and tags
 // apply all the same, and the commit message of the version that is there stays. Version numbers have no gaps, however many publish at
-// the same time. wire.CodeInvalid lists what is wrong with the blueprint or the metadata.
+// the same time. wire.CodeInvalid lists what is wrong with the blueprint or the metadata; wire.CodeConflict says that p's base is
+// not the latest version.
 func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	blueprint, faults := render.Check(p.Blueprint)
-	for i := range faults {
-		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")
-	}
-	for _, f := range render.CheckMetadata(p.Metadata) {
-		faults = append(faults, wire.FieldError{Field: strings.TrimSuffix("prompt_version.metadata."+f.Field, "."), Reason: f.Reason})
-	}
-	if len(faults) > 0 {
-		return wire.Published{}, wire.Invalid(faults...)
-	}
-	p.Blueprint, p.Author = blueprint, orKey(p.Author, id)
-	if _, _, err := r.expand(ctx, id.Account, p.Name, blueprint); err != nil {
+	if _, _, err := r.check(ctx, id, &p); err != nil {
 		return wire.Published{}, err
 	}
+	p.Author = orKey(p.Author, id)
 	if p.Metadata == nil {
 		p.Metadata = json.RawMessage("null")
 	}
@@ -68,6 +58,9 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	latest, err := r.latest(ctx, account, p.Name)
 	if err != nil {
 		return wire.Published{}, err
+	}
+	if p.Base != nil && *p.Base != latest.Number {
+		return wire.Published{}, overtaken(p.Name, latest)
 	}
 	same := latest.Number > 0 && sameJSON(latest.Blueprint, p.Blueprint) && sameJSON(latest.Metadata, p.Metadata)
 	number, commitMessage := latest.Number, latest.CommitMessage
@@ -99,6 +92,15 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 		return wire.Published{}, err
 	}
 	return published(&head, number, p.Blueprint, p.Metadata, commitMessage), nil
+}
+
+// overtaken says that somebody published meanwhile.
+func overtaken(name string, latest wire.Version) error {
+	if latest.Number == 0 {
+		return wire.Errorf(wire.CodeConflict, "There is no template %s any more.", quote(name))
+	}
+	return wire.Errorf(wire.CodeConflict, "%s has saved version %d of %s meanwhile. Look at what it changed, then save again to put yours after it.",
+		latest.Author, latest.Number, quote(name))
 }
 
 // latest is the newest version of the template with exactly this name; the zero Version if there is none.

@@ -157,9 +157,13 @@ func (r *Registry) version(ctx context.Context, account string, head *wire.Templ
 func (r *Registry) head(ctx context.Context, account, ident string) (wire.Template, error) {
 	head, err := r.store.Template(ctx, account, ident)
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && head.DeletedAt != nil {
-		return head, wire.Errorf(wire.CodeNotFound, "There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
+		return head, noTemplate(ident)
 	}
 	return head, err
+}
+
+func noTemplate(ident string) error {
+	return wire.Errorf(wire.CodeNotFound, "There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
 }
 
 // revision is the account's present one: the feed tells it to who claims to have seen more than there can be.

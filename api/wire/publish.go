@@ -14,6 +14,7 @@ type Publish struct {
 	CommitMessage string
 	Labels        []string
 	Author        string // who publishes: an email, or the id of a key; "" for the identity's key. Not part of the body
+	Base          *int   // publish only if this is the latest version, 0 for none; nil: whatever is. Not part of the body
 }
 
 // Published answers a publish.
