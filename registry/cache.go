@@ -22,6 +22,7 @@ const (
 	negativeTTL      = 3 * time.Second
 	askTimeout       = 2 * time.Second        // for the server, when nothing is cached
 	refreshTimeout   = time.Second            // for the server, when a stale copy can be served instead
+	copyTTL          = time.Minute            // after which a copy that no feed confirms is asked for beside its use
 	settleMax        = 250 * time.Millisecond // after a start, for the feed to speak
 	unavailableWait  = time.Second            // Retry-After of what a server that is away would have to answer
 )
@@ -207,11 +208,25 @@ func (c *Cache) local(k key) (found, standing, error) {
 		return found{}, standing, nil
 	}
 	c.entries.touch(e)
+	if standing == unsure {
+		c.renewOld(e)
+	}
 	how := "stale"
 	if standing == current {
 		how = "hit"
 	}
 	return found{e.raw, e, how, max(0, c.now().Sub(c.confirmed(e)))}, standing, nil
+}
+
+// renewOld asks for a copy that nobody has confirmed for long: the feed may be broken while the server is not. Nobody waits for the
+// answer. Called with mu held.
+func (c *Cache) renewOld(e *entry) {
+	now, feed := c.now(), c.feeds[e.key.account]
+	if feed == nil || now.Sub(c.confirmed(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {
+		return
+	}
+	e.askedAt = now
+	c.depart(feed.id, e.key)
 }
 
 // standing is what a copy is worth.
@@ -249,13 +264,14 @@ func (c *Cache) confirmed(e *entry) time.Time {
 	return e.currentAt
 }
 
-// invalidate marks the entries of these names that were read before revision. Called with mu held.
-func (c *Cache) invalidate(account string, names []string, revision uint64) {
+// invalidate marks the entries of these names, and of those with their texts in them, that were read before revision, and returns
+// their keys. Called with mu held.
+func (c *Cache) invalidate(account string, names []string, revision uint64) []key {
 	told := make(map[string]bool, len(names))
 	for _, name := range names {
 		told[name] = true
 	}
-	c.mark(account, func(e *entry) bool {
+	return c.mark(account, func(e *entry) bool {
 		if e.raw.Revision < revision && slices.ContainsFunc(e.raw.Snippets, func(s wire.UsedSnippet) bool { return told[s.Name] }) {
 			return true
 		}
@@ -273,13 +289,14 @@ func (c *Cache) renew(account string) {
 	}
 }
 
-// mark marks the entries of an account that outdated picks, forgets that anything was not there, and has whoever comes later
-// not share the answer of a question that is out already. Called with mu held.
-func (c *Cache) mark(account string, outdated func(*entry) bool) {
+// mark marks the entries of an account that outdated picks, and returns their keys, forgets that anything was not there, and has
+// whoever comes later not share the answer of a question that is out already. Called with mu held.
+func (c *Cache) mark(account string, outdated func(*entry) bool) (marked []key) {
 	for k, e := range c.entries.byKey {
 		if k.account == account && !e.invalid && outdated(e) {
 			e.currentAt = c.confirmed(e)
 			e.invalid = true
+			marked = append(marked, k)
 		}
 	}
 	for k := range c.negatives {
@@ -292,6 +309,7 @@ func (c *Cache) mark(account string, outdated func(*entry) bool) {
 			delete(c.flights, k)
 		}
 	}
+	return marked
 }
 
 // definite says whether the server judged the call. Anything else, its own failures included, is no reason to refuse an app

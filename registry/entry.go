@@ -17,6 +17,7 @@ type entry struct {
 	currentAt time.Time // when the server last said that it is what the key means, as far as the entry itself knows
 	invalid   bool      // the server said since that it may not be
 	saved     bool      // it is on disk
+	askedAt   time.Time // when it was last asked for beside its use
 
 	place *list.Element
 

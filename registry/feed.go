@@ -16,6 +16,7 @@ const (
 	idlePoll      = time.Second      // between polls that were answered at once with nothing
 	retryDelay    = 100 * time.Millisecond
 	retryDelayMax = 5 * time.Second
+	refetchMax    = 64 // copies that are fetched anew when a change is told
 
 	everyRevision = math.MaxUint64 // above all that there can be
 )
@@ -135,16 +136,22 @@ func (c *Cache) poll(ctx context.Context, f *feed) (news bool, err error) {
 
 // hear takes an answer of the feed over. Called with mu held.
 func (c *Cache) hear(f *feed, told wire.Changes) {
+	var changed []key
 	switch {
 	case told.Reset: // another database, or an older state of it: its revisions say nothing of what is here
 		c.renew(f.account)
-		c.mark(f.account, func(*entry) bool { return true })
+		changed = c.mark(f.account, func(*entry) bool { return true })
 	case len(told.Names) > 0:
-		c.invalidate(f.account, told.Names, told.Revision)
+		changed = c.invalidate(f.account, told.Names, told.Revision)
 	}
 	f.position = told.Revision
 	f.heardAt = c.now()
 	f.connected = told.Reset || len(told.Names) < ChangesNamesMax
+	// What changed is fetched at once, so that nobody has to wait for it, and the new version is there should the server go away. What
+	// is beyond the bound is fetched by whoever asks for it.
+	for _, k := range changed[:min(len(changed), refetchMax)] {
+		c.depart(f.id, k)
+	}
 }
 
 // doubt is for when the server does not answer though its feed seemed connected: copies are served at once until the

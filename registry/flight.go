@@ -56,6 +56,11 @@ func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (wire.RawTemp
 func (c *Cache) flight(id wire.Identity, k key) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.depart(id, k)
+}
+
+// depart returns the flight that is out for the key, or starts one. Called with mu held.
+func (c *Cache) depart(id wire.Identity, k key) *flight {
 	f := c.flights[k]
 	if f == nil {
 		f = &flight{id: id, epoch: c.feeds[k.account].epoch, done: make(chan struct{})}

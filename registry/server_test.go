@@ -20,6 +20,7 @@ type server struct {
 	behind *registry.Registry
 	down   chan struct{} // closed while the server is away
 	hold   time.Duration // how long an answer to Raw takes
+	deaf   bool          // the feed tells nothing
 	hang   bool          // new calls of Raw and Changes get no answer at all
 	err    error         // what Raw answers instead
 	asked  int           // calls of Raw
@@ -121,6 +122,11 @@ func (s *server) Changes(ctx context.Context, id wire.Identity, since uint64, wa
 	ctx, broken := s.connect(ctx)
 	s.swallow(ctx)
 	out, err := s.registry().Changes(ctx, id, since, wait)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf {
+		return wire.Changes{}, errAway
+	}
 	return out, broken(err)
 }
 

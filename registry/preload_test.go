@@ -1,0 +1,99 @@
+package registry_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+func TestPreloadedTemplatesAreThereWhenTheServerGoesAway(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		for _, name := range []string{"a", "b", "c"} {
+			p := says(name, name+" one")
+			if name != "c" {
+				p.Labels = []string{"prod"}
+			}
+			publish(t, s.registry(), p)
+			publish(t, s.registry(), says(name, name+" two"))
+		}
+		c := start(t, dir, s)
+		if err := c.Preload(t.Context(), ann, []string{"label:prod", "c"}); err != nil {
+			t.Fatal(err)
+		}
+		err := c.Preload(t.Context(), ann, []string{"nosuch", "c@label:prod"})
+		wantFault(t, err, wire.CodeNotFound, "nosuch", "c@label:prod")
+		s.goAway()
+		for name, sel := range map[string]wire.Selector{"a": {Label: "prod"}, "b": {Label: "prod"}, "c": {}} {
+			if got, err := c.Raw(t.Context(), ann, name, sel); err != nil {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := c.Preload(ctx, ann, []string{"b"}); err == nil {
+			t.Error("a template that was never fetched was preloaded while the server is away")
+		}
+	})
+}
+
+func TestACopyFollowsTheSnippetsInIt(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		publish(t, s.registry(), says("tone", "kind"))
+		publish(t, s.registry(), says("greet", "be @@@tone@@@"))
+		c := start(t, dir, s)
+		for _, sel := range []wire.Selector{{}, {Version: 1}} {
+			if got, err := c.Raw(t.Context(), ann, "greet", sel); err != nil || text(got.Blueprint) != "be kind" {
+				t.Fatalf("%+v: %q, %v", sel, text(got.Blueprint), err)
+			}
+		}
+		s.publish(t, says("tone", "brief"))
+		synctest.Wait()
+		for _, sel := range []wire.Selector{{}, {Version: 1}} {
+			if got, err := c.Raw(t.Context(), ann, "greet", sel); err != nil || text(got.Blueprint) != "be brief" {
+				t.Errorf("after the snippet changed, %+v: %q, %v", sel, text(got.Blueprint), err)
+			}
+		}
+	})
+}
+
+func TestACopyThatChangedIsFetchedBeforeItIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		publish(t, s.registry(), says("greet", "one"))
+		c := start(t, dir, s)
+		c.fetched(t, "greet", latest)
+		s.publish(t, says("greet", "two"))
+		synctest.Wait()
+		s.goAway()
+		synctest.Wait()
+		if got := c.fetched(t, "greet", latest); got != "two stale" {
+			t.Errorf("the server told of a new version and went away; then the sidecar serves %q", got)
+		}
+	})
+}
+
+func TestACopyDoesNotStayOldBecauseTheFeedAloneIsBroken(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		publish(t, s.registry(), says("greet", "one"))
+		c := start(t, dir, s)
+		c.fetched(t, "greet", latest)
+		s.set(func() { s.deaf = true })
+		s.publish(t, says("greet", "two"))
+		<-time.After(2 * time.Minute) // of virtual time
+		c.fetched(t, "greet", latest)
+		synctest.Wait()
+		if got := c.fetched(t, "greet", latest); got != "two stale" {
+			t.Errorf("after two minutes without the feed the sidecar serves %q", got)
+		}
+	})
+}
