@@ -25,6 +25,8 @@ type Config struct {
 	Logger  *slog.Logger
 	// Ready says why the process cannot take calls, or nil. It never depends on another process being reachable.
 	Ready func() error
+	// Started says what a start still waits for, or nil; nil: only for Ready. What it waits for is bounded in time.
+	Started func() error
 	// Status is shown as JSON by /statusz and by the control socket's GET /status.
 	Status func() any
 }
@@ -47,11 +49,19 @@ func New(c Config) *Server {
 		}
 		return alive(ctx)
 	}
+	started := func(ctx *fasthttp.RequestCtx) (any, error) {
+		if c.Started != nil {
+			if err := c.Started(); err != nil {
+				return nil, wire.Unavailable(time.Second, "Not started: %v.", err)
+			}
+		}
+		return ready(ctx)
+	}
 	scrape := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(c.Metrics.Registry, promhttp.HandlerOpts{}))
 	return newServer(c.Logger, c.Metrics.Panics, []route{
 		{"GET", "/livez", alive},
 		{"GET", "/readyz", ready},
-		{"GET", "/startupz", ready},
+		{"GET", "/startupz", started},
 		{"GET", "/statusz", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/metrics", func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil }},
 	})

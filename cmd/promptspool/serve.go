@@ -37,6 +37,7 @@ type serverConfig struct {
 	name              string
 	bootstrapKey      wire.Secret // "" for none
 	prices            *prices.Table
+	providerURLs      map[string]string // by provider
 	retention         badgerdb.Retention
 	signUp            wire.SignUp
 	limits            api.Limits
@@ -66,7 +67,7 @@ func server(ctx context.Context, c serverConfig) error {
 		return err
 	}
 	keys := auth.New(auth.Config{Store: db})
-	templates := registry.New(registry.Config{Store: db, Logger: c.logger})
+	templates := registry.New(registry.Config{Store: db, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
 	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger})
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
@@ -134,6 +135,7 @@ type sidecarConfig struct {
 	spoolFreeMin      int64     // of the disk that stays free; 0 for the spool's default
 	diskMax           int64     // of disk that the data folder takes
 	allowHosts        []string
+	preload           []string    // templates to fetch at the start
 	apiKey, localKey  wire.Secret // the sidecar's own key, and what apps must present then; "" for none
 	limits            api.Limits
 	redact            *redact.Rules    // nil for none
@@ -204,6 +206,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	if err != nil {
 		return err
 	}
+	first := &preload{what: c.preload, cache: templates, keys: keys, apiKey: c.apiKey, logger: c.logger, deadline: time.Now().Add(preloadMax)}
 	sidecarID, err := idOf(c.data)
 	if err != nil {
 		return err
@@ -238,16 +241,14 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			return status()
-		}},
+		ops:       ops.Config{Metrics: m, Logger: c.logger, Status: func() any { return status() }, Started: first.started},
 		opsListen: c.opsListen,
 		tls:       certs,
 		reload:    c.reload,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),
-			forwarder.Run, heart.Run,
+			forwarder.Run, heart.Run, first.run,
 		},
 		failed:  queue.Failed(),
 		lingers: true,

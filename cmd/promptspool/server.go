@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api"
 	"promptspool/api/wire"
+	"promptspool/registry/render"
 	"promptspool/spool/archive/badgerdb"
 )
 
@@ -53,7 +57,7 @@ func (v *values) limits() api.Limits {
 }
 
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{configFlag(), stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), signUpFlag(), pricesFlag()}
+	flags := []cli.Flag{configFlag(), stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), signUpFlag(), pricesFlag(), providerURLFlag()}
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	flags = append(flags, limitFlags()...)
@@ -108,7 +112,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	table, err := pricesOf(c)
 	v.note(err)
 	config := serverConfig{
-		signUp: signUp, prices: table,
+		signUp: signUp, prices: table, providerURLs: v.providerURLs(),
 		data: v.need("data"), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
 		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(), retention: v.retention(),
 	}
@@ -116,4 +120,23 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 		config.logger, config.level = log.Logger, log.level
 	}
 	return config, v.err()
+}
+
+func providerURLFlag() cli.Flag {
+	return listFlag("provider-base-url", "what a template's `PROVIDER=URL` tells the apps as provider_base_url; may be repeated")
+}
+
+// providerURLs reads --provider-base-url.
+func (v *values) providerURLs() map[string]string {
+	urls := map[string]string{}
+	for _, pair := range texts(v.c, "provider-base-url") {
+		provider, text, ok := strings.Cut(pair, "=")
+		u, err := url.Parse(text)
+		if !ok || err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !slices.Contains(render.Providers(), provider) {
+			v.note(wrong(v.c, "provider-base-url", pair, "is not PROVIDER=URL, with one of the providers "+strings.Join(render.Providers(), ", ")))
+			continue
+		}
+		urls[provider] = text
+	}
+	return urls
 }

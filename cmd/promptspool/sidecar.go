@@ -23,6 +23,7 @@ func spoolFlags() []cli.Flag {
 		stringFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503; if absent 64MiB, or a sixteenth of a disk below 1GiB"),
 		stringFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503; if absent --spool-bytes-max and 256MiB more"),
 		listFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
+		listFlag("template-preload", "a `template` to fetch at the start, so that it is there when the server goes away: NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
 		stringFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
 }
@@ -87,6 +88,7 @@ func sidecarConfigOf(v *values) sidecarConfig {
 		diskMax:       v.sizeOr("disk-max", bytesMax+diskBesideSpool),
 		drain:         min(v.duration("drain"), drainMax),
 		allowHosts:    hostsOf(v.c, "allow-host"),
+		preload:       texts(v.c, "template-preload"),
 	}
 	if log := v.logging(); log != nil {
 		config.logger, config.level = log.Logger, log.level
