@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -73,5 +75,53 @@ func TestASidecarWithALocalKeyWantsIt(t *testing.T) {
 		if _, stderr, code := runCommand(t, nil, args...); code != 2 || !strings.Contains(stderr, "key") {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
+	}
+}
+
+func TestASidecarsOwnKeyIsRotatedInItsFile(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, freePort(t))
+	made, _, _ := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", "default", "-o", "json")
+	var second struct{ Key string }
+	if err := json.Unmarshal([]byte(made), &second); err != nil {
+		t.Fatalf("%v: %s", err, made)
+	}
+	own, local := written(t, "key", adminKey), written(t, "local", "before")
+	sidecar := startSidecar(t, t.TempDir(), server.addr, "--api-key-file", own, "--local-key-file", local)
+	write := func(present string) int {
+		t.Helper()
+		return sidecar.call("POST", "/rest/track-request", with(chat(), "api_key", present)).Status
+	}
+	rewrite := func(path, content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := sidecar.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func(key string) bool { return len(filesHolding(t, filepath.Join(sidecar.data, "keys"), key)) > 0 }
+	if status := write("before"); status != 200 || !used(adminKey) || used(second.Key) {
+		t.Fatalf("before: %d, %v, %v", status, used(adminKey), used(second.Key))
+	}
+
+	rewrite(own, second.Key)
+	rewrite(local, "after")
+	sidecar.eventually(func() bool { return write("after") == 200 }, sidecar.logged)
+	if status := write("before"); status != 401 {
+		t.Errorf("the local key of before: %d", status)
+	}
+	sidecar.emptied()
+	if !used(second.Key) {
+		t.Error("the sidecar does not use the key that its file holds now")
+	}
+
+	rewrite(local, "") // as while somebody writes it
+	sidecar.eventually(func() bool {
+		return strings.Contains(sidecar.metrics(), "promptspool_config_reload_failures_total 1\n")
+	}, sidecar.logged)
+	if status := write("after"); status != 200 {
+		t.Errorf("after a file that holds nothing: %d", status)
 	}
 }

@@ -170,11 +170,18 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	m := metrics.New("sidecar", version)
 	redactor := &redact.Before{Metrics: m} // Next is the recorder below
 	redactor.Set(c.redact)
+	var own *proxy.OwnKey // nil for none; set below
 	if c.reload != nil {
 		c.reload.metrics, c.reload.logger = m, c.logger
 		c.reload.prepare = func(next *cli.Context) (func(), error) {
 			n, err := sidecarRoleOf(next)
+			if err == nil {
+				err = sameOwnKeys(c, n)
+			}
 			return func() {
+				if own != nil {
+					own.Set(n.apiKey, n.localKey)
+				}
 				c.level.Set(n.level.Level())
 				limiter.Set(n.limits)
 				redactor.Set(n.redact)
@@ -222,7 +229,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	redactor.Next = recorder
 	var authenticator api.Authenticator = keys
 	if c.apiKey != "" {
-		authenticator = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
+		own = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
+		authenticator = own
 	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,4 +98,16 @@ func sidecarConfigOf(v *values) sidecarConfig {
 		v.wrong("disk-max", "is less than --spool-bytes-max, "+v.text("spool-bytes-max")+"; the data folder holds the spool")
 	}
 	return config
+}
+
+// sameOwnKeys refuses a reload that gives or takes away a key of the sidecar's own: which calls it serves hangs on that. Another
+// key in the place of one is taken over.
+func sameOwnKeys(before, after sidecarConfig) error {
+	switch {
+	case (before.apiKey == "") != (after.apiKey == ""):
+		return errors.New("--api-key was given or taken away, which needs a restart")
+	case (before.localKey == "") != (after.localKey == ""):
+		return errors.New("--local-key was given or taken away, which needs a restart")
+	}
+	return nil
 }
