@@ -118,9 +118,9 @@ func (o operation) intent(t *Test, fd field) error {
 	if o.Operator == "in" {
 		wanted, err = list(o, parseText)
 	} else {
-		var one1 string
-		one1, err = one(o, o.Value, parseText)
-		wanted = []string{one1}
+		var w string
+		w, err = one(o, o.Value, parseText)
+		wanted = []string{w}
 	}
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 // PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.
 func BenchmarkArchive(b *testing.B) {
 	s := newStage(b)
-	for b.Loop() {
+	for range b.N {
 		if !s.fill(b) {
 			return
 		}
@@ -120,6 +120,7 @@ func (s *stage) fill(b *testing.B) bool {
 		close(work)
 		wg.Wait()
 		s.made = round
+		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
 		s.lookAtMemory()
 	}
 	took := time.Since(begun)

@@ -71,8 +71,7 @@ func badgerOptions(dir string, log badger.Logger) badger.Options {
 		WithBaseTableSize(8 << 20).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(256 << 20).
-		WithCompression(options.ZSTD).
-		WithZSTDCompressionLevel(1).
+		WithCompression(options.Snappy).
 		WithBlockCacheSize(16 << 20).
 		WithIndexCacheSize(16 << 20).
 		WithNumCompactors(2)
