@@ -17,6 +17,7 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 		Success: true, ID: t.ID, Name: t.Name, Version: v.Number, VersionID: v.ID, WorkspaceID: workspaceID,
 		Tags: nonNil(t.Tags), Labels: labelsOf(t, v.Number), Blueprint: v.Blueprint, Metadata: v.Metadata,
 		CommitMessage: message(v.CommitMessage), Author: v.Author, CreatedAt: v.CreatedAt, Snippets: []wire.UsedSnippet{},
+		Latest: t.Latest(), AllLabels: nonNil(t.Labels),
 	}
 }
 

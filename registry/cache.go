@@ -68,6 +68,9 @@ type key struct {
 	selector       wire.Selector
 }
 
+// of is what the key asks for, whatever the version.
+func (k key) of() ident { return ident{k.account, k.ident} }
+
 // pinned says whether the key asks for a version by number: that never changes.
 func (k key) pinned() bool { return k.selector.Version > 0 }
 
@@ -154,6 +157,8 @@ type found struct {
 	entry *entry // where it is cached; nil if it is not
 	how   string // hit, stale or miss
 	age   time.Duration
+
+	adopted []key // whose files are to follow
 }
 
 // prepared is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
@@ -186,14 +191,23 @@ func (c *Cache) locate(ctx context.Context, id wire.Identity, k key) (found, err
 		return found{}, wire.Unavailable(unavailableWait, "This key was not verified yet, for the server is away; templates are served to verified keys only.")
 	}
 	feed := c.follow(id)
-	f, standing, err := c.local(k)
+	f, standing, err := c.copied(k)
 	if standing == unsure && feed.settle(ctx, c.now()) {
-		f, standing, err = c.local(k)
+		f, standing, err = c.copied(k)
 	}
 	if standing == current || standing == unsure || err != nil {
 		return f, err
 	}
 	return c.ask(ctx, id, k, f, standing == outdated)
+}
+
+// copied is local, with the files that follow.
+func (c *Cache) copied(k key) (found, standing, error) {
+	f, standing, err := c.local(k)
+	for _, k := range f.adopted {
+		c.agree(k)
+	}
+	return f, standing, err
 }
 
 // local looks for a copy, or for the server's word that there is nothing.
@@ -207,6 +221,10 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if e == nil {
 		return found{}, standing, nil
 	}
+	var adopted []key
+	if e.key != k {
+		e, adopted = c.adopt(k, e)
+	}
 	c.entries.touch(e)
 	if standing == unsure {
 		c.renewOld(e)
@@ -215,7 +233,15 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if standing == current {
 		how = "hit"
 	}
-	return found{e.raw, e, how, max(0, c.now().Sub(c.confirmed(e)))}, standing, nil
+	return found{e.raw, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
+}
+
+// adopt keeps the copy of another selector for a key as well, since the other may go on to another version, and tells the keys whose
+// files are to follow. Called with mu held.
+func (c *Cache) adopt(k key, of *entry) (*entry, []key) {
+	e := &entry{key: k, raw: of.raw, currentAt: c.confirmed(of)}
+	c.entries.put(e)
+	return e, append(c.entries.shrink(), k)
 }
 
 // renewOld asks for a copy that nobody has confirmed for long: the feed may be broken while the server is not. Nobody waits for the
@@ -239,21 +265,40 @@ const (
 	current
 )
 
-// look is called with mu held.
+// look finds the copy for a key: its own, or, without one, the copy of the version that it means. Called with mu held.
 func (c *Cache) look(k key) (*entry, standing) {
-	e := c.entries.byKey[k]
+	if e := c.entries.byKey[k]; e != nil {
+		return e, c.standing(e)
+	}
 	feed := c.feeds[k.account]
+	connected := feed != nil && feed.connected
+	e := c.entries.sibling(k, func(e *entry) bool {
+		// What a version that was asked for by its number tells of labels is never told anew.
+		return !connected || !e.key.pinned() && c.standing(e) == current
+	})
 	switch {
 	case e == nil:
 		return nil, absent
-	case k.pinned() && !e.invalid && len(e.raw.Snippets) == 0: // with snippets the same version can get another text
+	case k.pinned() && len(e.raw.Snippets) == 0:
 		return e, current
-	case feed == nil || !feed.connected:
-		return e, unsure
-	case e.invalid:
-		return e, outdated
+	case connected:
+		return e, c.standing(e)
 	}
-	return e, current
+	return e, unsure
+}
+
+// standing says what a copy is worth. Called with mu held.
+func (c *Cache) standing(e *entry) standing {
+	feed := c.feeds[e.key.account]
+	switch {
+	case e.key.pinned() && !e.invalid && len(e.raw.Snippets) == 0: // with snippets the same version can get another text
+		return current
+	case feed == nil || !feed.connected:
+		return unsure
+	case e.invalid:
+		return outdated
+	}
+	return current
 }
 
 // confirmed is when an entry was last known to be current. Called with mu held.

@@ -251,6 +251,7 @@ func TestCache(t *testing.T) {
 		s.publish(t, says("greet", "one"))
 		c := start(t, dir, s)
 		c.fetched(t, "greet", latest)
+		synctest.Wait() // the feed has spoken
 		s.set(func() { s.hang = true })
 		equal(t, "nobody knows", c.fetched(t, "greet", latest), "one hit")
 		equal(t, "who notices", c.fetched(t, "other", latest), "unavailable")
@@ -261,7 +262,10 @@ func TestCache(t *testing.T) {
 		equal(t, "took", time.Since(begin), 0*time.Second)
 		s.set(func() { s.hang = false })
 		<-time.After(11 * time.Second) // 5 s for the poll that is out, 5 s at most to the next
-		equal(t, "back", c.fetched(t, "greet", latest), "two hit")
+		// It may meet the question that the feed had asked.
+		if got := c.fetched(t, "greet", latest); got != "two hit" && got != "two miss" {
+			t.Errorf("back: %s", got)
+		}
 	})
 
 	scene(t, "what the server says of its own failure does not take the copy away", func(t *testing.T, s *server, dir string) {

@@ -34,9 +34,10 @@ func (e *entry) bytes() int {
 
 // entries are what is cached, with the order of use. Guarded by Cache.mu.
 type entries struct {
-	byKey map[key]*entry
-	used  *list.List // of *entry; the last used first
-	bytes int
+	byKey   map[key]*entry
+	byIdent map[ident]map[key]*entry // the same, by what was asked for, whatever the version
+	used    *list.List               // of *entry; the last used first
+	bytes   int
 
 	preparedOrder *list.List // of *entry that have theirs; the last made first
 	preparedBytes int
@@ -45,14 +46,47 @@ type entries struct {
 }
 
 func newEntries() entries {
-	return entries{byKey: make(map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
+	return entries{byKey: make(map[key]*entry), byIdent: make(map[ident]map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
 		preparedOrder: list.New(), preparedBytesMax: preparedBytesMax}
+}
+
+// ident is a template of an account, as callers name it.
+type ident struct{ account, name string }
+
+// sibling finds the version that a selector means among the copies of other selectors of the same template, by what the newest of
+// those that tells picks says of the labels; nil if it is not there.
+func (s *entries) sibling(k key, tells func(*entry) bool) *entry {
+	var told *entry
+	for _, e := range s.byIdent[k.of()] {
+		if tells(e) && e.raw.Latest > 0 && (told == nil || e.raw.Revision > told.raw.Revision) {
+			told = e
+		}
+	}
+	if told == nil {
+		return nil
+	}
+	head := wire.Template{Labels: told.raw.AllLabels, Versions: make([]wire.Stamp, told.raw.Latest)}
+	version, ok := head.Resolve(k.selector)
+	if !ok {
+		return nil
+	}
+	for _, e := range s.byIdent[k.of()] {
+		if e.raw.Version == version && (!e.invalid || len(e.raw.Snippets) == 0) {
+			return e
+		}
+	}
+	return nil
 }
 
 // put adds an entry as the last used one, in the place of the one with its key.
 func (s *entries) put(e *entry) {
 	s.drop(e.key)
 	s.byKey[e.key] = e
+	of := e.key.of()
+	if s.byIdent[of] == nil {
+		s.byIdent[of] = make(map[key]*entry)
+	}
+	s.byIdent[of][e.key] = e
 	e.place = s.used.PushFront(e)
 	s.bytes += e.bytes()
 }
@@ -64,6 +98,11 @@ func (s *entries) drop(k key) {
 		s.used.Remove(e.place)
 		s.bytes -= e.bytes()
 		delete(s.byKey, k)
+		if of := k.of(); len(s.byIdent[of]) > 1 {
+			delete(s.byIdent[of], k)
+		} else {
+			delete(s.byIdent, of)
+		}
 		s.dropPrepared(e)
 	}
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,14 +23,29 @@ func (r *Registry) Labels(ctx context.Context, id wire.Identity, ident string) (
 	return out, nil
 }
 
-// CreateLabel points a label to a version of the template with an id or a name; one that is there moves. by is who does it. The
+// CreateLabel points a label to a version of the template with an id or else a name; one that is there moves. by is who does it. The
 // step is kept in the history. wire.CodeInvalid if there is no such version, or too many labels.
 func (r *Registry) CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error) {
-	head, err := r.head(ctx, id.Account, ident)
+	name, err := r.nameByID(ctx, id.Account, ident)
 	if err != nil {
 		return wire.PlacedLabel{}, err
 	}
-	return r.place(ctx, id, head.Name, by, func(*wire.Template) (wire.LabelWrite, error) { return w, nil })
+	return r.place(ctx, id, name, by, func(*wire.Template) (wire.LabelWrite, error) { return w, nil })
+}
+
+// nameByID finds the name of a template that is not archived by its id, or else by its name: on routes that take ids, a template that
+// is called "17" does not take the place of the one with this id.
+func (r *Registry) nameByID(ctx context.Context, account, ident string) (string, error) {
+	if number, err := strconv.ParseInt(ident, 10, 64); err == nil {
+		name, err := r.store.TemplateName(ctx, account, number)
+		if err == nil {
+			ident = name
+		} else if !wire.IsCode(err, wire.CodeNotFound) {
+			return "", err
+		}
+	}
+	head, err := r.head(ctx, account, ident)
+	return head.Name, err
 }
 
 // MoveLabel points a label, by its id, to another version. wire.CodeNotFound if there is no such label.

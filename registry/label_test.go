@@ -46,6 +46,16 @@ func TestLabelsAreMadeMovedAndTakenAwayWithTheirHistory(t *testing.T) {
 	equal(t, "who moved it", history, []string{"ann@example.com", "k1", "k1", "k1"})
 }
 
+func TestALabelIsMadeByIDThoughATemplateIsCalledLikeIt(t *testing.T) {
+	r, ctx := newRegistry(t), t.Context()
+	publish(t, r, says("greet", "one"))
+	publish(t, r, says("1", "another"))
+	made, err := r.CreateLabel(ctx, ann, "1", wire.LabelWrite{Name: "prod", Version: 1}, "")
+	if err != nil || made.PromptID != 1 {
+		t.Errorf("made %+v, %v", made, err)
+	}
+}
+
 func TestAnArchivedTemplateIsNotFoundAndComesBackWithItsVersions(t *testing.T) {
 	r, ctx := newRegistry(t), t.Context()
 	publish(t, r, says("greet", "one"))

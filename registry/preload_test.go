@@ -97,3 +97,36 @@ func TestACopyDoesNotStayOldBecauseTheFeedAloneIsBroken(t *testing.T) {
 		}
 	})
 }
+
+func TestLabelsAndVersionsResolveAmongTheCopies(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		one, two := says("greet", "one"), says("greet", "two")
+		one.Labels, two.Labels = []string{"old"}, []string{"prod", "stage"}
+		publish(t, s.registry(), one)
+		publish(t, s.registry(), two)
+		c := start(t, dir, s)
+		synctest.Wait()
+		equal(t, "latest", c.fetched(t, "greet", latest), "two miss")
+		for _, sel := range []wire.Selector{{Label: "prod"}, {Label: "stage"}, {Version: 2}} {
+			if got := c.fetched(t, "greet", sel); got != "two hit" {
+				t.Errorf("%+v while the server is there: %s", sel, got)
+			}
+		}
+		equal(t, "another version", c.fetched(t, "greet", wire.Selector{Label: "old"}), "one miss")
+		equal(t, "questions", s.questions(), 2)
+		if _, err := s.registry().CreateLabel(t.Context(), ann, "greet", wire.LabelWrite{Name: "stage", Version: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		equal(t, "the label moved", c.fetched(t, "greet", wire.Selector{Label: "stage"}), "one hit")
+		s.goAway()
+		synctest.Wait()
+		for sel, want := range map[wire.Selector]string{{Label: "prod"}: "two stale", {Label: "stage"}: "one stale", {Version: 1}: "one hit", {Version: 3}: "unavailable", {Label: "nosuch"}: "unavailable"} {
+			if got := c.fetched(t, "greet", sel); got != want {
+				t.Errorf("%+v while the server is away: %s, want %s", sel, got, want)
+			}
+		}
+	})
+}

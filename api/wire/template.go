@@ -128,6 +128,9 @@ type RawTemplate struct {
 	CreatedAt     time.Time       `json:"created_at"`
 	Snippets      []UsedSnippet   `json:"snippets"` // that were put into the blueprint, in order of appearance
 	Revision      uint64          `json:"revision"` // the account's registry revision when this was read
+	// Latest and AllLabels are the template's at Revision: they tell which version any other selector means.
+	Latest    int     `json:"latest_version"`
+	AllLabels []Label `json:"labels"`
 	// ProviderBaseURLs are what the server's operator configured, by provider.
 	ProviderBaseURLs map[string]string `json:"provider_base_urls,omitempty"`
 
