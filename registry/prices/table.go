@@ -234,7 +234,7 @@ func parseRow(f []string) (p price, err error) {
 		}
 	}
 	if _, err := time.Parse(time.DateOnly, f[17]); err != nil || !strings.HasPrefix(f[18], "https://") {
-		return p, fmt.Errorf("the day of the check or the source is missing")
+		return p, fmt.Errorf("the day or the source is missing")
 	}
 	return p, nil
 }
