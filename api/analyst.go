@@ -19,7 +19,7 @@ func (a *API) suggestValues(c *call) error {
 		return wire.Invalid(wire.FieldError{Field: "field", Reason: "is missing from the query"})
 	}
 	if raw := args.Peek("filter_group"); len(raw) > 0 {
-		if _, err := wire.ParseObject(raw); err == nil {
+		if _, err = wire.ParseObject(raw); err == nil {
 			err = json.Unmarshal(raw, &q.FilterGroup)
 		}
 		if err != nil || q.FilterGroup == nil {

@@ -58,7 +58,7 @@ func (b *body) release() {
 // fill reads r to its end; at most max bytes.
 func (b *body) fill(r io.Reader, max int64) error {
 	for {
-		if err := b.reserve(); err != nil {
+		if err := b.reserve(max); err != nil {
 			return err
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
@@ -81,10 +81,10 @@ const trustedBytes = 1 << 20
 // reserve makes room for the next read. It doubles what there is: who only announces a large body must not hold the memory for it.
 // Once a part of it has come, it makes room for all of it, so that large bodies that come together get through one by one, and
 // do not stand in each other's way with halves.
-func (b *body) reserve() error {
+func (b *body) reserve(bytesMax int64) error {
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
-		size = max(8<<10, 2*size)
+		size = min(max(8<<10, 2*size), bytesMax+1)
 		if len(b.bytes) >= trustedBytes && b.declared > int64(len(b.bytes)) {
 			size = b.declared + 1 // to read beyond its end
 		}

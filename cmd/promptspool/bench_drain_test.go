@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -289,7 +288,11 @@ type prose struct{ words []string }
 
 func newProse(b *testing.B) prose {
 	b.Helper()
-	book, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src/testdata/Isaac.Newton-Opticks.txt"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal("where Go lies: ", err)
+	}
+	book, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "src/testdata/Isaac.Newton-Opticks.txt"))
 	if err != nil {
 		b.Fatal("the text to send: ", err)
 	}

@@ -79,7 +79,7 @@ func badInputs(t *testing.T) []badInput {
 		{"wrong method", "GET", request, nil, nil, 405, "POST"},
 		{"wrong method on a template", "DELETE", "/prompt-templates/x", nil, nil, 405, "GET"},
 		{"unknown route", "POST", "/rest/track-requests", "{}", nil, 404, "base URL"},
-		{"the root", "GET", "/", nil, nil, 404, "no route"},
+		{"nowhere", "GET", "/nowhere", nil, nil, 404, "no route"},
 
 		{"no key", "POST", request, change(request, "api_key", nil), nil, 401, "X-API-KEY"},
 		{"no key in a header", "POST", "/prompt-templates/x", nil, nil, 401, "X-API-KEY"},

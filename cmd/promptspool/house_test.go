@@ -32,7 +32,7 @@ var imports = map[string]string{
 	"spool/archive/badgerdb": "spool/archive api/wire",
 	"spool/archive/postgres": "spool/archive api/wire",
 	// The suites that every store passes import what they test.
-	"spool/archive/archivetest": "spool/archive api/wire",
+	"spool/archive/archivetest": "spool/archive api/wire metrics",
 	"registry/registrytest":     "registry api/wire",
 	"api/auth/authtest":         "api/auth api/wire",
 }

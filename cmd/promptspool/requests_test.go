@@ -169,7 +169,7 @@ func TestFindingAndCounting(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"GET /api/public/v2/requests/suggestions": 422, "GET /api/public/v2/requests/suggestions?field=nonsense": 422,
-		"GET /api/public/v2/requests/suggestions?field=tags&filter_group=x": 422, "DELETE /api/public/v2/requests": 422,
+		"GET /api/public/v2/requests/suggestions?field=tags&filter_group=x": 422, `GET /api/public/v2/requests/suggestions?field=tags&filter_group={"logic":"AND","filters":7}`: 422, "DELETE /api/public/v2/requests": 422,
 		"DELETE /api/public/v2/requests?metadata_key=a": 422, "DELETE /api/public/v2/requests/17": 422, "POST /rest/backtest": 400,
 	} {
 		method, path, _ := strings.Cut(path, " ")

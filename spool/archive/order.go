@@ -63,7 +63,7 @@ func (o Order) PositionOf(row *wire.Row) Position {
 		p.Value = SortValue{Known: row.Status != "", Text: row.Status}
 	case "request_start_time":
 		if row.StartTime != nil {
-			p.Value = SortValue{Known: true, Number: math.Floor(float64(row.StartTime.UnixMicro()))}
+			p.Value = SortValue{Known: true, Number: float64(row.StartTime.UnixMicro())}
 		}
 	default:
 		if v := fields[o.By].number(row, ""); len(v) > 0 {

@@ -7,8 +7,9 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,12 @@ const corpusBytes = 12 << 20
 // corpus is English: the comments of Go's own source, in the order of its files, without their code.
 func corpus(b testing.TB) []byte {
 	b.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal("where Go lies: ", err)
+	}
 	var text []byte
-	err := filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Join(strings.TrimSpace(string(root)), "src"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || len(text) >= corpusBytes {
 			return err
 		}
