@@ -44,9 +44,9 @@ func DecodePatch(object Object) (TemplatePatch, error) {
 
 // elementsOrAll reads an object or an array; null is one too where removable says so, else as if it were absent.
 func (f *fields) elementsOrAll(name string, removable bool) json.RawMessage {
-	v, ok := f.object.Get(name)
+	v, _ := f.object.Get(name) // null too
 	switch {
-	case !ok, string(v) == "null" && !removable:
+	case v == nil, string(v) == "null" && !removable:
 		return nil
 	case v[0] == '{', v[0] == '[', string(v) == "null":
 		return v
@@ -57,8 +57,8 @@ func (f *fields) elementsOrAll(name string, removable bool) json.RawMessage {
 
 // nullable reads a value that begins with one of firsts, or null; nil if it is absent.
 func (f *fields) nullable(name, what string, firsts ...byte) json.RawMessage {
-	v, ok := f.object.Get(name)
-	if !ok || string(v) == "null" {
+	v, _ := f.object.Get(name) // null too
+	if v == nil || string(v) == "null" {
 		return v
 	}
 	for _, first := range firsts {

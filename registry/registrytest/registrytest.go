@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,8 +33,10 @@ func Run(t *testing.T, open func(t *testing.T) registry.Store) {
 		{"names may hold slashes, blanks and any letter", names},
 		{"a name that looks like a number wins over an id", numericNames},
 		{"fifty publishers at once leave no gap", gapless},
+		{"an id leads to its name, within the account", namesByID},
 		{"accounts do not see each other", isolation},
 		{"lists are paged, sorted and filtered", lists},
+		{"lists narrow and sort by all that they know", narrowed},
 		{"a deleted template is in no list, and its change is told", deleted},
 		{"changes are told once, from any revision on", changes},
 		{"changes come in pages, none twice and none left out", changePages},
@@ -383,4 +386,72 @@ func changePages(t *testing.T, s registry.Store) {
 	second := changesSince(t, s, "acme", first.Revision)
 	equal(t, "second page", second.Names, []string{"t1000", "t1001", "t1002", "t1003", "t1004"})
 	equal(t, "its revision is the present", second.Revision, uint64(templates))
+}
+
+func namesByID(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	a, b := publish(t, s, "acme", "greet/en", "x"), publish(t, s, "acme", "2", "x")
+	publish(t, s, "others", "theirs", "x")
+	for id, want := range map[int64]string{a.ID: "greet/en", b.ID: "2"} {
+		if name, err := s.TemplateName(ctx, "acme", id); err != nil || name != want {
+			t.Errorf("template %d is %q, %v; want %q", id, name, err, want)
+		}
+	}
+	for account, id := range map[string]int64{"acme": 99, "others": b.ID, "nobody": 1} {
+		if name, err := s.TemplateName(ctx, account, id); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("template %d of %s is %q, %v", id, account, name, err)
+		}
+	}
+}
+
+func narrowed(t *testing.T, s registry.Store) {
+	ctx := context.Background()
+	for i, name := range []string{"c", "a", "b"} {
+		at := moment.Add(time.Duration(i) * time.Hour)
+		_, err := s.UpdateTemplate(ctx, "acme", name, func(h *wire.Template) (*wire.Version, bool, error) {
+			v := version("x")
+			v.Author = "ann"
+			h.Tags, h.CreatedAt, h.UpdatedAt = []string{"all", name}, at, at.Add(-time.Duration(2*i)*time.Hour)
+			if name == "b" {
+				h.DeletedAt = &at
+			}
+			return v, true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		query wire.TemplateListQuery
+		want  string
+	}{
+		{wire.TemplateListQuery{}, "a c"},
+		{wire.TemplateListQuery{Status: "all"}, "a b c"},
+		{wire.TemplateListQuery{Status: "deleted"}, "b"},
+		{wire.TemplateListQuery{Tags: []string{"all", "c"}}, "c"},
+		{wire.TemplateListQuery{Tags: []string{"a", "c"}}, ""},
+		{wire.TemplateListQuery{Author: "ann"}, "a c"},
+		{wire.TemplateListQuery{Author: "bob"}, ""},
+		{wire.TemplateListQuery{CreatedAfter: moment.Add(time.Hour)}, "a"},
+		{wire.TemplateListQuery{CreatedBefore: moment}, "c"},
+		{wire.TemplateListQuery{UpdatedBefore: moment.Add(-time.Hour)}, "a"},
+		{wire.TemplateListQuery{Status: "all", SortOrder: "desc"}, "c b a"},
+		{wire.TemplateListQuery{Status: "all", SortBy: "created_at"}, "b a c"},
+		{wire.TemplateListQuery{Status: "all", SortBy: "created_at", SortOrder: "asc"}, "c a b"},
+		{wire.TemplateListQuery{Status: "all", SortBy: "updated_at"}, "c a b"},
+		{wire.TemplateListQuery{Status: "all", SortBy: "id"}, "b a c"},
+	} {
+		c.query.Page, c.query.PerPage = 1, 10
+		heads, total, err := s.Templates(ctx, "acme", c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, h := range heads {
+			names = append(names, h.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want || total != len(names) {
+			t.Errorf("%+v lists %q of %d, want %q", c.query, got, total, c.want)
+		}
+	}
 }
