@@ -68,7 +68,7 @@ func (r *Registry) place(ctx context.Context, id wire.Identity, name, by string,
 			return false, err
 		}
 		if w.Version < 1 || w.Version > t.Latest() {
-			return false, wire.Invalid(wire.FieldError{Field: "prompt_version_number", Reason: notSelected(t, wire.Selector{Version: w.Version}).Error()})
+			return false, wire.Invalid(wire.FieldError{Field: "prompt_version_number", Reason: wire.AsError(notSelected(t, wire.Selector{Version: w.Version})).Message})
 		}
 		changed = move(t, w.Name, w.Version, now, orKey(by, id))
 		return changed, tooManyLabels(t)

@@ -62,7 +62,7 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	if p.Base != nil && *p.Base != latest.Number {
 		return wire.Published{}, overtaken(p.Name, latest)
 	}
-	same := latest.Number > 0 && sameJSON(latest.Blueprint, p.Blueprint) && sameJSON(latest.Metadata, p.Metadata)
+	same := latest.Number > 0 && SameJSON(latest.Blueprint, p.Blueprint) && SameJSON(latest.Metadata, p.Metadata)
 	number, commitMessage := latest.Number, latest.CommitMessage
 	if !same {
 		number, commitMessage = latest.Number+1, p.CommitMessage
@@ -160,9 +160,9 @@ func move(t *wire.Template, label string, number int, now time.Time, by string) 
 	return true
 }
 
-// sameJSON says whether two texts are the same JSON value, whatever their blanks, escapes and order of members. Numbers are
+// SameJSON says whether two texts are the same JSON value, whatever their blanks, escapes and order of members. Numbers are
 // compared as written.
-func sameJSON(a, b json.RawMessage) bool {
+func SameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -45,7 +45,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var e *wire.Error
 	if !errors.As(err, &e) {
-		fmt.Fprintln(stderr, "promptspool:", printable(err.Error()))
+		prefix := "promptspool: "
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(stderr, prefix+printable(line))
+			prefix = ""
+		}
 		return 1
 	}
 	fmt.Fprintln(stderr, "promptspool:", printable(cmp.Or(e.Message, e.Error())))

@@ -13,7 +13,7 @@ import (
 func templatesCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "templates",
-		Usage: "look at prompt templates",
+		Usage: "look at prompt templates, publish them from files, move their labels",
 		Subcommands: []*cli.Command{
 			{
 				Name: "list", Usage: "list templates",
@@ -33,6 +33,8 @@ func templatesCommand() *cli.Command {
 				), remoteFlags()...),
 				Action: showTemplate,
 			},
+			pushCommand(), pullCommand(), diffCommand(),
+			renderCommand(), labelCommand(), archiveCommand(), restoreCommand(),
 			backtestCommand(),
 		},
 	}

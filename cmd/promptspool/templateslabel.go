@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
+	"promptspool/api/wire"
+)
+
+func labelCommand() *cli.Command {
+	return &cli.Command{
+		Name: "label", Usage: "point a label to a version: `label NAME LABEL VERSION`; with --delete take it away: `label NAME LABEL --delete`", ArgsUsage: "NAME LABEL [VERSION]",
+		Flags:  append([]cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: env("templates label delete")}}, remoteFlags()[:2]...),
+		Action: labelTemplate,
+	}
+}
+
+func labelTemplate(c *cli.Context) error {
+	args, deleting := c.Args().Slice(), c.Bool("delete")
+	if deleting && len(args) != 2 || !deleting && len(args) != 3 {
+		return usagef(c, "give a template's name, a label and a version's number; or the name, the label and --delete")
+	}
+	name, label, number := args[0], args[1], 0
+	if !deleting {
+		n, err := strconv.Atoi(args[2])
+		if err != nil || n < 1 || n > math.MaxInt32 {
+			return usagef(c, "%q is no number of a version; `promptspool templates list` shows the latest", args[2])
+		}
+		number = n
+	}
+	cl, id, err := remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	there, err := cl.Labels(c.Context, id, name)
+	if err != nil {
+		return err
+	}
+	var at wire.ReleaseLabel
+	for _, l := range there.Labels {
+		if l.Name == label {
+			at = l
+		}
+	}
+	told, err := setLabel(c, cl, id, name, label, number, at)
+	if err == nil {
+		fmt.Fprintln(c.App.Writer, printable(told))
+	}
+	return err
+}
+
+// setLabel creates, moves or takes away a label, and says what it did.
+func setLabel(c *cli.Context, cl *client.Client, id wire.Identity, name, label string, number int, at wire.ReleaseLabel) (string, error) {
+	switch {
+	case number == 0 && at.ID == 0:
+		return "", fmt.Errorf("%s has no label %q; `promptspool templates list` shows those it has", name, label)
+	case number == 0:
+		return fmt.Sprintf("The label %s is taken from version %d of %s.", label, at.Version, name), cl.DeleteLabel(c.Context, id, at.ID, "")
+	case at.ID == 0:
+		_, err := cl.CreateLabel(c.Context, id, name, wire.LabelWrite{Name: label, Version: number}, "")
+		return fmt.Sprintf("The label %s points to version %d of %s.", label, number, name), err
+	}
+	_, err := cl.MoveLabel(c.Context, id, at.ID, number, "")
+	return fmt.Sprintf("The label %s of %s points to version %d, before to %d.", label, name, number, at.Version), err
+}
+
+func archiveCommand() *cli.Command {
+	return &cli.Command{
+		Name: "archive", Usage: "take a template out of use; its versions stay, and `templates restore` brings it back", ArgsUsage: "NAME",
+		Flags: remoteFlags()[:2],
+		Action: func(c *cli.Context) error {
+			return onOne(c, (*client.Client).Archive, "%s is archived. `promptspool templates restore %[1]s` brings it back.")
+		},
+	}
+}
+
+func restoreCommand() *cli.Command {
+	return &cli.Command{
+		Name: "restore", Usage: "bring an archived template back", ArgsUsage: "NAME",
+		Flags: remoteFlags()[:2],
+		Action: func(c *cli.Context) error {
+			return onOne(c, (*client.Client).Restore, "%s is in use again.")
+		},
+	}
+}
+
+// onOne does something to the template that is named, and says so.
+func onOne(c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, done string) error {
+	name, err := argument(c, "the name or id of one template")
+	if err != nil {
+		return err
+	}
+	cl, id, err := remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := do(cl, c.Context, id, name); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.App.Writer, printable(fmt.Sprintf(done, name)))
+	return nil
+}
