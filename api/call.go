@@ -54,6 +54,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		done()
 	}
 	if err != nil {
+		a.c.Metrics.Refused.WithLabelValues(string(wire.AsError(err).Code)).Inc()
 		drain(ctx)
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)

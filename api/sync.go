@@ -28,6 +28,7 @@ func (a *API) syncEvents(c *call) error {
 			return err
 		}
 	}
+	a.count(results)
 	writeJSON(c.ctx, 200, wire.Answer(results))
 	return nil
 }

@@ -104,6 +104,7 @@ func (a *API) record(c *call, events ...wire.Event) error {
 	if err != nil {
 		return err
 	}
+	a.count(results)
 	for _, r := range results {
 		switch r.Code {
 		case wire.ResultInvalid:
@@ -113,4 +114,13 @@ func (a *API) record(c *call, events ...wire.Event) error {
 		}
 	}
 	return nil
+}
+
+// count counts the events that were accepted. One that the recorder knew already was counted when it came first.
+func (a *API) count(results []wire.Result) {
+	for _, r := range results {
+		if r.Code == wire.ResultAccepted {
+			a.c.Metrics.Accepted.Inc()
+		}
+	}
 }

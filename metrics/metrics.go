@@ -18,6 +18,9 @@ type Metrics struct {
 	// Both roles.
 	HTTPRequests *prometheus.CounterVec   // by route and code
 	HTTPSeconds  *prometheus.HistogramVec // by route
+	Accepted     prometheus.Counter
+	Refused      *prometheus.CounterVec // by reason
+	DataFree     prometheus.Gauge
 	Panics       prometheus.Counter
 	Shed         *prometheus.CounterVec // by reason
 	BatchBytes   prometheus.Gauge
@@ -31,29 +34,43 @@ type Metrics struct {
 	SpoolEvents         prometheus.Gauge
 	SpoolBytes          prometheus.Gauge
 	SpoolDiskBytes      prometheus.Gauge
+	SpoolDiskBytesMax   prometheus.Gauge
 	SpoolOldestSeconds  prometheus.Gauge
 	SpoolOutageCapacity prometheus.Gauge
+	SpoolAccepted       prometheus.Gauge // when the newest event was accepted
+	SpoolAppendSeconds  prometheus.Histogram
 	SpoolFsyncSeconds   prometheus.Histogram
 	SpoolCommitEvents   prometheus.Histogram
 	SpoolGaps           prometheus.Counter
+	SpoolQuarantined    prometheus.Gauge
 	HeldEvents          prometheus.Gauge
 	DeadLetters         prometheus.Gauge
 	LanesFull           prometheus.Gauge
 
 	// A sidecar's forwarder.
-	ForwardSent    prometheus.Counter
-	ForwardRetries *prometheus.CounterVec // by reason
-	ForwardPaused  prometheus.Gauge
-	UpstreamUp     prometheus.Gauge
-	Redacted       *prometheus.CounterVec // by rule and action
-	ClockSkew      prometheus.Gauge
+	ForwardSent        prometheus.Counter
+	ForwardRetries     *prometheus.CounterVec // by reason
+	ForwardPaused      prometheus.Gauge
+	ForwardInFlight    prometheus.Gauge
+	ForwardInFlightMax prometheus.Gauge
+	ForwardDelivered   prometheus.Gauge // when the newest event that the server has was accepted
+	UpstreamUp         prometheus.Gauge
+	Redacted           *prometheus.CounterVec // by rule and action
+	ClockSkew          prometheus.Gauge
 
 	// A sidecar's templates.
-	TemplateCache *prometheus.CounterVec // by result
+	TemplateCache      *prometheus.CounterVec // by result
+	TemplateAgeSeconds prometheus.Gauge
 
 	// A server's archive.
 	ArchiveEvents       *prometheus.CounterVec // by result
 	ArchiveApplySeconds prometheus.Histogram
+	ArchiveBatchEvents  prometheus.Histogram
+	ArchiveQuerySeconds prometheus.Histogram
+	ArchiveRecords      prometheus.Gauge
+	ArchiveDiskBytes    prometheus.Gauge
+	ArchiveUnpackedRows prometheus.Gauge
+	FleetSidecars       *prometheus.GaugeVec // by state
 	WritesWaiting       prometheus.Gauge
 	OrphanRequests      prometheus.Gauge
 	OrphanEvents        prometheus.Gauge
@@ -84,6 +101,11 @@ func (m *Metrics) both(f factory, role, version string) {
 	build.WithLabelValues(role, version).Set(1)
 	m.HTTPRequests = f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code")
 	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route")
+	m.Accepted = f.counter("promptspool_accepted_events_total", "Events that were answered as accepted: by a sidecar once they are on its disk, by a server once they are folded.")
+	m.Refused = f.counterVec("promptspool_refused_total", "Calls that were refused, by the error's code.", "reason")
+	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json", "unauthorized", "forbidden", "invalid",
+		"conflict", "too_many_requests", "not_implemented", "unavailable", "internal")
+	m.DataFree = f.gauge("promptspool_data_free_bytes", "Bytes that are free on the disk of the data folder.")
 	m.Panics = f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report.")
 	m.Shed = f.counterVec("promptspool_shed_total", "Writes that were turned away with a moment to come back: the server held as many bytes as it may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
 	each(m.Shed, "bytes", "share", "queue", "wait")
@@ -99,12 +121,16 @@ func (m *Metrics) spool(f factory) {
 	m.SpoolEvents = f.gauge("promptspool_spool_events", "Events in the spool that the server has not acknowledged.")
 	m.SpoolBytes = f.gauge("promptspool_spool_bytes", "Bytes of the events in the spool, before framing.")
 	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes", "Disk blocks that the spool's files occupy, in bytes.")
+	m.SpoolDiskBytesMax = f.gauge("promptspool_spool_disk_bytes_max", "The bound of promptspool_spool_disk_bytes: --spool-bytes-max.")
 	m.SpoolOldestSeconds = f.gauge("promptspool_spool_oldest_seconds", "Age of the oldest event in the spool; 0 when it is empty.")
 	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds", "How long the server may stay away before the spool is full, at the present rate; +Inf when nothing is written.")
 	m.SpoolOutageCapacity.Set(math.Inf(1)) // 0 would be an alarm
+	m.SpoolAccepted = f.gauge("promptspool_spool_accepted_timestamp_seconds", "When the newest event in the spool was accepted, in seconds since 1970; 0 before the first.")
+	m.SpoolAppendSeconds = f.histogram("promptspool_spool_append_seconds", "Time that a write waits until it is on disk.")
 	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds", "Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
+	m.SpoolQuarantined = f.gauge("promptspool_spool_quarantined", "Files and folders in the spool's quarantine, which nothing removes.")
 	m.HeldEvents = f.gauge("promptspool_held_events", "Events set aside because the server refuses their key.")
 	m.DeadLetters = f.gauge("promptspool_dead_letters", "Events set aside because the server refuses their content.")
 	m.LanesFull = f.gauge("promptspool_lanes_full", "1 while refused events have to stay in the spool, because held events and dead letters have no more room.")
@@ -115,6 +141,9 @@ func (m *Metrics) forward(f factory) {
 	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
 	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while events of some key wait for a person: the server's answers break the contract, or what it refuses cannot be set aside.")
+	m.ForwardInFlight = f.gauge("promptspool_forward_in_flight_batches", "Batches that are on their way to the server.")
+	m.ForwardInFlightMax = f.gauge("promptspool_forward_in_flight_batches_max", "How many batches may be on their way at once.")
+	m.ForwardDelivered = f.gauge("promptspool_forward_delivered_timestamp_seconds", "When the newest of the events that the server has was accepted, in seconds since 1970; 0 before the first.")
 	m.Redacted = f.counterVec("promptspool_redacted_total", "Values that were redacted before they were spooled, by rule and action.", "rule", "action")
 	for _, rule := range []string{"email", "phone", "card", "bearer_token", "provider_key", "pattern", "path"} {
 		for _, action := range []string{"mask", "hash", "drop"} {
@@ -125,12 +154,21 @@ func (m *Metrics) forward(f factory) {
 	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds", "How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the first answer. Beyond 5 the server orders its writes by their arrival.")
 	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
 	each(m.TemplateCache, "hit", "stale", "miss", "error")
+	m.TemplateAgeSeconds = f.gauge("promptspool_template_cache_age_seconds", "How long ago the server last told of changed templates, of the account for which that is longest; 0 while all are connected.")
 }
 
 func (m *Metrics) archive(f factory) {
 	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
 	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
 	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+	m.ArchiveBatchEvents = f.sizes("promptspool_archive_batch_events", "Events that were folded together.")
+	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds", "Time of one search, suggestion or statistics in the database.")
+	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
+	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
+	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")
+	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars", "Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
+	m.FleetSidecars.WithLabelValues("alive")
+	m.FleetSidecars.WithLabelValues("silent")
 	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes", "Batches and direct writes that wait for their key's turn at the archive.")
 	m.OrphanRequests = f.gauge("promptspool_orphan_requests", "Requests that have not come, though scores, metadata or links of theirs have.")
 	m.OrphanEvents = f.gauge("promptspool_orphan_events", "Events that wait for their request. They join it when it comes.")
@@ -141,44 +179,4 @@ func each(v *prometheus.CounterVec, values ...string) {
 	for _, value := range values {
 		v.WithLabelValues(value)
 	}
-}
-
-// factory makes metrics and registers them; without a registry it only makes them.
-type factory struct{ registry *prometheus.Registry }
-
-func register[C prometheus.Collector](f factory, c C) C {
-	if f.registry != nil {
-		f.registry.MustRegister(c)
-	}
-	return c
-}
-
-func (f factory) counter(name, help string) prometheus.Counter {
-	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
-}
-
-func (f factory) counterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
-}
-
-func (f factory) gauge(name, help string) prometheus.Gauge {
-	return register(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
-}
-
-func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
-	return register(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
-}
-
-var secondsBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-
-func (f factory) histogram(name, help string) prometheus.Histogram {
-	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}))
-}
-
-func (f factory) histogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
-	return register(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}, labels))
-}
-
-func (f factory) sizes(name, help string) prometheus.Histogram {
-	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 11)}))
 }

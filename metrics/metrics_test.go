@@ -2,7 +2,9 @@ package metrics
 
 import (
 	"net/http/httptest"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,30 +14,56 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// The names that dashboards and alarms go by, beside those of the Go runtime and the process.
-var (
-	ofBoth = []string{"promptspool_build_info", "promptspool_panics_total", "promptspool_shed_total", "promptspool_batch_bytes",
-		"promptspool_config_generation", "promptspool_config_loaded_timestamp_seconds", "promptspool_config_reload_failures_total", "promptspool_limited_total"}
-	ofSidecar = append([]string{
-		"promptspool_clock_skew_seconds", "promptspool_redacted_total", "promptspool_dead_letters", "promptspool_forward_paused", "promptspool_forward_retries_total", "promptspool_forward_sent_total",
-		"promptspool_held_events", "promptspool_lanes_full", "promptspool_spool_bytes", "promptspool_spool_commit_events", "promptspool_spool_disk_bytes",
-		"promptspool_spool_events", "promptspool_spool_fsync_seconds", "promptspool_spool_gaps_total", "promptspool_spool_oldest_seconds",
-		"promptspool_spool_outage_capacity_seconds", "promptspool_template_cache_total", "promptspool_upstream_up",
-	}, ofBoth...)
-	ofServer = append([]string{"promptspool_archive_apply_seconds", "promptspool_archive_events_total", "promptspool_archive_waiting_writes", "promptspool_orphan_requests", "promptspool_orphan_events"}, ofBoth...)
-)
+// documented reads the README's table of metrics: each name's roles. It is the promise that dashboards and alarms lean on.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(readme), "\n| metric | of | tells |\n|---|---|---|\n")
+	if !ok {
+		t.Fatal("the README has no table of metrics")
+	}
+	names := map[string][]string{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			break
+		}
+		for _, name := range regexp.MustCompile("`([a-z_]+)").FindAllStringSubmatch(cells[1], -1) {
+			names["promptspool_"+name[1]] = strings.Split(strings.TrimSpace(cells[2]), ", ")
+		}
+	}
+	return names
+}
 
-func TestARoleExportsItsMetricsFromTheStart(t *testing.T) {
-	for role, names := range map[string][]string{"sidecar": ofSidecar, "server": ofServer} {
-		var got []string
-		text := scrape(t, New(role, "test"))
+// started is a role's metrics with what exists only once a route is served.
+func started(role string) *Metrics {
+	m := New(role, "test")
+	m.HTTPRequests.WithLabelValues("track-request", "200")
+	m.HTTPSeconds.WithLabelValues("track-request")
+	return m
+}
+
+func TestTheReadmeNamesEveryMetricAndNoOther(t *testing.T) {
+	table := documented(t)
+	for _, role := range []string{"sidecar", "server"} {
+		var want, got []string
+		for name, roles := range table {
+			if slices.Contains(roles, role) {
+				want = append(want, name)
+			}
+		}
+		text := scrape(t, started(role))
 		for line := range strings.Lines(text) {
 			if f := strings.Fields(line); f[0] == "#" && f[1] == "TYPE" && strings.HasPrefix(f[2], "promptspool_") {
 				got = append(got, f[2])
 			}
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(names)), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", role, diff)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-the README's +exported):\n%s", role, diff)
 		}
 		for _, name := range []string{"go_goroutines ", "process_open_fds "} {
 			if !strings.Contains(text, "\n"+name) {
@@ -47,9 +75,7 @@ func TestARoleExportsItsMetricsFromTheStart(t *testing.T) {
 
 func TestMetricsFollowTheRulesOfTheirNames(t *testing.T) {
 	for _, role := range []string{"sidecar", "server"} {
-		m := New(role, "test")
-		m.HTTPRequests.WithLabelValues("track-request", "200") // has no series before the first call
-		m.HTTPSeconds.WithLabelValues("track-request")
+		m := started(role)
 		// A help text, the unit in its place, counters that end in _total.
 		problems, err := promlint.New(strings.NewReader(scrape(t, m))).Lint()
 		if err != nil {

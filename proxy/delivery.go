@@ -110,6 +110,7 @@ func (d *delivery) take(p *parcel, v taken) bool {
 		}
 	}
 	if n := len(d.settled) - before; n > 0 {
+		d.delivered(d.settled[len(d.settled)-1].At)
 		d.suspicion.taken(p.key, n)
 	}
 	if len(v.later) > 0 {

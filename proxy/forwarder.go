@@ -44,12 +44,14 @@ type Forwarder struct {
 	circuit    *circuit
 	bound      *bound
 	suspicion  *suspicion
-	asideBytes int64       // what may be delivered and not acknowledged, because one key waits, before its events are set aside
-	away       atomic.Bool // the last attempt found no server
+	asideBytes int64        // what may be delivered and not acknowledged, because one key waits, before its events are set aside
+	away       atomic.Bool  // the last attempt found no server
+	newest     atomic.Int64 // when the newest event that the server has was accepted, in milliseconds since 1970
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
 func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger) *Forwarder {
+	m.ForwardInFlightMax.Set(inFlightMax)
 	return &Forwarder{
 		spool: s, keys: keys, upstream: u, metrics: m, logger: logger,
 		encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(),
@@ -72,6 +74,20 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// delivered notes that the server has an event that was accepted at this time.
+func (f *Forwarder) delivered(at time.Time) {
+	for ms := at.UnixMilli(); ; {
+		before := f.newest.Load()
+		if ms <= before {
+			return
+		}
+		if f.newest.CompareAndSwap(before, ms) {
+			f.metrics.ForwardDelivered.Set(float64(ms) / 1000)
+			return
+		}
+	}
 }
 
 // Away says whether the last attempt to deliver found no server. False before the first.
@@ -182,6 +198,7 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 func (d *dispatch) start(ctx context.Context, q *queue, p *parcel) {
 	q.inFlight++
 	d.inFlight++
+	d.metrics.ForwardInFlight.Set(float64(d.inFlight))
 	delivery := &delivery{Forwarder: d.Forwarder, parcel: p}
 	d.workers.Go(func() {
 		delivery.run(ctx)
@@ -194,6 +211,7 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 	q := d.queue(v.parcel.key)
 	q.inFlight--
 	d.inFlight--
+	d.metrics.ForwardInFlight.Set(float64(d.inFlight))
 	d.inMemory -= v.parcel.bytes
 	if v.err != nil {
 		return v.err

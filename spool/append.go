@@ -45,7 +45,13 @@ func newWrite(key uint32, data [][]byte) (*write, error) {
 // Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
 // the outcome is unknown: the events may be, or become, durable. The same holds for ErrFailed: the next start may find
 // them. Any other error means that nothing was stored.
-func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
+func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) (err error) {
+	start := time.Now()
+	defer func() {
+		if err == nil {
+			s.config.Metrics.SpoolAppendSeconds.Observe(time.Since(start).Seconds())
+		}
+	}()
 	w, err := newWrite(key, data)
 	if err != nil || w.frames == 0 {
 		return err

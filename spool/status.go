@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -99,6 +100,12 @@ func (s *Spool) refreshMetrics(r *rate) {
 	m.SpoolEvents.Set(float64(st.Events))
 	m.SpoolBytes.Set(float64(st.Bytes))
 	m.SpoolDiskBytes.Set(float64(st.DiskBytes))
+	m.SpoolDiskBytesMax.Set(float64(st.BytesMax))
+	if _, at := s.Newest(); !at.IsZero() {
+		m.SpoolAccepted.Set(float64(at.UnixMilli()) / 1000)
+	}
+	set, _ := os.ReadDir(s.path(quarantineName)) // made when there is something to set aside
+	m.SpoolQuarantined.Set(float64(len(set)))
 	m.SpoolOldestSeconds.Set(0)
 	if !st.Oldest.IsZero() {
 		m.SpoolOldestSeconds.Set(max(0, now.Sub(st.Oldest).Seconds()))

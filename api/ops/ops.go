@@ -5,7 +5,9 @@
 package ops
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -29,6 +31,8 @@ type Config struct {
 	Started func() error
 	// Status is shown as JSON by /statusz and by the control socket's GET /status.
 	Status func() any
+	// Describe writes the same for people, as text; nil: nobody asks for that. /statusz gives it to browsers.
+	Describe func(io.Writer)
 }
 
 // Server serves either the operations listener or the control socket.
@@ -62,7 +66,15 @@ func New(c Config) *Server {
 		{"GET", "/livez", alive},
 		{"GET", "/readyz", ready},
 		{"GET", "/startupz", started},
-		{"GET", "/statusz", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
+		{"GET", "/statusz", func(ctx *fasthttp.RequestCtx) (any, error) {
+			accept := ctx.Request.Header.Peek("Accept")
+			if c.Describe == nil || !bytes.Contains(accept, []byte("text/html")) && !bytes.Contains(accept, []byte("text/plain")) {
+				return c.Status(), nil
+			}
+			ctx.SetContentType("text/plain; charset=utf-8")
+			c.Describe(ctx)
+			return nil, nil
+		}},
 		{"GET", "/metrics", func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil }},
 	})
 }

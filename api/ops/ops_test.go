@@ -60,9 +60,10 @@ func start(t *testing.T) *listener {
 	ln := fasthttputil.NewInmemoryListener()
 	l.dial = ln.Dial
 	serve(t, New(Config{
-		Metrics: l.metrics,
-		Logger:  slog.New(slog.NewTextHandler(&l.log, nil)),
-		Status:  func() any { return l.status() },
+		Metrics:  l.metrics,
+		Logger:   slog.New(slog.NewTextHandler(&l.log, nil)),
+		Status:   func() any { return l.status() },
+		Describe: func(w io.Writer) { _, _ = io.WriteString(w, "sidecar  pod-1\n") },
 		Ready: func() error {
 			if err := l.notYet.Load(); err != nil {
 				return *err
@@ -250,5 +251,18 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	close(leave)
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestABrowserIsToldInWords(t *testing.T) {
+	l := start(t)
+	for accept, want := range map[string]string{
+		"text/html,application/xhtml+xml": "sidecar  pod-1\n", "text/plain": "sidecar  pod-1\n",
+		"*/*": "{", "application/json": "{",
+	} {
+		r := l.raw("GET /statusz HTTP/1.1\r\nHost: here\r\nAccept: " + accept + "\r\nConnection: close\r\n\r\n")
+		if r.Status != 200 || !strings.HasPrefix(r.Text, want) {
+			t.Errorf("Accept: %s gets %d %q", accept, r.Status, r.Text)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func output(c *cli.Context, v any, fill func(*table)) error {
 	case "json":
 		return printJSON(c.App.Writer, v)
 	case "table":
-		t := &table{tabwriter.NewWriter(c.App.Writer, 0, 8, 2, ' ', 0)}
+		t := newTable(c.App.Writer)
 		fill(t)
 		return t.w.Flush()
 	default:
@@ -37,6 +37,8 @@ func output(c *cli.Context, v any, fill func(*table)) error {
 
 // table is columns for people.
 type table struct{ w *tabwriter.Writer }
+
+func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)} }
 
 func (t *table) row(cells ...any) {
 	for i, cell := range cells {

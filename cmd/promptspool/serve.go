@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -112,12 +113,14 @@ func server(ctx context.Context, c serverConfig) error {
 		api: a.NewServer(), apiListen: c.listen,
 		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
 			return statusOfServer(c.name, started, db)
+		}, Describe: func(w io.Writer) {
+			inWords(w, func(t *table) { describeServer(t, statusOfServer(c.name, started, db)) })
 		}},
 		opsListen:  c.opsListen,
 		tls:        certs,
 		reload:     c.reload,
 		keys:       keys,
-		background: []func(context.Context) error{db.Run, keys.Run, watchArchive(db, m)},
+		background: []func(context.Context) error{db.Run, keys.Run, watchArchive(db, m), watchDisk(c.data, m)},
 		failed:     db.Failed(),
 	}
 	return errors.Join(p.run(ctx), db.Close())
@@ -249,13 +252,15 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
-		ops:       ops.Config{Metrics: m, Logger: c.logger, Status: func() any { return status() }, Started: first.started},
+		ops: ops.Config{Metrics: m, Logger: c.logger, Started: first.started, Status: func() any { return status() },
+			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeSidecar(t, status()) }) }},
 		opsListen: c.opsListen,
 		tls:       certs,
 		reload:    c.reload,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),
+			watchDisk(c.data, m), watchTemplates(templates, m),
 			forwarder.Run, heart.Run, first.run,
 		},
 		failed:  queue.Failed(),

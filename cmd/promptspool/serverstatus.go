@@ -15,37 +15,38 @@ type serverStatus struct {
 	Version   string          `json:"version"`
 	Name      string          `json:"name"`
 	StartedAt time.Time       `json:"started_at"`
-	Orphans   archive.Orphans `json:"orphans"`  // of all accounts
-	Sidecars  int             `json:"sidecars"` // of all accounts that were heard within a month
+	Records   uint64          `json:"records"`    // of all accounts
+	DiskBytes int64           `json:"disk_bytes"` // blocks of the archive's files
+	Orphans   archive.Orphans `json:"orphans"`    // of all accounts
+	Sidecars  int             `json:"sidecars"`   // of all accounts that were heard within a month
 	Alive     int             `json:"sidecars_alive"`
 }
 
 // statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
 func statusOfServer(name string, started time.Time, db *badgerdb.DB) serverStatus {
 	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started}
+	size, _ := db.Size(context.Background())
+	s.Records, s.DiskBytes = size.Records, size.DiskBytes
 	s.Orphans, _ = db.OrphansOfAll(context.Background())
 	s.Sidecars, s.Alive, _ = db.FleetOfAll(context.Background())
 	return s
 }
 
-// watchEvery is how often a server counts what its metrics tell of its database.
-const watchEvery = 15 * time.Second
-
 // watchArchive keeps the metrics of the database up to date until ctx ends.
 func watchArchive(db *badgerdb.DB, m *metrics.Metrics) func(context.Context) error {
-	return func(ctx context.Context) error {
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
-		for {
-			if o, err := db.OrphansOfAll(ctx); err == nil {
-				m.OrphanRequests.Set(float64(o.Requests))
-				m.OrphanEvents.Set(float64(o.Events))
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+	return every(func(ctx context.Context) {
+		if size, err := db.Size(ctx); err == nil {
+			m.ArchiveRecords.Set(float64(size.Records))
+			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
+			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
 		}
-	}
+		if o, err := db.OrphansOfAll(ctx); err == nil {
+			m.OrphanRequests.Set(float64(o.Requests))
+			m.OrphanEvents.Set(float64(o.Events))
+		}
+		if known, alive, err := db.FleetOfAll(ctx); err == nil {
+			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
+			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))
+		}
+	})
 }

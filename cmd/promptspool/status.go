@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -59,12 +60,22 @@ func statusBeside(c *cli.Context, data string) error {
 	if err := json.Unmarshal(told, &s); err != nil {
 		return err
 	}
-	return output(c, s, func(t *table) {
-		t.row("server", s.Name+", version "+s.Version)
-		t.row("up", age(time.Since(s.StartedAt)))
-		t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by --url and --key)", s.Alive, s.Sidecars-s.Alive))
-		t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))
-	})
+	return output(c, s, func(t *table) { describeServer(t, s) })
+}
+
+// inWords is a status as /statusz shows it to browsers.
+func inWords(w io.Writer, fill func(*table)) {
+	t := newTable(w)
+	fill(t)
+	_ = t.w.Flush()
+}
+
+func describeServer(t *table, s serverStatus) {
+	t.row("server", s.Name+", version "+s.Version)
+	t.row("up", age(time.Since(s.StartedAt)))
+	t.row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
+	t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
+	t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))
 }
 
 func describeSidecar(t *table, s sidecarStatus) {
@@ -79,6 +90,7 @@ func describeSidecar(t *table, s sidecarStatus) {
 	t.row("server", server)
 	t.row("clock", skewText(s.ClockAhead))
 	t.row("waiting", fmt.Sprintf("%s events, %s", humanize.Comma(h.BacklogEvents), humanize.IBytes(uint64(h.BacklogBytes))))
+	t.row("disk", fmt.Sprintf("%s of %s", humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
 	t.row("oldest", oldestText(h))
 	t.row("held", humanize.Comma(h.HeldEvents)+" events, whose key the server refuses")
 	t.row("dead letters", humanize.Comma(h.DeadLetters))

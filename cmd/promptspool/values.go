@@ -103,9 +103,9 @@ func newLogging(c *cli.Context) (*logging, error) {
 	o := &slog.HandlerOptions{Level: &level}
 	switch form := text(c, "log-format"); form {
 	case "text":
-		return &logging{slog.New(slog.NewTextHandler(c.App.ErrWriter, o)), &level}, nil
+		return &logging{slog.New(newThin(slog.NewTextHandler(c.App.ErrWriter, o))), &level}, nil
 	case "json":
-		return &logging{slog.New(slog.NewJSONHandler(c.App.ErrWriter, o)), &level}, nil
+		return &logging{slog.New(newThin(slog.NewJSONHandler(c.App.ErrWriter, o))), &level}, nil
 	default:
 		return nil, wrong(c, "log-format", form, "is not one of text, json")
 	}

@@ -103,6 +103,7 @@ func (a *Archive) apply(ctx context.Context, account string, events []Event, pla
 	if err != nil {
 		return err
 	}
+	a.config.Metrics.ArchiveBatchEvents.Observe(float64(len(events)))
 	a.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
 	for i, place := range places {
 		results[place] = applied[i]
@@ -195,9 +196,15 @@ func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
+	defer a.timed(time.Now())
 	page, err := a.config.Store.Search(ctx, id.Account, q)
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
 	return q.answer(page), nil
+}
+
+// timed counts the time of a question to the store that began then.
+func (a *Archive) timed(began time.Time) {
+	a.config.Metrics.ArchiveQuerySeconds.Observe(time.Since(began).Seconds())
 }

@@ -46,6 +46,7 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 	if q.NeedsBody() {
 		q.Budget = statisticsBudget
 	}
+	defer a.timed(time.Now())
 	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) { return true, add(row) })
 	return at != nil, err
 }
@@ -64,6 +65,7 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 		return wire.Suggestions{}, err
 	}
 	q.Budget = statisticsBudget
+	defer a.timed(time.Now())
 	deadline := a.config.Now().Add(statisticsBudget)
 	w := wire.Suggestions{Success: true, Complete: true}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {

@@ -26,6 +26,7 @@ type Config struct {
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
 type DB struct {
+	dir    string
 	bdb    *badger.DB
 	codec  *codec
 	commit *committer
@@ -101,7 +102,7 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
 	}
-	db := &DB{bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+	db := &DB{dir: c.Dir, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), stop: make(chan struct{})}
 	if err := db.recallErase(); err != nil {

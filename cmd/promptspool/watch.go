@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"promptspool/metrics"
+	"promptspool/registry"
+)
+
+// watchEvery is how often metrics are set that nothing sets when it happens.
+const watchEvery = 15 * time.Second
+
+// every looks now, and then again and again until ctx ends.
+func every(look func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for {
+			look(ctx)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+// watchDisk tells how much is free on the disk of the data folder.
+func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
+	return every(func(context.Context) {
+		var disk unix.Statfs_t
+		if err := unix.Statfs(data, &disk); err == nil {
+			m.DataFree.Set(float64(disk.Bavail) * float64(disk.Bsize))
+		}
+	})
+}
+
+// watchTemplates tells for how long the server has been silent about templates.
+func watchTemplates(cache *registry.Cache, m *metrics.Metrics) func(context.Context) error {
+	return every(func(context.Context) { m.TemplateAgeSeconds.Set(cache.Age().Seconds()) })
+}
