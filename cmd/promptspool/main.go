@@ -21,11 +21,16 @@ import (
 )
 
 func main() {
-	// The first signal asks for an orderly stop; the second, no longer caught, ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly stop; the second, however soon it follows, ends the process at once.
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-ctx.Done()
+		<-signals
 		stop()
+		second := <-signals
+		signal.Reset()
+		_ = syscall.Kill(os.Getpid(), second.(syscall.Signal))
 	}()
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
