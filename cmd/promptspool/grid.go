@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 )
 
 // style is how a terminal shows a text.
@@ -15,6 +16,7 @@ type style string
 
 const (
 	unstyled style = ""
+	blank    style = " " // of gaps
 	bold     style = "1"
 	faint    style = "2"
 	red      style = "31"
@@ -30,21 +32,37 @@ func colours(w io.Writer) bool {
 
 // painter writes texts with styles, or without where nothing shows them.
 type painter struct {
-	w  io.Writer
-	on bool
+	w     io.Writer
+	on    bool
+	width int // columns of the terminal; 0: it is none, and lines are as long as they are
 }
 
-func newPainter(c *cli.Context) painter { return painter{c.App.Writer, colours(c.App.Writer)} }
+func newPainter(c *cli.Context) painter {
+	return painter{c.App.Writer, colours(c.App.Writer), terminalWidth(c.App.Writer)}
+}
+
+// terminalWidth is how many columns a terminal has; 0 if w is none.
+func terminalWidth(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
 
 func (p painter) paint(s style, text string) string {
-	if !p.on || s == unstyled || text == "" {
+	if !p.on || s == unstyled || s == blank || text == "" {
 		return text
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
 // grid is a table whose cells have styles and whose columns of numbers stand to the right. What drives the terminal is taken
-// out of every cell.
+// out of every cell. Lines end at the terminal's edge: broken ones cannot be read as a table.
 type grid struct {
 	painter
 	right  []bool // by column
@@ -100,26 +118,40 @@ func (g *grid) flush() error {
 	}
 	var out strings.Builder
 	for _, row := range g.rows {
-		var line strings.Builder
-		for i, c := range row {
-			gap := strings.Repeat(" ", g.widths[i]-utf8.RuneCountInString(c.text))
-			switch {
-			case g.right[i]:
-				line.WriteString(gap + g.paint(c.style, c.text))
-			case i == len(row)-1:
-				line.WriteString(g.paint(c.style, c.text))
-			default:
-				line.WriteString(g.paint(c.style, c.text) + gap)
-			}
-			if i < len(row)-1 {
-				line.WriteString("  ")
-			}
-		}
-		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		out.WriteString(strings.TrimRight(g.line(row), " ") + "\n")
 	}
 	g.rows = nil
 	_, err := io.WriteString(g.w, out.String())
 	return err
+}
+
+func (g *grid) line(row []cell) string {
+	var b strings.Builder
+	left := g.width
+	put := func(s style, text string) {
+		if n := utf8.RuneCountInString(text); g.width > 0 && n > left {
+			text = string([]rune(text)[:left])
+			if left > 0 && s != blank {
+				text = string([]rune(text)[:left-1]) + "…"
+			}
+			left = 0
+		} else {
+			left -= n
+		}
+		b.WriteString(g.paint(s, text))
+	}
+	for i, c := range row {
+		gap := strings.Repeat(" ", g.widths[i]-utf8.RuneCountInString(c.text))
+		if g.right[i] {
+			put(blank, gap)
+		}
+		put(c.style, c.text)
+		if !g.right[i] {
+			put(blank, gap)
+		}
+		put(blank, "  ")
+	}
+	return b.String()
 }
 
 // sparks draws numbers as bars of one line, the largest as high as a line is. Nothing stands for 0.

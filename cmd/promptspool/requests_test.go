@@ -55,12 +55,31 @@ func TestStatisticsAsATable(t *testing.T) {
 		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,"input_tokens":1000,"output_tokens":500,
 			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},"scores":[{"name":"default","count":3,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n)
 	}
-	answer := `{"success":true,"overall":{` + totals(8) + `},"stats":[{"date":"2026-03-01","requests":6},{"date":"2026-03-04","requests":2}],
+	answer := `{"success":true,"overall":{` + totals(8) + `},"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
+		"latency":{"p50_latency":{"2026-03-01":0.25,"2026-03-04":2}},
 		"versions":[{"template":"greet","version":1,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":4}]},
-			{"template":"greet","version":null,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":2},{"date":"2026-03-02","requests":1},{"date":"2026-03-04","requests":1}]}]}`
+			{"template":"greet","version":null,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},{"date":"2026-03-02","requests":1,"cost":0.05},
+			{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`
 	url, _ := answering(t, answer)
 	got := say(t, "requests", "stats", "--url", url, "--key", "k")
 	golden(t, "stats.txt", got.Out)
+}
+
+func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
+	table := func(width int, on bool) string {
+		var out strings.Builder
+		g := newGrid(painter{&out, on, width}, "NAME", ">N", "TEXT")
+		g.row(cell{"größe", cyan}, 7, cell{"a long text", red})
+		if err := g.flush(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	equal(t, "no terminal", table(0, false), "NAME   N  TEXT\ngröße  7  a long text\n")
+	equal(t, "wide enough", table(21, false), "NAME   N  TEXT\ngröße  7  a long text\n")
+	equal(t, "narrow", table(15, false), "NAME   N  TEXT\ngröße  7  a lo…\n")
+	equal(t, "very narrow", table(3, true), "\x1b[1mNA…\x1b[0m\n\x1b[36mgr…\x1b[0m\n")
+	equal(t, "narrow, with colours", table(15, true), "\x1b[1mNAME\x1b[0m   \x1b[1mN\x1b[0m  \x1b[1mTEXT\x1b[0m\n\x1b[36mgröße\x1b[0m  7  \x1b[31ma lo…\x1b[0m\n")
 }
 
 func TestDeletingWantsAYes(t *testing.T) {

@@ -81,7 +81,7 @@ func keyAndValue(pair string) (key, value string, ok bool) {
 
 func repriceCommand() *cli.Command {
 	return &cli.Command{
-		Name: "reprice", Usage: "read what is stored anew and price it by the server's prices of today; can be stopped and gone on with",
+		Name: "reprice", Usage: "read what is stored anew and price it by what the server's prices say for its time; can be stopped and gone on with",
 		Flags: append(own("requests reprice",
 			stringFlag("cursor", "", "go on where an earlier run stopped, at the `cursor` that it told"),
 		), remoteFlags()...),

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -56,20 +58,18 @@ func requestStats(c *cli.Context) error {
 	case by == "version":
 		return versionTable(c, versions, sums)
 	}
-	totals, series := sums.ByModel, sums.ModelRequestsByDay
+	totals, series, latency := sums.ByModel, sums.ModelRequestsByDay, sums.LatencyByModelByDay
 	if by == "provider" {
-		totals, series = sums.ByProvider, sums.ProviderRequestsByDay
+		totals, series, latency = sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay
 	}
 	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by])
-	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int { return int(totals[b].Requests - totals[a].Requests) })
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
+	})
 	for _, name := range names {
-		points := make(map[string]float64)
-		for _, p := range series[name] {
-			points[p.Name] = p.Value
-		}
-		statsRow(g, name, totals[name], trend(points, dates(sums)))
+		g.totals(cell{name, cyan}, totals[name], trends{requests: byName(series[name]), latency: byName(latency[name].P50)}, dates(sums))
 	}
-	return finishStats(c, g, sums)
+	return g.finish(sums)
 }
 
 func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.Analytics) error {
@@ -82,53 +82,80 @@ func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.An
 	}
 	order := slices.Sorted(maps.Keys(all))
 	for _, v := range versions.Versions {
-		points := make(map[string]float64)
+		t := trends{make(map[string]float64), make(map[string]float64), make(map[string]float64)}
 		for _, b := range v.Series {
-			points[b.Date] = float64(b.Requests)
+			t.requests[b.Date], t.cost[b.Date] = float64(b.Requests), b.Cost
+			if b.Latency.P50 != nil {
+				t.latency[b.Date] = *b.Latency.P50
+			}
 		}
 		name := v.Template + "@?"
 		if v.Version != nil {
 			name = v.Template + "@" + strconv.Itoa(*v.Version)
 		}
-		statsRow(g, name, v.Totals, trend(points, order))
+		g.totals(cell{name, cyan}, v.Totals, t, order)
 	}
 	if len(versions.Versions) == 0 {
-		g.row(cell{"(no request has a template)", faint}, "", "", "", "", "", "", "", "", "", "")
+		g.row(cell{"(no request has a template)", faint})
 	}
-	return finishStats(c, g, sums)
+	return g.finish(sums)
 }
 
-func statsGrid(c *cli.Context, what string) *grid {
-	return newGrid(newPainter(c), what, ">REQUESTS", ">ERRORS", ">SCORE", "0..100", ">P50", ">P95", ">P99", ">TOKENS", ">COST", "TREND")
+// trends are what a row draws, by date. The latency is the median.
+type trends struct{ requests, latency, cost map[string]float64 }
+
+func byName(pairs []wire.Pair) map[string]float64 {
+	m := make(map[string]float64)
+	for _, p := range pairs {
+		m[p.Name] = p.Value
+	}
+	return m
 }
 
-func statsRow(g *grid, name string, t wire.Totals, trend string) {
+// statsTable is a grid with a row for each of what is counted.
+type statsTable struct {
+	*grid
+	bars int // of a trend
+}
+
+func statsGrid(c *cli.Context, what string) statsTable {
+	p := newPainter(c)
+	bars := trendBarsMin
+	if p.width > 0 { // what the other columns leave
+		bars = min(max((p.width-100)/3, trendBarsMin), trendBarsMax)
+	}
+	return statsTable{newGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100", ">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS"), bars}
+}
+
+func (g statsTable) totals(name cell, t wire.Totals, by trends, dates []string) {
 	score, spread := scoreOf(t.Scores)
 	failed := cell{fmt.Sprintf("%.1f%%", 100*t.ErrorRate), unstyled}
 	if t.Errors > 0 {
 		failed.style = red
 	}
-	g.row(cell{name, cyan}, humanize.Comma(t.Requests), failed, score, cell{spread, yellow},
-		milliseconds(t.Latency.P50), milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
-		humanize.Comma(t.InputTokens+t.OutputTokens), costOf(t), cell{trend, green})
+	g.row(name, humanize.Comma(t.Requests), cell{trend(by.requests, dates, g.bars, sum), green}, failed, score, cell{spread, yellow},
+		milliseconds(t.Latency.P50), cell{trend(by.latency, dates, g.bars, mean), green}, milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
+		costOf(t), cell{trend(by.cost, dates, g.bars, sum), green}, humanize.Comma(t.InputTokens+t.OutputTokens))
 }
 
-// finishStats writes the line of everything below the table, and what the numbers leave out.
-func finishStats(c *cli.Context, g *grid, sums wire.Analytics) error {
-	points := make(map[string]float64)
+// finish writes the line of everything below the table, and what the numbers leave out.
+func (g statsTable) finish(sums wire.Analytics) error {
+	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
 	for _, s := range sums.Stats {
-		points[s.Date] = float64(s.Requests)
+		t.requests[s.Date], t.cost[s.Date] = float64(s.Requests), s.Cost
 	}
-	statsRow(g, "all", sums.Overall, trend(points, dates(sums)))
-	g.rows[len(g.rows)-1][0].style = bold
+	g.totals(cell{"all", bold}, sums.Overall, t, dates(sums))
 	if err := g.flush(); err != nil {
 		return err
 	}
+	if days := dates(sums); len(days) > 0 {
+		fmt.Fprintf(g.w, "\n%s\n", g.paint(faint, "From "+printable(days[0])+" to "+printable(days[len(days)-1])+". The trend beside P50 is of the median latency."))
+	}
 	if n := sums.Overall.Unpriced; n > 0 {
-		fmt.Fprintf(g.w, "\n%s\n", g.paint(faint, humanize.Comma(n)+" requests have no known price and are not in the cost."))
+		fmt.Fprintf(g.w, "%s\n", g.paint(faint, "Not in the cost, for their price is unknown: "+humanize.Comma(n)))
 	}
 	if sums.Incomplete {
-		fmt.Fprintln(g.w, "\nTime ran out while looking into texts: older records are not counted.")
+		fmt.Fprintln(g.w, "Time ran out while looking into texts: older records are not counted.")
 	}
 	return nil
 }
@@ -171,11 +198,24 @@ func dates(sums wire.Analytics) []string {
 	return all
 }
 
-// trendWidth is how many bars a trend has at most; more parts are summed up.
-const trendWidth = 24
+// How many bars a trend has; more parts than that go into one bar.
+const (
+	trendBarsMin = 8
+	trendBarsMax = 24
+)
+
+// How the parts in one bar become one number.
+func sum(parts []float64) (n float64) {
+	for _, p := range parts {
+		n += p
+	}
+	return n
+}
+
+func mean(parts []float64) float64 { return sum(parts) / float64(max(len(parts), 1)) }
 
 // trend draws a series, oldest left. Parts without requests lie between those of dates as they come: a server leaves them out.
-func trend(points map[string]float64, dates []string) string {
+func trend(points map[string]float64, dates []string, bars int, join func([]float64) float64) string {
 	if len(dates) == 0 {
 		return ""
 	}
@@ -193,15 +233,20 @@ func trend(points map[string]float64, dates []string) string {
 	}
 	width := 1
 	if step > 0 {
-		width = int(min(last.Sub(first)/step+1, trendWidth))
+		width = int(min(last.Sub(first)/step+1, time.Duration(bars)))
 	}
-	bars := make([]float64, width)
+	parts := make([][]float64, width)
 	for date, n := range points {
 		i := 0
 		if span := last.Sub(first); span > 0 {
-			i = int(at(date).Sub(first) * time.Duration(width-1) / span)
+			i = int(float64(at(date).Sub(first)) / float64(span) * float64(width-1))
 		}
-		bars[min(max(i, 0), width-1)] += n
+		i = min(max(i, 0), width-1)
+		parts[i] = append(parts[i], n)
 	}
-	return sparks(bars)
+	heights := make([]float64, width)
+	for i := range parts {
+		heights[i] = join(parts[i])
+	}
+	return sparks(heights)
 }

@@ -1,37 +1,34 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/client"
 	"promptspool/api/wire"
 )
 
 const (
-	tailEvery   = time.Second // how often the server is asked
-	tailPage    = 200         // records of one question; more in a second are fetched by further ones
-	tailPageMax = 20          // questions before it goes on with the newest
-	tailKnown   = tailPage * tailPageMax
+	tailEvery = time.Second // how often the server is asked
+	// What arrives later than records that are newer is still shown as long as it was accepted within tailBehind, and among the
+	// newest tailKnown.
+	tailBehind = time.Minute
+	tailKnown  = 2 * wire.PageItemsMax
 )
 
 func tailCommand() *cli.Command {
 	return &cli.Command{
-		Name: "tail", Usage: "follow what is logged, oldest above, until Ctrl-C",
+		Name: "tail", Usage: "follow what is logged, oldest above, until Ctrl-C; what a sidecar brings later than a minute is for a search",
 		Flags: append(own("requests tail", append(filterFlags(),
 			stringFlag("limit", "10", "the `number` of records to begin with, at most 1000"))...), remoteFlags()...),
 		Action: tailRequests,
 	}
-}
-
-// tail knows what was shown.
-type tail struct {
-	search wire.Search
-	since  time.Time // what is older was there before the first record shown
-	known  map[string]bool
-	order  []string // of known, the oldest first
 }
 
 func tailRequests(c *cli.Context) error {
@@ -51,74 +48,157 @@ func tailRequests(c *cli.Context) error {
 	if form := text(c, "output"); form != "table" && form != "json" {
 		return output(c, nil, nil)
 	}
-	t := &tail{search: wire.Search{FilterGroup: where, Q: words, PerPage: limit}, known: make(map[string]bool)}
 	g := rowGrid(newPainter(c))
+	g.widths = []int{36, 19, 0, 0, 0, 0, 0, 0, 0, 0} // what comes is as wide as ids and times, though at first there may be none
+	t := &tail{where: where, words: words, known: make(map[string]place)}
+	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
+	t.show = func(rows []wire.Row) error {
+		for i := len(rows) - 1; i >= 0; i-- {
+			if text(c, "output") != "json" {
+				listRow(g, rows[i])
+			} else if err := printJSONLine(c.App.Writer, rows[i]); err != nil {
+				return err
+			}
+		}
+		return g.flush()
+	}
+	if text(c, "output") == "json" {
+		g.rows = nil // no heading
+	}
+	away := false
+	if err := t.begin(limit); err != nil {
+		return err
+	}
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
-	for first := true; ; first = false {
-		rows, err := t.fresh(c, cl, id, first)
-		if err != nil && c.Context.Err() == nil {
-			return err
-		}
-		for _, row := range rows {
-			if text(c, "output") == "json" {
-				if err := printJSONLine(c.App.Writer, row); err != nil {
-					return err
-				}
-				continue
-			}
-			listRow(g, row)
-		}
-		if err := g.flush(); err != nil {
-			return err
-		}
-		t.search.PerPage = tailPage
+	for {
 		select {
 		case <-c.Context.Done():
 			return nil
 		case <-tick.C:
 		}
+		switch err := t.follow(c.Context); {
+		case c.Context.Err() != nil:
+			return nil
+		case err == nil:
+			away = false
+		case !wire.IsCode(err, wire.CodeUnavailable):
+			return err
+		case !away:
+			away = true
+			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n", printable(message(err).Error()))
+		}
 	}
 }
 
-// fresh are the records that were not shown, oldest first. A record that comes later than tailKnown others which are newer by their
-// order time is not seen: that is for a search.
-func (t *tail) fresh(c *cli.Context, cl *client.Client, id wire.Identity, first bool) ([]wire.Row, error) {
-	var rows []wire.Row
-	search := t.search
-	for range tailPageMax {
-		page, err := cl.Search(c.Context, id, search)
+// tail shows each record once. Its memory is bounded by two pages of rows, what it knows, and a cursor for each thousand records that
+// came at once.
+type tail struct {
+	where *wire.Filter
+	words string
+	find  func(wire.Search) (wire.SearchPage, error)
+	show  func(rows []wire.Row) error // newest first; it turns them round
+
+	known map[string]place // of what was shown and lies above the edge
+	edge  place            // what lies there or below was there before, or is too late
+}
+
+// place is where a record stands in the order of time.
+type place struct {
+	at time.Time
+	id string
+}
+
+func (p place) compare(q place) int { return cmp.Or(p.at.Compare(q.at), cmp.Compare(p.id, q.id)) }
+
+func placeOf(r *wire.Row) place { return place{r.AcceptedAt, r.RequestID} }
+
+// begin shows the newest records that are there already.
+func (t *tail) begin(limit int) error {
+	page, err := t.find(wire.Search{FilterGroup: t.where, Q: t.words, PerPage: limit})
+	if err != nil {
+		return err
+	}
+	switch {
+	case page.NextCursor == nil: // all there is
+	case len(page.Items) > 0:
+		t.edge = placeOf(&page.Items[len(page.Items)-1])
+	default: // looking into texts took too long
+		t.edge.at = time.Now().Add(-tailBehind)
+	}
+	return t.tell(page.Items)
+}
+
+// follow shows what has come since. It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
+func (t *tail) follow(ctx context.Context) error {
+	s := wire.Search{FilterGroup: t.above(), Q: t.words, PerPage: wire.PageItemsMax}
+	newest, err := t.find(s)
+	if err != nil {
+		return err
+	}
+	var cursors []string
+	for page := newest; page.NextCursor != nil && ctx.Err() == nil; {
+		s.Cursor = *page.NextCursor
+		cursors = append(cursors, s.Cursor)
+		if page, err = t.find(s); err != nil {
+			return err
+		}
+	}
+	for _, cursor := range slices.Backward(cursors) {
+		s.Cursor = cursor
+		page, err := t.find(s)
+		if err == nil {
+			err = t.tell(page.Items)
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		seen := false
-		for _, row := range page.Items {
-			if t.known[row.RequestID] || row.AcceptedAt.Before(t.since) {
-				seen = true
-				continue
-			}
-			t.remember(row.RequestID)
-			rows = append(rows, row)
-		}
-		if first || seen || page.NextCursor == nil || len(t.order) == len(rows) {
-			break
-		}
-		search.Cursor = *page.NextCursor
 	}
-	if first && len(rows) == search.PerPage {
-		t.since = rows[len(rows)-1].AcceptedAt
-	}
-	slices.Reverse(rows)
-	return rows, nil
+	err = t.tell(newest.Items)
+	t.forget()
+	return err
 }
 
-func (t *tail) remember(id string) {
-	t.known[id] = true
-	t.order = append(t.order, id)
-	if len(t.order) > 2*tailKnown {
-		for _, old := range t.order[:tailKnown] {
-			delete(t.known, old)
+// above narrows the filter to what lies above the edge.
+func (t *tail) above() *wire.Filter {
+	if t.edge.at.IsZero() {
+		return t.where
+	}
+	from, _ := json.Marshal(t.edge.at)
+	f := &wire.Filter{Filters: []wire.Filter{{Field: "accepted_at", Operator: "gte", Value: from}}}
+	if t.where != nil {
+		f.Filters = append(f.Filters, *t.where)
+	}
+	return f
+}
+
+// tell shows the rows that were not shown.
+func (t *tail) tell(rows []wire.Row) error {
+	var fresh []wire.Row
+	for i := range rows {
+		r := &rows[i]
+		if _, shown := t.known[r.RequestID]; shown || placeOf(r).compare(t.edge) < 0 {
+			continue
 		}
-		t.order = slices.Clone(t.order[tailKnown:])
+		t.known[r.RequestID] = placeOf(r)
+		fresh = append(fresh, *r)
+	}
+	return t.show(fresh)
+}
+
+// forget lifts the edge, so that what is known and asked for again each time stays small.
+func (t *tail) forget() {
+	order := slices.SortedFunc(maps.Values(t.known), place.compare)
+	if len(order) == 0 {
+		return
+	}
+	since := order[len(order)-1].at.Add(-tailBehind)
+	drop, _ := slices.BinarySearchFunc(order, place{at: since}, place.compare)
+	drop = max(drop, len(order)-tailKnown)
+	for _, p := range order[:drop] {
+		delete(t.known, p.id)
+	}
+	if drop > 0 {
+		t.edge = order[drop] // it is known, so that it is not shown again
 	}
 }

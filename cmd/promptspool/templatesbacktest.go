@@ -76,7 +76,7 @@ func showBacktests(p painter, tests []wire.Backtest) {
 		if t.Sent.Version != nil {
 			sent = strconv.Itoa(*t.Sent.Version)
 		}
-		fmt.Fprintf(p.w, "\n%s  %s  %s  %s\n", p.paint(cyan, printable(t.RequestID)), moment(t.AcceptedAt), printable(t.Sent.Model), scores(t.Sent.Scores))
+		fmt.Fprintf(p.w, "\n%s  %s  %s  %s\n", p.paint(cyan, printable(t.RequestID)), moment(t.AcceptedAt), printable(t.Sent.Model), printable(scores(t.Sent.Scores)))
 		p.lines(faint, "with "+string(t.InputVariables))
 		call := archive.ReadCall(t.Sent.Request)
 		p.conversation("sent then, version "+sent, red, call.Input)
@@ -109,7 +109,7 @@ func (p painter) conversation(title string, s style, messages []archive.Message)
 		for _, call := range m.ToolCalls {
 			text += "\n→ " + call.Name + " " + call.Arguments
 		}
-		painter{indented{p.w}, p.on}.lines(unstyled, text)
+		painter{w: indented{p.w}, on: p.on}.lines(unstyled, text)
 	}
 }
 

@@ -177,9 +177,9 @@ func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, 
 		after = &p
 	}
 	seen, changed := 0, 0
-	counted := func(r *Request, body func() ([]byte, error)) (bool, error) {
+	counted := func(accepted time.Time, r *Request, body func() ([]byte, error)) (bool, error) {
 		seen++
-		return change(r, body)
+		return change(accepted, r, body)
 	}
 	for {
 		end, n, err := a.config.Store.Rewrite(ctx, id.Account, after, rewriteStep, counted)

@@ -46,15 +46,15 @@ const repriceTime = 2 * time.Second
 // errEnough ends a step of repricing.
 var errEnough = errors.New("enough for one call")
 
-// Reprice reads the requests of the account anew and prices them by today's table, newest first, behind the cursor of an earlier
+// Reprice reads the requests of the account anew and prices them by today's table, each as of its own time, newest first, behind the cursor of an earlier
 // call ("" for the first), for about 2 s. What it tells is durable; what is done again changes nothing.
 func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-	change := func(r *Request, body func() ([]byte, error)) (bool, error) {
+	change := func(accepted time.Time, r *Request, body func() ([]byte, error)) (bool, error) {
 		raw, err := body()
 		if err != nil {
 			return false, err
 		}
-		return a.reread(r, raw), nil
+		return a.reread(accepted, r, raw), nil
 	}
 	var told wire.Repriced
 	end := a.config.Now().Add(repriceTime)
@@ -72,7 +72,7 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) 
 }
 
 // reread derives again what comes from the call, so that records gain what a newer version can read, and their price.
-func (a *Archive) reread(r *Request, body json.RawMessage) (changed bool) {
+func (a *Archive) reread(accepted time.Time, r *Request, body json.RawMessage) (changed bool) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return false
@@ -80,7 +80,7 @@ func (a *Archive) reread(r *Request, body json.RawMessage) (changed bool) {
 	before, _ := json.Marshal(r)
 	call := readCall(object)
 	r.take(&call)
-	r.price(a.config.Prices, a.config.Now())
+	r.price(a.config.Prices, accepted)
 	after, _ := json.Marshal(r)
 	return string(before) != string(after)
 }

@@ -52,9 +52,9 @@ type Store interface {
 	Orphans(ctx context.Context, account, after string, limit int) ([]wire.Orphan, Orphans, error)
 }
 
-// Change may change what is derived of a request, and says whether it did. body is the request as it was sent, only to be
+// Change may change what is derived of a request that was accepted at that moment, and says whether it did. body is the request as it was sent, only to be
 // read before Change returns.
-type Change func(r *Request, body func() ([]byte, error)) (changed bool, err error)
+type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
 
 // Page is what a Store finds.
 type Page struct {

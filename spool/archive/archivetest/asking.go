@@ -242,7 +242,10 @@ func rewriting(t *testing.T, open Open) {
 	a, id := asked(t, s, 7)
 	after, steps := (*archive.Position)(nil), 0
 	for {
-		end, changed, err := s.Rewrite(context.Background(), account, after, 3, func(r *archive.Request, body func() ([]byte, error)) (bool, error) {
+		end, changed, err := s.Rewrite(context.Background(), account, after, 3, func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
+			if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {
+				t.Errorf("it was accepted %s", accepted)
+			}
 			if b, err := body(); err != nil || !json.Valid(b) {
 				t.Errorf("the body is %q (%v)", b, err)
 			}
@@ -265,7 +268,7 @@ func rewriting(t *testing.T, open Open) {
 		t.Errorf("%d records are rewritten, want 7", page.Total)
 	}
 	seen := 0
-	if err := a.Rewrite(context.Background(), id, "", func(*archive.Request, func() ([]byte, error)) (bool, error) { return false, nil },
+	if err := a.Rewrite(context.Background(), id, "", func(time.Time, *archive.Request, func() ([]byte, error)) (bool, error) { return false, nil },
 		func(n, changed int, cursor string) error { seen = n; return nil }); err != nil || seen != 7 {
 		t.Errorf("over the archive %d were seen (%v)", seen, err)
 	}

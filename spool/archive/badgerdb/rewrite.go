@@ -36,7 +36,7 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 				continue
 			}
 			body := func() ([]byte, error) { return db.requestBody(txn, k, p.RequestID) }
-			if r.changed, err = change(&r.state.Request.Value, body); err != nil {
+			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
 			if r.changed {

@@ -1,0 +1,75 @@
+package archive_test
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/registry/prices"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// TestRepricingKeepsToTheTimeOfTheCall prices calls of a model whose price was cut in August, in November.
+func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	id := wire.Identity{Account: "a", Verified: true}
+	open := func(table *prices.Table) *archive.Archive {
+		return archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Logger: quiet, Prices: table,
+			Now: func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) }})
+	}
+	call := `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-5.6-sol"},"request_response":{"usage":{"prompt_tokens":1000,"completion_tokens":100}}`
+	var events []wire.Event
+	for n, rest := range []string{
+		`}`, // without a start: the moment at which it was accepted counts
+		`,"request_start_time":1788220800,"request_end_time":1788220801}`, // a clock that is ahead, in September: it was accepted before
+		`,"request_start_time":1767225600,"request_end_time":1767225601}`,
+	} {
+		e := write(n, wire.KindRequest, call+rest)
+		e.RequestID = archivetest.ID(1000 + n)
+		events = append(events, e)
+	}
+	given := write(3, wire.KindRequest, `{"provider":"openai","model":"gpt-5.6-sol","input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]},"price":7,"input_tokens":1,"output_tokens":1}`)
+	given.RequestID = archivetest.ID(1003)
+	late := write(4, wire.KindRequest, call+`}`)
+	late.RequestID, late.AcceptedAt = archivetest.ID(1004), time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	a := open(prices.BuiltIn())
+	if _, err := a.Record(t.Context(), id, append(events, given, late)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, want ...float64) {
+		t.Helper()
+		for n, dollars := range want {
+			r, err := a.Request(t.Context(), id, archivetest.ID(1000+n))
+			if err != nil || r.Price == nil || *r.Price != dollars {
+				t.Errorf("%s, call %d: %v (%v), want %v", what, n, r.Price, err, dollars)
+			}
+		}
+	}
+	reprice := func(changed int) {
+		t.Helper()
+		if told, err := a.Reprice(t.Context(), id, ""); err != nil || told.Seen != 5 || told.Changed != changed || !told.Done {
+			t.Errorf("repriced %+v (%v), want %d changed", told, err, changed)
+		}
+	}
+	check("as they came", 0.008, 0.008, 0.008, 7, 0.006)
+	reprice(0)
+	check("priced again", 0.008, 0.008, 0.008, 7, 0.006)
+	table, err := prices.Over(prices.BuiltIn(), []byte(`{"gpt-5.6-sol":{"input_cost_per_token":1e-6,"output_cost_per_token":1e-6}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = open(table)
+	reprice(4)
+	check("by a file of prices", 0.0011, 0.0011, 0.0011, 7, 0.0011)
+	reprice(0)
+}
