@@ -36,20 +36,24 @@ type body struct {
 	budget *budget
 	taken  int64
 
+	given    bool  // the bytes are somebody else's after the call
 	declared int64 // the length that the client announced, of a body that is sent as it is; else 0 or less
 }
 
 const (
-	pooledBytesMax = 1 << 20                        // a larger buffer is left to the garbage collector
+	pooledBytesMax = 64 << 10                       // a larger buffer is left to the garbage collector
 	drainBytesMax  = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
 )
 
 var bodyPool = sync.Pool{New: func() any { return new(body) }}
 
-// release gives the bytes back. They must not be used any more.
+// release gives the bytes back. They must not be used any more, but by who took them.
 func (b *body) release() {
 	b.budget.give(b.taken)
 	b.taken, b.bytes = 0, b.bytes[:0]
+	if b.given {
+		b.given, b.bytes = false, nil
+	}
 	if cap(b.bytes) <= pooledBytesMax {
 		bodyPool.Put(b)
 	}
@@ -78,15 +82,16 @@ func (b *body) fill(r io.Reader, max int64) error {
 // trustedBytes is how much of a body must have come before its announced length is believed.
 const trustedBytes = 1 << 20
 
-// reserve makes room for the next read. It doubles what there is: who only announces a large body must not hold the memory for it.
-// Once a part of it has come, it makes room for all of it, so that large bodies that come together get through one by one, and
-// do not stand in each other's way with halves.
+// reserve makes room for the next read, and for what wire.Event.TakeLine wants behind the whole. It doubles what there is: who only
+// announces a large body must not hold the memory for it. Once a part of it has come, it makes room for all of it, so that large bodies
+// that come together get through one by one, and do not stand in each other's way with halves.
 func (b *body) reserve(bytesMax int64) error {
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
-		size = min(max(8<<10, 2*size), bytesMax+1)
-		if len(b.bytes) >= trustedBytes && b.declared > int64(len(b.bytes)) {
-			size = b.declared + 1 // to read beyond its end
+		size = min(max(8<<10, 2*size), roomFor(bytesMax))
+		whole := roomFor(b.declared)
+		if b.declared > int64(len(b.bytes)) && (len(b.bytes) >= trustedBytes || whole < size) {
+			size = whole
 		}
 	}
 	if !b.budget.take(size - b.taken) {
@@ -98,6 +103,9 @@ func (b *body) reserve(bytesMax int64) error {
 	}
 	return nil
 }
+
+// roomFor is the room for a body: one byte is to read beyond its end.
+func roomFor(bytes int64) int64 { return bytes + 1 + wire.LineRoom + bytes>>14 }
 
 func tooLarge(max int64) error {
 	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; large attachments belong elsewhere, with a link in the metadata.", max)

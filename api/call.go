@@ -20,6 +20,7 @@ type call struct {
 	route  *route
 	ident  string // from the path
 	body   []byte // nil for noBody
+	source *body  // what body is read into
 	object wire.Object
 	id     wire.Identity
 }
@@ -87,7 +88,7 @@ func (a *API) answer(c *call) error {
 			return err
 		}
 		defer b.release()
-		c.body = b.bytes
+		c.body, c.source = b.bytes, b
 	}
 	var err error
 	switch c.route.body {
@@ -106,6 +107,12 @@ func (a *API) answer(c *call) error {
 		return err
 	}
 	return c.route.handle(a, c)
+}
+
+// takeBody gives the body away, without its secrets, for an event to keep. The object, and what aliases it, is gone afterwards.
+func (c *call) takeBody() []byte {
+	c.source.given = true
+	return wire.StripSecrets(c.body, c.object)
 }
 
 // authenticate finds the caller's key in the header or the body, and checks that it may call this route.

@@ -24,7 +24,7 @@ func (a *API) logRequest(c *call) error {
 		return err
 	}
 	requestID := a.requestID(c, w.RequestID)
-	request := a.event(wire.KindRequest, requestID, wire.StripSecrets(c.body, c.object))
+	request := a.event(wire.KindRequest, requestID, c.takeBody())
 	request.Link = w.Prompt
 	events := []wire.Event{request}
 	if w.Score != nil {

@@ -77,7 +77,7 @@ func (a *API) createGroup(c *call) error {
 
 // track hands one write to the Recorder and answers when it is durable.
 func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
-	event := a.event(kind, requestID, wire.StripSecrets(c.body, c.object))
+	event := a.event(kind, requestID, c.takeBody())
 	event.Link = link
 	if err := a.record(c, event); err != nil {
 		return err

@@ -154,10 +154,11 @@ func (s *sidecar) fill(key wire.Secret) (names []string, err error) {
 	s.t.Helper()
 	for i := 0; ; i++ {
 		event := scores(fmt.Sprintf("e%02d", i))
+		name := nameIn(event[0])
 		if _, err := s.Record(context.Background(), s.identity(key), padded(event)); err != nil {
 			return names, err
 		}
-		names = append(names, nameIn(event[0]))
+		names = append(names, name)
 	}
 }
 

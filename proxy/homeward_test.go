@@ -117,10 +117,11 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 		var names []string
 		for i := range 40 { // 2.6 MB go by, of which an eighth of the spool's 8 MiB may stay
 			event := padded(scores(numbered(40)[i]))
+			name := nameIn(event[0])
 			if _, err := s.Record(context.Background(), s.identity(bobsKey), event); err != nil {
 				t.Fatalf("after %d: %v", i, err)
 			}
-			names = append(names, nameIn(event[0]))
+			names = append(names, name)
 			<-time.After(time.Second)
 		}
 		synctest.Wait()

@@ -52,14 +52,14 @@ func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) 
 const appendBytesMax = 256 << 10
 
 // Record spools events: on return without an error all are durable, on one machine. The same event recorded twice is
-// forwarded twice, and folded once.
+// forwarded twice, and folded once. The events' bodies are the proxy's from then on.
 func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	lines, size := make([][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))
 	for i := range events {
 		e := events[i]
 		p.stamp(id, &e)
-		lines[i] = e.AppendLine(make([]byte, 0, len(e.Body)+256))
+		lines[i] = e.TakeLine()
 		size += len(lines[i])
 		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	}
@@ -76,7 +76,7 @@ func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Even
 			bytes += len(lines[n])
 			n++
 		}
-		if err := p.spool.Append(ctx, number, lines[:n]...); err != nil {
+		if err := p.spool.AppendTaken(ctx, number, lines[:n]...); err != nil {
 			return nil, p.refusal(err)
 		}
 		lines = lines[n:]

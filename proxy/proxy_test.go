@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +47,11 @@ func (s *sidecar) spooled() []wire.Event {
 func TestWhatRecordReturnsForIsInTheSpoolAsItCame(t *testing.T) {
 	s := newSidecar(t, newServer(t))
 	want := scores("e1", "e2")
-	results, err := s.Record(t.Context(), s.identity(annsKey), want)
+	events := slices.Clone(want)
+	for i := range events {
+		events[i].Body = bytes.Clone(want[i].Body) // Record takes it
+	}
+	results, err := s.Record(t.Context(), s.identity(annsKey), events)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,18 +21,19 @@ type write struct {
 	turn chan error // gets nil when lead was set later than by enqueue, and the outcome; room for one
 }
 
-func newWrite(key uint32, data [][]byte) (*write, error) {
+// newWrite makes the frames of events by split.
+func newWrite(key uint32, data [][]byte, split func([]byte) [][]byte) (*write, error) {
 	w := &write{key: key, turn: make(chan error, 1)}
 	for _, d := range data {
 		w.bytes += int64(len(d))
-		w.frames += 1 + max(0, len(d)-1)/framePayloadMax
+		w.frames += frameCount(len(d))
 	}
 	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
 		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); append fewer at a time",
 			len(data), w.bytes, appendFramesMax, appendBytesMax)
 	}
 	for _, d := range data {
-		w.events = append(w.events, splitFrames(d))
+		w.events = append(w.events, split(d))
 		w.sizes = append(w.sizes, len(d))
 	}
 	return w, nil
@@ -45,14 +46,24 @@ func newWrite(key uint32, data [][]byte) (*write, error) {
 // Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
 // the outcome is unknown: the events may be, or become, durable. The same holds for ErrFailed: the next start may find
 // them. Any other error means that nothing was stored.
-func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) (err error) {
+func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
+	return s.append(ctx, key, data, splitFrames)
+}
+
+// AppendTaken is Append without a copy: data is the spool's from then on, with the room behind each element, also when it fails. It
+// needs 38 bytes of that for each MiB that has begun; an element with less is copied.
+func (s *Spool) AppendTaken(ctx context.Context, key uint32, data ...[]byte) error {
+	return s.append(ctx, key, data, spreadFrames)
+}
+
+func (s *Spool) append(ctx context.Context, key uint32, data [][]byte, split func([]byte) [][]byte) (err error) {
 	start := time.Now()
 	defer func() {
 		if err == nil {
 			s.config.Metrics.SpoolAppendSeconds.Observe(time.Since(start).Seconds())
 		}
 	}()
-	w, err := newWrite(key, data)
+	w, err := newWrite(key, data, split)
 	if err != nil || w.frames == 0 {
 		return err
 	}
@@ -241,7 +252,7 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil
 	}
-	return s.moveOn(seq, max(s.capacityNext(), bytes+int64(frames)*frameOverheadBytes))
+	return s.moveOn(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
 }
 
 // setEvent adds the frames of one event to a transaction.

@@ -26,7 +26,8 @@ const (
 	frameMagic       = "\xf5PSF"
 	frameVersion     = 1
 	frameHeaderBytes = 38
-	framePayloadMax  = 4 << 20 // a larger event is split into several frames
+	framePayloadMax  = 4 << 20 // that is read; older versions split larger events by it
+	framePart        = 1 << 20 // a larger event is split into several frames: Badger holds some copies of one, each in turn
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -91,18 +92,31 @@ func frameSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:34], castagnoli), castagnoli, b[frameHeaderBytes:])
 }
 
-// splitFrames copies data into as many frames as it needs, headers still empty. An empty event is one frame.
+// frameCount is how many frames an event of so many bytes needs. An empty event is one frame.
+func frameCount(bytes int) int { return 1 + max(0, bytes-1)/framePart }
+
+// splitFrames copies data into as many frames as it needs, headers still empty.
 func splitFrames(data []byte) [][]byte {
-	frames := make([][]byte, 0, 1+len(data)/framePayloadMax)
-	for {
-		n := min(len(data), framePayloadMax)
-		b := make([]byte, frameHeaderBytes+n)
-		copy(b[frameHeaderBytes:], data[:n])
-		frames = append(frames, b)
-		if data = data[n:]; len(data) == 0 {
-			return frames
-		}
+	return spreadFrames(append(make([]byte, 0, len(data)+frameCount(len(data))*frameHeaderBytes), data...))
+}
+
+// spreadFrames makes the frames in data's own array, headers still empty: it moves the parts of the event apart, the last one first. If
+// there is no room behind data it copies.
+func spreadFrames(data []byte) [][]byte {
+	n, size := frameCount(len(data)), len(data)
+	if cap(data) < size+n*frameHeaderBytes {
+		return splitFrames(data)
 	}
+	data = data[:size+n*frameHeaderBytes]
+	frames := make([][]byte, n)
+	for i := n - 1; i >= 0; i-- {
+		from, end := i*framePart, min(size, (i+1)*framePart)
+		at := from + i*frameHeaderBytes
+		last := at + frameHeaderBytes + end - from
+		copy(data[at+frameHeaderBytes:last], data[from:end])
+		frames[i] = data[at:last:last]
+	}
+	return frames
 }
 
 // eventKey is the key of a frame in Badger. It repeats what the spool has to know of every waiting event, so that walking

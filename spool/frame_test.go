@@ -40,6 +40,38 @@ func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
 	}
 }
 
+func TestAnEventIsSpreadOverFramesInItsOwnPlace(t *testing.T) {
+	source := make([]byte, 3*framePart+5)
+	for i := range source {
+		source[i] = byte(i * 7 >> 3)
+	}
+	for _, size := range []int{0, 1, framePart - 1, framePart, framePart + 1, 2 * framePart, len(source)} {
+		room := frameCount(size) * frameHeaderBytes
+		for _, spare := range []int{room - 1, room, room + 100} {
+			data := append(make([]byte, 0, size+spare), source[:size]...)
+			frames := spreadFrames(data)
+			if len(frames) != frameCount(size) {
+				t.Fatalf("%d bytes are %d frames", size, len(frames))
+			}
+			var got []byte
+			for _, b := range frames {
+				sealFrame(b, frame{seq: 1, parts: uint16(len(frames)), at: time.Unix(1, 0)})
+				f, err := decodeFrame(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, f.payload...)
+			}
+			if !bytes.Equal(got, source[:size]) {
+				t.Errorf("%d bytes with %d of room are not what they were", size, spare)
+			}
+			if inPlace := &frames[0][0] == &data[:cap(data)][0]; inPlace != (cap(data) >= size+room) {
+				t.Errorf("%d bytes with %d of room: in place %v", size, spare, inPlace)
+			}
+		}
+	}
+}
+
 func TestANewerFrameSaysSo(t *testing.T) {
 	b := sealed(t, "payload")
 	b[5] = frameVersion + 1

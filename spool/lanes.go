@@ -150,7 +150,7 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 func (l *lanes) commit(lane Lane, events []laneEvent) error {
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
-		size += int64(len(e.wrapped)) + frameHeaderBytes*int64(1+len(e.wrapped)/framePayloadMax)
+		size += int64(len(e.wrapped)) + frameHeaderBytes*int64(frameCount(len(e.wrapped)))
 	}
 	if l.bytes+wholeBlocks(size) > l.bytesMax {
 		return ErrLanesFull

@@ -5,19 +5,6 @@ import (
 	"fmt"
 )
 
-// capacitySmall is the size of a generation to begin with. Each is twice as large as the one before, up to
-// Config.GenerationBytes: to move on takes some 10 ms, in which appends wait, and a busy spool shall do it seldom. Once all is
-// acknowledged and nothing comes, writing moves back to a small one (shrink), so that an idle spool takes little of the disk.
-const capacitySmall = 8 << 20
-
-// capacityNext is how large the next generation is to be.
-func (s *Spool) capacityNext() int64 {
-	if s.writing == nil {
-		return min(s.config.GenerationBytes, capacitySmall)
-	}
-	return min(s.config.GenerationBytes, max(capacitySmall, 2*s.writing.capacity))
-}
-
 // moveOn seals the generation that is written and makes one of this capacity for seq and what follows. The caller has the turn to
 // commit.
 func (s *Spool) moveOn(seq uint64, capacity int64) error {
@@ -63,19 +50,20 @@ func (s *Spool) seal(g *generation) error {
 	return err
 }
 
-// shrink moves on from a generation that has grown, once all in it is acknowledged, and so gives its room back. idleAt is the sequence
-// that was the next one a while ago: if it still is, nobody appends. What stands in the way now is no error; it is tried again.
+// shrink moves on from a generation that was made for a commit larger than usual, once all in it is acknowledged, and so gives its
+// room back. idleAt is the sequence that was the next one a while ago: if it still is, nobody appends. What stands in the way now is
+// no error; it is tried again.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
 	idle := !s.leading && s.refusal() == nil && s.next == idleAt && s.frontier == s.next
-	if !idle || s.writing == nil || s.writing.capacity <= capacitySmall || s.writing.last < s.writing.first {
+	if !idle || s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
 		s.mu.Unlock()
 		return nil
 	}
 	s.leading = true
 	s.mu.Unlock()
 	defer s.handOn()
-	if err := s.moveOn(idleAt, min(s.config.GenerationBytes, capacitySmall)); err != nil {
+	if err := s.moveOn(idleAt, s.config.GenerationBytes); err != nil {
 		if errors.Is(err, ErrFailed) {
 			return err
 		}

@@ -36,9 +36,9 @@ type Config struct {
 	// DiskMax 0 means no such bound.
 	DataDir string
 	DiskMax int64
-	// GenerationBytes is the size at which writing moves on to a new generation under load, which is also the grain in which disk
-	// space comes back; 0 means 32 MiB or, if that is less, a sixteenth of BytesMax; at most 1 GiB. The first ones are of 8 MiB at
-	// most. A commit that is larger has a generation of its own.
+	// GenerationBytes is the size at which writing moves on to a new generation, which is also the grain in which disk space
+	// comes back; 0 means 16 MiB or, if that is less, a sixteenth of BytesMax; at most 1 GiB. A commit that is larger has a
+	// generation of its own.
 	GenerationBytes int64
 	// Logger gets damage as errors, Badger's own words at debug. nil means slog.Default.
 	Logger *slog.Logger
@@ -60,7 +60,7 @@ func (c *Config) defaults() error {
 		c.BytesMax = 1 << 30
 	}
 	if c.GenerationBytes == 0 {
-		c.GenerationBytes = max(1<<20, min(32<<20, c.BytesMax/16))
+		c.GenerationBytes = max(1<<20, min(16<<20, c.BytesMax/16))
 	}
 	if c.BytesMax < 0 || c.FreeMin < 0 || c.DiskMax < 0 || c.GenerationBytes < 0 || c.GenerationBytes > 1<<30 {
 		return fmt.Errorf("spool: one of BytesMax %d, FreeMin %d, DiskMax %d, GenerationBytes %d is out of bounds",

@@ -40,7 +40,8 @@ type Event struct {
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
 	// Version is the template version that a link in Body meant when it was accepted; 0 when that was not known.
 	Version int `json:"version,omitempty"`
-	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Read-only.
+	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Who takes the event to keep it may
+	// write over it, and over the room behind it.
 	Body json.RawMessage `json:"body"`
 	// Link is the template link in Body, where the acceptor has read it; it does not travel.
 	Link PromptLink `json:"-"`
@@ -49,6 +50,37 @@ type Event struct {
 // AppendLine appends the event as one line of newline-delimited JSON. It is written by hand so that Body keeps its bytes
 // (encoding/json would escape and compact it). Body must be valid JSON without raw line breaks.
 func (e *Event) AppendLine(b []byte) []byte {
+	b = e.appendHead(b)
+	b = append(b, e.Body...)
+	return append(b, lineTail...)
+}
+
+// LineRoom is what TakeLine wants of room behind Body, beside a part in 16,384 of its length: for what stands around it in the line, and
+// around that in a spool. With less it copies.
+const LineRoom = 512
+
+const lineTail = "}\n"
+
+// TakeLine returns the line of AppendLine, made in Body's own array, beyond its length too, if there is room; else a copy with some
+// room behind it. Body must be nobody else's, and is not to be used afterwards.
+func (e *Event) TakeLine() []byte {
+	var array [LineRoom]byte
+	head := e.appendHead(array[:0])
+	size := len(head) + len(e.Body) + len(lineTail)
+	line := []byte(e.Body)
+	if size > cap(line) {
+		line = make([]byte, size, size+LineRoom+size>>14)
+	}
+	line = line[:size]
+	copy(line[len(head):], e.Body)
+	copy(line, head)
+	copy(line[size-len(lineTail):], lineTail)
+	e.Body = nil
+	return line
+}
+
+// appendHead appends all that stands before Body.
+func (e *Event) appendHead(b []byte) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, e.ID...)
 	b = append(b, `","kind":`...)
@@ -67,9 +99,7 @@ func (e *Event) AppendLine(b []byte) []byte {
 	if e.Version > 0 {
 		b = fmt.Appendf(b, `,"version":%d`, e.Version)
 	}
-	b = append(b, `,"body":`...)
-	b = append(b, e.Body...)
-	return append(b, '}', '\n')
+	return append(b, `,"body":`...)
 }
 
 // ParseEvent reads one line that AppendLine wrote, or an older or newer version did: members that it does not know are

@@ -11,29 +11,61 @@ const Masked = `"[masked]"`
 // StripSecrets returns the object's bytes without a top-level api_key, and with the members of kwargs, args and parameters that carry
 // credentials (at any depth: api_key, *_api_key, authorization, aws_secret*, in any case) masked. Blanks between the
 // members go and line breaks between other tokens become blanks, so that the result fits on one line; all else keeps its
-// bytes. body is the object's source and is not changed; the result is always a copy.
+// bytes. body is the object's source: the result takes its place, unless that is too short, so that a large one is held once.
+// body and object must not be used afterwards.
 func StripSecrets(body []byte, object Object) []byte {
-	out := make([]byte, 0, len(body))
-	out = append(out, '{')
+	o := overwriting{source: body, out: body[:0], inPlace: true}
+	return o.strip(object)
+}
+
+// overwriting writes what becomes of a source over it, from its beginning, as long as it does not get ahead of what is still to be
+// read. When it would, it goes on in a copy.
+type overwriting struct {
+	source, out []byte
+	inPlace     bool
+}
+
+// strip does what StripSecrets says.
+func (o *overwriting) strip(object Object) []byte {
+	o.add("{", 1)
 	for _, m := range object {
 		if m.Name == "api_key" {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
+		if len(o.out) > 1 {
+			o.add(",", m.start)
 		}
-		value := m.Value
-		out = append(out, body[m.start:m.end-len(value)]...)
+		value := m.end - len(m.Value)
+		o.keep(m.start, value)
 		if m.Name == "kwargs" || m.Name == "args" || m.Name == "parameters" {
-			out = appendMasked(out, value)
+			o.maskCredentials(value, m.end)
 		} else {
-			out = append(out, value...)
+			o.keep(value, m.end)
 		}
 	}
-	out = append(out, '}')
-	blank(out, '\n') // no JSON string holds one as it is
-	blank(out, '\r')
-	return out
+	o.add("}", len(o.source))
+	blank(o.out, '\n') // no JSON string holds one as it is
+	blank(o.out, '\r')
+	return o.out
+}
+
+// add writes text; of source, what lies before read is done with.
+func (o *overwriting) add(text string, read int) {
+	o.leave(len(o.out)+len(text) > read)
+	o.out = append(o.out, text...)
+}
+
+// keep writes a part of the source as it is.
+func (o *overwriting) keep(from, end int) {
+	o.leave(len(o.out) > from)
+	o.out = append(o.out, o.source[from:end]...)
+}
+
+func (o *overwriting) leave(ahead bool) {
+	if o.inPlace && ahead {
+		o.inPlace = false
+		o.out = append(make([]byte, 0, len(o.source)+LineRoom), o.out...)
+	}
 }
 
 // blank turns every c into a blank.
@@ -44,27 +76,29 @@ func blank(b []byte, c byte) {
 	}
 }
 
-// appendMasked appends a JSON value with the credentials in it masked, in one pass: in valid JSON a string before a colon
-// is a member's name, at whatever depth.
-func appendMasked(out, value []byte) []byte {
-	copied := 0
-	for i := 0; i < len(value); i++ {
-		if value[i] != '"' {
+// maskCredentials writes the JSON value from <= i < end with the credentials in it masked, in one pass: in valid JSON a string before a
+// colon is a member's name, at whatever depth.
+func (o *overwriting) maskCredentials(from, end int) {
+	source := o.source[:end]
+	kept := from
+	for i := from; i < end; i++ {
+		if source[i] != '"' {
 			continue
 		}
-		end := skipString(value, i)
-		colon := skipSpace(value, end)
-		if colon < len(value) && value[colon] == ':' && isCredential(unquote(value[i:end])) {
-			from := skipSpace(value, colon+1)
-			end = skipValue(value, from)
-			if string(value[from:end]) != "null" {
-				out = append(append(out, value[copied:from]...), Masked...)
-				copied = end
+		after := skipString(source, i)
+		colon := skipSpace(source, after)
+		if colon < end && source[colon] == ':' && isCredential(unquote(source[i:after])) {
+			at := skipSpace(source, colon+1)
+			after = skipValue(source, at)
+			if string(source[at:after]) != "null" {
+				o.keep(kept, at)
+				o.add(Masked, after)
+				kept = after
 			}
 		}
-		i = end - 1
+		i = after - 1
 	}
-	return append(out, value[copied:]...)
+	o.keep(kept, end)
 }
 
 func isCredential(name string) bool {

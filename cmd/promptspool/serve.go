@@ -150,8 +150,7 @@ type sidecarConfig struct {
 	ready             func(addr string)
 }
 
-// sidecarBufferBytes is for one body of the largest size and many small ones: each passes through memory three times at once on its
-// way to the disk, and a sidecar shall be small.
+// sidecarBufferBytes is for one body of the largest size and many small ones: a sidecar shall be small.
 const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it

@@ -28,7 +28,7 @@ func repairSpool(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("apply") {
-		if _, err := spool.Repair(c.Context, spool.Config{Dir: spoolDir(data), BytesMax: 1 << 50, GenerationBytes: 32 << 20, Logger: toolLogger(c)}); err != nil {
+		if _, err := spool.Repair(c.Context, spool.Config{Dir: spoolDir(data), BytesMax: 1 << 50, GenerationBytes: 16 << 20, Logger: toolLogger(c)}); err != nil {
 			return err
 		}
 		if report, err = checkFolder(c, data); err != nil {

@@ -191,7 +191,7 @@ func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (queue *sp
 		return nil, nil, nil, err
 	}
 	// A person decides here, so the sidecar's bounds do not hold.
-	queue, err = spool.Open(spool.Config{Dir: spoolDir(data), BytesMax: 1 << 50, GenerationBytes: 32 << 20, Logger: logger})
+	queue, err = spool.Open(spool.Config{Dir: spoolDir(data), BytesMax: 1 << 50, GenerationBytes: 16 << 20, Logger: logger})
 	if err != nil {
 		return nil, nil, nil, err
 	}
