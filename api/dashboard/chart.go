@@ -20,6 +20,9 @@ type chart struct {
 
 	// Link is the address behind a bar or a point; nil for none.
 	Link func(point) string
+
+	// LinkValue is the address behind one value of a point, instead of Link.
+	LinkValue func(p point, i int) string
 }
 
 // point is the values of one bucket, one for each name; NaN where there is none.
@@ -139,7 +142,9 @@ func (c *chart) bars(b *strings.Builder, s scale) {
 				continue
 			}
 			top := s.y(base + v)
+			c.openValue(b, p, i)
 			fmt.Fprintf(b, `<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, i+1, left, top, min(width, 40), s.y(base)-top)
+			c.shutValue(b)
 			base += v
 		}
 		c.shut(b)
@@ -163,7 +168,9 @@ func (c *chart) lines(b *strings.Builder, s scale) {
 		c.open(b, p)
 		for i, v := range p.Values {
 			if !math.IsNaN(v) {
+				c.openValue(b, p, i)
 				fmt.Fprintf(b, `<circle class="c%d" cx="%.1f" cy="%.1f" r="2.5"/>`, i+1, s.x(p.At.Add(c.Bucket/2)), s.y(v))
+				c.shutValue(b)
 			}
 		}
 		c.shut(b)
@@ -185,6 +192,19 @@ func (c *chart) shut(b *strings.Builder) {
 		b.WriteString("</a>")
 	} else {
 		b.WriteString("</g>")
+	}
+}
+
+// openValue begins what belongs to one value of a point, if that has an address of its own.
+func (c *chart) openValue(b *strings.Builder, p point, i int) {
+	if c.LinkValue != nil {
+		fmt.Fprintf(b, `<a href="%s" tabindex="-1">`, html.EscapeString(c.LinkValue(p, i)))
+	}
+}
+
+func (c *chart) shutValue(b *strings.Builder) {
+	if c.LinkValue != nil {
+		b.WriteString("</a>")
 	}
 }
 
@@ -211,6 +231,14 @@ func (c *chart) Value(v float64) string {
 		return "–"
 	}
 	return c.Format(v)
+}
+
+// ValueAddress is the address behind one value of a point; "" for none.
+func (c *chart) ValueAddress(p point, i int) string {
+	if c.LinkValue == nil || math.IsNaN(p.Values[i]) {
+		return ""
+	}
+	return c.LinkValue(p, i)
 }
 
 // Address is the address behind a point; "" for none.

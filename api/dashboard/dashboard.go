@@ -57,6 +57,7 @@ type Records interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
+	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
 }
 
 // Recorder takes events. See package api, which says what its results are.
@@ -66,14 +67,18 @@ type Recorder interface {
 
 // Config is what a Dashboard is made of. All fields are needed but Now.
 type Config struct {
-	People   People
-	Keys     Keys
-	Records  Records
-	Recorder Recorder
-	Read     func(request json.RawMessage) Conversation // of a record's request; whatever it holds
-	Version  string
-	Logger   *slog.Logger
-	Now      func() time.Time // nil: time.Now
+	People    People
+	Keys      Keys
+	Records   Records
+	Recorder  Recorder
+	Templates Templates
+	Providers []string // that llm_kwargs can be made for
+	Sidecars  Sidecars
+	Retention Retention
+	Read      func(request json.RawMessage) Conversation // of a record's request; whatever it holds
+	Version   string
+	Logger    *slog.Logger
+	Now       func() time.Time // nil: time.Now
 }
 
 // Dashboard is an http.Handler. Safe for concurrent use.
@@ -102,6 +107,8 @@ func New(c Config) *Dashboard {
 	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()
+	d.templateRoutes()
+	d.operationRoutes()
 	d.accountRoutes()
 	d.guarded = http.NewCrossOriginProtection().Handler(d.mux)
 	return d

@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"time"
 )
 
 // latency prints seconds for a table.
@@ -34,7 +36,8 @@ func cost(dollars *float64) string {
 	case *dollars == 0 || *dollars >= 1:
 		return fmt.Sprintf("$%.2f", *dollars)
 	}
-	return "$" + strconv.FormatFloat(*dollars, 'g', 2, 64)
+	decimals := max(2, 1-int(math.Floor(math.Log10(math.Abs(*dollars)))))
+	return "$" + strconv.FormatFloat(*dollars, 'f', decimals, 64)
 }
 
 // grouped prints a number with a thin space between its thousands.
@@ -52,4 +55,17 @@ func grouped(n int64) string {
 		out += digits[i : i+3]
 	}
 	return out
+}
+
+// spanned prints a stretch of time, roughly.
+func spanned(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }

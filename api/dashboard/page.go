@@ -9,8 +9,11 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"promptspool/api/wire"
 )
@@ -49,12 +52,28 @@ var helpers = template.FuncMap{
 		seconds := *ms / 1000
 		return latency(&seconds)
 	},
-	"pretty":    func(raw json.RawMessage) string { return cmp.Or(layOut(string(raw)), string(raw)) },
-	"where":     where,
-	"roleClass": roleClass,
+	"pretty": func(raw json.RawMessage) string { return cmp.Or(layOut(string(raw)), string(raw)) },
+	"where":  where,
+	"page":   templateAddress,
+	"digits": strconv.Itoa,
+	"compared": func(title, left, right string, rows []diffRow) comparedRows {
+		return comparedRows{title, left, right, rows}
+	},
+	"rows":        func(text string) int { return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30) },
+	"bytes":       func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
+	"span":        spanned,
+	"spanSeconds": func(seconds float64) string { return spanned(time.Duration(seconds * float64(time.Second))) },
+	"grouped":     func(n int) string { return grouped(int64(n)) },
+	"roleClass":   roleClass,
 	"entry": func(nav, name, href, text string) menuEntry {
 		return menuEntry{Href: href, Text: text, Current: nav == name}
 	},
+}
+
+// comparedRows are two texts side by side.
+type comparedRows struct {
+	Title, LeftTitle, RightTitle string
+	Rows                         []diffRow
 }
 
 // menuEntry is a line of the menu.
@@ -92,12 +111,13 @@ type view struct {
 	Version string
 	Now     time.Time
 	Curl    string // logs a call here
+	Base    string // this server's address
 	Data    any
 }
 
 // show answers with a page. notice comes from the address, where a form that was carried out left it.
 func (d *Dashboard) show(c *call, status int, name, title, nav string, data any) error {
-	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Data: data}
+	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Base: base(c.Request), Data: data}
 	if c.User.ID != "" {
 		v.User, v.CSRF = &c.User, c.CSRF()
 	}
@@ -112,6 +132,17 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 	return err
 }
 
+// part answers with a template of a page alone, for the script to put in its place.
+func (d *Dashboard) part(c *call, page, name string, data any) error {
+	var part bytes.Buffer
+	if err := d.pages[page].ExecuteTemplate(&part, name, data); err != nil {
+		return fmt.Errorf("%s of page %s: %w", name, page, err)
+	}
+	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, err := c.w.Write(part.Bytes())
+	return err
+}
+
 // notices are what a page says after a form was carried out, by the word in its address. Nobody can make it say anything else.
 var notices = map[string]string{
 	"scored":     "The score is set.",
@@ -122,11 +153,21 @@ var notices = map[string]string{
 	"disabled":   "They cannot sign in any more.",
 	"enabled":    "They can sign in again.",
 	"uninvited":  "The invite is taken back.",
+	"saved":      "Saved. Apps that ask for the latest version get it within a second.",
+	"unchanged":  "Nothing was changed, so no version was made.",
+	"label":      "The label is moved. Apps that ask for it get this version within a second.",
+	"unlabelled": "The label is gone.",
+	"archived":   "The template is archived: apps do not find it any more.",
+	"restored":   "The template is in use again.",
 }
 
 // done sends the browser on to a page after a form was carried out.
 func (c *call) done(to, word string) error {
-	if word != "" {
+	switch {
+	case word == "":
+	case strings.Contains(to, "?"):
+		to += "&done=" + word
+	default:
 		to += "?done=" + word
 	}
 	http.Redirect(c.w, c.Request, to, http.StatusSeeOther)

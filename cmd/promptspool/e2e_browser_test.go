@@ -132,6 +132,17 @@ func (b *browser) shows(selector string, texts ...string) {
 	}
 }
 
+// waitsFor waits until a part of the page shows a text, which the script puts there.
+func (b *browser) waitsFor(selector, text string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	condition := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text)
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition)); err != nil {
+		b.t.Fatalf("%s does not come to show %q: %v\nthe page shows:\n%s", selector, text, err, b.text(selector))
+	}
+}
+
 // screenshots takes the page as it is, light and dark, wide and narrow, into the folder PROMPTSPOOL_SCREENSHOTS, if that is set.
 func (b *browser) screenshots(name string) {
 	b.t.Helper()

@@ -25,6 +25,7 @@ import (
 	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/prices"
+	"promptspool/registry/render"
 	"promptspool/spool"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
@@ -104,7 +105,8 @@ func server(ctx context.Context, c serverConfig) error {
 		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: limiter,
 		Pages: dashboard.New(dashboard.Config{
-			People: people, Keys: keys, Records: records, Recorder: writes, Read: readCall, Version: version, Logger: c.logger,
+			People: people, Keys: keys, Records: records, Recorder: writes, Templates: templates, Sidecars: db, Read: readCall,
+			Providers: render.Providers(), Retention: dashboard.Retention(c.retention), Version: version, Logger: c.logger,
 		}),
 		Metrics: m, Logger: c.logger,
 	})

@@ -35,6 +35,19 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
+// The preview of a template's editor follows what is typed.
+for (const form of document.querySelectorAll("form[data-preview]")) {
+  const shown = document.getElementById("preview");
+  let waiting, asked = 0;
+  const ask = async () => {
+    const mine = ++asked;
+    const answer = await fetch(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    const text = answer?.ok ? await answer.text() : "";
+    if (mine === asked && text) shown.innerHTML = text; // made by the server, which escapes what was typed
+  };
+  form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
+}
+
 // rows are the table's rows that lead somewhere.
 const rows = () => [...document.querySelectorAll("tr[data-href]")];
 

@@ -1,0 +1,59 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Sidecars are what the account's sidecars tell of themselves.
+type Sidecars interface {
+	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
+}
+
+// Retention is what the server keeps of each account. Zero values keep everything.
+type Retention struct {
+	Age   time.Duration
+	Bytes int64 // of bodies as they were sent
+}
+
+func (d *Dashboard) operationRoutes() {
+	d.handle("GET /sidecars", wire.RoleViewer, d.sidecarsPage)
+}
+
+// sidecarsView is what the page of operations shows.
+type sidecarsView struct {
+	Items     []wire.FleetSidecar
+	Alive     int
+	Waiting   int64 // events in all spools
+	Troubled  int   // sidecars with held, dead or lost events
+	Records   wire.SearchPage
+	Oldest    *time.Time // when the oldest record was accepted
+	Retention Retention
+}
+
+func (d *Dashboard) sidecarsPage(c *call) error {
+	fleet, err := d.Sidecars.Fleet(c.Context(), c.identity())
+	if err != nil {
+		return err
+	}
+	v := sidecarsView{Items: fleet.Items, Retention: d.Retention}
+	for _, s := range fleet.Items {
+		if s.Alive {
+			v.Alive++
+		}
+		if s.HeldEvents+s.DeadLetters+s.LostEvents > 0 {
+			v.Troubled++
+		}
+		v.Waiting += s.BacklogEvents
+	}
+	if v.Records, err = d.Records.Search(c.Context(), c.identity(), wire.Search{PerPage: 1, SortOrder: "asc"}); err != nil {
+		return err
+	}
+	if len(v.Records.Items) > 0 {
+		v.Oldest = &v.Records.Items[0].AcceptedAt
+	}
+	return d.show(c, http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
+}

@@ -1,0 +1,231 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"promptspool/api/wire"
+)
+
+// templateHead is what every page of a template shows at its top.
+type templateHead struct {
+	wire.Template
+	Tab string
+}
+
+// Number is the latest version's; 0 if there is none.
+func (h templateHead) Number() int { return h.Latest() }
+
+// head finds the template that a page is about.
+func (d *Dashboard) head(c *call, tab string) (templateHead, error) {
+	head, err := d.Templates.Head(c.Context(), c.identity(), c.FormValue("name"))
+	if wire.IsCode(err, wire.CodeNotFound) {
+		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
+	}
+	return templateHead{head, tab}, err
+}
+
+const (
+	versionsPerPage = 30
+	movesShown      = 30
+)
+
+// templateView is what the page of a template shows.
+type templateView struct {
+	templateHead
+	Shown        int // the version whose text is shown
+	Raw          wire.RawTemplate
+	Messages     []shownMessage
+	Tools, Model string // as JSON
+	Variables    []string
+	Versions     []versionRow // newest first
+	Newer, Older string
+	Moves        []wire.Move // newest first
+	MovesCut     int
+	Choices      []int // that a label can move to
+}
+
+// versionRow is a version in the list of them.
+type versionRow struct {
+	wire.Stamp
+	Number int
+	Labels []wire.Label
+	Shown  bool
+}
+
+func (d *Dashboard) templatePage(c *call) error {
+	head, err := d.head(c, "text")
+	if err != nil {
+		return err
+	}
+	v := templateView{templateHead: head}
+	if head.DeletedAt == nil {
+		if err := d.showVersion(c, &v); err != nil {
+			return err
+		}
+	}
+	v.listVersions(c.FormValue("page"))
+	for _, m := range slices.Backward(head.Moves) {
+		if len(v.Moves) == movesShown {
+			v.MovesCut = len(head.Moves) - movesShown
+			break
+		}
+		v.Moves = append(v.Moves, m)
+	}
+	return d.show(c, http.StatusOK, "template", head.Name, "templates", v)
+}
+
+// showVersion reads the version that the address names, else the latest.
+func (d *Dashboard) showVersion(c *call, v *templateView) error {
+	number, err := version(c, "v", v.Latest())
+	if err != nil {
+		return err
+	}
+	v.Shown = number
+	if v.Raw, err = d.Templates.Source(c.Context(), c.identity(), v.Name, wire.Selector{Version: number}); err != nil {
+		return err
+	}
+	t := newTexts(nil)
+	v.Messages = t.messages(d.blueprint(v.Raw.Blueprint))
+	var b struct {
+		Tools     json.RawMessage `json:"tools"`
+		Variables []string        `json:"input_variables"`
+	}
+	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry checked it
+	v.Variables = b.Variables
+	if b.Tools != nil {
+		v.Tools = layOut(string(b.Tools))
+	}
+	if string(v.Raw.Metadata) != "null" {
+		v.Model = layOut(string(v.Raw.Metadata))
+	}
+	return nil
+}
+
+// version reads a version's number from the address; without one it is the default.
+func version(c *call, field string, otherwise int) (int, error) {
+	text := c.FormValue(field)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, wire.Errorf(wire.CodeNotFound, "There is no such version.")
+	}
+	return n, nil
+}
+
+// blueprint reads a blueprint as messages. A completion is one without a role.
+func (d *Dashboard) blueprint(blueprint json.RawMessage) []Message {
+	var b struct {
+		Type     string          `json:"type"`
+		Messages json.RawMessage `json:"messages"`
+		Content  json.RawMessage `json:"content"`
+	}
+	_ = json.Unmarshal(blueprint, &b) // the registry checked it
+	if b.Type == "completion" {
+		b.Messages = encoded([]any{map[string]any{"role": "user", "content": b.Content}})
+	}
+	read := d.Read(encoded(map[string]any{"kwargs": map[string]any{"messages": b.Messages}})).Input
+	if b.Type == "completion" && len(read) > 0 {
+		read[0].Role = "text"
+	}
+	return read
+}
+
+// listVersions cuts the versions into pages.
+func (v *templateView) listVersions(page string) {
+	at, _ := strconv.Atoi(page)
+	at = max(at, 1)
+	labels := map[int][]wire.Label{}
+	for _, l := range v.Labels {
+		labels[l.Version] = append(labels[l.Version], l)
+	}
+	first := v.Latest() - (at-1)*versionsPerPage
+	for n := first; n > max(0, first-versionsPerPage); n-- {
+		v.Versions = append(v.Versions, versionRow{v.Template.Versions[n-1], n, labels[n], n == v.Shown})
+		v.Choices = append(v.Choices, n)
+	}
+	if at > 1 {
+		v.Newer = templateAddress("/template", v.Name, "page", strconv.Itoa(at-1))
+	}
+	if first > versionsPerPage {
+		v.Older = templateAddress("/template", v.Name, "page", strconv.Itoa(at+1))
+	}
+}
+
+// moveLabel points a label, which may be new, to a version.
+func (d *Dashboard) moveLabel(c *call) error {
+	head, err := d.head(c, "")
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(c.PostForm.Get("version"))
+	if err != nil {
+		return wire.Invalid(wire.FieldError{Field: "version", Reason: "must be the number of a version"})
+	}
+	object, err := wire.ParseObject(encoded(map[string]any{"name": c.PostForm.Get("label"), "prompt_version_number": number}))
+	if err != nil {
+		return err
+	}
+	w, err := wire.DecodeLabel(object)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email); err != nil {
+		return err
+	}
+	if err := d.People.Note(c.Context(), c.User, "move label", head.Name, w.Name+" to version "+strconv.Itoa(w.Version)); err != nil {
+		return err
+	}
+	return c.done(templateAddress("/template", head.Name, "v", strconv.Itoa(w.Version)), "label")
+}
+
+func (d *Dashboard) deleteLabel(c *call) error {
+	head, err := d.head(c, "")
+	if err != nil {
+		return err
+	}
+	name := c.PostForm.Get("label")
+	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
+	if i < 0 {
+		return wire.Errorf(wire.CodeNotFound, "The template has no such label any more.")
+	}
+	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), head.Labels[i].ID, c.User.Email); err != nil {
+		return err
+	}
+	if err := d.People.Note(c.Context(), c.User, "delete label", head.Name, name); err != nil {
+		return err
+	}
+	return c.done(templateAddress("/template", head.Name), "unlabelled")
+}
+
+func (d *Dashboard) archiveTemplate(c *call) error {
+	head, err := d.head(c, "")
+	if err != nil {
+		return err
+	}
+	if err := d.Templates.Archive(c.Context(), c.identity(), head.Name); err != nil {
+		return err
+	}
+	if err := d.People.Note(c.Context(), c.User, "archive template", head.Name, ""); err != nil {
+		return err
+	}
+	return c.done(templateAddress("/template", head.Name), "archived")
+}
+
+func (d *Dashboard) restoreTemplate(c *call) error {
+	head, err := d.head(c, "")
+	if err != nil {
+		return err
+	}
+	if err := d.Templates.Restore(c.Context(), c.identity(), head.Name); err != nil {
+		return err
+	}
+	if err := d.People.Note(c.Context(), c.User, "restore template", head.Name, ""); err != nil {
+		return err
+	}
+	return c.done(templateAddress("/template", head.Name), "restored")
+}

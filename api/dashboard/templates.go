@@ -1,0 +1,142 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Templates are the account's templates. See package registry, which says what the errors are.
+type Templates interface {
+	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
+	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
+	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
+	Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error)
+	TemplateEditor
+}
+
+// TemplateEditor is what changes templates, and shows what a change would do.
+type TemplateEditor interface {
+	Preview(ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch) (wire.RenderedTemplate, error)
+	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
+	CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error)
+	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
+	Archive(ctx context.Context, id wire.Identity, ident string) error
+	Restore(ctx context.Context, id wire.Identity, ident string) error
+}
+
+const (
+	templatesPerPage = 50
+	useSpan          = 24 * time.Hour // over which the list counts calls
+)
+
+// A template's name may hold anything, so it stands in the query and not in the path.
+func (d *Dashboard) templateRoutes() {
+	d.handle("GET /templates", wire.RoleViewer, d.templatesPage)
+	d.handle("GET /template", wire.RoleViewer, d.templatePage)
+	d.handle("GET /template/compare", wire.RoleViewer, d.comparePage)
+	d.handle("GET /template/statistics", wire.RoleViewer, d.statisticsPage)
+	d.handle("GET /template/backtest", wire.RoleViewer, d.backtestPage)
+	d.handle("GET /template/edit", wire.RoleEditor, d.editPage)
+	d.handle("POST /template/edit", wire.RoleEditor, d.edit)
+	d.handle("POST /template/preview", wire.RoleEditor, d.preview)
+	d.handle("POST /template/label", wire.RoleEditor, d.moveLabel)
+	d.handle("POST /template/label/delete", wire.RoleEditor, d.deleteLabel)
+	d.handle("POST /template/archive", wire.RoleEditor, d.archiveTemplate)
+	d.handle("POST /template/restore", wire.RoleEditor, d.restoreTemplate)
+}
+
+// templatesView is what the list of templates shows.
+type templatesView struct {
+	Items                    []templateRow
+	Total                    int
+	Name, Label, Tag, Status string
+	Sort                     string
+	Newer, Older             string // the addresses of the neighbouring pages
+	Narrowed                 bool
+}
+
+type templateRow struct {
+	wire.TemplateListItem
+	Kind  string
+	Model string
+	Calls int64 // within useSpan
+}
+
+func (d *Dashboard) templatesPage(c *call) error {
+	q := c.URL.Query()
+	v := templatesView{Name: q.Get("q"), Label: q.Get("label"), Tag: q.Get("tag"), Sort: q.Get("sort"), Status: "active"}
+	if q.Get("status") == "deleted" {
+		v.Status = "deleted"
+	}
+	page, _ := strconv.Atoi(q.Get("page"))
+	query := wire.TemplateListQuery{Page: min(max(page, 1), wire.PageOffsetMax), PerPage: templatesPerPage, Name: v.Name, Label: v.Label, Status: v.Status}
+	if v.Tag != "" {
+		query.Tags = []string{v.Tag}
+	}
+	if v.Sort == "updated_at" {
+		query.SortBy = v.Sort
+	}
+	v.Narrowed = v.Name != "" || v.Label != "" || v.Tag != "" || v.Status != "active"
+	list, err := d.Templates.List(c.Context(), c.identity(), query)
+	if err != nil {
+		return err
+	}
+	calls, err := d.callsByTemplate(c)
+	if err != nil {
+		return err
+	}
+	v.Total = list.Total
+	for _, item := range list.Items {
+		row := templateRow{TemplateListItem: item, Calls: calls[item.Name].Requests}
+		row.Kind, row.Model = kindAndModel(item.Blueprint, item.Metadata)
+		v.Items = append(v.Items, row)
+	}
+	at := func(page int) string {
+		q.Set("page", strconv.Itoa(page))
+		q.Del("done")
+		return address("/templates", q)
+	}
+	if list.HasPrev {
+		v.Newer = at(query.Page - 1)
+	}
+	if list.HasNext {
+		v.Older = at(query.Page + 1)
+	}
+	return d.show(c, http.StatusOK, "templates", "Templates", "templates", v)
+}
+
+// callsByTemplate counts the newest requests of each template.
+func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
+	from, _ := json.Marshal(d.Now().Add(-useSpan).UTC())
+	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{Bucket: "day", FilterGroup: &wire.Filter{Logic: "AND", Filters: []wire.Filter{
+		{Field: "accepted_at", Operator: "after", Value: from}, {Field: "prompt_name", Operator: "is_not_null"}}}})
+	return a.ByTemplate, err
+}
+
+// kindAndModel are what a list tells of a version's text.
+func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
+	var b struct {
+		Type string `json:"type"`
+	}
+	var m struct {
+		Model struct{ Name string }
+	}
+	_ = json.Unmarshal(blueprint, &b) // the registry checked it
+	_ = json.Unmarshal(metadata, &m)
+	return b.Type, m.Model.Name
+}
+
+// templateAddress is a page of a template.
+func templateAddress(page, name string, more ...string) string {
+	q := url.Values{"name": {name}}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return address(page, q)
+}
