@@ -13,10 +13,19 @@ func Lookup(raw json.RawMessage, name string) (json.RawMessage, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
-	for m := range members(raw) {
-		if m.Name == name {
+	for quoted, m := range rawMembers(raw) {
+		if isName(quoted, name) {
 			return m.Value, string(m.Value) != "null"
 		}
 	}
 	return nil, false
+}
+
+// isName says whether a name as it is written is this one, mostly without a copy of it.
+func isName(quoted []byte, name string) bool {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner) == name
+	}
+	return unescape(inner) == name
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -110,6 +113,18 @@ func depth(body []byte) int {
 // members walks the members of a JSON object that json.Valid has accepted.
 func members(body []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
+		for name, m := range rawMembers(body) {
+			m.Name = unquote(name)
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// rawMembers is members with the names as they are written, in quotes, and not in the Member.
+func rawMembers(body []byte) iter.Seq2[[]byte, Member] {
+	return func(yield func([]byte, Member) bool) {
 		i := skipSpace(body, 0) + 1
 		for {
 			i = skipSpace(body, i)
@@ -118,12 +133,12 @@ func members(body []byte) iter.Seq[Member] {
 			}
 			start := i
 			i = skipValue(body, i)
-			name := unquote(body[start:i])
+			name := body[start:i]
 			i = skipSpace(body, i) + 1 // the colon
 			i = skipSpace(body, i)
 			value := i
 			i = skipValue(body, i)
-			if !yield(Member{Name: name, Value: body[value:i:i], start: start, end: i}) {
+			if !yield(name, Member{Value: body[value:i:i], start: start, end: i}) {
 				return
 			}
 			if i = skipSpace(body, i); body[i] == ',' {
@@ -211,11 +226,59 @@ func unquote(quoted []byte) string {
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner)
 	}
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		panic(fmt.Sprintf("wire: a string of valid JSON does not decode: %v", err)) // cannot be: json.Valid came before
+	return unescape(quoted[1 : len(quoted)-1])
+}
+
+// escaped is what stands for a byte behind a backslash, beside itself and u.
+var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// unescape is encoding/json's reading of what stands between the quotes of a valid string. It leaps from escape to escape: a text
+// of a prompt has some in every line.
+func unescape(inner []byte) string {
+	var b strings.Builder
+	b.Grow(len(inner))
+	for {
+		leap := bytes.IndexByte(inner, '\\')
+		if leap < 0 {
+			b.Write(inner)
+			return b.String()
+		}
+		b.Write(inner[:leap])
+		c := inner[leap+1]
+		if inner = inner[leap+2:]; c != 'u' {
+			if escaped[c] != 0 {
+				c = escaped[c]
+			}
+			b.WriteByte(c)
+			continue
+		}
+		r := hexRune(inner)
+		inner = inner[4:]
+		if utf16.IsSurrogate(r) {
+			pair := unicode.ReplacementChar // as of one without the other
+			if len(inner) >= 6 && inner[0] == '\\' && inner[1] == 'u' {
+				pair = utf16.DecodeRune(r, hexRune(inner[2:]))
+			}
+			if r = pair; r != unicode.ReplacementChar {
+				inner = inner[6:]
+			}
+		}
+		b.WriteRune(r)
 	}
-	return s
+}
+
+// hexRune reads four hexadecimal digits.
+func hexRune(digits []byte) (r rune) {
+	for _, c := range digits[:4] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c&^0x20 - 'A' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
 }
 
 // plain are the bytes that stand for themselves in a JSON string.

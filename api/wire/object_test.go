@@ -164,6 +164,26 @@ func TestHostileBodiesTakeLinearTime(t *testing.T) {
 	t.Run("long names at the top", func(t *testing.T) { parse(t, "{"+strings.Join(likeNames, ",")+"}") })
 }
 
+// FuzzUnquote holds the reading of strings against encoding/json.
+func FuzzUnquote(f *testing.F) {
+	for _, s := range []string{`a\nb`, `\"\\\/\b\f\r\t`, `\u00e9\u00E9`, `\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ud83d\u0041`, `\ude00\ud83d\ude00`, `\ud83d\n`, `é\u2028`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, inner string) {
+		quoted := []byte(`"` + inner + `"`)
+		var want string
+		if !utf8.ValidString(inner) || json.Unmarshal(quoted, &want) != nil {
+			return // no string of a body
+		}
+		if got := Unquote(quoted); got != want {
+			t.Errorf("%s is read as %q, and by encoding/json as %q", quoted, got, want)
+		}
+		if _, ok := Lookup([]byte(`{`+string(quoted)+`:1}`), want); !ok {
+			t.Errorf("the member called %s is not found as %q", quoted, want)
+		}
+	})
+}
+
 // FuzzParseObject holds ParseObject and StripSecrets against encoding/json.
 func FuzzParseObject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {

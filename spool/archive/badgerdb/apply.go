@@ -86,7 +86,7 @@ type folding struct {
 type record struct {
 	id      uuid
 	state   archive.State
-	row     []byte          // the key of its row before the batch; nil if it had none
+	row     []byte          // the place of its row before the batch; nil if it had none
 	orphan  bool            // it was one before the batch
 	bytes   uint64          // of its events before the batch
 	waiting archive.Orphans // its part in the tally
@@ -150,7 +150,7 @@ func (f *folding) record(requestID string) (*record, error) {
 		r.removed = tombstone != nil
 	}
 	if !r.state.Orphan() {
-		r.row = f.keys.row(r.state.Request.At, id)
+		r.row = place(r.state.Request.At, id)
 	}
 	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
@@ -238,8 +238,8 @@ func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 // list writes a record's row, and removes the one it had elsewhere: an earlier request takes over an id's record.
 func (f *folding) list(r *record) error {
 	row, _ := r.state.Row()
-	key := f.keys.row(r.state.Request.At, r.id)
-	if r.row != nil && string(r.row) != string(key) {
+	at := place(r.state.Request.At, r.id)
+	if r.row != nil && string(r.row) != string(at) {
 		hide, err := f.db.hide(f.txn, f.keys, r.row)
 		if err != nil {
 			return err
@@ -247,8 +247,9 @@ func (f *folding) list(r *record) error {
 		f.writes = append(f.writes, hide)
 	}
 	f.listed++
+	key, err := f.db.loneKey(f.txn, f.keys, at)
 	f.writes = append(f.writes, write{key, encodeRow(&row)})
-	return nil
+	return err
 }
 
 func badID(id string) error {

@@ -83,7 +83,7 @@ func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), pl
 // writeBlock makes the writes of a block at a place. There must be rows, in order.
 func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	head := headOf(rows)
-	writes := []write{{k.block(place), head.encode()}}
+	writes := []write{{k.block(place), head.encode()}, {k.newest(place), mark}, {k.behind(place), mark}}
 	put := func(key, plain []byte) { writes = append(writes, write{key, c.pack(columnVersion, plain)}) }
 
 	places := make([][placeBytes]byte, len(rows))
@@ -165,7 +165,7 @@ func headOf(rows []placed) blockHead {
 
 // removeBlock makes the writes that take a block away.
 func (k keys) removeBlock(place []byte, head *blockHead) []write {
-	writes := []write{{key: k.block(place)}, {key: k.column(place, archive.ColumnID)}}
+	writes := []write{{key: k.block(place)}, {key: k.newest(place)}, {key: k.behind(place)}, {key: k.column(place, archive.ColumnID)}}
 	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
 		writes = append(writes, write{key: k.column(place, column)})
 	}

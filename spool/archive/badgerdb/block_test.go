@@ -99,8 +99,8 @@ func TestABlockGivesItsRowsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rows := make([]placed, len(want))
 			for i := range want {
-				key, _ := k.rowAt(archive.PositionOf(&want[i]))
-				copy(rows[i].place[:], key[len(key)-placeBytes:])
+				at, _ := placeOf(archive.PositionOf(&want[i]))
+				copy(rows[i].place[:], at)
 				rows[i].row = want[i]
 			}
 			writes := db.codec.writeBlock(k, rows[0].place[:], rows)

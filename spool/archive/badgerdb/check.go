@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -51,6 +52,8 @@ type tally struct {
 
 	orphans, orphansWanted archive.Orphans // what their tally says, and what it should
 
+	first []byte // the place of the first block
+
 	records, rows, bytes uint64 // records that a list shows, rows that it has, bytes of all events
 }
 
@@ -100,7 +103,16 @@ func (c *checker) look(key, value []byte) error {
 		if err != nil {
 			return fmt.Errorf("key %q: %w", key, err)
 		}
-		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 1 // all but the head itself
+		if t.first == nil {
+			t.first = bytes.Clone(key[len(key)-placeBytes:])
+		}
+		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 // all but the head itself and its marks
+	case tableTime, tableLate: // behind the blocks' table
+		_, _, place := accountOf(key)
+		late := t.first != nil && bytes.Compare(place, t.first) >= 0
+		if late != (table == tableLate) && !bytes.Equal(value, mark) {
+			return fmt.Errorf("key %q: the row stands alone in the table %q, where no search looks", key, table)
+		}
 	case tableCount:
 		var err error
 		t.count, err = loadTally(c.txn, k)

@@ -23,9 +23,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	event, _ := parseUUID(archivetest.ID(1))
 	at := archivetest.Start.Add(time.Second)
 	for name, harm := range map[string]write{
-		"a row is missing":             {key: k.row(at, id)},
-		"a row says something else":    {k.row(at, id), []byte(`{}`)},
-		"a row without a record":       {k.row(at.Add(1), id), []byte(`{}`)},
+		"a row is missing":             {key: k.newest(place(at, id))},
+		"a row says something else":    {k.newest(place(at, id)), []byte(`{}`)},
+		"a row in the wrong table":     {k.late(place(at, id)), []byte(`{}`)},
+		"a row without a record":       {k.newest(place(at.Add(1), id)), []byte(`{}`)},
 		"a record is missing":          {key: k.record(id)},
 		"a record under another's key": {k.record(event), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)},
 		"a record that is no JSON":     {k.record(id), []byte(`{`)},
@@ -86,10 +87,6 @@ func harmed(t *testing.T) *DB {
 }
 
 func TestRowsSortAsPositionsDo(t *testing.T) {
-	k, err := keysOf("a")
-	if err != nil {
-		t.Fatal(err)
-	}
 	position := rapid.Custom(func(t *rapid.T) archive.Position {
 		// From the year 1 to 9999, close together as often as far apart.
 		seconds := rapid.OneOf(rapid.Int64Range(-62135596799, 253402300799), rapid.Int64Range(-1, 1)).Draw(t, "seconds")
@@ -101,8 +98,8 @@ func TestRowsSortAsPositionsDo(t *testing.T) {
 		if rapid.Bool().Draw(t, "same time") {
 			b.At = a.At
 		}
-		ka, _ := k.rowAt(a)
-		kb, _ := k.rowAt(b)
+		ka, _ := placeOf(a)
+		kb, _ := placeOf(b)
 		byKey := 0
 		switch {
 		case string(ka) < string(kb):

@@ -43,6 +43,7 @@ type DB struct {
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
 
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
+	firsts    map[keys][]byte                 // places of the accounts' first blocks, once they are asked for; nil: there is none; only changes use it
 
 	stop chan struct{} // closed when closing begins: long reads end early
 
@@ -104,7 +105,7 @@ func Open(c Config) (*DB, error) {
 	}
 	db := &DB{dir: c.Dir, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
-		selectors: make(map[keys]map[[16]byte]time.Time), stop: make(chan struct{})}
+		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
 	if err := db.recallErase(); err != nil {
 		return nil, errors.Join(err, bdb.Close())
 	}

@@ -24,7 +24,9 @@
 //	00 'x'                                       since when something deleted may still be in the files, 12 bytes
 //	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
 //	01 len 1, account, 'b' request 16, event 16  body of an event, packed: dictionary.go, column.go
-//	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone: rowcode.go
+//	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone before the first block: rowcode.go
+//	01 len 1, account, 't' place 28              mark where a block begins, for whoever walks those rows; place 28, 0: another
+//	01 len 1, account, 'u' ^time 12, ^request 16 row of the list that stands alone in a block's part of it: rowcode.go
 //	01 len 1, account, 'd' ^time 12, ^request 16 head of a block of rows, from this place on: block.go
 //	01 len 1, account, 'k' place 28, column      column of the block at this place: column.go
 //	01 len 1, account, 'n'                       how many records there are, and bytes of their events: 2 uint64

@@ -16,6 +16,7 @@ const (
 	tableRecord    = 'r'
 	tableBody      = 'b'
 	tableTime      = 't'
+	tableLate      = 'u'
 	tableBlock     = 'd'
 	tableColumn    = 'k'
 	tableCount     = 'n'
@@ -89,10 +90,9 @@ func (k keys) change(revision uint64) []byte {
 // revisionOf reads the revision out of a key that change made.
 func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
-// row is where a record stands in the account's list.
-func (k keys) row(at time.Time, id uuid) []byte {
-	key := k.table(tableTime)
-	key = binary.BigEndian.AppendUint64(key, ^(uint64(at.Unix()) ^ 1<<63)) // the sign bit turned: years before 1970 sort too
+// place is where a record stands in its account's list.
+func place(at time.Time, id uuid) []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, placeBytes), ^(uint64(at.Unix()) ^ 1<<63)) // the sign bit turned: years before 1970 sort too
 	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
 	for _, b := range id {
 		key = append(key, ^b)
@@ -100,10 +100,10 @@ func (k keys) row(at time.Time, id uuid) []byte {
 	return key
 }
 
-// rowAt is row for a position of a list.
-func (k keys) rowAt(p archive.Position) ([]byte, bool) {
+// placeOf is place for a position of a list.
+func placeOf(p archive.Position) ([]byte, bool) {
 	id, ok := parseUUID(p.RequestID)
-	return k.row(p.At, id), ok
+	return place(p.At, id), ok
 }
 
 // accountOf splits a key of an account into what its account's keys begin with, the table and the rest.

@@ -56,6 +56,7 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 	for _, s := range spans {
 		for more := crowded(&s); more; {
 			err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+				delete(db.firsts, k)
 				writes, more, err = db.packSpan(ctx, txn, k, s)
 				return writes, err
 			})
@@ -91,17 +92,27 @@ func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error
 	if err != nil {
 		return nil, err
 	}
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableTime)})
+	if err := db.countLone(txn, k, spans[:1], tableTime); err != nil {
+		return nil, err
+	}
+	return spans, db.countLone(txn, k, spans, tableLate)
+}
+
+// countLone counts the rows of a table that stand alone in spans.
+func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
 	defer it.Close()
 	i := 0
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		for spans[i].next != nil && bytes.Compare(key[len(key)-placeBytes:], spans[i].next) >= 0 {
-			i++
+			if i++; i == len(spans) {
+				return nil
+			}
 		}
 		spans[i].lone++
 	}
-	return spans, nil
+	return nil
 }
 
 // packSpan packs a span, or one block off its old end. more says that it should be called again.
@@ -125,7 +136,7 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (wr
 		return nil, false, err
 	}
 	for i := range lone {
-		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
+		writes = append(writes, write{key: k.late(lone[i].place[:])})
 	}
 	writes = append(writes, k.removeBlock(s.place, &head)...)
 	for len(rows) > 0 {
@@ -182,7 +193,7 @@ func (db *DB) packNewest(ctx context.Context, txn *badger.Txn, k keys, s span, l
 		}
 		writes = append(writes, k.removeBlock(s.next, &head)...)
 		for i := range in {
-			writes = append(writes, write{key: k.rowOf(in[i].place[:])})
+			writes = append(writes, write{key: k.late(in[i].place[:])})
 		}
 	}
 	rows, err := readLone(k, lone)
@@ -190,7 +201,7 @@ func (db *DB) packNewest(ctx context.Context, txn *badger.Txn, k keys, s span, l
 		return nil, false, err
 	}
 	for i := range lone {
-		writes = append(writes, write{key: k.rowOf(lone[i].place[:])})
+		writes = append(writes, write{key: k.newest(lone[i].place[:])})
 	}
 	if rows = append(rows, behind...); len(rows) > 0 {
 		writes = append(writes, db.codec.writeBlock(k, rows[0].place[:], rows)...)
@@ -200,14 +211,15 @@ func (db *DB) packNewest(ctx context.Context, txn *badger.Txn, k keys, s span, l
 
 // loneRows are the rows that stand alone in a span.
 func (db *DB) loneRows(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
-	from, to := k.table(tableTime), []byte(nil)
+	table := k.newest
 	if s.place != nil {
-		from = append(from, s.place...)
+		table = k.late
 	}
+	from, to := table(s.place), []byte(nil)
 	if s.next != nil {
-		to = k.rowOf(s.next)
+		to = table(s.next)
 	}
-	err = db.each(ctx, txn, k.table(tableTime), from, func(key, value []byte) (bool, error) {
+	err = db.each(ctx, txn, table(nil), from, func(key, value []byte) (bool, error) {
 		if to != nil && bytes.Compare(key, to) >= 0 {
 			return false, nil
 		}
@@ -228,7 +240,7 @@ func readLone(k keys, lone []lone) ([]placed, error) {
 		}
 		rows = append(rows, placed{place: lone[i].place})
 		if err := lone[i].read(&rows[len(rows)-1].row, archive.AllColumns); err != nil {
-			return nil, damaged(k.rowOf(lone[i].place[:]), err)
+			return nil, damaged(k.newest(lone[i].place[:]), err)
 		}
 	}
 	return rows, nil
@@ -268,7 +280,29 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 	return append(rows, alone...), nil
 }
 
-func (k keys) rowOf(place []byte) []byte { return append(k.table(tableTime), place...) }
+// newest and late are the keys of a row that stands alone at a place: before the first block, or in a block's part of the list.
+func (k keys) newest(place []byte) []byte { return append(k.table(tableTime), place...) }
+
+// behind is the first key behind newest.
+func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
+
+func (k keys) late(place []byte) []byte { return append(k.table(tableLate), place...) }
+
+// loneKey is the key under which the row of a place stands alone. Only changes call it.
+func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
+	first, known := db.firsts[k]
+	if !known {
+		var err error
+		if first, err = db.nextBlock(context.Background(), txn, k, nil); err != nil {
+			return nil, err
+		}
+		db.firsts[k] = first
+	}
+	if first != nil && bytes.Compare(place, first) >= 0 {
+		return k.late(place), nil
+	}
+	return k.newest(place), nil
+}
 
 func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool, err error) {
 	key := k.block(place)
@@ -305,13 +339,17 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 	return b, found, err
 }
 
-// hide makes the write that takes a row out of the list.
-func (db *DB) hide(txn *badger.Txn, k keys, rowKey []byte) (write, error) {
-	_, found, err := db.owner(txn, k, rowKey[len(rowKey)-placeBytes:])
-	if err != nil || !found {
-		return write{key: rowKey}, err
+// hide makes the write that takes the row of a place out of the list.
+func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
+	key, err := db.loneKey(txn, k, place)
+	if err != nil || key[len(k)] == tableTime {
+		return write{key: key}, err
 	}
-	return write{rowKey, goneRow}, nil
+	_, found, err := db.owner(txn, k, place)
+	if err != nil || !found {
+		return write{key: key}, err
+	}
+	return write{key, goneRow}, nil
 }
 
 // exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.

@@ -36,6 +36,11 @@ var errRow = errors.New("the row is not one that this version writes")
 // goneRow is the value of a row that was deleted and still stands in a block: it hides that one.
 var goneRow = []byte{0}
 
+// mark is the value of the two keys that stand where a block begins, among the rows that stand alone. Behind them lie only rows
+// that were packed, which Badger has to pass over one by one until it has compacted them away: an iterator that looks one
+// key ahead never comes there.
+var mark = []byte{1}
+
 func encodeRow(row *wire.Row) []byte {
 	b := append(make([]byte, 0, 256), rowVersion)
 	var scratch []byte

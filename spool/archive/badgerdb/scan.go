@@ -72,17 +72,15 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Q
 	s := &scan{db: db, ctx: ctx, txn: txn, keys: k, query: q, needs: q.Columns(),
 		block: block{txn: txn, codec: db.codec, keys: k}}
 	if q.After != nil {
-		key, ok := k.rowAt(*q.After)
-		if !ok {
+		var ok bool
+		if s.after, ok = placeOf(*q.After); !ok {
 			return nil, badID(q.After.RequestID)
 		}
-		s.after = key[len(key)-placeBytes:]
 	}
 	if _, to := q.Span(); !to.IsZero() {
 		// Every place of a later moment comes before this one, which no id has.
-		key := k.row(to.Add(1), uuid{})
-		if place := key[len(key)-placeBytes:]; s.after == nil || bytes.Compare(place, s.after) > 0 {
-			s.after = place
+		if end := place(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
+			s.after = end
 		}
 	}
 	if q.Budget > 0 {
@@ -95,18 +93,25 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Q
 func (s *scan) run() error {
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
-	rows := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableTime), PrefetchValues: false})
-	defer rows.Close()
+	inBlock := false
 	if s.after == nil {
 		heads.Rewind()
-		rows.Rewind()
+	} else if owner := s.owner(s.after); owner != nil {
+		heads.Seek(owner)
+		inBlock = true
 	} else {
-		heads.Seek(s.owner(s.after))
-		rows.Seek(append(append(s.keys.table(tableTime), s.after...), 0))
+		heads.Seek(s.keys.block(s.after))
 	}
-	if err := s.loneUpTo(rows, heads); err != nil || s.done {
-		return err
+	if !inBlock {
+		if err := s.visitNewest(heads); err != nil {
+			return err
+		}
 	}
+	if s.done || !heads.Valid() {
+		return nil
+	}
+	late := s.rows(tableLate)
+	defer late.Close()
 	for heads.Valid() && !s.done {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return err
@@ -118,7 +123,7 @@ func (s *scan) run() error {
 		}
 		s.block.open(key[len(key)-placeBytes:], head)
 		heads.Next()
-		if err := s.gather(rows, heads); err != nil {
+		if err := s.gather(late, heads); err != nil {
 			return err
 		}
 		if err := s.visitBlock(); err != nil {
@@ -131,16 +136,26 @@ func (s *scan) run() error {
 	return nil
 }
 
-// owner is the key of the block that owns a place, or one before which there is none.
+// rows begins a walk over the rows of a table that stand alone.
+func (s *scan) rows(table byte) *badger.Iterator {
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(table)})
+	if s.after == nil {
+		it.Rewind()
+	} else {
+		it.Seek(append(append(s.keys.table(table), s.after...), 0))
+	}
+	return it
+}
+
+// owner is the key of the block that owns a place; nil if there is none.
 func (s *scan) owner(place []byte) []byte {
-	key := s.keys.block(place)
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()
-	it.Seek(key)
+	it.Seek(s.keys.block(place))
 	if it.Valid() {
 		return it.Item().KeyCopy(nil)
 	}
-	return key
+	return nil
 }
 
 // before says whether the next row that stands alone comes before the next block.
@@ -155,8 +170,10 @@ func (s *scan) before(rows, heads *badger.Iterator) bool {
 	return bytes.Compare(row[len(row)-placeBytes:], head[len(head)-placeBytes:]) < 0
 }
 
-// loneUpTo visits the rows that no block owns.
-func (s *scan) loneUpTo(rows, heads *badger.Iterator) error {
+// visitNewest visits the rows before the first block.
+func (s *scan) visitNewest(heads *badger.Iterator) error {
+	rows := s.rows(tableTime)
+	defer rows.Close()
 	var l lone
 	from, _ := s.query.Span()
 	for ; s.before(rows, heads) && !s.done; rows.Next() {
@@ -218,7 +235,7 @@ func (s *scan) visitLone(l *lone) error {
 		}
 		row, err := m.fill(want)
 		if err != nil {
-			return damaged(append(s.keys.table(tableTime), l.place[:]...), err)
+			return damaged(s.keys.newest(l.place[:]), err)
 		}
 		if ok, err := s.judge(row); err != nil || !ok {
 			return err
