@@ -28,16 +28,20 @@ var errEnough = errors.New("enough for one answer")
 
 // exportRequests answers with newline-delimited events, as POST /sync/events takes them. Now and then, and at the end, comes a line
 // {"export":{"cursor","done"}}: an answer without one that says done was cut, or is one of several; the next call goes on with the
-// cursor.
+// cursor. Format csv is another answer: see exportCSV.
 func (a *API) exportRequests(c *call) error {
-	s, err := wire.DecodeSearch(c.object)
+	e, err := wire.DecodeExport(c.object)
 	if err != nil {
 		return err
 	}
+	s := e.Search
 	select {
 	case a.exports <- struct{}{}:
 	default:
 		return wire.Unavailable(a.shares.delay(), "The server writes as many exports as it may at once. Send this again later.")
+	}
+	if e.Format == wire.FormatCSV {
+		return a.exportCSV(c, s, func() { <-a.exports })
 	}
 	// What is wrong with the search must be told before the first line.
 	err = a.c.Exporter.ExportEvents(c.life, c.id, s, func([]wire.Event) error { return errEnough }, func(string) error { return errEnough })

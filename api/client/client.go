@@ -106,7 +106,7 @@ type request struct {
 // do makes the call and decodes the answer, or the server's error.
 func (c *Client) do(ctx context.Context, r request) error {
 	if !canTravel(r.key) {
-		return wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a line break or another control character. Check that it was copied whole, and nothing else with it.")
+		return errNoKey
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,6 +133,8 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 	return c.read(res, body, most, r.answer)
 }
+
+var errNoKey = wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a line break or another control character. Check that it was copied whole, and nothing else with it.")
 
 // canTravel says whether a header can carry the key to a server. One that cannot is refused here, as every server would: it must
 // not look like a server that is away.

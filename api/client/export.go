@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -16,9 +18,62 @@ import (
 // An error of fn ends it.
 func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error) (mark wire.ExportMark, err error) {
 	mark.Cursor = s.Cursor
-	body, err := encode(s)
+	err = c.export(ctx, id, wire.Export{Search: s}, func(ctx context.Context, body io.Reader) error {
+		lines := bufio.NewScanner(body)
+		lines.Buffer(nil, wire.BatchBodyBytesMax)
+		for lines.Scan() {
+			if !bytes.HasPrefix(lines.Bytes(), []byte(`{"export":`)) {
+				if err := fn(lines.Bytes()); err != nil {
+					return err
+				}
+				continue
+			}
+			var m struct{ Export wire.ExportMark }
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				return c.unusable(200, "%v", err)
+			}
+			mark = m.Export
+		}
+		if err := lines.Err(); err != nil {
+			return c.unreachable(ctx, err)
+		}
+		return nil
+	})
+	return mark, err
+}
+
+// ExportCSV asks for a line of each record that s finds and gives fn each, with the columns that wire.CSVColumns names, the heading
+// first unless s has a cursor. Without an error nothing is missing. An answer that was cut is CodeUnavailable: a later call goes on with
+// the last cursor that was given, and what came behind it comes again. An error of fn ends it.
+func (c *Client) ExportCSV(ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error) error {
+	return c.export(ctx, id, wire.Export{Search: s, Format: wire.FormatCSV}, func(ctx context.Context, body io.Reader) error {
+		lines := csv.NewReader(body)
+		lines.FieldsPerRecord = len(wire.CSVColumns)
+		for {
+			columns, err := lines.Read()
+			switch bad := (*csv.ParseError)(nil); {
+			case err == io.EOF:
+				return nil
+			case errors.As(err, &bad) && bad.Err == csv.ErrFieldCount:
+				return c.unusable(200, "%v", err)
+			case err != nil: // cut, maybe in the middle of a line
+				return c.unreachable(ctx, err)
+			}
+			if err := fn(columns); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// export makes the call and hands a good answer to read.
+func (c *Client) export(ctx context.Context, id wire.Identity, e wire.Export, read func(ctx context.Context, body io.Reader) error) error {
+	if !canTravel(id.Key) {
+		return errNoKey
+	}
+	body, err := encode(e)
 	if err != nil {
-		return mark, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
+		return wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -26,36 +81,18 @@ func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn
 	defer silence.Stop()
 	req, err := c.newRequest(ctx, request{method: "POST", path: "/api/public/v2/requests/export", key: id.Key, body: body}, silence)
 	if err != nil {
-		return mark, wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
+		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return mark, c.unreachable(ctx, err)
+		return c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
 	heard := &heard{res.Body, silence}
 	if res.StatusCode != 200 || res.Header.Get("Promptspool-Version") == "" {
 		told, _ := io.ReadAll(io.LimitReader(heard, syncAnswerBytesMax))
 		var none struct{}
-		return mark, c.read(res, told, syncAnswerBytesMax, &none)
+		return c.read(res, told, syncAnswerBytesMax, &none)
 	}
-	lines := bufio.NewScanner(heard)
-	lines.Buffer(nil, wire.BatchBodyBytesMax)
-	for lines.Scan() {
-		if !bytes.HasPrefix(lines.Bytes(), []byte(`{"export":`)) {
-			if err := fn(lines.Bytes()); err != nil {
-				return mark, err
-			}
-			continue
-		}
-		var m struct{ Export wire.ExportMark }
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return mark, c.unusable(200, "%v", err)
-		}
-		mark = m.Export
-	}
-	if err := lines.Err(); err != nil {
-		return mark, c.unreachable(ctx, err)
-	}
-	return mark, nil
+	return read(ctx, heard)
 }

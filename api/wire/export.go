@@ -5,3 +5,31 @@ type ExportMark struct {
 	Cursor string `json:"cursor"` // goes on behind the lines before; "" at the end
 	Done   bool   `json:"done"`
 }
+
+// The forms of an export.
+const (
+	FormatEvents = "events" // newline-delimited, with an ExportMark now and then; the usual one
+	FormatCSV    = "csv"    // a line for each record, without its texts; see CSVColumns
+)
+
+// CSVColumns are the columns of an export as CSV, whose heading stands where the export begins. The last column holds a cursor now and
+// then, which goes on behind its line. An answer that ends as HTTP says an answer ends is complete; one that is cut is not.
+var CSVColumns = []string{"request_id", "accepted_at", "function_name", "provider", "model", "status", "error_type", "finish_reason", "latency_seconds",
+	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar", "cursor"}
+
+// Export is the body of POST /api/public/v2/requests/export.
+type Export struct {
+	Search
+	Format string `json:"format,omitempty"` // FormatEvents or FormatCSV; "" is FormatEvents
+}
+
+// DecodeExport reads the body of an export.
+func DecodeExport(object Object) (Export, error) {
+	f := fields{object: object}
+	format := f.oneOf("format", []string{FormatEvents, FormatCSV})
+	if err := f.err(); err != nil {
+		return Export{}, err
+	}
+	s, err := DecodeSearch(object)
+	return Export{s, format}, err
+}

@@ -80,5 +80,9 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	if r := from.call("POST", "/api/public/v2/requests/export", `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`, "X-API-KEY", adminKey); r.Status != http.StatusUnprocessableEntity {
 		t.Errorf("a wrong filter: %d %s", r.Status, r.Body)
 	}
+	out, errs, code = runCommand(t, env, "requests", "export", "--format", "csv", "--tag", "odd", "--url", "http://"+from.addr)
+	if got := strings.Count(out, "\n"); code != 0 || got != 61 || !strings.HasPrefix(out, "request_id,") || !strings.Contains(errs, "60 records") {
+		t.Errorf("as CSV: %d, %d lines\n%s", code, got, errs)
+	}
 	_ = os.Remove(file)
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	goflag "flag"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,12 +203,47 @@ func TestFindingAndCounting(t *testing.T) {
 	}
 }
 
-func TestACSVExportHoldsNoFormulas(t *testing.T) {
+// cutting answers exports as CSV: calls before the last are cut where the script says so.
+func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
+	t.Helper()
+	calls = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*calls = append(*calls, r.RequestURI+" "+strings.TrimSpace(string(body)))
+		w.Header().Set("Promptspool-Version", "9")
+		answer := answers[min(len(*calls), len(answers))-1]
+		answer, cut := strings.CutSuffix(answer, "CUT")
+		for line := range strings.Lines(answer) {
+			if id, cursor, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+				line = id + strings.Repeat(",", len(wire.CSVColumns)-1) + cursor + "\n"
+			}
+			_, _ = io.WriteString(w, line)
+		}
+		if cut {
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, calls
+}
+
+func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 	withoutVariables(t)
-	url, call := answering(t, `{"success":true,"items":[{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"=cmd|'/c calc'!A0","status":"-1","price":2.75e-6,"latency":1.25,
-		"input_tokens":3,"tags_array":["@a","b,c"],"metadata":[{"key":"k","value":"v\"w"}],"function_name":"+x"}]}`)
+	line := func(id string) string { return id + strings.Repeat(",", len(wire.CSVColumns)-2) + "\n" }
+	heading := strings.Join(wire.CSVColumns, ",") + "\n"
+	lines := strings.TrimSuffix(heading, ",cursor\n") + "\n" + line("r1") + line("r2") + line("r3")
+
+	url, calls := cutting(t, heading+"r1 \nCUT", heading+"r1 \nr2 c1\nr3 \n\"hal CUT", "r3 \n")
 	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
-	equal(t, "csv", got, said{Err: "1 records were exported.\n", Out: strings.Join(csvHead, ",") + "\n" +
-		`r1,2026-03-01T12:00:00Z,'+x,,'=cmd|'/c calc'!A0,'-1,,,1.25,3,,,,0.00000275,,,,,"'@a,b,c","k=v""w",,` + "\n"})
-	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},"per_page":1000}`)
+	equal(t, "csv", got, said{Err: "3 records were exported.\n", Out: lines})
+	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},`
+	equal(t, "calls", *calls, []string{"/api/public/v2/requests/export " + filter + `"format":"csv"}`, "/api/public/v2/requests/export " + filter + `"format":"csv"}`,
+		"/api/public/v2/requests/export " + filter + `"cursor":"c1","format":"csv"}`})
+
+	url, _ = cutting(t, heading+"r1 c1\nCUT", "CUT")
+	got = say(t, "requests", "export", "--format", "csv", "--url", url, "--key", "k")
+	if got.Code != 1 || !strings.Contains(got.Err, "--cursor c1") || got.Out != strings.TrimSuffix(heading, ",cursor\n")+"\n"+line("r1") {
+		t.Errorf("a server that never ends its answer: %+v", got)
+	}
 }
