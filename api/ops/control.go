@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -22,6 +23,7 @@ type Keys interface {
 type ControlConfig struct {
 	Keys     Keys       // nil at a process that keeps none: 501
 	Spool    Spool      // nil at a process that has none: 501
+	Archive  Archive    // nil at a process that has none: 501
 	Status   func() any // required; may be called concurrently
 	Settings Settings   // nil at a process without any: 501
 	Logger   *slog.Logger
@@ -54,7 +56,7 @@ func NewControl(c ControlConfig) *Server {
 	if keys == nil {
 		keys = noKeys{}
 	}
-	server := newServer(c.Logger, nil, append(spoolRoutes(c.Spool), []route{
+	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
 			if c.Settings == nil {
@@ -77,7 +79,7 @@ func NewControl(c ControlConfig) *Server {
 		{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
 			return keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
 		}},
-	}...))
+	}))
 	server.s.WriteTimeout = 0 // an export takes as long as its reader does, who is the process's own user
 	return server
 }

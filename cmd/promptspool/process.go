@@ -38,8 +38,9 @@ type process struct {
 	tls       *liveTLS   // of the API's listener; may be nil
 	ops       ops.Config // Ready is filled in here
 	opsListen address
-	keys      ops.Keys  // may be nil
-	spool     ops.Spool // may be nil
+	keys      ops.Keys    // may be nil
+	spool     ops.Spool   // may be nil
+	archive   ops.Archive // may be nil
 
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process at once; may be nil
@@ -71,7 +72,7 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, apiLn.Close(), opsLn.Close())
 	}
 	opsServer := ops.New(p.ops)
-	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Status: p.ops.Status, Settings: p.settings(), Logger: p.logger})
+	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Archive: p.archive, Status: p.ops.Status, Settings: p.settings(), Logger: p.logger})
 
 	running, cancel := context.WithCancel(context.Background()) // outlives ctx: what runs behind the API ends after it
 	defer cancel()

@@ -122,6 +122,7 @@ func server(ctx context.Context, c serverConfig) error {
 		tls:        certs,
 		reload:     c.reload,
 		keys:       keys,
+		archive:    liveArchive{db},
 		background: []func(context.Context) error{db.Run, keys.Run, watchArchive(db, m), watchDisk(c.data, m)},
 		failed:     db.Failed(),
 	}

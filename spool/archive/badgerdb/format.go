@@ -34,7 +34,7 @@ func prepare(dir string) error {
 	case errors.Is(err, fs.ErrNotExist) && (files || manifest):
 		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
-		return writeFormat(dir)
+		return writeFormat(dir, format)
 	case err != nil:
 		return fmt.Errorf("read the database's format: %w", err)
 	case files && !manifest:
@@ -72,7 +72,7 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 }
 
 // writeFormat is durable before Badger makes its first file, so that a folder with files and no FORMAT is never ours.
-func writeFormat(dir string) error {
+func writeFormat(dir string, format int) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/spool/archive/badgerdb"
+)
+
+func backupCommand() *cli.Command {
+	return &cli.Command{
+		Name: "backup", Usage: "write all that a server holds, records, templates, keys and people, to a file, beside its running; `-` writes to stdout", ArgsUsage: "FILE",
+		Flags: []cli.Flag{serverDataFlag(), outputFlag()}, Action: backup,
+	}
+}
+
+func restoreBackupCommand() *cli.Command {
+	return &cli.Command{
+		Name: "restore", Usage: "make a server's data folder of a backup, and prove it whole; `-` reads stdin", ArgsUsage: "FILE",
+		Flags: []cli.Flag{stringFlag("data", "", "the `folder` to make the archive in; there must be none in it"), outputFlag()}, Action: restore,
+	}
+}
+
+func backup(c *cli.Context) error {
+	path, err := argument(c, "the file to write, which must be new, or -")
+	if err != nil {
+		return err
+	}
+	data, running, err := archiveTarget(c)
+	if err != nil {
+		return err
+	}
+	var made badgerdb.Backup
+	write := func(w io.Writer) error {
+		if !running {
+			return withArchive(c, data, func(db *badgerdb.DB) (err error) { made, err = db.Backup(c.Context, w); return err })
+		}
+		return ops.ControlLong(c.Context, data, "GET", "/archive/backup", nil, func(r io.Reader) (err error) {
+			made, err = badgerdb.ReadBackup(io.TeeReader(r, w), nil) // verified on its way
+			if err != nil {
+				err = fmt.Errorf("%w; the server's log may say why", err)
+			}
+			return err
+		})
+	}
+	if path == "-" {
+		if err := write(c.App.Writer); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.App.ErrWriter, "%s records, %s entries\n", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys)))
+		return nil
+	}
+	if err := writeNew(path, write); err != nil {
+		return err
+	}
+	return output(c, made, func(t *table) {
+		t.row(fmt.Sprintf("The backup holds %s records, %s entries in all, verified.", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys))))
+	})
+}
+
+// writeNew makes a file that was not there, whole and durable, or none. Until it is whole it is called FILE.partial.
+func writeNew(path string, write func(io.Writer) error) (err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is there already; give a new file", path)
+	}
+	partial := path + ".partial"
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := errors.Join(write(w), w.Flush(), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func restore(c *cli.Context) error {
+	path, err := argument(c, "the backup to read, or -")
+	if err != nil {
+		return err
+	}
+	data, err := need(c, "data")
+	if err != nil {
+		return err
+	}
+	in := io.Reader(os.Stdin)
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("the data folder: %w", err)
+	}
+	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c)}, in)
+	if err != nil {
+		return err
+	}
+	return output(c, made, func(t *table) {
+		t.row(fmt.Sprintf("Restored and checked: %s records, %s entries.", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys))))
+	})
+}

@@ -1,0 +1,211 @@
+package badgerdb
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/klauspost/compress/zstd"
+)
+
+// A backup is a file of its own form, which leans on no file of Badger's:
+//
+//	"promptspool backup, format 1, of a database of format 2\n"
+//	one zstd stream:
+//	    for each key      uvarint  length of the key, above 0
+//	                               key
+//	                      uvarint  length of the value, above 0
+//	                               value
+//	    at the end        uvarint  0
+//	                      uvarint  how many keys there were
+//	                      32       SHA-256 of all before in the stream
+//
+// So one that broke off, or of which a bit turned, is known for that.
+const (
+	backupFormat = 1
+	backupHead   = "promptspool backup, format %d, of a database of format %d\n"
+
+	backupKeyMax   = 1 << 16
+	backupValueMax = 256 << 20 // of badgerOptions' value log files
+)
+
+// Backup is what a backup holds.
+type Backup struct {
+	Keys    uint64 `json:"keys"`
+	Records uint64 `json:"records"`
+	Bytes   uint64 `json:"bytes"` // of keys and values, unpacked
+}
+
+func (b *Backup) add(key, value []byte) {
+	b.Keys++
+	b.Bytes += uint64(len(key) + len(value))
+	if key[0] == ofAccount && len(key) > 2 && len(key) > 2+int(key[1]) {
+		if _, table, _ := accountOf(key); table == tableRecord {
+			b.Records++
+		}
+	}
+}
+
+// Backup writes all that is in the database, as of the moment it is called, to w, while reads and writes go on. Each value is
+// verified on its way. What is being erased waits until it is done.
+func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
+	db.erasing.Lock() // it opens the files anew, and for that would stop all reads until this one ended
+	defer db.erasing.Unlock()
+	if _, err := fmt.Fprintf(w, backupHead, backupFormat, format); err != nil {
+		return b, err
+	}
+	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return b, err
+	}
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(packed, sum), 64<<10)
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, nil, nil, func(key, value []byte) (bool, error) {
+			b.add(key, value)
+			return true, errors.Join(writeCounted(out, key), writeCounted(out, value))
+		})
+	})
+	if err != nil {
+		return b, errors.Join(err, packed.Close())
+	}
+	end := binary.AppendUvarint([]byte{0}, b.Keys)
+	_, err = out.Write(end)
+	if err = errors.Join(err, out.Flush()); err == nil {
+		_, err = packed.Write(sum.Sum(nil))
+	}
+	return b, errors.Join(err, packed.Close())
+}
+
+func writeCounted(w *bufio.Writer, b []byte) error {
+	_, err1 := w.Write(binary.AppendUvarint(nil, uint64(len(b))))
+	_, err2 := w.Write(b)
+	return errors.Join(err1, err2)
+}
+
+// ReadBackup reads a backup to its end and gives each key with its value to fn, which must not keep them; nil to verify it alone. Its
+// error says what is wrong with the backup, or is fn's.
+func ReadBackup(r io.Reader, fn func(key, value []byte) error) (Backup, error) {
+	b, _, err := readBackup(r, fn)
+	return b, err
+}
+
+// readBackup also tells the format of the database that was backed up.
+func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	if of, err = readBackupHead(in); err != nil {
+		return b, 0, err
+	}
+	unpacked, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(32<<20))
+	if err != nil {
+		return b, of, err
+	}
+	defer unpacked.Close()
+	s := &summed{r: bufio.NewReaderSize(unpacked, 64<<10), sum: sha256.New()}
+	var key, value bytes.Buffer
+	for {
+		more, err := s.counted(&key, backupKeyMax)
+		if err == nil && more {
+			var there bool
+			if there, err = s.counted(&value, backupValueMax); err == nil && !there {
+				err = errors.New("it holds an empty value")
+			}
+		}
+		switch {
+		case err != nil:
+			return b, of, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
+		case !more:
+			return b, of, s.end(b.Keys)
+		}
+		b.add(key.Bytes(), value.Bytes())
+		if fn != nil {
+			if err := fn(key.Bytes(), value.Bytes()); err != nil {
+				return b, of, err
+			}
+		}
+	}
+}
+
+func readBackupHead(in *bufio.Reader) (of int, err error) {
+	line, err := in.ReadSlice('\n')
+	before, after, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ", of a database of format ")
+	number, ours := strings.CutPrefix(before, "promptspool backup, format ")
+	if err != nil || !ok || !ours {
+		return 0, errors.New("this is no backup of promptspool")
+	}
+	version, err1 := strconv.Atoi(number)
+	of, err2 := strconv.Atoi(after)
+	switch {
+	case err1 != nil || err2 != nil || version < 1 || of < 1:
+		return 0, errors.New("the backup's first line is damaged")
+	case version > backupFormat || of > format:
+		return 0, fmt.Errorf("a newer promptspool wrote this backup (%s); use that version or a newer one", strings.TrimSpace(string(line)))
+	}
+	return of, nil
+}
+
+// summed reads what a backup holds, and sums it up.
+type summed struct {
+	r   *bufio.Reader
+	sum hash.Hash
+}
+
+// ReadByte makes it an io.ByteReader, for binary.ReadUvarint.
+func (s *summed) ReadByte() (byte, error) {
+	c, err := s.r.ReadByte()
+	if err == nil {
+		s.sum.Write([]byte{c})
+	}
+	return c, err
+}
+
+// counted reads a length of at most most and so many bytes into b. It says false for a length of 0. Memory grows with what is there,
+// not with what a damaged length claims.
+func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
+	n, err := binary.ReadUvarint(s)
+	if err == nil && n > most {
+		err = fmt.Errorf("it claims a part of %d bytes", n)
+	}
+	if err != nil || n == 0 {
+		return false, err
+	}
+	b.Reset()
+	if _, err := io.CopyN(b, s.r, int64(n)); err != nil {
+		return false, err
+	}
+	s.sum.Write(b.Bytes())
+	return true, nil
+}
+
+// end proves that all was read as it was written.
+func (s *summed) end(keys uint64) error {
+	want, err := binary.ReadUvarint(s)
+	if err == nil && want != keys {
+		err = fmt.Errorf("it should hold %d keys and holds %d", want, keys)
+	}
+	got, stored := s.sum.Sum(nil), make([]byte, sha256.Size)
+	if err == nil {
+		_, err = io.ReadFull(s.r, stored)
+	}
+	if err == nil && !bytes.Equal(got, stored) {
+		err = errors.New("its checksum does not match")
+	}
+	if err == nil {
+		if _, more := s.r.ReadByte(); more != io.EOF {
+			err = errors.New("something stands behind its end")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the backup is damaged at its end: %w", err)
+	}
+	return nil
+}

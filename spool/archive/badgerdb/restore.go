@@ -1,0 +1,103 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// restoreBytes and restoreKeys bound one transaction of a restore: memory, and what Badger takes.
+const (
+	restoreBytes = 8 << 20
+	restoreKeys  = 2000
+)
+
+// Restore makes the database c.Dir of a backup. c.Dir must not be there: it appears, whole, durable and checked, when Restore returns
+// nil, and until then all is in a folder beside it, which goes when anything is wrong.
+func Restore(ctx context.Context, c Config, r io.Reader) (b Backup, err error) {
+	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
+		return b, fmt.Errorf("%s is there already; move it away, or restore elsewhere", c.Dir)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	temp := c.Dir + ".restoring"
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
+		return b, fmt.Errorf("restore: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(temp))
+		}
+	}()
+	if b, err = fill(ctx, temp, c, r); err != nil {
+		return b, err
+	}
+	opened := c
+	opened.Dir = temp
+	db, err := Open(opened)
+	if err != nil {
+		return b, err
+	}
+	if err := db.Check(ctx); err != nil {
+		return b, errors.Join(fmt.Errorf("the backup is whole, but what was backed up is not: %w", err), db.Close())
+	}
+	if err := db.Close(); err != nil {
+		return b, err
+	}
+	if err := errors.Join(syncFiles(temp), os.Rename(temp, c.Dir)); err != nil {
+		return b, err
+	}
+	return b, syncDir(filepath.Dir(c.Dir))
+}
+
+// fill writes a backup into a new database. It is not durable before syncFiles.
+func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err error) {
+	bdb, err := badger.Open(badgerOptions(dir, badgerLog{c.Logger, newHealth()}).WithSyncWrites(false))
+	if err != nil {
+		return b, err
+	}
+	txn, keys, bytes := bdb.NewTransaction(true), 0, 0
+	defer func() {
+		txn.Discard()
+		err = errors.Join(err, bdb.Close())
+	}()
+	b, of, err := readBackup(r, func(key, value []byte) error {
+		if keys++; keys > restoreKeys || bytes+len(value) > restoreBytes {
+			if err := errors.Join(ctx.Err(), txn.Commit()); err != nil {
+				return err
+			}
+			txn, keys, bytes = bdb.NewTransaction(true), 1, 0
+		}
+		bytes += len(value)
+		return txn.Set(append([]byte(nil), key...), append([]byte(nil), value...))
+	})
+	if err != nil {
+		return b, err
+	}
+	return b, errors.Join(txn.Commit(), writeFormat(dir, of))
+}
+
+// syncFiles makes all files of a folder durable.
+func syncFiles(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		f, err := os.Open(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return syncDir(dir)
+}
