@@ -100,7 +100,11 @@ func (c *chart) SVG() template.HTML {
 	}
 	s := c.scale()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(c.Title))
+	role := "img"
+	if c.Link != nil || c.LinkValue != nil {
+		role = "group" // an image holds no links
+	}
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="%s" aria-label="%s">`, chartWidth, chartHeight, role, html.EscapeString(c.Title))
 	c.grid(&b, s)
 	if c.Bars {
 		c.bars(&b, s)
@@ -184,7 +188,9 @@ func (c *chart) open(b *strings.Builder, p point) {
 	} else {
 		b.WriteString("<g>")
 	}
-	fmt.Fprintf(b, "<title>%s</title>", html.EscapeString(c.tell(p)))
+	if c.LinkValue == nil {
+		fmt.Fprintf(b, "<title>%s</title>", html.EscapeString(c.tell(p)))
+	}
 }
 
 func (c *chart) shut(b *strings.Builder) {
@@ -198,7 +204,8 @@ func (c *chart) shut(b *strings.Builder) {
 // openValue begins what belongs to one value of a point, if that has an address of its own.
 func (c *chart) openValue(b *strings.Builder, p point, i int) {
 	if c.LinkValue != nil {
-		fmt.Fprintf(b, `<a href="%s" tabindex="-1">`, html.EscapeString(c.LinkValue(p, i)))
+		told := c.When(p) + ": " + c.Names[i] + " " + c.Value(p.Values[i])
+		fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`, html.EscapeString(c.LinkValue(p, i)), html.EscapeString(told))
 	}
 }
 

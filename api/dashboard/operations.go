@@ -30,7 +30,6 @@ type sidecarsView struct {
 	Waiting   int64 // events in all spools
 	Troubled  int   // sidecars with held, dead or lost events
 	Records   wire.SearchPage
-	Oldest    *time.Time // when the oldest record was accepted
 	Retention Retention
 }
 
@@ -49,11 +48,8 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 		}
 		v.Waiting += s.BacklogEvents
 	}
-	if v.Records, err = d.Records.Search(c.Context(), c.identity(), wire.Search{PerPage: 1, SortOrder: "asc"}); err != nil {
+	if v.Records, err = d.Records.Search(c.Context(), c.identity(), wire.Search{PerPage: 1}); err != nil {
 		return err
-	}
-	if len(v.Records.Items) > 0 {
-		v.Oldest = &v.Records.Items[0].AcceptedAt
 	}
 	return d.show(c, http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
 }

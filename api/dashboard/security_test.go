@@ -1,0 +1,266 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/auth"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/registry"
+	"promptspool/registry/registrytest"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+const password = "correct horse battery"
+
+// site is a dashboard over a real database.
+type site struct {
+	t       *testing.T
+	d       *Dashboard
+	people  *auth.People
+	records *archive.Archive
+	drafts  *registry.Registry
+	signed  map[string]wire.SignedIn // by email
+}
+
+// openSite has an owner ann, an editor eve and a viewer vic in one account, and mallory, the owner of another one.
+func openSite(t *testing.T) *site {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	s := &site{t: t, people: auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: wire.SignUpOpen}), signed: map[string]wire.SignedIn{}}
+	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
+	s.records = archive.New(archive.Config{Store: db, Versions: s.drafts, Metrics: metrics.New("server", "test"), Logger: quiet})
+	s.d = New(Config{
+		People: s.people, Keys: auth.New(auth.Config{Store: db}), Records: s.records, Recorder: s.records, Templates: s.drafts, Sidecars: db,
+		Read: func(json.RawMessage) Conversation { return Conversation{} }, Version: "test", Logger: quiet,
+	})
+	code, err := s.people.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := s.join("ann@example.com", wire.Application{Code: code})
+	for email, role := range map[string]wire.Role{"eve@example.com": wire.RoleEditor, "vic@example.com": wire.RoleViewer} {
+		invite, _, err := s.people.Invite(t.Context(), ann, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.join(email, wire.Application{Code: invite})
+	}
+	s.join("mallory@example.com", wire.Application{Account: "other"})
+	return s
+}
+
+func (s *site) join(email string, a wire.Application) wire.User {
+	s.t.Helper()
+	a.Email, a.Password = email, password
+	u, err := s.people.Join(s.t.Context(), a)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.signed[email], err = s.people.SignIn(s.t.Context(), email, password, "192.0.2.1"); err != nil {
+		s.t.Fatal(err)
+	}
+	return u
+}
+
+// call asks for a page as somebody; "" is nobody. A form goes as it is given.
+func (s *site) call(email, method, path string, form url.Values) *httptest.ResponseRecorder {
+	s.t.Helper()
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(form.Encode()))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if email != "" {
+		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: string(s.signed[email].Token)})
+	}
+	w := httptest.NewRecorder()
+	s.d.ServeHTTP(w, r)
+	return w
+}
+
+// form is a form of somebody's.
+func (s *site) form(email string, pairs ...string) url.Values {
+	f := url.Values{"csrf": {s.signed[email].CSRF()}}
+	for i := 0; i < len(pairs); i += 2 {
+		f.Set(pairs[i], pairs[i+1])
+	}
+	return f
+}
+
+// route is a page that takes somebody of a role, as the package's files say it.
+type route struct {
+	method, path string
+	role         wire.Role
+}
+
+var handled = regexp.MustCompile(`d\.handle\("(\w+) ([^"]+)", wire\.Role(\w+),`)
+
+func routes(t *testing.T) (all []route) {
+	t.Helper()
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range handled.FindAllStringSubmatch(string(text), -1) {
+			path := strings.NewReplacer("{$}", "", "{id}", "01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd").Replace(m[2])
+			all = append(all, route{m[1], path, wire.Role(strings.ToLower(m[3]))})
+		}
+	}
+	if len(all) < 25 {
+		t.Fatalf("only %d routes were found", len(all))
+	}
+	return all
+}
+
+func TestEveryPageWantsSomebodyOfItsRoleAndATokenOfTheirs(t *testing.T) {
+	s := openSite(t)
+	for _, r := range routes(t) {
+		get := r.method == http.MethodGet
+		nobody := s.call("", r.method, r.path, nil)
+		if get && (nobody.Code != http.StatusSeeOther || !strings.HasPrefix(nobody.Header().Get("Location"), "/sign-in?next=")) || !get && nobody.Code != http.StatusUnauthorized {
+			t.Errorf("%s %s answers %d to nobody", r.method, r.path, nobody.Code)
+		}
+		if csp := nobody.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'; script-src 'self'; style-src 'self'") ||
+			!strings.Contains(csp, "form-action 'self'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s %s has the policy %q", r.method, r.path, csp)
+		}
+		for email, role := range map[string]wire.Role{"vic@example.com": wire.RoleViewer, "eve@example.com": wire.RoleEditor} {
+			if !role.Includes(r.role) {
+				if got := s.call(email, r.method, r.path, s.form(email)); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "This takes the role") {
+					t.Errorf("%s %s answers %d to a %s", r.method, r.path, got.Code, role)
+				}
+			}
+		}
+		if get {
+			if got := s.call("ann@example.com", r.method, r.path, nil); got.Code >= 500 {
+				t.Errorf("%s %s answers %d: %s", r.method, r.path, got.Code, got.Body)
+			}
+			continue
+		}
+		for what, form := range map[string]url.Values{"no token": {}, "a foreign token": s.form("eve@example.com"), "a made-up token": {"csrf": {"x"}}} {
+			if got := s.call("ann@example.com", r.method, r.path, form); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "out of date") {
+				t.Errorf("%s %s answers %d to a form with %s", r.method, r.path, got.Code, what)
+			}
+		}
+	}
+	// With all of it in order a form is carried out: what was refused above was refused for what it lacked.
+	if got := s.call("ann@example.com", "POST", "/keys", s.form("ann@example.com", "name", "app", "scope", "app")); got.Code != http.StatusOK {
+		t.Errorf("a form in order answers %d", got.Code)
+	}
+	cross := httptest.NewRequest("POST", "http://localhost/keys", strings.NewReader(s.form("ann@example.com").Encode()))
+	cross.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	s.d.ServeHTTP(w, cross)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("a form of another site answers %d", w.Code)
+	}
+}
+
+func TestAnotherAccountSeesAndChangesNothing(t *testing.T) {
+	s := openSite(t)
+	ann, mallory := s.signed["ann@example.com"].User, "mallory@example.com"
+	id := wire.Identity{Account: ann.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	if _, err := s.drafts.Publish(t.Context(), id, wire.Publish{Name: "secret plan", Blueprint: json.RawMessage(`{"content":"hush"}`), Labels: []string{"prod"}}); err != nil {
+		t.Fatal(err)
+	}
+	request := wire.NewID()
+	body := `{"function_name":"f","kwargs":{"model":"hush-1"},"request_response":{},"request_start_time":1,"request_end_time":2}`
+	if _, err := s.records.Record(t.Context(), id, []wire.Event{{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: request,
+		AcceptedAt: s.d.Now().UTC(), Sidecar: "test", Body: json.RawMessage(body)}}); err != nil {
+		t.Fatal(err)
+	}
+	if own := s.call("ann@example.com", "GET", "/templates", nil); !strings.Contains(own.Body.String(), "secret plan") {
+		t.Fatalf("ann does not see her own: %s", own.Body)
+	}
+	for _, path := range []string{"/", "/requests", "/templates", "/sidecars", "/keys", "/people", "/audit"} {
+		if got := s.call(mallory, "GET", path, nil); got.Code != http.StatusOK || strings.Contains(got.Body.String(), "hush") ||
+			strings.Contains(got.Body.String(), "secret plan") || strings.Contains(got.Body.String(), "ann@") || strings.Contains(got.Body.String(), request) {
+			t.Errorf("%s answers %d:\n%s", path, got.Code, got.Body)
+		}
+	}
+	for _, path := range []string{"/requests/" + request, "/requests/" + request + "/raw"} {
+		if got := s.call(mallory, "GET", path, nil); got.Code != http.StatusNotFound {
+			t.Errorf("%s answers %d", path, got.Code)
+		}
+	}
+	for _, page := range []string{"", "/edit", "/compare", "/statistics", "/backtest"} {
+		if got := s.call(mallory, "GET", "/template"+page+"?name=secret+plan", nil); got.Code != http.StatusNotFound {
+			t.Errorf("/template%s answers %d", page, got.Code)
+		}
+	}
+	for _, path := range []string{"/template/label", "/template/label/delete", "/template/archive", "/template/restore", "/requests/" + request + "/score"} {
+		form := s.form(mallory, "name", "secret plan", "label", "prod", "version", "1", "score", "1")
+		if got := s.call(mallory, "POST", path, form); got.Code != http.StatusNotFound {
+			t.Errorf("POST %s answers %d", path, got.Code)
+		}
+	}
+}
+
+func TestASessionIsNewAtEverySignInAndEndsWithThePassword(t *testing.T) {
+	s := openSite(t)
+	before := s.signed["eve@example.com"]
+	credentials := url.Values{"email": {"eve@example.com"}, "password": {password}}
+	got := s.call("eve@example.com", "POST", "/sign-in", credentials)
+	cookie := got.Result().Cookies()[0]
+	if cookie.Value == string(before.Token) || cookie.Value == "" {
+		t.Error("signing in keeps the session that the browser brought")
+	}
+	if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || !strings.HasPrefix(cookie.Name, "__Host-") || cookie.Path != "/" {
+		t.Errorf("the cookie is %+v", cookie)
+	}
+	if got := s.call("eve@example.com", "POST", "/password", s.form("eve@example.com", "old", password, "password", "another good one")); got.Code != http.StatusSeeOther {
+		t.Fatalf("changing the password answers %d: %s", got.Code, got.Body)
+	}
+	if got := s.call("eve@example.com", "GET", "/requests", nil); got.Code != http.StatusSeeOther {
+		t.Errorf("a session outlives the password: %d", got.Code)
+	}
+}
+
+func TestGuessingPasswordsIsSlow(t *testing.T) {
+	s := openSite(t)
+	for range 20 {
+		got := s.call("", "POST", "/sign-in", url.Values{"email": {"vic@example.com"}, "password": {"a wrong one, again"}})
+		if got.Code == http.StatusTooManyRequests {
+			if right := s.call("", "POST", "/sign-in", url.Values{"email": {"vic@example.com"}, "password": {password}}); right.Code != http.StatusTooManyRequests {
+				t.Errorf("the right password goes past the wait: %d", right.Code)
+			}
+			return
+		}
+		if got.Code != http.StatusUnauthorized {
+			t.Fatalf("a wrong password answers %d", got.Code)
+		}
+	}
+	t.Error("twenty wrong passwords make nobody wait")
+}
+
+func TestSigningInLeadsToNoOtherSite(t *testing.T) {
+	s := openSite(t)
+	for next, want := range map[string]string{
+		"/requests?q=x": "/requests?q=x", "https://evil.example": "/", "//evil.example": "/", `/\evil.example`: "/", "/\t/evil.example": "/", "javascript:alert(1)": "/", "": "/",
+	} {
+		got := s.call("", "POST", "/sign-in", url.Values{"email": {"vic@example.com"}, "password": {password}, "next": {next}})
+		if at := got.Header().Get("Location"); got.Code != http.StatusSeeOther || at != want {
+			t.Errorf("%q leads to %q (%d), want %q", next, at, got.Code, want)
+		}
+	}
+}
