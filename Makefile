@@ -12,10 +12,18 @@ SHELL := /bin/bash
 test: deps fmt vet lint unit
 
 # The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
-# the clients that providers publish need node and npm.
+# the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool.
 deps:
 	missing=
 	for tool in curl losetup mount mkfs.ext4 chromium node npm; do command -v $$tool >/dev/null || missing=$$tool; done
+	# promtool alone: its package would start a Prometheus.
+	if ! command -v promtool >/dev/null; then
+		dir=$$(mktemp -d)
+		apt-get update -qq
+		(cd $$dir && apt-get download -qq prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool)
+		install $$dir/usr/bin/promtool /usr/local/bin/promtool
+		rm -r $$dir
+	fi
 	if [ -n "$$missing" ] || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
 		apt-get update -qq
 		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates e2fsprogs mount util-linux chromium nodejs npm

@@ -47,7 +47,7 @@ func inManifest(t *testing.T, node *yaml.Node, found *[]container, paths *[]stri
 
 func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 	withoutVariables(t)
-	files, err := filepath.Glob("deploy/*/*.yaml")
+	files, err := filepath.Glob("deploy/kubernetes/*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 			}
 		}
 	}
-	if seen != 4 {
-		t.Errorf("%d processes were seen in the manifests; there should be 4", seen)
+	if seen != 5 {
+		t.Errorf("%d processes were seen in the manifests; there should be 5", seen)
 	}
 }
 

@@ -40,7 +40,9 @@ func newThin(next slog.Handler) slog.Handler {
 
 func (h thin) Enabled(ctx context.Context, level slog.Level) bool { return h.next.Enabled(ctx, level) }
 
-func (h thin) WithAttrs(attrs []slog.Attr) slog.Handler { return thin{h.next.WithAttrs(attrs), h.state} }
+func (h thin) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return thin{h.next.WithAttrs(attrs), h.state}
+}
 
 func (h thin) WithGroup(name string) slog.Handler { return thin{h.next.WithGroup(name), h.state} }
 
