@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ type body struct {
 
 const (
 	pooledBytesMax = 64 << 10                       // a larger buffer is left to the garbage collector
+	largeBytes     = 4 << 20                        // what is larger goes back to the system at once
 	drainBytesMax  = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
 )
 
@@ -49,14 +51,16 @@ var bodyPool = sync.Pool{New: func() any { return new(body) }}
 
 // release gives the bytes back. They must not be used any more, but by who took them.
 func (b *body) release() {
-	b.budget.give(b.taken)
+	taken := b.taken
 	b.taken, b.bytes = 0, b.bytes[:0]
-	if b.given {
+	if b.given || cap(b.bytes) > pooledBytesMax {
 		b.given, b.bytes = false, nil
 	}
-	if cap(b.bytes) <= pooledBytesMax {
-		bodyPool.Put(b)
+	if taken > largeBytes {
+		debug.FreeOSMemory() // before the next one comes: the collector would start too late for it
 	}
+	b.budget.give(taken)
+	bodyPool.Put(b)
 }
 
 // fill reads r to its end; at most max bytes.

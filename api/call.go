@@ -87,7 +87,10 @@ func (a *API) answer(c *call) error {
 		if err != nil {
 			return err
 		}
-		defer b.release()
+		defer func() {
+			c.body, c.object = nil, nil
+			b.release()
+		}()
 		c.body, c.source = b.bytes, b
 	}
 	var err error

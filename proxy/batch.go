@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"runtime"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
+	"promptspool/api/wire"
 	"promptspool/spool"
 )
 
@@ -60,6 +62,44 @@ func (free encoders) compress(p *parcel) []byte {
 	}
 	_ = encoder.Close()
 	return out.Bytes()
+}
+
+// compressBytesMax is the size of a parcel above which it is compressed while it is sent, so that a large event is held once. With
+// the server away nothing is compressed then.
+const compressBytesMax = wire.BatchBytesMax
+
+// packing gives a parcel compressed, bit by bit. It has one owner.
+type packing struct {
+	encoder *zstd.Encoder
+	packed  bytes.Buffer  // what is compressed and was not read
+	rest    []spool.Entry // the first one as far as it is not compressed
+	ended   bool
+}
+
+func newPacking(p *parcel) *packing {
+	k := &packing{encoder: newEncoder(), rest: slices.Clone(p.events)}
+	k.encoder.Reset(&k.packed)
+	return k
+}
+
+// packingStep is how much is compressed at once.
+const packingStep = 256 << 10
+
+// Read is that of an io.Reader.
+func (k *packing) Read(b []byte) (int, error) {
+	for k.packed.Len() == 0 && !k.ended {
+		if len(k.rest) == 0 {
+			k.ended = true
+			_ = k.encoder.Close() // a buffer takes everything
+			break
+		}
+		n := min(len(k.rest[0].Data), packingStep)
+		_, _ = k.encoder.Write(k.rest[0].Data[:n])
+		if k.rest[0].Data = k.rest[0].Data[n:]; len(k.rest[0].Data) == 0 {
+			k.rest = k.rest[1:]
+		}
+	}
+	return k.packed.Read(b)
 }
 
 // newEncoder makes an encoder that starts no goroutine and need not be closed. The server bounds its window at 1 MiB. Of English

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"promptspool/api/wire"
@@ -47,7 +48,10 @@ func (d *delivery) run(ctx context.Context) {
 
 // deliver sends one parcel, or its halves when one of its events is at fault. It says whether to go on with the next.
 func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (goOn bool) {
-	body := d.encoders.compress(p)
+	var body []byte
+	if p.bytes <= compressBytesMax {
+		body = d.encoders.compress(p)
+	}
 	for answers := uint64(0); ; {
 		v, asked := d.send(ctx, secret, p, body, answers)
 		switch v := v.(type) {
@@ -176,7 +180,7 @@ func entriesOf(events []invalidEvent) (entries []spool.Entry) {
 	return entries
 }
 
-// send makes one attempt, when the circuit lets it. answers is what the last attempt with this parcel returned, 0 before the first.
+// send makes one attempt, when the circuit lets it. body is nil for a parcel that is compressed on its way. answers is what the last attempt with this parcel returned, 0 before the first.
 func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body []byte, answers uint64) (verdict, uint64) {
 	pass, err := d.circuit.admit(ctx)
 	if err != nil {
@@ -184,7 +188,12 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	answer, err := d.upstream.Send(attempt, secret, len(p.events), body)
+	var answer wire.BatchAnswer
+	if body != nil {
+		answer, err = d.upstream.Send(attempt, secret, len(p.events), body)
+	} else {
+		answer, err = d.upstream.SendStream(attempt, secret, len(p.events), func() io.Reader { return newPacking(p) })
+	}
 	if err != nil && ctx.Err() != nil {
 		pass.abandoned()
 		return ended{ctx.Err()}, 0

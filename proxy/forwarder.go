@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +28,10 @@ const (
 
 // Upstream is the server that takes batches: events as newline-delimited JSON, compressed with zstd. The error is a *wire.Error, with
 // a *wire.Away in its chain when it was not the server that answered. Called from several goroutines at once; it keeps nothing of
-// the batch.
+// the batch. SendStream is Send of a batch that is not held as a whole: each call of open gives a reader from its beginning.
 type Upstream interface {
 	Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error)
+	SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error)
 }
 
 // Forwarder brings the spool's events to the server: in batches of one key, several in flight, again and again until the server has
@@ -220,6 +223,10 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 		d.ledger.settle(e.Seq, len(e.Data))
 	}
 	d.postpone(now, q, v)
+	if v.parcel.bytes > compressBytesMax {
+		*v = delivery{parcel: &parcel{}}
+		debug.FreeOSMemory() // before the next one is read: the collector would start too late for it
+	}
 	d.tellPauses()
 	d.settledKeys[q.key] = true
 	return d.acknowledge()

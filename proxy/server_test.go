@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -76,6 +77,14 @@ func (s *server) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict,
 		return wire.KeyVerdict{}, unauthorized
 	}
 	return v, nil
+}
+
+func (s *server) SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error) {
+	batch, err := io.ReadAll(open())
+	if err != nil {
+		return wire.BatchAnswer{}, err
+	}
+	return s.Send(ctx, key, events, batch)
 }
 
 func (s *server) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {

@@ -243,6 +243,7 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 		if err != nil {
 			s.usage.add(w.key, -len(w.events), -w.bytes)
 		}
+		w.events = nil // who is told may be about to give a large one back to the system
 		w.turn <- err
 	}
 }

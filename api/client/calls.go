@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -14,8 +15,18 @@ import (
 // Send delivers a batch: so many events as newline-delimited JSON, compressed with zstd. An answer that does not account for
 // every event counts as none. The batch is only read, possibly for a moment longer than the call lasts.
 func (c *Client) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
+	return c.sendBatch(ctx, events, request{key: key, body: batch})
+}
+
+// SendStream is Send of a batch that is not held as a whole: each call of open gives a reader from its beginning.
+func (c *Client) SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error) {
+	return c.sendBatch(ctx, events, request{key: key, stream: open})
+}
+
+func (c *Client) sendBatch(ctx context.Context, events int, r request) (wire.BatchAnswer, error) {
 	var a wire.BatchAnswer
-	err := c.do(ctx, request{method: "POST", path: "/sync/events", key: key, body: batch, encoding: "zstd", answer: &a, answerBytesMax: syncAnswerBytesMax})
+	r.method, r.path, r.encoding, r.answer, r.answerBytesMax = "POST", "/sync/events", "zstd", &a, syncAnswerBytesMax
+	err := c.do(ctx, r)
 	if err == nil && (a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+len(a.Refused) != events) {
 		err = c.unusable(200, "of %d events it accounts for %d accepted, %d duplicate and %d refused", events, a.Accepted, a.Duplicate, len(a.Refused))
 	}

@@ -97,10 +97,11 @@ type request struct {
 	method, path   string
 	query          url.Values
 	key            wire.Secret
-	body           []byte // nil: none
-	encoding       string // Content-Encoding of body
-	answer         any    // where a good answer is decoded
-	answerBytesMax int    // 0: the constant of that name
+	body           []byte           // nil: none
+	stream         func() io.Reader // instead of body, one of unknown length
+	encoding       string           // Content-Encoding of body
+	answer         any              // where a good answer is decoded
+	answerBytesMax int              // 0: the constant of that name
 }
 
 // do makes the call and decodes the answer, or the server's error.
@@ -156,12 +157,16 @@ func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer)
 	if r.encoding != "" {
 		req.Header.Set("Content-Encoding", r.encoding)
 	}
+	open, length := r.stream, int64(-1)
 	if r.body != nil {
+		open, length = func() io.Reader { return bytes.NewReader(r.body) }, int64(len(r.body))
+	}
+	if open != nil {
 		req.Header.Set("Content-Type", "application/json")
-		req.ContentLength = int64(len(r.body))
+		req.ContentLength = length
 		// With GetBody a call goes out again by itself if its idle connection turns out closed before anything was sent.
 		req.GetBody = func() (io.ReadCloser, error) {
-			return io.NopCloser(&heard{bytes.NewReader(r.body), silence}), nil
+			return io.NopCloser(&heard{open(), silence}), nil
 		}
 		req.Body, _ = req.GetBody()
 	}

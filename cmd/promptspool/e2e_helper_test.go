@@ -26,6 +26,8 @@ func runHelper() bool {
 		runFloor()
 	case "sink":
 		runSink()
+	case "glutton":
+		runGlutton()
 	}
 	return true
 }

@@ -53,6 +53,7 @@ func sidecarCommand() *cli.Command {
 				return err
 			}
 			config.reload = newReloader(c)
+			go tendMemory(c.Context)
 			return sidecar(c.Context, config)
 		},
 	}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool"
+)
+
+const (
+	cgroupBytes     = 96 << 20
+	largeBodyBytes  = 31 << 20
+	largeBodyWriter = 16
+)
+
+// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold, while its server is away. It may say 503, and
+// everybody gets through by trying again; it must not be killed, and what was answered 200 is on its disk. Then the server comes.
+func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
+	t.Parallel()
+	plain, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream, data := freePort(t), t.TempDir()
+	server := beginPlain(t, filepath.Join(data, "server"), upstream, "server")
+	program := limited(t, plain, cgroupBytes)
+	arguments := []string{"sidecar", "--upstream", "http://" + upstream, "--spool-bytes-max", "16GiB"}
+	sidecar := begin(t, program, nil, filepath.Join(data, "sidecar"), "127.0.0.1:0", arguments...)
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start")
+	}
+	sidecar.track("/rest/track-request", adminKey, chat()) // so that the key is known
+	sidecar.emptied()
+	server.kill()
+
+	text := largeText(t)
+	var ids []string
+	refused := 0
+	for range rounds(t, 1, 0.05) {
+		var mu sync.Mutex
+		var writers sync.WaitGroup
+		for range largeBodyWriter {
+			writers.Go(func() {
+				id, again := sendLarge(t, sidecar, text)
+				mu.Lock()
+				defer mu.Unlock()
+				ids, refused = append(ids, id), refused+again
+			})
+		}
+		writers.Wait()
+		if t.Failed() || sidecar.ended() {
+			t.Fatalf("it was ended: %v\n%s", sidecar.ended(), sidecar.logged())
+		}
+	}
+	t.Logf("%d bodies of %d MiB, %d times 503, %s; %d MiB resident at most", len(ids), largeBodyBytes>>20, refused, heldBy(t, sidecar), memoryOf(t, sidecar, "VmHWM")>>20)
+	sidecar.kill()
+	wantLarge(t, spoolDir(sidecar.data), ids, text)
+
+	sidecar = begin(t, program, nil, sidecar.data, "127.0.0.1:0", arguments...)
+	server = beginPlain(t, filepath.Join(data, "server"), upstream, "server")
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start again")
+	}
+	reached(t, 2*time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
+	if got := server.total(nil); got != len(ids)+1 {
+		t.Errorf("%d records, want %d", got, len(ids)+1)
+	}
+	t.Logf("delivered; %s", heldBy(t, sidecar))
+}
+
+// The same with a process that holds more than it may must end, or the limit is none.
+func TestASmallCgroupEndsAProcessThatHoldsMore(t *testing.T) {
+	program := limited(t, os.Args[0], cgroupBytes)
+	glutton := begin(t, program, []string{helperVariable + "=glutton"}, t.TempDir(), "127.0.0.1:0")
+	reached(t, 30*time.Second, glutton.ended, "it holds twice what the cgroup allows, and lives")
+}
+
+// runGlutton holds twice what the cgroup allows.
+func runGlutton() {
+	held := make([]byte, 2*cgroupBytes)
+	for i := 0; i < len(held); i += os.Getpagesize() {
+		held[i] = 1
+	}
+	select {}
+}
+
+// largeText is JSON text that does not pack.
+func largeText(t *testing.T) []byte {
+	t.Helper()
+	random := make([]byte, largeBodyBytes*3/4)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.AppendEncode(nil, random)
+}
+
+// sendLarge sends one write until it is taken, and tells its id and how often it was to come again.
+func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
+	id = wire.NewID()
+	head := fmt.Appendf(nil, `{"request_id":%q,"function_name":"f","kwargs":{"model":"gpt-4","image":"`, id)
+	tail := []byte(`"},"request_response":{},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`)
+	for begun := time.Now(); time.Since(begun) < 5*time.Minute; again++ {
+		body := io.MultiReader(bytes.NewReader(head), bytes.NewReader(text), bytes.NewReader(tail))
+		req, err := http.NewRequest("POST", "http://"+n.addr+"/rest/track-request", body)
+		if err != nil {
+			t.Error(err)
+			return id, again
+		}
+		req.ContentLength = int64(len(head) + len(text) + len(tail))
+		req.Header.Set("X-API-KEY", adminKey)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return id, again
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		after, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		switch {
+		case res.StatusCode == 200:
+			return id, again
+		case res.StatusCode != 503 || err != nil:
+			t.Errorf("%d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+			return id, again
+		}
+		pauseFor(time.Duration(after) * time.Second)
+	}
+	t.Error("it never gets through")
+	return id, again
+}
+
+// wantLarge looks into the folder of a spool for whole writes with these ids.
+func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
+	t.Helper()
+	folder, err := spool.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	there := map[string]bool{}
+	for e, err := range folder.Waiting() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		event, err := wire.ParseEvent(e.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there[event.RequestID] = bytes.Contains(event.Body, text)
+	}
+	for _, id := range ids {
+		if !there[id] {
+			t.Errorf("%s was answered 200 and is not on the disk as it was sent", id)
+		}
+	}
+}
+
+// limited makes a program of one that runs it in a memory cgroup of its own.
+func limited(t *testing.T, program string, bytes int64) string {
+	t.Helper()
+	parent, file := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	if _, err := os.Stat(filepath.Join(parent, file)); err != nil {
+		parent, file = "/sys/fs/cgroup", "memory.max"
+		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0) // the next line tells
+	}
+	group, err := os.MkdirTemp(parent, "promptspool-test-")
+	if err != nil {
+		t.Fatalf("this test makes a memory cgroup, which only root may: run it as root (or leave it out with go test -skip Cgroup): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(group); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, bytes), 0); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "limited")
+	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s/cgroup.procs && exec %s \"$@\"\n", group, program)
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}

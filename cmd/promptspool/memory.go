@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// sidecarMemory is from where on a sidecar collects garbage at once, rather than when its memory has doubled.
+	sidecarMemory = 28 << 20
+	// sidecarSlack is how much garbage there may be beside what is in use, when that is more than usual: a large event.
+	sidecarSlack = 12 << 20
+	// outsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
+	outsideHeap = 16 << 20
+	// quietBytes is what an idle sidecar allocates between two looks at most.
+	quietBytes = 1 << 20
+)
+
+// tendMemory keeps a sidecar small until ctx ends. The collector's limit follows what is in use, once a second: a fixed one would make
+// it collect without end while a large event waits for the server, and one that doubles would double that. It never goes
+// beyond what the cgroup allows. What a load has left behind goes back to the system when nothing comes any more. GOMEMLIMIT
+// overrides all this.
+func tendMemory(ctx context.Context) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	most := cgroupMemory() - outsideHeap
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
+	var allocated uint64
+	busy := false
+	for {
+		metrics.Read(samples)
+		used := int64(samples[0].Value.Uint64() + samples[2].Value.Uint64())
+		for _, heap := range samples[3:] {
+			used -= int64(heap.Value.Uint64()) // stacks and the like remain
+		}
+		debug.SetMemoryLimit(min(max(sidecarMemory, used+sidecarSlack), most))
+		now := samples[1].Value.Uint64()
+		quiet := now-allocated < quietBytes
+		if quiet && busy {
+			debug.FreeOSMemory()
+		}
+		allocated, busy = now, !quiet
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// noMemoryLimit is more than any machine has.
+const noMemoryLimit = 1 << 50
+
+// cgroupMemory is how many bytes the process's cgroup, or one around it, may use.
+func cgroupMemory() int64 {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return noMemoryLimit
+	}
+	least := int64(noMemoryLimit)
+	for line := range bytes.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		root, file := "/sys/fs/cgroup", "memory.max"
+		switch fields[1] {
+		case "":
+		case "memory":
+			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		for dir := fields[2]; ; dir = path.Dir(dir) {
+			if bytes, err := readBytes(path.Join(root, dir, file)); err == nil {
+				least = min(least, bytes)
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return least
+}
+
+func readBytes(file string) (int64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is an error, and no limit
+}
