@@ -50,7 +50,8 @@ type Test struct {
 	Key    string // the metadata key that it looks at, if it looks at one only
 	// Number is set for a field that is one number or none: whether the condition holds for it.
 	Number func(values []float64) bool
-	// From and To bound the moments for which the condition can hold, for a field that is a time; zero: no bound.
+	// From and To bound the moments for which the condition can hold, for a field that is a time; zero: no bound. Where there is
+	// one, the condition holds for every moment between them, and perhaps for themselves.
 	From, To time.Time
 
 	match func(s *Subject) bool

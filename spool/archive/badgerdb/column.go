@@ -71,14 +71,18 @@ func newCodec() (*codec, error) {
 // unpackedMax bounds what one value may unpack to: the largest body, and more than the largest column.
 const unpackedMax = 256 << 20
 
-func (c *codec) pack(version byte, plain []byte) []byte { return pack(c.encoder, version, plain) }
+// pack packs a column. One that would not become a third smaller stays as it is: what it saves is little beside the bodies, and
+// it costs every search its unpacking.
+func (c *codec) pack(version byte, plain []byte) []byte {
+	return pack(c.encoder, version, plain, len(plain)*2/3)
+}
 
 // packBody packs a body. What is too short to gain stays as it is.
-func (c *codec) packBody(plain []byte) []byte { return pack(c.bodies, bodyVersion, plain) }
+func (c *codec) packBody(plain []byte) []byte { return pack(c.bodies, bodyVersion, plain, len(plain)) }
 
-func pack(encoder *zstd.Encoder, version byte, plain []byte) []byte {
+func pack(encoder *zstd.Encoder, version byte, plain []byte, most int) []byte {
 	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
-	if len(packed) < len(plain)+2 {
+	if len(packed)-2 < most {
 		return packed
 	}
 	return append(append(packed[:0], version, packedPlain), plain...)

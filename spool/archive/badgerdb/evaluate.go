@@ -1,6 +1,9 @@
 package badgerdb
 
 import (
+	"sort"
+	"time"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
@@ -84,6 +87,10 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 			return verdict{holds, holds}, nil
 		}
 	}
+	if t.Column == archive.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
+		err = b.testSpan(t, holds)
+		return verdict{holds, holds}, err
+	}
 	// What is left is asked row by row.
 	want := archive.ColumnsOf(t.Column)
 	for i := range n {
@@ -96,6 +103,37 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 		}
 	}
 	return verdict{holds, holds}, nil
+}
+
+// testSpan asks about the ends of a span of time. The rows between them hold: they lie in the order of their times.
+func (b *block) testSpan(t *archive.Test, holds bitset) error {
+	ids, err := b.column(archive.ColumnID)
+	if err != nil {
+		return err
+	}
+	at := func(i int) time.Time {
+		p := ids.place(i)
+		at, _ := rowPlace(p[:])
+		return at
+	}
+	match := func(i int) bool { return t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: at(i)}}) }
+	begin, end := 0, b.head.rows
+	if !t.To.IsZero() {
+		begin = sort.Search(end, func(i int) bool { return !at(i).After(t.To) })
+	}
+	if !t.From.IsZero() {
+		end = sort.Search(end, func(i int) bool { return at(i).Before(t.From) })
+	}
+	for begin < end && !match(begin) {
+		begin++
+	}
+	for begin < end && !match(end-1) {
+		end--
+	}
+	for i := begin; i < end; i++ {
+		holds.set(i)
+	}
+	return nil
 }
 
 // ofKey is the column of the metadata key that a test asks about, where it has one of its own.
@@ -114,12 +152,12 @@ func (b *block) ofKey(t *archive.Test) (*column, error) {
 func (b *block) testEntries(t *archive.Test, c *column, holds bitset) error {
 	found := make([]bool, len(c.entries))
 	any := false
+	ask := asker{test: t, column: c, own: t.Column == archive.ColumnMetadata && c != &b.columns[archive.ColumnMetadata].column}
 	for i := range c.entries {
-		row, err := b.subject(t, c, i)
-		if err != nil {
+		var err error
+		if found[i], err = ask.about(i); err != nil {
 			return err
 		}
-		found[i] = t.Match(&archive.Subject{Row: row})
 		any = any || found[i]
 	}
 	if !any {
@@ -142,20 +180,31 @@ func (b *block) testEntries(t *archive.Test, c *column, holds bitset) error {
 	return nil
 }
 
-// subject is an entry as a row that a test can be asked about.
-func (b *block) subject(t *archive.Test, c *column, i int) (*wire.Row, error) {
-	if t.Column != archive.ColumnMetadata || c == &b.columns[archive.ColumnMetadata].column {
-		return c.entry(t.Column, i)
+// asker asks a test about the entries of a dictionary. Its memory is used again for each.
+type asker struct {
+	test   *archive.Test
+	column *column
+	own    bool // the column is of the metadata key that the test asks about
+
+	row      wire.Row
+	metadata [1]wire.MetadataRow
+}
+
+func (a *asker) about(i int) (bool, error) {
+	row := &a.row
+	if a.own {
+		entry := a.column.entries[i]
+		if row.Metadata = nil; len(entry) > 0 {
+			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: string(entry[1:])}
+			row.Metadata = a.metadata[:]
+		}
+	} else {
+		var err error
+		if row, err = a.column.entry(a.test.Column, i); err != nil {
+			return false, err
+		}
 	}
-	entry, err := c.entry(archive.ColumnLabel, i)
-	if err != nil {
-		return nil, err
-	}
-	row := &wire.Row{}
-	if entry.PromptLabel != nil {
-		row.Metadata = []wire.MetadataRow{{Key: t.Key, Value: *entry.PromptLabel}}
-	}
-	return row, nil
+	return a.test.Match(&archive.Subject{Row: row}), nil
 }
 
 // testNumbers asks about each number of a column.

@@ -91,6 +91,11 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Q
 
 // run calls visit for every match until it wants no more.
 func (s *scan) run() error {
+	defer func() {
+		for i := range s.sifters {
+			s.sifters[i].close()
+		}
+	}()
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
 	inBlock := false

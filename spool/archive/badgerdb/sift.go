@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"promptspool/spool/archive"
 )
 
@@ -31,11 +33,11 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	var errs [workers]error
 	for w := range workers {
 		wg.Go(func() {
-			h := &s.sifters[w]
-			for j := w; j < n && errs[w] == nil; j += workers {
+			// Bodies lie in the order of ids, which is mostly that of time: each takes a stretch, from its end.
+			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil; j-- {
 				place := ids.place(rows[j])
 				_, id := rowPlace(place[:])
-				out[j], errs[w] = h.excludes(s, id)
+				out[j], errs[w] = s.sifters[w].excludes(s, id)
 			}
 		})
 	}
@@ -56,38 +58,51 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	return next, nil
 }
 
-// sifter is the memory of one goroutine.
-type sifter struct{ body, lower []byte }
-
-// excludes says whether a record's body cannot hold the words.
-func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
-	item, err := s.txn.Get(s.keys.record(id))
-	if err != nil {
-		return false, damaged(s.keys.record(id), err)
-	}
-	var event uuid
-	var ok bool
-	if err := item.Value(func(state []byte) error { event, ok = winnerOf(state); return nil }); err != nil {
-		return false, damaged(s.keys.record(id), err)
-	}
-	if !ok {
-		return false, nil
-	}
-	if h.body, err = s.db.unpackBody(s.txn, s.keys.body(id, event), h.body); err != nil {
-		return false, err
-	}
-	may, lower := s.query.MayHold(h.body, h.lower)
-	h.lower = lower
-	return !may, nil
+// sifter is the memory of one goroutine, and its place among the bodies.
+type sifter struct {
+	bodies      *badger.Iterator // nil before the first
+	body, lower []byte
 }
 
-// winnerOf reads the id of the event of a record's request out of its state, without decoding that. The state is written by
-// encode, and within a text its quotes are escaped, so the first such member is the request's.
-func winnerOf(state []byte) (event uuid, ok bool) {
-	_, rest, _ := bytes.Cut(state, []byte(`,"request":{"at":"`))
-	_, rest, ok = bytes.Cut(rest, []byte(`","id":"`))
-	if !ok || len(rest) < 36 {
-		return event, false
+func (h *sifter) close() {
+	if h.bodies != nil {
+		h.bodies.Close()
 	}
-	return parseUUID(string(rest[:36]))
+}
+
+// stepsMax is how many keys a sifter passes one by one before it seeks.
+const stepsMax = 4
+
+// excludes says whether no body of a record can hold the words. It may have others beside that of its request, but seldom has;
+// to read its state, which tells that one, would cost as much as the body.
+func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
+	prefix := append(s.keys.table(tableBody), id[:]...)
+	if h.bodies == nil {
+		h.bodies = s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBody)})
+	}
+	it := h.bodies
+	for step := 0; !it.ValidForPrefix(prefix); step++ {
+		if step < stepsMax && it.Valid() && bytes.Compare(it.Item().Key(), prefix) < 0 {
+			it.Next()
+			continue
+		}
+		it.Seek(prefix)
+		break
+	}
+	excluded := false
+	for ; it.ValidForPrefix(prefix); it.Next() {
+		err := it.Item().Value(func(value []byte) (err error) {
+			h.body, err = s.db.codec.unpack(bodyVersion, value, h.body)
+			return err
+		})
+		if err != nil {
+			return false, damaged(it.Item().KeyCopy(nil), err)
+		}
+		may, lower := s.query.MayHold(h.body, h.lower)
+		if h.lower = lower; may {
+			return false, nil
+		}
+		excluded = true
+	}
+	return excluded, nil
 }

@@ -4,28 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 )
-
-func TestTheWinnerIsReadOutOfAStateAsItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		states, _ := archivetest.Fold(archivetest.Events(t, 2, 12))
-		for _, s := range states {
-			raw, err := encode(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			event, ok := winnerOf(raw)
-			if ok == s.Orphan() || ok && event.String() != s.Request.ID {
-				t.Fatalf("found %s, %v in %s", event, ok, raw)
-			}
-		}
-	})
-}
 
 func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 	db := openIn(t, t.TempDir())
