@@ -172,10 +172,7 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 		if err != nil {
 			return err
 		}
-		value, ok, err := c.text(i)
-		if err != nil {
-			return err
-		}
+		value, ok := c.text(i)
 		if !ok {
 			continue
 		}
@@ -193,10 +190,10 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 }
 
 // text is what a row has in a column of texts that may be absent.
-func (c *column) text(i int) (s string, ok bool, err error) {
-	entry, err := c.entry(archive.ColumnLabel, c.code(i)) // any column of such texts
-	if err != nil || entry.PromptLabel == nil {
-		return "", false, err
+func (c *column) text(i int) (s string, ok bool) {
+	entry := c.entries[c.code(i)]
+	if len(entry) == 0 {
+		return "", false
 	}
-	return *entry.PromptLabel, true, nil
+	return string(entry[1:]), true
 }

@@ -45,7 +45,7 @@ type column struct {
 	least   int64
 	present []byte
 
-	lent []wire.Row // entries as rows that have nothing else; see entry
+	lent []*wire.Row // entries as rows that have nothing else; see entry
 	read []bool
 }
 
@@ -309,10 +309,14 @@ func (c *column) place(i int) (p [placeBytes]byte) {
 // entry is an entry of a dictionary as a row that has nothing else. It is shared: only to be read.
 func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
 	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
-		c.lent, c.read = make([]wire.Row, len(c.entries)), make([]bool, len(c.entries))
+		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
 	}
-	row := &c.lent[number]
+	row := c.lent[number]
 	if !c.read[number] {
+		if row == nil {
+			row = new(wire.Row)
+			c.lent[number] = row
+		}
 		if err := readValue(c.entries[number], of, row); err != nil {
 			return nil, err
 		}
