@@ -2,12 +2,13 @@
 # make build  the binary, static
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short
 # make bench  the benchmarks, beside their floors
+# make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots)
 # make fuzz   each fuzz target for a minute
 
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: test build soak bench fuzz deps fmt vet lint unit
+.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit
 
 test: deps fmt vet lint unit
 
@@ -53,6 +54,11 @@ soak: deps
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+screenshots: deps
+	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts' ./cmd/promptspool
+	echo "the screenshots are in $$SCREENSHOTS"
 
 fuzz:
 	for package in $$(go list ./...); do

@@ -181,7 +181,7 @@ func (d *draft) change(do string) {
 		for i := range d.Messages {
 			d.Messages[i].Role = cmp.Or(d.Messages[i].Role, "user")
 		}
-	case what == "completion" && d.Kind == "chat":
+	case what == "completion" && d.Kind == "chat" && len(d.Messages) > 0:
 		var texts []string
 		for _, m := range d.Messages {
 			if !m.JSON && m.Text != "" {
@@ -200,6 +200,7 @@ func (d *draft) object(field, text string, faults *[]wire.FieldError) map[string
 	}
 	if err := json.Unmarshal([]byte(text), &out); err != nil || out == nil {
 		*faults = append(*faults, wire.FieldError{Field: field, Reason: jsonReason("an object, as {\"name\": 1}", err)})
+		return map[string]json.RawMessage{}
 	}
 	return out
 }
@@ -272,7 +273,9 @@ func (d *draft) publish() (wire.Publish, error) {
 func (d *draft) metadata(faults *[]wire.FieldError) map[string]json.RawMessage {
 	metadata := d.object("Other metadata", d.Metadata, faults)
 	model := map[string]json.RawMessage{}
-	_ = json.Unmarshal(metadata["model"], &model) // what of the model has no field
+	if more, ok := metadata["model"]; ok { // what of the model has no field
+		model = d.object("Other metadata, model", string(more), faults)
+	}
 	if settings := d.object("Settings", d.Settings, faults); len(settings) > 0 {
 		model["parameters"] = json.RawMessage(d.Settings)
 	}

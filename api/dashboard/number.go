@@ -69,3 +69,14 @@ func spanned(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
+
+// ahead prints by how much a clock is off.
+func ahead(seconds *float64) string {
+	switch {
+	case seconds == nil:
+		return "–"
+	case math.Abs(*seconds) < 0.05:
+		return "right"
+	}
+	return fmt.Sprintf("%+.1f s", *seconds)
+}

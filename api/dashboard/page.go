@@ -62,6 +62,7 @@ var helpers = template.FuncMap{
 	"rows":        func(text string) int { return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30) },
 	"bytes":       func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
 	"span":        spanned,
+	"ahead":       ahead,
 	"spanSeconds": func(seconds float64) string { return spanned(time.Duration(seconds * float64(time.Second))) },
 	"grouped":     func(n int) string { return grouped(int64(n)) },
 	"roleClass":   roleClass,
