@@ -53,6 +53,7 @@ func openBrowser(t *testing.T, server *node) *browser {
 		t.Fatalf("chromium: %v (make test installs it)", err)
 	}
 	go b.hear(chromedp.Console(ctx))
+	b.do("set up", prefers("light"), chromedp.EmulateViewport(1440, 900))
 	return b
 }
 
@@ -166,11 +167,11 @@ func (b *browser) screenshots(name string) {
 	b.do("as before", prefers("light"), chromedp.EmulateViewport(1440, 900))
 }
 
-// prefers makes the browser's user prefer a colour scheme.
+// prefers makes the browser's user prefer a colour scheme, and no motion: a click must not meet a page that still scrolls.
 func prefers(scheme string) step {
 	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 		})
 		return err
 	})

@@ -99,7 +99,6 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	b.shows("table", "create key", "save template", "move label", "prod to version 2")
 
 	// They leave, and what they saw is shut.
-	b.do("unfold the menu", chromedp.Click(".menu summary"))
 	b.press(".me form button")
 	b.shows("main", "Sign in", "You are signed out.")
 	b.visit("/requests/" + id)
