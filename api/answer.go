@@ -23,6 +23,19 @@ type errorBody struct {
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// appender is an answer that encodes itself.
+type appender interface {
+	AppendJSON(b []byte) []byte
+}
+
+// writeAppended is writeJSON for an answer that encodes itself.
+func writeAppended(ctx *fasthttp.RequestCtx, status int, v appender) {
+	buf := answerPool.Get().(*bytes.Buffer)
+	buf.Reset()
+	buf.Write(v.AppendJSON(buf.AvailableBuffer()))
+	writeBuffer(ctx, status, buf)
+}
+
 // writeJSON answers with v. Strings keep their < > & as they are.
 func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	buf := answerPool.Get().(*bytes.Buffer)
@@ -34,6 +47,11 @@ func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 		status = 500
 		buf.WriteString(`{"success":false,"error":"internal","message":"The answer could not be encoded.","fields":[]}`)
 	}
+	writeBuffer(ctx, status, buf)
+}
+
+// writeBuffer answers with what a buffer of the pool holds, and gives it back.
+func writeBuffer(ctx *fasthttp.RequestCtx, status int, buf *bytes.Buffer) {
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
 	ctx.SetBody(buf.Bytes())

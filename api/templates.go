@@ -38,7 +38,7 @@ func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
 		c.ctx.Response.Header.Set("X-Cache", t.Cache)
 		c.ctx.Response.Header.Set("Age", strconv.Itoa(int(t.Age.Seconds())))
 	}
-	writeJSON(c.ctx, 200, t)
+	writeAppended(c.ctx, 200, &t)
 	return nil
 }
 

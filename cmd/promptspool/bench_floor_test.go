@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runFloor is the main of a process that does as little as a sidecar could do: read a write, keep it if FLOOR names a folder,
-// and answer 200. It prints where it listens and runs until it is killed.
+// runFloor is the main of a process that does as little as a sidecar could do: read a call, keep it if FLOOR names a folder,
+// and answer 200, with FLOOR_ANSWER if it is given. It prints where it listens and runs until it is killed.
 func runFloor() {
 	keep := func([]byte) error { return nil }
 	if dir := os.Getenv("FLOOR"); dir != "" {
@@ -30,6 +31,7 @@ func runFloor() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	answer := cmp.Or(os.Getenv("FLOOR_ANSWER"), `{"success":true,"message":"Request logged.","request_id":"01890c3e-7c2b-7000-8000-000000000001"}`)
 	fmt.Println(ln.Addr())
 	s := fasthttp.Server{MaxRequestBodySize: 64 << 20, Handler: func(c *fasthttp.RequestCtx) {
 		if err := keep(c.PostBody()); err != nil {
@@ -37,7 +39,7 @@ func runFloor() {
 			return
 		}
 		c.SetContentType("application/json")
-		c.SetBodyString(`{"success":true,"message":"Request logged.","request_id":"01890c3e-7c2b-7000-8000-000000000001"}`)
+		c.SetBodyString(answer)
 	}}
 	fmt.Fprintln(os.Stderr, s.Serve(ln))
 }

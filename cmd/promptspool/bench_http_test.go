@@ -88,26 +88,30 @@ func pressOn(b *testing.B, who string, p pressure) pace {
 		p.Addr = sidecar.addr
 		defer sidecar.kill()
 	case "nothing":
-		dir = ""
-		fallthrough
+		p.Addr = startFloor(b)
 	default:
-		floor := exec.Command(os.Args[0])
-		floor.Env = append(os.Environ(), helperVariable+"=floor", "FLOOR="+dir)
-		out, err := floor.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := floor.Start(); err != nil {
-			b.Fatal(err)
-		}
-		defer func() { _, _ = floor.Process.Kill(), floor.Wait() }()
-		addr, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			b.Fatal("the floor: ", err)
-		}
-		p.Addr = strings.TrimSpace(addr)
+		p.Addr = startFloor(b, "FLOOR="+dir)
 	}
 	return press(b, p)
+}
+
+// startFloor starts a floor that runs until the benchmark's end, and returns where it listens.
+func startFloor(b *testing.B, env ...string) (addr string) {
+	b.Helper()
+	floor := exec.Command(os.Args[0])
+	floor.Env = append(append(os.Environ(), helperVariable+"=floor"), env...)
+	out, err := floor.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := floor.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = floor.Process.Kill(), floor.Wait() })
+	if addr, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		b.Fatal("the floor: ", err)
+	}
+	return strings.TrimSpace(addr)
 }
 
 // startMeasured starts a sidecar that knows the key and whose server is away. With a key that it does not know it would take

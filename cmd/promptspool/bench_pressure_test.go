@@ -20,6 +20,8 @@ type pressure struct {
 	Addr        string        `json:"addr"`
 	Connections int           `json:"connections"`
 	Bytes       int           `json:"bytes"`    // of a body
+	Path        string        `json:"path"`     // of the call; "" for a write, whose body Bytes makes
+	Body        []byte        `json:"body"`     // with Path
 	Time        time.Duration `json:"time"`     // at most
 	Requests    int64         `json:"requests"` // at most
 }
@@ -70,7 +72,10 @@ func runPressure() {
 
 func (p pressure) run() pace {
 	client := &fasthttp.HostClient{Addr: p.Addr, MaxConns: p.Connections, MaxIdemponentCallAttempts: 1, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
-	body := bodyOf(p.Bytes)
+	path, body := p.Path, p.Body
+	if path == "" {
+		path, body = "/rest/track-request", bodyOf(p.Bytes)
+	}
 	var tickets atomic.Int64
 	var all []time.Duration
 	var got pace
@@ -80,7 +85,7 @@ func (p pressure) run() pace {
 	for range p.Connections {
 		connections.Go(func() {
 			req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			req.SetRequestURI("http://" + p.Addr + "/rest/track-request")
+			req.SetRequestURI("http://" + p.Addr + path)
 			req.Header.SetMethod("POST")
 			req.Header.Set("X-API-KEY", adminKey)
 			req.SetBodyRaw(body)
