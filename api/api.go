@@ -122,6 +122,8 @@ type API struct {
 	exports chan struct{} // holds one for each that is written
 	busy    *busy
 
+	counters map[string]counters // of the routes that apps call, by name
+
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
 	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
 	life context.Context
@@ -145,7 +147,7 @@ func New(c Config) *API {
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), busy: newBusy()}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), busy: newBusy(), counters: map[string]counters{}}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a
@@ -159,9 +161,9 @@ func (a *API) present() {
 		if a.missing(r) != nil {
 			continue
 		}
-		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
+		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)
+			a.counters[r.name] = counters{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/wire"
@@ -41,8 +42,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		}
 		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
 		ctx.Response.Header.Set(wire.TimeHeader, a.c.Clock.Now().Format(time.RFC3339Nano))
-		a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(ctx.Response.StatusCode())).Inc()
-		a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(time.Since(started).Seconds())
+		a.countCall(name, ctx.Response.StatusCode(), time.Since(started))
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
 	switch {
@@ -62,6 +62,26 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		}
 		writeError(ctx, a.c.Logger, err)
 	}
+}
+
+// counters are the metrics of a route that apps call, looked up once.
+type counters struct {
+	ok      prometheus.Counter // answered 200
+	seconds prometheus.Observer
+}
+
+// countCall counts a call.
+func (a *API) countCall(name string, status int, took time.Duration) {
+	c, known := a.counters[name]
+	if known && status == 200 {
+		c.ok.Inc()
+	} else {
+		a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
+	}
+	if !known {
+		c.seconds = a.c.Metrics.HTTPSeconds.WithLabelValues(name)
+	}
+	c.seconds.Observe(took.Seconds())
 }
 
 // answer takes a call through the steps of the package comment.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry/render"
@@ -48,6 +50,7 @@ type Cache struct {
 	upstream   Upstream
 	identities func() []wire.Identity
 	metrics    *metrics.Metrics
+	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
 	now        func() time.Time
 	disk       disk
@@ -100,7 +103,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		c.Identities = func() []wire.Identity { return nil }
 	}
 	cache := &Cache{
-		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, log: c.Logger, now: c.Now,
+		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, hits: c.Metrics.TemplateCache.WithLabelValues("hit"), log: c.Logger, now: c.Now,
 		disk: disk{dir: c.Dir, log: c.Logger}, added: make(chan struct{}, 1),
 		entries: newEntries(), negatives: make(map[key]negative), flights: make(map[key]*flight), feeds: make(map[string]*feed),
 	}
@@ -182,7 +185,11 @@ func (c *Cache) find(ctx context.Context, id wire.Identity, ident string, s wire
 	if err != nil {
 		f.how = "error"
 	}
-	c.metrics.TemplateCache.WithLabelValues(f.how).Inc()
+	if f.how == "hit" {
+		c.hits.Inc()
+	} else {
+		c.metrics.TemplateCache.WithLabelValues(f.how).Inc()
+	}
 	return f, err
 }
 

@@ -46,19 +46,33 @@ func ParseObject(body []byte) (Object, error) {
 	return object, nil
 }
 
+// listedMax is up to how many members are compared one by one.
+const listedMax = 24
+
 // list gives the members of a JSON object that json.Valid has accepted, or what is wrong with one of them.
 func list(body []byte) (Object, *FieldError) {
-	object := make(Object, 0, 16)
-	seen := make(map[string]struct{}, 16)
+	object := make(Object, 0, 8)
+	var seen map[string]struct{} // once there are so many that to look at each would take long
 	for m := range members(body) {
 		if len(object) == ObjectMembersMax {
 			return nil, &FieldError{m.Name, fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)}
 		}
-		if _, twice := seen[m.Name]; twice {
+		twice := false
+		if seen != nil {
+			_, twice = seen[m.Name]
+			seen[m.Name] = struct{}{}
+		} else {
+			twice = object.Has(m.Name)
+		}
+		if twice {
 			return nil, &FieldError{m.Name, "is given twice"}
 		}
-		seen[m.Name] = struct{}{}
-		object = append(object, m)
+		if object = append(object, m); seen == nil && len(object) == listedMax {
+			seen = make(map[string]struct{}, 2*listedMax)
+			for _, o := range object {
+				seen[o.Name] = struct{}{}
+			}
+		}
 	}
 	return object, nil
 }
