@@ -11,12 +11,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// filter is which records a page shows. It lives in the page's address, so that a view can be sent to somebody: q, span, and
-// for each condition field, key, op and value, in the order in which they stand.
+// filter is which records a page shows, and which columns of them. It lives in the page's address, so that a view can be sent to
+// somebody: q, span, for each condition field, key, op and value, in the order in which they stand, and col for each column.
 type filter struct {
 	Q          string
 	Span       string // one of spans; "" for all
 	Conditions []condition
+	Columns    []string // names of columns; nil for those that a list has by itself
 }
 
 // condition is one line of a filter.
@@ -90,6 +91,11 @@ func readFilter(q url.Values) filter {
 			f.Conditions = append(f.Conditions, c)
 		}
 	}
+	for _, c := range columns {
+		if slices.Contains(q["col"], c.Name) {
+			f.Columns = append(f.Columns, c.Name)
+		}
+	}
 	return f
 }
 
@@ -107,6 +113,9 @@ func (f filter) values() url.Values {
 		q.Add("key", c.Key)
 		q.Add("op", c.Op)
 		q.Add("value", c.Value)
+	}
+	for _, name := range f.Columns {
+		q.Add("col", name)
 	}
 	return q
 }

@@ -1,6 +1,9 @@
 package dashboard
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -11,6 +14,7 @@ const requestsPerPage = 50
 
 func (d *Dashboard) requestRoutes() {
 	d.handle("GET /requests", wire.RoleViewer, d.requestsPage)
+	d.handle("GET /requests/export", wire.RoleViewer, d.exportRequests)
 }
 
 // requestsView is what the list of requests shows.
@@ -30,14 +34,15 @@ type filterView struct {
 	Fields    []filterField
 	Operators []operator
 	Chips     []chip
-	Query     string // the filter as it stands in an address
+	Columns   []column // that there are
+	Query     string   // the filter as it stands in an address
 }
 
 // chip is a condition that is in force, and the address without it.
 type chip struct{ Text, Without string }
 
 func viewFilter(path string, f filter) filterView {
-	v := filterView{Filter: f, Path: path, Spans: spans, Fields: filterFields, Operators: operators, Query: f.values().Encode()}
+	v := filterView{Filter: f, Path: path, Spans: spans, Fields: filterFields, Operators: operators, Columns: columns, Query: f.values().Encode()}
 	for i, c := range f.Conditions {
 		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
 	}
@@ -76,4 +81,29 @@ func (d *Dashboard) requestsPage(c *call) error {
 		v.First = address(v.Path, f.values())
 	}
 	return d.show(c, http.StatusOK, "requests", "Requests", "requests", v)
+}
+
+// exportRequests sends the records of a view, whole, as newline-delimited JSON: what `requests import` takes, too.
+func (d *Dashboard) exportRequests(c *call) error {
+	f := readFilter(c.URL.Query())
+	query := wire.ExportQuery{FilterGroup: f.group(d.Now()), Q: f.Q}
+	// A filter that is wrong is told before anything is sent.
+	if _, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: query.FilterGroup, Q: f.Q, PerPage: 1}); err != nil {
+		return err
+	}
+	id := c.identity()
+	write := func(ctx context.Context, w io.Writer) error {
+		lines := json.NewEncoder(w)
+		lines.SetEscapeHTML(false)
+		return d.Records.Export(ctx, id, query, func(e wire.Exported) error { return lines.Encode(e.Record) })
+	}
+	c.w.Header().Set("Content-Type", "application/x-ndjson")
+	c.w.Header().Set("Content-Disposition", `attachment; filename="requests.ndjson"`)
+	if s, ok := c.w.(interface {
+		Stream(write func(ctx context.Context, w io.Writer) error)
+	}); ok {
+		s.Stream(write)
+		return nil
+	}
+	return write(c.Context(), c.w)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -76,6 +77,24 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	}
 	b.press(".chips a")
 	b.shows("main", "2 requests")
+	b.visit("/requests?col=sidecar&col=model")
+	b.shows("thead", "Accepted", "Model", "Sidecar")
+	if strings.Contains(b.text("thead"), "Status") {
+		t.Error("a column is shown that was not chosen")
+	}
+	b.do("follow", chromedp.Click("[data-live]"))
+	server.track("/rest/track-request", adminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-later", "messages": []any{}},
+		"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2,
+	})
+	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`))
+		return err
+	}))
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`, chromedp.EvalAwaitPromise))
+	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
+		t.Errorf("the view is exported as %q, %v", lines, err)
+	}
 }
 
 func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {

@@ -2,11 +2,12 @@
 // on small screens, and gives the keyboard something to do.
 "use strict";
 
-for (const time of document.querySelectorAll("time[datetime]")) {
+function local(time) {
   const at = new Date(time.dateTime);
   time.title = time.textContent;
   time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
+for (const time of document.querySelectorAll("time[datetime]")) local(time);
 
 for (const menu of document.querySelectorAll("details.menu")) {
   const small = matchMedia("(max-width: 52rem)");
@@ -46,6 +47,25 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     if (mine === asked && text) shown.innerHTML = text; // made by the server, which escapes what was typed
   };
   form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
+}
+
+// A live list is loaded anew every few seconds, as long as nobody is in the middle of it.
+for (const box of document.querySelectorAll("[data-live]")) {
+  let timer;
+  const follow = async () => {
+    const list = document.querySelector(box.dataset.live);
+    if (!document.hidden && !list.contains(document.activeElement)) {
+      const answer = await fetch(location.href).catch(() => null);
+      const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page && page.querySelector(box.dataset.live);
+      if (fresh && box.checked) {
+        list.replaceChildren(...fresh.childNodes);
+        for (const time of list.querySelectorAll("time[datetime]")) local(time);
+      }
+    }
+    if (box.checked) timer = setTimeout(follow, 3000);
+  };
+  box.addEventListener("change", () => { clearTimeout(timer); if (box.checked) follow(); });
 }
 
 // rows are the table's rows that lead somewhere.
