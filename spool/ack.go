@@ -108,9 +108,7 @@ func (s *Spool) removeAcked() error {
 	s.mu.Unlock()
 	var errs []error
 	for _, g := range acked {
-		if s.reading == g {
-			errs = append(errs, s.closeReading())
-		}
+		errs = append(errs, s.closeReading(g))
 		if s.raw.of == g {
 			s.raw = rawFiles{}
 		}

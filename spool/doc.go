@@ -10,8 +10,8 @@
 //     something empty.
 //   - What Hold and Bury move to a lane stays there until Release. How many events the lanes hold is written down apart from
 //     them, so that a file that is gone is counted as well.
-//   - Memory does not grow with what waits. Two databases are open at most: the generation that is written and one that
-//     is read. Of the lanes, some 100 bytes a file are kept.
+//   - Memory does not grow with what waits. Three databases are open at most: the generation that is written and two that
+//     are read. Of the lanes, some 100 bytes a file are kept.
 //   - A failed fsync is the end: everybody who waits gets ErrFailed, and the process must end (see Spool.Failed).
 //   - It stays within its bounds of disk, and leaves some free (see FullError). At a bound it refuses new events and keeps
 //     the old ones; when there is room again, it goes on by itself within a second.

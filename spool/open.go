@@ -28,7 +28,7 @@ func Open(c Config) (*Spool, error) {
 	s.guard = newGuard(c)
 	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail, gaps: s.countGaps, made: s.guard.add}
 	if err := s.load(); err != nil {
-		errs := []error{err, s.closeReading(), lock.release()}
+		errs := []error{err, s.closeAllReading(), lock.release()}
 		if s.cursor != nil {
 			errs = append(errs, s.cursor.file.Close())
 		}

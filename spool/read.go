@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sort"
 
 	badger "github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
 )
 
 // Read returns events with Seq >= from in order: at least one, at most eventsMax, and no more than bytesMax bytes of data
@@ -173,13 +175,23 @@ func (s *Spool) isClosing() bool {
 	return s.closing
 }
 
-// openForReading gives the database of a generation. Beside the one that is written, one is kept open. With readMu held.
+// readingMax is how many sealed generations are open for reading: one where reading goes ahead, and one at the frontier, whose keys
+// acknowledging counts. With a single one these two would close and open it in turn, some thirty times for each generation.
+const readingMax = 2
+
+// openForReading gives the database of a generation. Beside the one that is written, readingMax are kept open, those that were used
+// last. With readMu held.
 func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	if g.db != nil {
+		if i := slices.Index(s.reading, g); i >= 0 {
+			s.reading = append(slices.Delete(s.reading, i, i+1), g)
+		}
 		return g.db, nil
 	}
-	if err := s.closeReading(); err != nil {
-		s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
+	if len(s.reading) == readingMax {
+		if err := s.closeReading(s.reading[0]); err != nil {
+			s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
+		}
 	}
 	db, err := openSealed(s.path(g.name), s.storeLog())
 	if err != nil {
@@ -190,16 +202,51 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 			return nil, err
 		}
 	}
-	g.db, s.reading = db, g
+	s.fetchAhead(g)
+	g.db, s.reading = db, append(s.reading, g)
 	return db, nil
 }
 
-// closeReading closes what openForReading opened. With readMu held.
-func (s *Spool) closeReading() error {
-	if s.reading == nil {
+// closeReading closes what openForReading opened of a generation, if it is open. With readMu held.
+func (s *Spool) closeReading(g *generation) error {
+	i := slices.Index(s.reading, g)
+	if i < 0 {
 		return nil
 	}
-	err := s.reading.db.Close()
-	s.reading.db, s.reading = nil, nil
+	s.reading = slices.Delete(s.reading, i, i+1)
+	err := g.db.Close()
+	g.db = nil
 	return err
+}
+
+// closeAllReading closes everything that openForReading opened. With readMu held.
+func (s *Spool) closeAllReading() error {
+	var errs []error
+	for len(s.reading) > 0 {
+		errs = append(errs, s.closeReading(s.reading[0]))
+	}
+	return errors.Join(errs...)
+}
+
+// fetchAhead asks the kernel for the events of a generation and of the one behind it. Badger reads them through a mapping that it
+// advises to be read at random: of an old backlog, which the page cache has let go of, each page would be a fault of its own that
+// waits for the disk, and with it a whole processor. What the kernel does not do only costs time.
+func (s *Spool) fetchAhead(g *generation) {
+	s.mu.Lock()
+	var names []string
+	if i := slices.Index(s.generations, g); i >= 0 {
+		for _, g := range s.generations[i:min(i+2, len(s.generations))] {
+			names = append(names, g.name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range names {
+		paths, _ := filesBySuffix(s.path(name), ".vlog")
+		for _, path := range paths {
+			if file, err := os.Open(path); err == nil {
+				_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_WILLNEED)
+				_ = file.Close()
+			}
+		}
+	}
 }

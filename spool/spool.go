@@ -99,8 +99,8 @@ type Spool struct {
 	// readMu guards all open databases but the lanes: who reads, opens, closes or removes a generation holds it. A commit
 	// holds it only while it moves on to a new generation.
 	readMu  sync.Mutex
-	reading *generation // the sealed generation that is open for reading, nil if none
-	raw     rawFiles    // the last damaged one that was read
+	reading []*generation // the sealed generations that are open for reading, at most readingMax; the one that was used last is last
+	raw     rawFiles      // the last damaged one that was read
 	cursor  *cursor
 
 	lanes lanes  // has a lock of its own
@@ -189,7 +189,7 @@ func (s *Spool) Close() error {
 
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
-	errs := []error{s.cursor.save(state), s.closeReading()}
+	errs := []error{s.cursor.save(state), s.closeAllReading()}
 	s.lanes.close()
 	if s.writing != nil {
 		if err := s.guard.freeBallast(sealRoom); err != nil {
@@ -205,7 +205,7 @@ func (s *Spool) Close() error {
 func (s *Spool) abort() error {
 	if s.readMu.TryLock() {
 		defer s.readMu.Unlock()
-		_ = s.closeReading()
+		_ = s.closeAllReading()
 		s.lanes.close()
 		_ = s.cursor.file.Close()
 	}

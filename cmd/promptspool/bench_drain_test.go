@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"promptspool/api/wire"
 	"promptspool/proxy"
@@ -39,9 +42,10 @@ func drainEvents() int {
 	return 100_000
 }
 
-// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the floor, then the real one.
+// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the floor, the same when the
+// page cache has let go of the backlog, then the real one.
 func BenchmarkDraining(b *testing.B) {
-	for _, who := range []string{"sink", "server"} {
+	for _, who := range []string{"sink", "sink-from-disk", "server"} {
 		b.Run(who, func(b *testing.B) {
 			for range b.N {
 				drainTo(b, who, drainEvents())
@@ -59,6 +63,9 @@ func drainTo(b *testing.B, who string, events int) {
 	sidecar := beginMeasured(b, filepath.Join(dir, "sidecar"), upstream)
 	if !sidecar.takes() {
 		b.Fatal("the sidecar does not start")
+	}
+	if who == "sink-from-disk" {
+		evict(b, spoolDir(sidecar.data))
 	}
 	var server *node
 	if who == "server" {
@@ -81,7 +88,7 @@ func drainTo(b *testing.B, who string, events int) {
 	took, cpu := time.Since(begun), cpuOf(b, sidecar)-before
 	fmt.Printf("\n%d events of %d bytes to the %s: %.0f/s, %.2f core-seconds of the sidecar per 10,000, at most %.1f MiB anonymous",
 		events, drainBytes, who, float64(events)/took.Seconds(), cpu.Seconds()/float64(events)*10_000, float64(peak)/(1<<20))
-	if who == "sink" {
+	if who != "server" {
 		c := counted(b, upstream)
 		fmt.Printf(", %.3f of the payload on the wire", float64(c.Travelled)/float64(c.Unpacked))
 		if c.Events != int64(events) {
@@ -92,6 +99,26 @@ func drainTo(b *testing.B, who string, events int) {
 	}
 	fmt.Println()
 	sidecar.kill()
+}
+
+// evict has the kernel let go of what it keeps in memory of a folder's files.
+func evict(b *testing.B, dir string) {
+	b.Helper()
+	unix.Sync()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // BenchmarkLatencyWhileDraining measures writes at a steady pace: to a sidecar with nothing else to do, then to the same while it
