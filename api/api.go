@@ -3,7 +3,9 @@
 // not know which role it plays.
 //
 // A call goes through these steps, and the first that fails answers it: route (404, 405), origin (403), body (413,
-// 415, 400), key (401), scope (403), fields (422), capability. Only /sync/events looks at the key before the body. Every answer is a JSON object, errors are
+// 415, 400), key (401), scope (403), fields (422), capability. /sync/events looks at the header (413, 415), then at the key, then at
+// the body: what it reads is claimed from the key's share of the memory, so without a key there is none to read it into, and nobody
+// may have 33 MiB unpacked to be told 401. Every answer is a JSON object, errors are
 // {"success":false,"error":code,"message":what and the next step,"fields":[{"field","reason"}]}.
 package api
 

@@ -37,13 +37,24 @@ var zstdPool = sync.Pool{New: func() any {
 	return d
 }}
 
-// readEvents reads the events of a batch. What it returns is claimed; the caller gives the claim back when they are done with.
-func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
-	encoding := strings.ToLower(strings.TrimSpace(string(c.ctx.Request.Header.Peek("Content-Encoding"))))
+// announced checks what the header tells of a batch, before its key is looked at: the length and the encoding, which it returns.
+func announced(ctx *fasthttp.RequestCtx) (encoding string, err error) {
+	if ctx.Request.Header.ContentLength() > wire.BatchBodyBytesMax {
+		return "", tooLarge(wire.BatchBodyBytesMax)
+	}
+	encoding = strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.Peek("Content-Encoding"))))
 	switch encoding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
-	default:
-		return nil, wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+		return encoding, nil
+	}
+	return "", wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+}
+
+// readEvents reads the events of a batch. What it returns is claimed; the caller gives the claim back when they are done with.
+func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
+	encoding, err := announced(c.ctx)
+	if err != nil {
+		return nil, err
 	}
 	sent, err := receive(c.ctx, held)
 	if err != nil {
@@ -83,9 +94,6 @@ func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
 // receive reads the bytes of a body as they were sent. Their capacity is claimed.
 func receive(ctx *fasthttp.RequestCtx, held *claim) ([]byte, error) {
 	declared := ctx.Request.Header.ContentLength()
-	if declared > wire.BatchBodyBytesMax {
-		return nil, tooLarge(wire.BatchBodyBytesMax)
-	}
 	stream := ctx.RequestBodyStream()
 	if stream == nil || declared == 0 {
 		return nil, nil

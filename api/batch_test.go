@@ -75,6 +75,9 @@ func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
 	if a := s.call("POST", "/sync/events", bomb, "X-API-KEY", "who", "Content-Encoding", "zstd"); a.Status != 401 {
 		t.Errorf("a bomb of nobody: %+v", a)
 	}
+	if a := s.call("POST", "/sync/events", plain, "X-API-KEY", "who", "Content-Encoding", "br"); a.Status != 415 {
+		t.Errorf("an unknown encoding of nobody: %+v", a)
+	}
 }
 
 // metric adds up what a metric says.

@@ -97,7 +97,10 @@ func (a *API) answer(c *call) error {
 	switch c.route.body {
 	case noBody:
 		drain(c.ctx)
-	case batchBody: // the handler reads it: its key stands in the header, and nobody's bytes are taken without one
+	case batchBody: // the handler reads it, once the key is known: nobody's bytes are kept without one
+		if _, err := announced(c.ctx); err != nil {
+			return err
+		}
 		if err := a.authenticate(c); err != nil {
 			return err
 		}

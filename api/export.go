@@ -11,7 +11,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// Exporter gives back what was recorded, as events. On a sidecar there is none.
+// Exporter gives back what was recorded, as events. On a sidecar they pass through, one by one.
 type Exporter interface {
 	// ExportEvents gives fn the events of each record that s finds, and mark now and then a cursor that goes on behind them, "" at
 	// the end. It ends with the first error of either.

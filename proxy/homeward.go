@@ -35,6 +35,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 }
 
+// BringHome does so once, for each key that has held events.
+func (p *Proxy) BringHome(ctx context.Context) { p.bringHome(ctx, map[uint32]homeward{}) }
+
 // bringHome looks at every key with held events once.
 func (p *Proxy) bringHome(ctx context.Context, next map[uint32]homeward) {
 	now := time.Now()

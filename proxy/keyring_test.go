@@ -182,6 +182,44 @@ func TestARevocationIsSeenByTheSecondCallAfterHalfAMinute(t *testing.T) {
 	})
 }
 
+func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		var keys []wire.Secret
+		for i := range 1000 {
+			key := wire.Secret(fmt.Sprint("key-", i))
+			keys = append(keys, key)
+			srv.set(func(s *server) {
+				s.keys[key] = wire.KeyVerdict{Success: true, Account: "ann", KeyID: string(key), Scope: wire.ScopeApp}
+			})
+			wantVerified(t, s, key, "ann", 0)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.keys.Run(ctx) }()
+		<-time.After(31 * time.Second) // in the midst of the verdicts' age
+		srv.set(func(s *server) {
+			verdicts := s.keys
+			s.verdict = func(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
+				<-time.After(100 * time.Millisecond) // a server at some distance: one after the other, it would be 100 s
+				if key == keys[0] || key == keys[999] {
+					return wire.KeyVerdict{}, wire.Errorf(wire.CodeUnauthorized, "revoked")
+				}
+				return verdicts[key], nil
+			}
+		})
+		<-time.After(time.Minute)
+		wantRefused(t, s, keys[0])
+		wantRefused(t, s, keys[999])
+		wantVerified(t, s, keys[500], "ann", 0)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAGoodVerdictHoldsWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := newServer(t)

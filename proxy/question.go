@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -13,6 +14,7 @@ const (
 	verdictAge      = 30 * time.Second       // how long a verdict is taken without asking again
 	askAgainDelay   = time.Second            // until the next question when one had no answer
 	refreshEvery    = 10 * time.Second       // how often Run looks for verdicts that are too old
+	refreshAtOnce   = 8                      // questions of Run under way at once
 	questionTimeout = 5 * time.Second        // of one question
 	questionsMax    = 64                     // under way at once; beyond them the server counts as away
 )
@@ -148,23 +150,47 @@ func (k *Keyring) refuse(hash [32]byte) {
 	k.release(key)
 }
 
-// Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then it returns nil. One question is under way at a time, and
-// the first without an answer ends the round: the server is away, and the verdicts hold.
+// Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then it returns nil.
 func (k *Keyring) Run(ctx context.Context) error {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	for {
-		for _, number := range k.stale() {
-			if !k.recheck(ctx, number) {
-				break
-			}
-		}
+		k.refresh(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// refresh asks about the keys whose verdicts are too old. The first question goes alone: without an answer the server is away, and the
+// verdicts hold. Then refreshAtOnce are under way, so that a round of thousands of keys is over in seconds.
+func (k *Keyring) refresh(ctx context.Context) {
+	stale := k.stale()
+	if len(stale) == 0 || !k.recheck(ctx, stale[0]) {
+		return
+	}
+	round, end := context.WithCancel(ctx)
+	defer end()
+	numbers := make(chan uint32)
+	var asking sync.WaitGroup
+	for range min(refreshAtOnce, len(stale)-1) {
+		asking.Go(func() {
+			for number := range numbers {
+				if !k.recheck(round, number) {
+					end()
+				}
+			}
+		})
+	}
+	for _, number := range stale[1:] {
+		if round.Err() == nil {
+			numbers <- number
+		}
+	}
+	close(numbers)
+	asking.Wait()
 }
 
 // stale are the keys whose verdicts are too old, the oldest first. Refused ones are asked about when they are used, or when events

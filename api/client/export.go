@@ -17,6 +17,11 @@ import (
 // last lines that are sure to be whole, and whether that was the end. One call may get only a part: the next goes on with the cursor.
 // An error of fn ends it.
 func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error) (mark wire.ExportMark, err error) {
+	return c.exportLines(ctx, id, s, fn, func(wire.ExportMark) error { return nil })
+}
+
+// exportLines is Export that also gives each mark.
+func (c *Client) exportLines(ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error, marked func(wire.ExportMark) error) (mark wire.ExportMark, err error) {
 	mark.Cursor = s.Cursor
 	err = c.export(ctx, id, wire.Export{Search: s}, func(ctx context.Context, body io.Reader) error {
 		lines := bufio.NewScanner(body)
@@ -33,6 +38,9 @@ func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn
 				return c.unusable(200, "%v", err)
 			}
 			mark = m.Export
+			if err := marked(mark); err != nil {
+				return err
+			}
 		}
 		if err := lines.Err(); err != nil {
 			return c.unreachable(ctx, err)
@@ -95,4 +103,25 @@ func (c *Client) export(ctx context.Context, id wire.Identity, e wire.Export, re
 		return c.read(res, told, syncAnswerBytesMax, &none)
 	}
 	return read(ctx, heard)
+}
+
+// ExportEvents gives fn the events of what s finds, and mark each cursor that the server tells, "" at the end. It goes on by itself
+// where an answer was only a part, and keeps no more than one event. An error of fn or mark ends it.
+func (c *Client) ExportEvents(ctx context.Context, id wire.Identity, s wire.Search, fn func([]wire.Event) error, mark func(cursor string) error) error {
+	for {
+		told, err := c.exportLines(ctx, id, s, func(line []byte) error {
+			e, err := wire.ParseEvent(line)
+			if err != nil {
+				return c.unusable(200, "an event of it is none: %v", err)
+			}
+			return fn([]wire.Event{e})
+		}, func(m wire.ExportMark) error { return mark(m.Cursor) })
+		if err != nil || told.Done {
+			return err
+		}
+		if told.Cursor == s.Cursor {
+			return wire.Unavailable(awayDelay, "The server's answer was cut.")
+		}
+		s.Cursor = told.Cursor
+	}
 }

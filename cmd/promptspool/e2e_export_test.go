@@ -85,4 +85,18 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 		t.Errorf("as CSV: %d, %d lines\n%s", code, got, errs)
 	}
 	_ = os.Remove(file)
+
+	// A sidecar passes it through.
+	sidecar := startSidecar(t, t.TempDir(), from.addr)
+	out, errs, code = runCommand(t, env, "requests", "export", "--tag", "odd", "--url", "http://"+sidecar.addr)
+	if got := strings.Count(out, "\n"); code != 0 || got != 60*6 {
+		t.Errorf("of one tag, through a sidecar: %d, %d lines\n%s", code, got, errs)
+	}
+	if r := sidecar.call("POST", "/api/public/v2/requests/export", `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`, "X-API-KEY", adminKey); r.Status != http.StatusUnprocessableEntity {
+		t.Errorf("a wrong filter, through a sidecar: %d %s", r.Status, r.Body)
+	}
+	from.stop()
+	if r := sidecar.call("POST", "/api/public/v2/requests/export", `{}`, "X-API-KEY", adminKey); r.Status != http.StatusServiceUnavailable {
+		t.Errorf("through a sidecar, without the server: %d %s", r.Status, r.Body)
+	}
 }

@@ -243,6 +243,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Querier:       upstream,
 		Analyst:       upstream,
 		Keeper:        upstream,
+		Exporter:      upstream,
 		Templates:     templates,
 		Fleet:         upstream,
 		Authenticator: authenticator,

@@ -19,7 +19,7 @@ import (
 
 func spoolDrainCommand() *cli.Command {
 	return &cli.Command{
-		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty",
+		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty; held events too, if the server takes their key",
 		Flags: append(own("spool drain",
 			stringFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
 		), sidecarDataFlag(), stringFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), outputFlag()),
@@ -51,6 +51,7 @@ func drainStopped(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, patience)
 	defer cancel()
+	proxy.New(queue, keys, nobody{}, toolLogger(c)).BringHome(ctx)
 	forwarder := proxy.NewForwarder(queue, keys, upstream, metrics.New("sidecar", version), toolLogger(c))
 	err = forwardUntilEmpty(ctx, queue, forwarder, progressOf(c))
 	left := queue.Status()
