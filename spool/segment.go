@@ -61,7 +61,8 @@ type laneEvent struct {
 
 func wrapLane(reason string, movedAt time.Time, e Entry) laneEvent {
 	reason = reason[:min(len(reason), reasonBytesMax)]
-	b := make([]byte, 0, 10+len(reason)+len(e.Data))
+	size := 10 + len(reason) + len(e.Data)
+	b := make([]byte, 0, size+frameCount(size)*frameHeaderBytes) // with room for the frames
 	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
 	b = append(append(b, reason...), e.Data...)
@@ -79,7 +80,8 @@ func unwrapLane(k eventKey, b []byte) (LaneEntry, error) {
 	return e, nil
 }
 
-// writeSegment makes a file durable under path, in place of one that may be there, and tells what it holds.
+// writeSegment makes a file durable under path, in place of one that may be there, and tells what it holds. What is wrapped in the
+// events is gone afterwards.
 func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err error) {
 	g = segment{path: path, lane: lane, count: len(events), first: events[0].key.seq}
 	unfinished := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
@@ -102,7 +104,7 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 			size += int64(len(e.raw))
 			continue
 		}
-		parts := splitFrames(e.wrapped)
+		parts := spreadFrames(e.wrapped)
 		for i, b := range parts {
 			sealFrame(b, frame{seq: e.key.seq, key: e.key.key, part: uint16(i), parts: uint16(len(parts)), at: e.key.at})
 			_, _ = w.Write(b) // Flush tells

@@ -38,6 +38,9 @@ func (s *shelf) Events(_ context.Context, lane string) iter.Seq2[SpoolEvent, err
 				return
 			}
 		}
+		if lane == "panicking" {
+			panic("a fault of ours")
+		}
 		if s.broken != nil {
 			yield(SpoolEvent{Seq: 9, Key: 3, Data: []byte("rubbish")}, s.broken)
 		}
@@ -125,6 +128,18 @@ func TestAnEventThatCannotBeReadComesWithItsReason(t *testing.T) {
 	s := &shelf{lanes: map[string][]SpoolEvent{"": {{Seq: 8, Data: []byte("{}")}}}, broken: errors.New("event 9 is damaged")}
 	want := []SpoolEvent{{Seq: 8, Data: []byte("{}")}, {Seq: 9, Key: 3, Error: "event 9 is damaged"}}
 	same(t, "what waits", streamed(t, spoolControl(t, s), ""), want)
+}
+
+// A stream is written by a goroutine of fasthttp's own: a panic there would end the process, and this test with it.
+func TestAPanicInAStreamEndsItWithAnError(t *testing.T) {
+	dir := spoolControl(t, &shelf{lanes: map[string][]SpoolEvent{"panicking": {{Seq: 1, Key: 2, Data: []byte("{}")}}}})
+	events := streamed(t, dir, "?lane=panicking")
+	if len(events) != 2 || events[0].Seq != 1 || events[0].Error != "" || !strings.Contains(events[1].Error, "log") {
+		t.Errorf("streamed %+v", events)
+	}
+	if again := streamed(t, dir, "?lane=panicking"); len(again) != 2 {
+		t.Errorf("afterwards it streams %+v", again)
+	}
 }
 
 func TestAStreamEndsWhenItsReaderGoes(t *testing.T) {

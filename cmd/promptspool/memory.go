@@ -31,7 +31,7 @@ func tendMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := cgroupMemory() - outsideHeap
+	most := max(outsideHeap, cgroupMemory()-outsideHeap)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
