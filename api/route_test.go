@@ -1,7 +1,11 @@
 package api
 
 import (
+	"context"
+	"strings"
 	"testing"
+
+	"github.com/valyala/fasthttp"
 
 	"promptspool/api/wire"
 )
@@ -57,4 +61,39 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 			t.Errorf("%s %s: %v, Allow %q; want %s, %q", c.method, c.path, err, allow, c.code, c.allow)
 		}
 	}
+}
+
+// TestEveryRouteAsksForItsScope calls every spelling of every route with a key of scope app: what searches, publishes or deletes is 403,
+// and says which key is wanted; the rest goes on to its body and fields.
+func TestEveryRouteAsksForItsScope(t *testing.T) {
+	apps := map[string]bool{"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true, "create-group": true, "track-group": true,
+		"log-request": true, "fetch-template": true, "raw-template": true, "get-template": true,
+		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true}
+	seen := make(map[string]bool)
+	for i := range routes {
+		r := &routes[i]
+		seen[r.name] = true
+		if want := map[bool]wire.Scope{true: wire.ScopeApp, false: wire.ScopeFull}[apps[r.name]]; r.scope != want {
+			t.Errorf("%s %s is for keys of scope %q, not %q", r.method, r.path, r.scope, want)
+		}
+		a := &API{c: Config{Authenticator: oneKey{}}}
+		c := &call{ctx: new(fasthttp.RequestCtx), life: t.Context(), route: r}
+		c.ctx.Request.Header.Set("X-API-KEY", "k")
+		err := a.authenticate(c)
+		if refused := wire.IsCode(err, wire.CodeForbidden); refused == apps[r.name] || refused && !strings.Contains(err.Error(), "--scope full") {
+			t.Errorf("%s %s with a key of scope app: %v", r.method, r.path, err)
+		}
+	}
+	for name := range apps {
+		if !seen[name] {
+			t.Errorf("there is no route %s any more", name)
+		}
+	}
+}
+
+// oneKey knows everybody as an app.
+type oneKey struct{}
+
+func (oneKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
+	return wire.Identity{Account: "a", Scope: wire.ScopeApp, Verified: true}, nil
 }

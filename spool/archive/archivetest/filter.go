@@ -29,7 +29,17 @@ var vocabulary = []struct {
 	{field: "label", operators: texts, values: labels},
 	{field: "group_id", operators: texts, values: groups},
 	{field: "sidecar", operators: texts, values: sidecars},
+	{field: "error_type", operators: texts, values: errors},
+	{field: "tool_names", operators: texts, values: tools},
+	{field: "finish_reason", operators: texts, values: reasons},
+	{field: "is_json", operators: flags},
+	{field: "is_tool_call", operators: flags},
+	{field: "is_plain_text", operators: flags},
 	{field: "score", operators: numbers},
+	{field: "cost", operators: numbers},
+	{field: "cached_tokens", operators: numbers},
+	{field: "reasoning_tokens", operators: numbers},
+	{field: "output_tokens", operators: numbers},
 	{field: "input_tokens", operators: numbers},
 	{field: "prompt_version_number", operators: numbers},
 	{field: "latency_ms", operators: numbers},
@@ -38,6 +48,7 @@ var vocabulary = []struct {
 }
 
 var (
+	flags   = []string{"is_true", "is_false"}
 	texts   = []string{"is", "is_not", "contains", "not_contains", "starts_with", "ends_with", "in", "not_in", "is_empty", "is_not_null"}
 	numbers = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
 )
@@ -77,7 +88,7 @@ func drawCondition(t *rapid.T) wire.Filter {
 	switch {
 	case slices.Contains([]string{"in", "not_in", "between"}, f.Operator):
 		v = []any{value(), value()}
-	case slices.Contains([]string{"is_null", "is_not_null", "is_empty"}, f.Operator):
+	case slices.Contains([]string{"is_null", "is_not_null", "is_empty", "is_true", "is_false"}, f.Operator):
 		return f
 	default:
 		v = value()

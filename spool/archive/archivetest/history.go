@@ -30,6 +30,10 @@ var (
 	names     = []string{"default", "compiles"}
 	groups    = []string{"g1", "g2"}
 	sidecars  = []string{"host-a", "host-b"}
+	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
+	tools     = []string{"find", "Get_Weather"}
+	reasons   = []string{"stop", "tool_calls"}
+	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds     = []wire.Kind{wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup}
 )
 
@@ -57,9 +61,19 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 			t.Fatalf("encode a body: %v", err)
 		}
 		e.Body = body
-		events = append(events, Decode(t, e, Start.Add(time.Duration(i)*time.Minute)))
+		decoded := Decode(t, e, Start.Add(time.Duration(i)*time.Minute))
+		if decoded.Request != nil && rapid.Bool().Draw(t, "priced") {
+			setPrice(&decoded.Request.Price, rapid.SampledFrom([]int64{0, 1, 1_000_000_000, 2_000_000_001}).Draw(t, "price"))
+		}
+		events = append(events, decoded)
 	}
 	return events
+}
+
+// setPrice sets a price of billionths of a dollar.
+func setPrice[Dollars ~int64](price **Dollars, nanos int64) {
+	d := Dollars(nanos)
+	*price = &d
 }
 
 // Event makes the nth event of a record, accepted n seconds after Start and arrived then. body is an object with at least
@@ -110,19 +124,42 @@ func drawRequest(t *rapid.T) map[string]any {
 		"request_end_time":   start + float64(rapid.IntRange(-1, 3).Draw(t, "seconds")),
 	}
 	if rapid.Bool().Draw(t, "usage") {
-		body["request_response"] = map[string]any{"model": pick(t, models), "usage": map[string]any{
-			"prompt_tokens": rapid.IntRange(0, 3).Draw(t, "in"), "completion_tokens": rapid.IntRange(0, 3).Draw(t, "out")}}
+		body["request_response"] = drawResponse(t)
 	}
 	if rapid.Bool().Draw(t, "attached") {
 		body["tags"] = rapid.SliceOfNDistinct(rapid.SampledFrom(tags), 0, 3, rapid.ID).Draw(t, "tags")
 		body["metadata"] = drawMetadata(t)
 		body["group_id"] = pick(t, groups)
+		if rapid.Bool().Draw(t, "failed") {
+			body["error_type"] = pick(t, errors)
+		}
 		body["status"] = rapid.SampledFrom([]string{"SUCCESS", "WARNING", "ERROR"}).Draw(t, "status")
 		body["prompt_id"] = pick(t, templates)
 		body["prompt_label"] = pick(t, labels)
 		body["prompt_input_variables"] = map[string]any{"from": "the request"}
 	}
 	return body
+}
+
+// drawResponse draws an answer of OpenAI's chat: its usage in parts, with tools called, and a text of one shape or another.
+func drawResponse(t *rapid.T) map[string]any {
+	count := func(name string) int { return rapid.IntRange(0, 3).Draw(t, name) }
+	in, out := count("in"), count("out")
+	response := map[string]any{"model": pick(t, models), "usage": map[string]any{"prompt_tokens": in, "completion_tokens": out,
+		"prompt_tokens_details":     map[string]any{"cached_tokens": min(in, count("cached"))},
+		"completion_tokens_details": map[string]any{"reasoning_tokens": min(out, count("reasoning"))}}}
+	message := map[string]any{"role": "assistant", "content": pick(t, answers)}
+	var calls []any
+	for range rapid.IntRange(0, 2).Draw(t, "calls") {
+		calls = append(calls, map[string]any{"id": "c", "type": "function", "function": map[string]any{"name": pick(t, tools), "arguments": "{}"}})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	if rapid.Bool().Draw(t, "readable") {
+		response["choices"] = []any{map[string]any{"message": message, "finish_reason": pick(t, reasons)}}
+	}
+	return response
 }
 
 func drawMetadata(t *rapid.T) map[string]string {
