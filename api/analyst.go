@@ -31,6 +31,7 @@ func (a *API) suggestValues(c *call) error {
 		if _, err := strconv.ParseUint(id, 10, 63); err != nil {
 			return wire.Invalid(wire.FieldError{Field: "prompt_id", Reason: "must be an integer of at least 1"})
 		}
+		q.TemplateID = id
 	}
 	values, err := a.c.Analyst.Suggest(c.life, c.id, q)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Suggest asks for values that a field has.
 func (c *Client) Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error) {
 	query := url.Values{"field": {q.Field}}
-	for name, value := range map[string]string{"prefix": q.Prefix, "metadata_key": q.Key} {
+	for name, value := range map[string]string{"prefix": q.Prefix, "metadata_key": q.Key, "prompt_id": q.TemplateID} {
 		if value != "" {
 			query.Set(name, value)
 		}

@@ -33,8 +33,9 @@ type Record struct {
 	Prompt          *RecordPrompt     `json:"prompt"`
 	GroupIDs        []string          `json:"group_ids"` // sorted
 	AcceptedAt      time.Time         `json:"accepted_at"`
-	Request         json.RawMessage   `json:"request"` // as it was sent, less secrets
-	Events          []RecordEvent     `json:"events"`  // by order time
+	Request         json.RawMessage   `json:"request"`                    // as it was sent, less secrets
+	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, in the peer's form that belongs to no provider
+	Events          []RecordEvent     `json:"events"`                     // by order time
 }
 
 // Score is a named score of 0 to 100.

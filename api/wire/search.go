@@ -111,6 +111,7 @@ type SuggestQuery struct {
 	Field       string  `json:"field"`                  // a field of a filter, or one of the peer's names for suggestions
 	Prefix      string  `json:"prefix,omitempty"`       // what the values begin with, in any case
 	Key         string  `json:"metadata_key,omitempty"` // of a field that has keys
+	TemplateID  string  `json:"prompt_id,omitempty"`    // of a template by its decimal id, with field prompt only
 	FilterGroup *Filter `json:"filter_group,omitempty"` // of these records only
 	Limit       int     `json:"limit,omitempty"`        // 0 is 50, at most PageItemsMax
 }

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -60,7 +61,11 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	q, err := compileMatch(s.FilterGroup, "")
+	where, err := a.ofTemplate(ctx, id.Account, s)
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	q, err := compileMatch(where, "")
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
@@ -87,6 +92,28 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	w.Values = g.values
 	w.Complete = w.Complete && stopped == nil
 	return w, err
+}
+
+// ofTemplate narrows the filter of suggestions to the template that they name by its id. Calls may be linked to it by either.
+func (a *Archive) ofTemplate(ctx context.Context, account string, s wire.SuggestQuery) (*wire.Filter, error) {
+	if s.TemplateID == "" {
+		return s.FilterGroup, nil
+	}
+	names := []string{s.TemplateID}
+	if a.config.Versions != nil {
+		name, _, err := a.config.Versions.VersionAt(ctx, account, s.TemplateID, wire.Selector{}, a.config.Now())
+		if err == nil {
+			names = append(names, name)
+		} else if !wire.IsCode(err, wire.CodeNotFound) {
+			return nil, err
+		}
+	}
+	value, _ := json.Marshal(names)
+	f := wire.Filter{Filters: []wire.Filter{{Field: "prompt_name", Operator: "in", Value: value}}}
+	if s.FilterGroup != nil {
+		f.Filters = append(f.Filters, *s.FilterGroup)
+	}
+	return &f, nil
 }
 
 // Export gives fn every record that matches, whole, newest first, with a cursor that goes on behind it, until fn returns an error,

@@ -49,7 +49,9 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 			if !want.Orphan() {
 				body = all[want.Request.ID]
 			}
-			if diff := cmp.Diff(want.View(body), got[id].View(body), cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt")); diff != "" {
+			// No event has a price: the archive finds it when it records.
+			if diff := cmp.Diff(want.View(body), got[id].View(body), cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt"),
+				cmpopts.IgnoreFields(wire.Record{}, "Price")); diff != "" {
 				t.Fatalf("record %s, as it was (-) and from its export (+):\n%s", id, diff)
 			}
 			for i, h := range want.History {
