@@ -123,6 +123,7 @@ func receive(ctx *fasthttp.RequestCtx, held *claim) ([]byte, error) {
 		case err == io.EOF:
 			return sent, nil
 		case err != nil:
+			ctx.SetConnectionClose() // see counter
 			err = notWhole("", err)
 		}
 		if err != nil {

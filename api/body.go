@@ -125,7 +125,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	if stream == nil {
 		stream = bytes.NewReader(nil)
 	}
-	sent := &counter{r: stream, max: max}
+	sent := &counter{ctx: ctx, r: stream, max: max}
 	var r io.Reader = sent
 	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.Peek("Content-Encoding"))))
 	switch encoding {
@@ -165,14 +165,19 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	return nil, wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
 }
 
-// counter counts what was read, and refuses to read more than max.
+// counter counts what was read of a body, and refuses to read more than max. When a body breaks off, the connection is closed: fasthttp
+// would look for the next chunk behind one that is damaged, and for the next request behind that.
 type counter struct {
+	ctx    *fasthttp.RequestCtx
 	r      io.Reader
 	n, max int64
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
+	if err != nil && err != io.EOF {
+		c.ctx.SetConnectionClose()
+	}
 	if c.n += int64(n); c.n > c.max {
 		return n, tooLarge(c.max)
 	}

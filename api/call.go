@@ -45,7 +45,11 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		a.countCall(name, ctx.Response.StatusCode(), time.Since(started))
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
+	if bad := checkHead(ctx); bad != nil {
+		r, err = nil, bad
+	}
 	switch {
+	case wire.IsCode(err, wire.CodeBadJSON): // of the head
 	case err != nil && a.c.Pages != nil && a.c.Pages.Serves(string(ctx.Path())):
 		name, err = "page", a.page(ctx)
 	case r != nil:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
 )
 
 // Server serves an API on listeners.
@@ -28,7 +30,8 @@ func (a *API) NewServer() *Server {
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           int(a.c.BodyBytesMax), // only what is read ahead; readBody holds the bound
 		ReadBufferSize:               16 << 10,
-		ReadTimeout:                  time.Minute,
+		ReadTimeout:                  headTime,
+		HeaderReceived:               bodyTime,
 		WriteTimeout:                 time.Minute,
 		IdleTimeout:                  2 * time.Minute,
 		Concurrency:                  16 << 10,
@@ -36,6 +39,25 @@ func (a *API) NewServer() *Server {
 		CloseOnShutdown:              true,
 		Logger:                       printf{a.c.Logger},
 	}}
+}
+
+// A client that is slow holds a connection and its buffer. The head of a call must come within headTime of the connection's first
+// moment, or of the head's first byte; a body within bodyTimeMin and what its length takes at bodyRateMin. One whose length is not
+// told may take bodyTimeUntold.
+const (
+	headTime       = 15 * time.Second
+	bodyTimeMin    = 15 * time.Second
+	bodyRateMin    = 256 << 10 // bytes a second
+	bodyTimeUntold = time.Minute
+)
+
+// bodyTime is how long the rest of a call may take, once its head is there.
+func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	length := head.ContentLength()
+	if length < 0 {
+		return fasthttp.RequestConfig{ReadTimeout: bodyTimeUntold}
+	}
+	return fasthttp.RequestConfig{ReadTimeout: bodyTimeMin + time.Duration(min(length, wire.BodyBytesMax))*time.Second/bodyRateMin}
 }
 
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// checkHead refuses a head of which something between an app and us may read another end of the request than we do: with both a length
+// and chunks, with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2, 6.3). The connection
+// is closed, so that nothing behind it is taken for a request.
+func checkHead(ctx *fasthttp.RequestCtx) error {
+	h := &ctx.Request.Header
+	raw, told, what := h.RawHeaders(), false, ""
+	for len(raw) > 0 && what == "" {
+		line := raw
+		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
+			line, raw = raw[:end], raw[end+1:]
+			if end == 0 || line[end-1] != '\r' {
+				what = "a line that ends without a carriage return"
+			}
+		} else {
+			raw = nil
+		}
+		switch {
+		case len(line) > 0 && (line[0] == ' ' || line[0] == '\t'):
+			what = "a folded line"
+		case len(line) >= 15 && bytes.EqualFold(line[:15], []byte("content-length:")):
+			told = true
+		}
+	}
+	if told && h.ContentLength() == -1 {
+		what = "both Content-Length and Transfer-Encoding"
+	}
+	if what == "" {
+		return nil
+	}
+	ctx.SetConnectionClose()
+	return wire.Errorf(wire.CodeBadJSON, "The request's head holds %s, so where the request ends is in doubt. Send it without.", what)
+}
