@@ -65,7 +65,7 @@ func (d *Dashboard) neighbour(c *call, f filter, r wire.Record, side, order stri
 	if of := f.group(d.Now()); of != nil {
 		group.Filters = append(group.Filters, *of)
 	}
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: group, Q: f.Q, PerPage: 1, SortOrder: order})
+	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: group, Q: f.Q, PerPage: 1, SortBy: "accepted_at", SortOrder: order})
 	switch {
 	case wire.IsCode(err, wire.CodeInvalid):
 		return "", nil

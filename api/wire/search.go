@@ -31,8 +31,8 @@ type Search struct {
 	Cursor      string  `json:"cursor,omitempty"`     // from next_cursor; instead of Page
 }
 
-// SortFields are what a search can be sorted by, beside the order time.
-var SortFields = []string{"request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms", "status"}
+// SortFields are what a search can be sorted by; accepted_at is the order time, by which rows come newest first without any.
+var SortFields = []string{"accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms", "status"}
 
 // SearchPage answers POST /api/public/v2/requests/search.
 type SearchPage struct {

@@ -119,7 +119,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"search", "cursor", false, "string", str},
 		{"search", "filter_group", false, "object", object},
 		{"search", "q", false, "string", str},
-		{"search", "sort_by", false, "", "must be one of: request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
+		{"search", "sort_by", false, "", "must be one of: accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
 		{"search", "sort_order", false, "", "must be one of: asc, desc"},
 	} {
 		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {

@@ -149,4 +149,14 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.screenshots("overview")
 	b.press(".charts section a")
 	b.shows("main", "20 requests", "Model is gpt-4o")
+	b.press("tbody tr:nth-child(3) a")
+	third := b.text("main code")
+	b.press("[rel=prev]")
+	if b.text("main code") == third {
+		t.Error("the newer neighbour is the request itself")
+	}
+	b.press("[rel=next]")
+	if again := b.text("main code"); again != third {
+		t.Errorf("newer and then older leads from %s to %s", third, again)
+	}
 }

@@ -61,6 +61,8 @@ func (o Order) PositionOf(row *wire.Row) Position {
 		return p
 	case "status":
 		p.Value = SortValue{Known: row.Status != "", Text: row.Status}
+	case "accepted_at":
+		p.Value = SortValue{Known: true, Number: float64(row.AcceptedAt.UnixMicro())}
 	case "request_start_time":
 		if row.StartTime != nil {
 			p.Value = SortValue{Known: true, Number: float64(row.StartTime.UnixMicro())}
