@@ -218,7 +218,11 @@ func (b *block) open(place []byte, head blockHead) {
 
 // column reads a column; of metadata, what has no column of its own.
 func (b *block) column(c archive.Column) (*column, error) {
-	return b.load(&b.columns[c], b.keys.column(b.place, c))
+	s := &b.columns[c]
+	if s.loaded { // before a key is made: this is asked for every row
+		return &s.column, nil
+	}
+	return b.load(s, b.keys.column(b.place, c))
 }
 
 // metadata reads the column of a key, or nil if it has none.
@@ -227,13 +231,14 @@ func (b *block) metadata(key string) (*column, error) {
 	if !ok {
 		return nil, nil
 	}
-	return b.load(&b.own[i], b.keys.metadataColumn(b.place, key))
-}
-
-func (b *block) load(s *slot, key []byte) (*column, error) {
+	s := &b.own[i]
 	if s.loaded {
 		return &s.column, nil
 	}
+	return b.load(s, b.keys.metadataColumn(b.place, key))
+}
+
+func (b *block) load(s *slot, key []byte) (*column, error) {
 	item, err := b.txn.Get(key)
 	if err != nil {
 		return nil, damaged(key, err)

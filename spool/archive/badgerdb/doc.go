@@ -55,6 +55,11 @@
 // there are enough of those. Rows and what they are packed into change in one transaction, and a failure to pack changes
 // nothing.
 //
+// Rows that stand alone in a block's part of the list lie apart, under 'u'. A packed row leaves a tombstone, which Badger passes
+// over whenever it walks by, until it has compacted it away. There are as many as records, so a walk over 't' must never come
+// behind the first block: two marks stand at its beginning, for Badger reads one key ahead. With 745,000 records of an account a
+// page by tag takes 6 ms of processor time, one by metadata value or template version 12 ms.
+//
 // # Deleting
 //
 // A deletion takes effect with its transaction, and leaves tombstones that keep out what comes later. The bytes leave the

@@ -12,7 +12,7 @@ import (
 
 // format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
 // read.
-const format = 2
+const format = 3
 
 const (
 	formatName   = "FORMAT"
@@ -49,6 +49,8 @@ func checkFormat(dir, text string) error {
 	switch {
 	case !ok || err != nil || n < 1:
 		return fmt.Errorf("%s does not say a format; restore it from a backup", filepath.Join(dir, formatName))
+	case n < format: // written between two releases, never by one
+		return fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); choose an empty folder", dir, n, format)
 	case n > format:
 		return fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); run that version or a newer one", dir, n, format)
 	}
