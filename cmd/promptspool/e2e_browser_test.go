@@ -27,7 +27,7 @@ type browser struct {
 }
 
 // stepTimeMax bounds one step in a browser.
-const stepTimeMax = 30 * time.Second
+const stepTimeMax = time.Minute
 
 // openBrowser starts a Chromium that looks at a server. Debian's chromium is what `make test` installs.
 func openBrowser(t *testing.T, server *node) *browser {

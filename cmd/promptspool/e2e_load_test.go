@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,9 +238,14 @@ func TestAGreedyKeyDoesNotStarveTheOthers(t *testing.T) {
 		total += n
 	}
 	t.Logf("taken: %v; %d turned away; %d MiB of memory", taken, c.turned.Load(), peak>>20)
-	// By connections the greedy one would have 24 of 36, and each other 11 %.
+	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside other tests, which take the senders' turns at the
+	// processor, only that nobody starves is asked; the shares themselves are asked alone, in the long form (and of Turns in package api).
+	least := int64(5)
+	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
+		least = 16
+	}
 	for k, n := range taken[1:] {
-		if n*100 < total*16 {
+		if n*100 < total*least {
 			t.Errorf("modest key %d has %d of %d batches", k+1, n, total)
 		}
 	}

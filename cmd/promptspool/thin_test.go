@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,10 @@ import (
 
 func TestRepeatedErrorsAreThinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out lockedBuffer // the end of a window is told by a goroutine of the timer's
 		log := slog.New(newThin(slog.NewTextHandler(&out, nil)))
 		lines := func() []string {
-			defer out.Reset()
-			return strings.Split(strings.TrimSpace(out.String()), "\n")
+			return strings.Split(strings.TrimSpace(out.take()), "\n")
 		}
 		for i := range 1000 {
 			log.Error("it broke", "n", i)
@@ -31,17 +31,21 @@ func TestRepeatedErrorsAreThinned(t *testing.T) {
 			t.Error("what is no repeated error was left out")
 		}
 
-		time.Sleep(thinWindow + time.Second) // the time of the bubble
+		pass := func(d time.Duration) { // of the bubble's time
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		pass(thinWindow + time.Second)
 		if said := lines(); len(said) != 1 || !strings.Contains(said[0], "n=999 repeated=995") {
 			t.Errorf("at the end of the window: %q", said)
 		}
 		log.Error("it broke", "n", 1000)
-		time.Sleep(thinWindow)
+		pass(thinWindow)
 		if said := lines(); len(said) != 1 || !strings.Contains(said[0], "n=1000 repeated=1") {
 			t.Errorf("a trouble that lasts: %q", said)
 		}
 
-		time.Sleep(2 * thinWindow)
+		pass(2 * thinWindow)
 		log.Error("it broke", "n", 1001)
 		if said := lines(); len(said) != 1 || !strings.HasSuffix(said[0], "n=1001") {
 			t.Errorf("after a while of quiet: %q", said)
@@ -52,7 +56,7 @@ func TestRepeatedErrorsAreThinned(t *testing.T) {
 		if n := linesWith(lines(), "message"); n != 2*thinMessages {
 			t.Errorf("of %d different messages %d were logged", 2*thinMessages, n)
 		}
-		time.Sleep(3 * thinWindow)
+		pass(3 * thinWindow)
 	})
 }
 
@@ -63,4 +67,24 @@ func linesWith(lines []string, what string) (n int) {
 		}
 	}
 	return n
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // under mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// take empties it.
+func (b *lockedBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.buf.Reset()
+	return b.buf.String()
 }
