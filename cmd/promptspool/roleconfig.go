@@ -1,0 +1,55 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+	"promptspool/proxy/redact"
+	"promptspool/registry/prices"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// serverConfig is what a server is started with.
+type serverConfig struct {
+	data              string
+	listen, opsListen address
+	tls               *tlsState // of the API's listener; nil for none
+	name              string
+	bootstrapKey      wire.Secret // "" for none
+	prices            *prices.Table
+	providerURLs      map[string]string // by provider
+	retention         badgerdb.Retention
+	signUp            wire.SignUp
+	limits            api.Limits
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger; nil when there is no reload
+	reload            *reloader      // nil for none
+	// ready is called once, when calls are taken, with the code with which the first person signs up, "" if somebody has.
+	ready func(addr string, setup wire.Secret)
+}
+
+// sidecarConfig is what a sidecar is started with.
+type sidecarConfig struct {
+	data              string
+	listen, opsListen address
+	tls               *tlsState // of the API's listener; nil for none
+	name              string
+	upstream          string
+	upstreamTLS       *tlsState // nil: the system's authorities, and no certificate of our own
+	spoolBytesMax     int64     // of disk that the spool takes
+	spoolFreeMin      int64     // of the disk that stays free; 0 for the spool's default
+	diskMax           int64     // of disk that the data folder takes
+	allowHosts        []string
+	preload           []string    // templates to fetch at the start
+	apiKey, localKey  wire.Secret // the sidecar's own key, and what apps must present then; "" for none
+	limits            api.Limits
+	redact            *redact.Rules    // nil for none
+	drain             time.Duration    // how long a stop waits for the spool to empty
+	now               func() time.Time // the system's clock; nil for time.Now
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger; nil when there is no reload
+	reload            *reloader      // nil for none
+	ready             func(addr string)
+}
