@@ -32,7 +32,7 @@ type appender interface {
 func writeAppended(ctx *fasthttp.RequestCtx, status int, v appender) {
 	buf := answerPool.Get().(*bytes.Buffer)
 	buf.Reset()
-	buf.Write(v.AppendJSON(buf.AvailableBuffer()))
+	buf.Write(append(v.AppendJSON(buf.AvailableBuffer()), '\n'))
 	writeBuffer(ctx, status, buf)
 }
 

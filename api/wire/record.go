@@ -34,8 +34,8 @@ type Record struct {
 	GroupIDs        []string          `json:"group_ids"` // sorted
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as it was sent, less secrets
-	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, in the peer's form that belongs to no provider
 	Events          []RecordEvent     `json:"events"`                     // by order time
+	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, in the peer's form that belongs to no provider
 }
 
 // Score is a named score of 0 to 100.

@@ -97,7 +97,7 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		Success: true, ID: id, RequestID: id, FunctionName: "openai.ChatCompletion.create", Provider: "openai", Model: "gpt-4-0613-answered",
 		InputTokens: pointer(int64(82)), OutputTokens: pointer(int64(18)), Tokens: pointer(int64(100)), LatencyMS: pointer(1250.0), Status: "SUCCESS",
 		FinishReason: "function_call", ToolNames: []string{"get_weather"}, Readable: true,
-		StartTime: got.StartTime, EndTime: got.EndTime, AcceptedAt: got.AcceptedAt, Request: got.Request, Events: got.Events,
+		StartTime: got.StartTime, EndTime: got.EndTime, AcceptedAt: got.AcceptedAt, Request: got.Request, Events: got.Events, Blueprint: got.Blueprint,
 		Tags: []string{"weather", "prod"}, Metadata: map[string]string{"user_id": "u1", "location": "Boston"},
 		Scores:   []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
 		Prompt:   &wire.RecordPrompt{Name: "team/greet", Version: pointer(1), Label: pointer("prod"), InputVariables: json.RawMessage(`{"name":"Ann"}`)},

@@ -74,7 +74,8 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	}
 	reached(t, 2*time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
 	emptied := time.Now()
-	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 32<<20 }, "10 s after all was delivered it takes more than 32 MiB of disk")
+	// A little more than after small events: the generation that is made behind a large one is of the usual size, not the smallest.
+	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 }, "10 s after all was delivered it takes more than 40 MiB of disk")
 	t.Logf("%s after all was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
