@@ -55,7 +55,7 @@ func (s *Spool) Newest() (seq uint64, at time.Time) {
 }
 
 // Run refreshes the metrics and syncs the cursor once a second until ctx ends or Close; then it returns nil. It returns an
-// error, ErrFailed among others, when the process must end.
+// error, an ErrFailed, when the process must end; Failed delivers the same.
 func (s *Spool) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -74,10 +74,10 @@ func (s *Spool) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := s.saveCursor(); err != nil {
-			return err
+			return s.fail(err)
 		}
 		if err := s.shrink(newest + 1); err != nil {
-			return err
+			return s.fail(err)
 		}
 		s.guard.makeBallast()
 	}

@@ -20,8 +20,8 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	data := filepath.Join(disk.mount, "data")
 	sidecar := startSidecar(t, data, upstream)
 	o := startOracle(t, adminKey)
-	o.load(sidecar, 4, 2000, 0)
-	callers := callUntilRefused(sidecar, 4)
+	o.load(sidecar, 1, 2000, 0)
+	callers := callUntilRefused(sidecar, 8)
 	sidecar.eventually(func() bool { return o.count().Acked >= 50 }, func() string { return "the load does not proceed" })
 
 	filler := filepath.Join(under, "filler")
@@ -36,8 +36,9 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 		t.Errorf("it ended %v after the disk was full; want a few seconds", took)
 	}
 	ids, refusals := callers()
-	if len(refusals) == 0 {
-		t.Error("nobody who waited was told")
+	// How many waited at that moment is chance; one of them may be the oracle's.
+	if waited := strings.Count(sidecar.logged(), "the spool refused a write"); waited == 0 || len(refusals) < waited-1 {
+		t.Errorf("of %d who waited %d callers were told", waited, len(refusals))
 	}
 	for _, r := range refusals {
 		if r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "The disk under the spool failed") {
@@ -61,7 +62,7 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	for _, id := range ids {
 		server.record(id, events(1))
 	}
-	t.Logf("%d and %d acked, %d of 4 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
+	t.Logf("%d and %d acked, %d of 8 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
 }
 
 // mountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.

@@ -42,7 +42,7 @@ func newImageIn(t *testing.T, dir string, mebibytes int, direct bool) *image {
 	i := imageOf(t, filepath.Join(dir, "disk"), direct)
 	tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
 	// Everything is written now: later the file holds nothing but what was asked for.
-	tool(t, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
+	tool(t, "mkfs.ext4", "-q", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
 	i.attach()
 	return i
 }
@@ -65,7 +65,17 @@ func (i *image) attach() {
 		args = append([]string{"--direct-io=on"}, args...)
 	}
 	i.loop = strings.TrimSpace(tool(i.t, "losetup", args...))
+	i.writeByPages()
 	tool(i.t, "mount", "-o", "commit=60", i.loop, i.mount)
+}
+
+// writeByPages keeps the loop device honest: it says that a write which only succeeded in part, because the file below could not
+// grow, did succeed (Linux 6.18, lo_complete_rq in drivers/block/loop.c). A page is written wholly or not.
+func (i *image) writeByPages() {
+	limit := filepath.Join("/sys/block", filepath.Base(i.loop), "queue/max_sectors_kb")
+	if err := os.WriteFile(limit, []byte("4"), 0); err != nil {
+		i.t.Fatal(err)
+	}
 }
 
 // detach unmounts the image, whether it was mounted or not.

@@ -121,7 +121,10 @@ func (p *process) run(ctx context.Context) error {
 	cancel()
 	_ = opsServer.Shutdown(stopping)
 	_ = control.Shutdown(stopping)
-	return errors.Join(failure, group.Wait())
+	if err := group.Wait(); failure == nil {
+		return err
+	}
+	return failure // what ended on account of it would only say so again
 }
 
 func failedError(err error) error {
