@@ -100,7 +100,7 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk := newImageIn(t, mountTmpfs(t, filepath.Join(stale, "under")), 4, false) // a mount in a mount
+	disk := newImageIn(t, mountTmpfs(t, filepath.Join(stale, "under")), 16, false) // a mount in a mount
 	if err := os.WriteFile(filepath.Join(disk.mount, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

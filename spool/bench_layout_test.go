@@ -1,0 +1,194 @@
+package spool
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	layoutVariable = "SPOOL_LAYOUT"
+	layoutEvents   = 131_072
+	layoutBytes    = 4096
+	layoutBatch    = 16 // events of a commit
+)
+
+// BenchmarkLayouts compares the generations with a queue in one Badger database: 512 MiB are appended with nobody reading, then all are
+// acknowledged. It prints a table; each row is made by a process of its own.
+func BenchmarkLayouts(b *testing.B) {
+	if name := os.Getenv(layoutVariable); name != "" {
+		measureLayout(b, name)
+		return
+	}
+	fmt.Printf("\n%-13s %10s %9s %9s %9s %9s %10s %10s\n", "layout", "events/s", "p99", "anon MiB", "written", "disk", "disk after", "after")
+	for _, name := range []string{"generations", "one database"} {
+		child := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkLayouts$", "-test.benchtime=1x")
+		child.Env = append(os.Environ(), layoutVariable+"="+name)
+		out, err := child.CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, name) {
+				fmt.Print(line)
+			}
+		}
+	}
+}
+
+// layout is a queue that can be measured.
+type layout interface {
+	append(batch [][]byte) error
+	ackAll() error
+	Close() error
+}
+
+func measureLayout(b *testing.B, name string) {
+	dir := b.TempDir()
+	q := openLayout(b, name, dir)
+	defer q.Close()
+	before := writtenBytes(b)
+	var took []time.Duration
+	start := time.Now()
+	for from := 0; from < layoutEvents; from += layoutBatch {
+		batch := make([][]byte, layoutBatch)
+		for i := range batch {
+			batch[i] = make([]byte, layoutBytes)
+			binary.BigEndian.PutUint64(batch[i], uint64(from+i))
+		}
+		begun := time.Now()
+		if err := q.append(batch); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begun))
+	}
+	rate := layoutEvents / time.Since(start).Seconds()
+	debug.FreeOSMemory()
+	anon := residentAnonymous(b)
+	full := blocksIn(b, dir)
+	start = time.Now()
+	if err := q.ackAll(); err != nil {
+		b.Fatal(err)
+	}
+	acked := time.Since(start)
+	written := writtenBytes(b) - before
+	slices.Sort(took)
+	const payload = layoutEvents * layoutBytes
+	fmt.Printf("\n%-13s %10.0f %9s %9.1f %9.3f %9.3f %6.1f MiB %10s\n", name, rate, took[len(took)*99/100].Round(10*time.Microsecond), float64(anon)/(1<<20),
+		float64(written)/payload, float64(full)/payload, float64(blocksIn(b, dir))/(1<<20), acked.Round(time.Millisecond))
+}
+
+func openLayout(b *testing.B, name, dir string) layout {
+	b.Helper()
+	if name == "generations" {
+		s, err := Open(Config{Dir: filepath.Join(dir, "spool"), BytesMax: 1 << 40})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return generationsLayout{s}
+	}
+	// Badger's own settings, but for the caches and the size of files.
+	db, err := badger.Open(badger.DefaultOptions(dir).WithSyncWrites(true).WithValueThreshold(valueThreshold).WithValueLogFileSize(64 << 20).
+		WithMemTableSize(16 << 20).WithNumMemtables(2).WithBlockCacheSize(0).WithDetectConflicts(false).WithNumCompactors(2).WithLogger(nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &databaseLayout{DB: db}
+}
+
+type generationsLayout struct{ *Spool }
+
+func (g generationsLayout) append(batch [][]byte) error {
+	return g.Append(context.Background(), 1, batch...)
+}
+
+func (g generationsLayout) ackAll() error { return g.Ack(layoutEvents) }
+
+// databaseLayout is a queue in one database: a key for each event, deleted when it is acknowledged.
+type databaseLayout struct {
+	*badger.DB
+	next uint64
+}
+
+func (d *databaseLayout) append(batch [][]byte) error {
+	return d.Update(func(txn *badger.Txn) error {
+		for _, data := range batch {
+			if err := txn.Set(binary.BigEndian.AppendUint64(nil, d.next), data); err != nil {
+				return err
+			}
+			d.next++
+		}
+		return nil
+	})
+}
+
+// ackAll deletes everything, and does what gives the disk back.
+func (d *databaseLayout) ackAll() error {
+	deletes := d.NewWriteBatch()
+	defer deletes.Cancel()
+	for seq := range d.next {
+		if err := deletes.Delete(binary.BigEndian.AppendUint64(nil, seq)); err != nil {
+			return err
+		}
+	}
+	if err := deletes.Flush(); err != nil {
+		return err
+	}
+	if err := d.Flatten(2); err != nil {
+		return err
+	}
+	for {
+		if err := d.RunValueLogGC(0.5); errors.Is(err, badger.ErrNoRewrite) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// writtenBytes is what this process has sent to the disk.
+func writtenBytes(b *testing.B) (n int64) { return numberIn(b, "/proc/self/io", "write_bytes:") }
+
+// residentAnonymous is this process's memory without the pages of files, in bytes.
+func residentAnonymous(b *testing.B) int64 { return numberIn(b, "/proc/self/status", "RssAnon:") << 10 }
+
+func numberIn(b *testing.B, path, name string) (n int64) {
+	b.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+name)
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		b.Fatalf("%s in %s: %v", name, path, err)
+	}
+	return n
+}
+
+// blocksIn is the disk that the files below dir take.
+func blocksIn(b *testing.B, dir string) (n int64) {
+	b.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil && unix.Lstat(path, &st) == nil {
+			n += st.Blocks * 512
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
