@@ -1,113 +1,362 @@
 package main
 
 import (
-	"errors"
-	"io"
-	"os"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
-	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// container is what a manifest says of a process of ours; what else it says of it is Kubernetes' to check.
-type container struct {
-	Args    []string `yaml:"args"`
-	Command []string `yaml:"command"` // Compose's
-	Ports   []any    `yaml:"ports"`
+// understood is how the binary itself reads a command line.
+type understood struct {
+	role              string
+	data              string
+	listen, opsListen string
+	upstream          string
+	diskMax           int64
+	files             []string // secrets and certificates that it would read
 }
 
-// inManifest finds all that runs promptspool in a YAML tree, and all paths of probes.
-func inManifest(t *testing.T, node *yaml.Node, found *[]container, paths *[]string) {
-	t.Helper()
-	if node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if key, value := node.Content[i].Value, node.Content[i+1]; key == "httpGet" {
-				var probe struct{ Path, Port string }
-				if err := value.Decode(&probe); err != nil || probe.Port != "ops" {
-					t.Errorf("line %d: a probe that does not use the operations listener: %+v, %v", value.Line, probe, err)
-				}
-				*paths = append(*paths, probe.Path)
-			} else if (key == "args" || key == "command") && value.Kind == yaml.SequenceNode {
-				var c container
-				if err := node.Decode(&c); err != nil {
-					t.Errorf("line %d: %v", node.Line, err)
-				}
-				*found = append(*found, c)
+// understand lets the binary read a process's command line and the names of its variables.
+func (m *manifests) understand(where string, args, variables []string) (u understood) {
+	err := evaluate(append([]string{"promptspool"}, args...), nil, func(c *cli.Context) error {
+		v := &values{c: c}
+		u = understood{role: c.Command.Name, data: v.need("data"), listen: v.address("listen").at, opsListen: v.address("ops-listen").at}
+		v.limits()
+		if u.role == "sidecar" {
+			u.upstream, u.diskMax = v.upstreamURL(), sidecarConfigOf(v).diskMax
+			v.need("upstream")
+		} else {
+			v.retention()
+		}
+		known := []string{"GOMEMLIMIT"}
+		for _, f := range c.Command.Flags {
+			known = append(known, f.(cli.DocGenerationFlag).GetEnvVars()...)
+			if name := f.Names()[0]; strings.HasSuffix(name, "-file") && v.text(name) != "" {
+				u.files = append(u.files, v.text(name))
+			}
+		}
+		for _, name := range variables {
+			if !slices.Contains(known, name) {
+				m.fault(where, "%s has no variable %s", u.role, name)
+			}
+		}
+		return v.err()
+	})
+	if err != nil {
+		m.fault(where, "%v", err)
+	}
+	return u
+}
+
+// port is a listener's, and whether other machines reach it.
+func port(address string) (number int32, public bool) {
+	host, text, _ := net.SplitHostPort(address)
+	n, _ := strconv.ParseInt(text, 10, 32)
+	return int32(n), !isLoopback(host)
+}
+
+// check looks at everything that was decoded.
+func (m *manifests) check() {
+	for _, w := range m.workloads {
+		if len(w.ours()) != 1 {
+			m.fault(w.file, "%d containers of a pod run promptspool", len(w.ours()))
+		}
+		for _, c := range w.ours() {
+			m.container(w, c)
+		}
+		if w.pod.TerminationGracePeriodSeconds == nil || *w.pod.TerminationGracePeriodSeconds < 30 {
+			m.fault(w.file, "a stop may take 25 s; the pod is killed before")
+		}
+		for _, e := range appVariables(w) {
+			if u, err := url.Parse(e.Value); err != nil || u.Host != sidecarListen {
+				m.fault(w.file, "the app calls %s; the sidecar listens on %s", e.Value, sidecarListen)
 			}
 		}
 	}
-	for _, child := range node.Content {
-		inManifest(t, child, found, paths)
+	m.network()
+	m.composition()
+	for file, args := range m.units {
+		config := slices.Index(args, "--config") // there is no such file here
+		if config < 0 || !strings.Contains(string(m.files[file]), "\nTimeoutStopSec=30\n") {
+			m.fault(file, "no configuration file, or no time for a stop")
+			continue
+		}
+		m.understand(file, append(slices.Delete(slices.Clone(args), config, config+2), "--upstream", "https://server"), nil)
+	}
+}
+
+// appVariables are the variables of the containers that are not ours.
+func appVariables(w workload) (all []corev1.EnvVar) {
+	for _, c := range w.pod.Containers {
+		if c.Image != "promptspool" {
+			all = append(all, c.Env...)
+		}
+	}
+	return all
+}
+
+// container checks one of ours against what the binary makes of it.
+func (m *manifests) container(w workload, c corev1.Container) {
+	where := w.file + ", " + c.Name
+	var variables []string
+	for _, e := range c.Env {
+		variables = append(variables, e.Name)
+	}
+	u := m.understand(where, c.Args, variables)
+	for _, p := range c.Ports {
+		address := map[string]string{"api": u.listen, "ops": u.opsListen}[p.Name]
+		if number, public := port(address); number != p.ContainerPort || !public {
+			m.fault(where, "the port %s is %d, and the process listens on %q", p.Name, p.ContainerPort, address)
+		}
+	}
+	if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "ops" }) {
+		m.fault(where, "the probes' port has no name")
+	}
+	for name, p := range map[string]*corev1.Probe{"/startupz": c.StartupProbe, "/readyz": c.ReadinessProbe, "/livez": c.LivenessProbe} {
+		if p == nil || p.HTTPGet == nil || p.HTTPGet.Path != name || p.HTTPGet.Port != intstr.FromString("ops") {
+			m.fault(where, "a probe is not %s of the port ops: %+v", name, p)
+		}
+	}
+	m.rights(where, w, c)
+	m.memory(where, c)
+	m.volumes(where, w, c, u)
+	if sidecar := u.role == "sidecar"; sidecar != slices.ContainsFunc(w.pod.InitContainers, func(i corev1.Container) bool {
+		return i.Name == c.Name && i.RestartPolicy != nil && *i.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}) {
+		m.fault(where, "a sidecar is an init container with restartPolicy Always, a server is none")
+	}
+	if u.role == "server" && (w.kind != "StatefulSet" || w.replicas != 1) {
+		m.fault(where, "%d servers of a %s; its database is one process's", w.replicas, w.kind)
+	}
+	if u.role == "sidecar" {
+		m.toService(where, u.upstream)
+	}
+}
+
+// rights checks that a container has none.
+func (m *manifests) rights(where string, w workload, c corev1.Container) {
+	s, p := c.SecurityContext, w.pod.SecurityContext
+	if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+		s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") || len(s.Capabilities.Add) > 0 {
+		m.fault(where, "it may write its root, or has rights: %+v", s)
+	}
+	if p == nil || p.RunAsNonRoot == nil || !*p.RunAsNonRoot || p.RunAsUser == nil || *p.RunAsUser != containerUser || p.FSGroup == nil ||
+		*p.FSGroup != containerUser || p.SeccompProfile == nil {
+		m.fault(where, "it runs as another than the image's user: %+v", p)
+	}
+	if t := w.pod.AutomountServiceAccountToken; t == nil || *t {
+		m.fault(where, "it is given a token for the cluster, which it does not need")
+	}
+}
+
+// memory checks that the collector knows of less than the container may use.
+func (m *manifests) memory(where string, c corev1.Container) {
+	limit := c.Resources.Limits.Memory().Value()
+	for _, e := range c.Env {
+		if n, err := humanize.ParseBytes(e.Value); e.Name == "GOMEMLIMIT" && (err != nil || int64(n) > limit-outsideHeap) {
+			m.fault(where, "GOMEMLIMIT is %s, and all it may use are %d bytes", e.Value, limit)
+		}
+	}
+	if limit < cgroupBytes {
+		m.fault(where, "%d bytes of memory are not enough", limit)
+	}
+}
+
+// volumes checks that the data folder is a folder of ours in a volume that holds it, and that secrets are where they are read.
+func (m *manifests) volumes(where string, w workload, c corev1.Container, u understood) {
+	mounted := map[string]string{}
+	for _, v := range c.VolumeMounts {
+		mounted[v.MountPath] = v.Name
+		if v.ReadOnly && v.MountPath == path.Dir(u.data) {
+			m.fault(where, "the volume of its data cannot be written")
+		}
+	}
+	room := resource.Quantity{}
+	secrets := map[string]bool{}
+	for _, v := range w.pod.Volumes {
+		if v.Name == mounted[path.Dir(u.data)] && v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil {
+			room = *v.EmptyDir.SizeLimit
+		}
+		secrets[v.Name] = v.Secret != nil
+	}
+	for _, v := range w.claims {
+		if v.Name == mounted[path.Dir(u.data)] {
+			room = v.Spec.Resources.Requests[corev1.ResourceStorage]
+		}
+	}
+	// The mount itself is everybody's of the pod; a folder in it is 0700.
+	if room.IsZero() || room.Value() < u.diskMax*5/4 {
+		m.fault(where, "%s is no folder in a volume that is a quarter larger than the %d bytes of --disk-max", u.data, u.diskMax)
+	}
+	for _, file := range u.files {
+		if !secrets[mounted[path.Dir(file)]] {
+			m.fault(where, "nothing brings %s", file)
+		}
+	}
+}
+
+// toService checks that a URL is of a service, and that it leads to a container's port.
+func (m *manifests) toService(where, address string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		m.fault(where, "%v", err)
+		return
+	}
+	for _, p := range m.services[u.Hostname()].Spec.Ports {
+		if u.Port() == fmt.Sprint(p.Port) && p.Name == "api" {
+			return
+		}
+	}
+	m.fault(where, "%s leads to no service's API", address)
+}
+
+// network checks that every service, policy and monitor names ports that pods have.
+func (m *manifests) network() {
+	named := func(where string, selector map[string]string, port string) {
+		for _, w := range m.workloads {
+			for _, c := range w.ours() {
+				if chosen(selector, w.labels) && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port }) {
+					return
+				}
+			}
+		}
+		m.fault(where, "no pod with %v has a port %q", selector, port)
+	}
+	for name, s := range m.services {
+		for _, p := range s.Spec.Ports {
+			named("the service "+name, s.Spec.Selector, p.TargetPort.StrVal)
+		}
+	}
+	for _, p := range m.policies {
+		for _, rule := range p.Spec.Ingress {
+			for _, port := range rule.Ports {
+				named("the policy "+p.Name, p.Spec.PodSelector.MatchLabels, port.Port.String())
+			}
+		}
+	}
+	for _, n := range m.monitors {
+		for _, e := range slices.Concat(n.Spec.Endpoints, n.Spec.PodMetricsEndpoints) {
+			if e.Path != "/metrics" {
+				m.fault(n.Metadata.Name, "metrics are not at %q", e.Path)
+			}
+			named("the monitor "+n.Metadata.Name, n.Spec.Selector.MatchLabels, e.Port)
+		}
+	}
+}
+
+// composePort is a port that Compose gives to the machine.
+var composePort = regexp.MustCompile(`^127\.0\.0\.1:\d+:(\d+)$`)
+
+// composition checks the Compose file.
+func (m *manifests) composition() {
+	for name, s := range m.compose.Services {
+		where := "compose.yaml, " + name
+		u := m.understand(where, s.Command, slices.Collect(maps.Keys(s.Environment)))
+		api, apiPublic := port(u.listen)
+		ops, opsPublic := port(u.opsListen)
+		for _, p := range s.Ports {
+			inside := composePort.FindStringSubmatch(p)
+			if inside == nil || inside[1] != fmt.Sprint(api) && inside[1] != fmt.Sprint(ops) || !apiPublic || !opsPublic {
+				m.fault(where, "the port %s is not of %s or %s, or other machines reach it", p, u.listen, u.opsListen)
+			}
+		}
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
+			m.fault(where, "it may write its root, or has rights")
+		}
+		for _, v := range s.Volumes {
+			volume, at, _ := strings.Cut(v, ":")
+			if _, made := m.compose.Volumes[volume]; !made || at != path.Dir(u.data) {
+				m.fault(where, "the volume %s does not hold %s", v, u.data)
+			}
+		}
+		if to, err := url.Parse(u.upstream); u.role == "sidecar" {
+			server, there := m.compose.Services[to.Hostname()]
+			if err != nil || !there || !slices.ContainsFunc(server.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+to.Port()) }) {
+				m.fault(where, "%s leads to no service", u.upstream)
+			}
+		}
 	}
 }
 
 func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 	withoutVariables(t)
-	files, err := filepath.Glob("deploy/kubernetes/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	m := readManifests(deployFiles(t))
+	m.check()
+	for _, f := range m.faults {
+		t.Error(f)
 	}
-	seen := 0
-	for _, path := range append(files, "deploy/compose.yaml") {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		decoder := yaml.NewDecoder(f)
-		var containers []container
-		var paths []string
-		for {
-			var document yaml.Node
-			if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			inManifest(t, &document, &containers, &paths)
-		}
-		_ = f.Close()
-		for _, p := range paths {
-			if !slices.Contains([]string{"/livez", "/readyz", "/startupz"}, p) {
-				t.Errorf("%s: there is no probe %s", path, p)
-			}
-		}
-		for _, c := range containers {
-			seen++
-			args := slices.Concat([]string{"promptspool"}, c.Args, c.Command)
-			err := evaluate(args, nil, func(c *cli.Context) error {
-				v := &values{c: c}
-				v.address("listen")
-				v.address("ops-listen")
-				if c.Command.Name == "sidecar" {
-					v.upstreamURL()
-					sidecarConfigOf(v)
-				}
-				return v.err()
-			})
-			if err != nil {
-				t.Errorf("%s: %s: %v", path, strings.Join(args, " "), err)
-			}
-		}
-	}
-	if seen != 5 {
-		t.Errorf("%d processes were seen in the manifests; there should be 5", seen)
+	if len(m.workloads) != 3 || len(m.services) != 1 || len(m.policies) != 1 || len(m.monitors) != 2 || len(m.compose.Services) != 2 || len(m.units) != 1 {
+		t.Errorf("not all was seen: %d workloads, %d services, %d policies, %d monitors, %d of Compose, %d units",
+			len(m.workloads), len(m.services), len(m.policies), len(m.monitors), len(m.compose.Services), len(m.units))
 	}
 }
 
 func TestAManifestWithAFaultIsFound(t *testing.T) {
 	withoutVariables(t)
-	for _, args := range [][]string{{"promptspool", "server", "--lisen=0.0.0.0:1"}, {"promptspool", "sidecar", "--upstream=http://server:1"}} {
-		err := evaluate(args, nil, func(c *cli.Context) error {
-			v := &values{c: c}
-			v.upstreamURL()
-			return v.err()
-		})
-		if err == nil {
-			t.Errorf("%v is understood", args)
+	const server, sidecar, pvc, monitors = "kubernetes/base/server.yaml", "kubernetes/emptydir/sidecar.yaml", "kubernetes/pvc/sidecar.yaml", "kubernetes/monitoring/servicemonitor.yaml"
+	for _, c := range []struct{ file, old, new string }{
+		{server, "--listen=", "--lisen="},
+		{server, "--listen=0.0.0.0:8788", "--listen=0.0.0.0:8789"},
+		{server, "--ops-listen=0.0.0.0:9788", "--ops-listen=127.0.0.1:9788"},
+		{server, "            - --listen-public\n", ""},
+		{server, "/data/server", "/data"},
+		{server, "/secrets/bootstrap-key", "/secret/bootstrap-key"},
+		{server, "targetPort: ops", "targetPort: operations"},
+		{server, "port: 8788,", "port: 8790,"},
+		{server, "replicas: 1", "replicas: 2"},
+		{server, "GOMEMLIMIT, value: 800MiB", "GOMEMLIMIT, value: 2GiB"},
+		{server, "name: GOMEMLIMIT, value: 800MiB", "name: PROMPTSPOOL_BOOTSTRAP, value: k"},
+		{server, "readOnlyRootFilesystem", "readonlyRootFilesystem"},
+		{server, "path: /readyz", "path: /ready"},
+		{server, "terminationGracePeriodSeconds: 30", "terminationGracePeriodSeconds: 10"},
+		{server, "runAsUser: 65532", "runAsUser: 1000"},
+		{server, "      terminationGracePeriodSeconds: 30", "      terminationGracePeriodSeconds: 30\n      terminationGracePeriodSeconds: 30"},
+		{server, "kind: StatefulSet", "kind: ReplicaSet"},
+		{sidecar, "restartPolicy: Always", "restartPolicy: OnFailure"},
+		{sidecar, "--upstream-plaintext", "--upstream-plain"},
+		{sidecar, "            - --upstream-plaintext", "            #"},
+		{sidecar, "http://promptspool:8788", "http://promptspool:9788"},
+		{sidecar, "sizeLimit: 1600Mi", "sizeLimit: 1280Mi"},
+		{sidecar, "sizeLimit", "sizelimit"},
+		{sidecar, "limits: {memory: 96Mi}", "limits: {memory: 64Mi}"},
+		{sidecar, "127.0.0.1:8787", "127.0.0.1:8788"},
+		{sidecar, "drop: [ALL]", "drop: [NET_RAW]"},
+		{sidecar, "--spool-bytes-max=1GiB", "--spool-bytes-max=1GB2"},
+		{pvc, "storage: 1600Mi", "storage: 1Gi"},
+		{pvc, "name: spool, mountPath: /data", "name: other, mountPath: /data"},
+		{monitors, "port: ops", "port: metrics"},
+		{monitors, "path: /metrics", "path: /metric"},
+		{"kubernetes/base/networkpolicy.yaml", "port: ops", "port: op"},
+		{"compose.yaml", "--upstream=http://server:8788", "--upstream=http://serve:8788"},
+		{"compose.yaml", "127.0.0.1:9787:9787", "9787:9787"},
+		{"compose.yaml", "PROMPTSPOOL_BOOTSTRAP_KEY: ", "PROMPTSPOOL_BOOTSTRAPKEY: "},
+		{"promptspool-sidecar.service", "--data", "--folder"},
+	} {
+		files := deployFiles(t)
+		text := string(files[c.file])
+		harmed := strings.Replace(text, c.old, c.new, 1)
+		if harmed == text {
+			t.Fatalf("%s holds no %q", c.file, c.old)
+		}
+		files[c.file] = []byte(harmed)
+		m := readManifests(files)
+		m.check()
+		if len(m.faults) == 0 {
+			t.Errorf("%s with %q in the place of %q is understood", filepath.Base(c.file), c.new, c.old)
 		}
 	}
 }

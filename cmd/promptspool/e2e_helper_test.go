@@ -2,8 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"iter"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,15 +31,41 @@ func runHelper() bool {
 		runFloor()
 	case "sink":
 		runSink()
+	case "contained":
+		runContained()
 	case "glutton":
 		runGlutton()
 	}
 	return true
 }
 
-// plainBinary is the command as it is shipped, without the race detector: for what is measured, and for servers of which a test
-// only wants that they are quick.
-var plainBinary = sync.OnceValues(func() (string, error) { return build("promptspool-plain") })
+// plainBinary is the command as it is shipped, without the race detector: for what is measured, for servers of which a test only
+// wants that they are quick, and for containers.
+var plainBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(folder, "promptspool-plain")
+	return path, ship("../..", path)
+})
+
+// shipping is the line of the Dockerfile that builds the binary.
+var shipping = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -trimpath .*) -o /promptspool (\./cmd/promptspool)`)
+
+// ship builds the command from the source in a folder as the Dockerfile does.
+func ship(source, path string) error {
+	text, err := os.ReadFile(filepath.Join(source, "Dockerfile"))
+	if err != nil {
+		return err
+	}
+	line := shipping.FindSubmatch(text)
+	if line == nil {
+		return errors.New("the Dockerfile builds no binary")
+	}
+	cmd := exec.Command("sh", "-c", fmt.Sprintf(`%s -o "$0" %s`, line[1], line[2]), path)
+	cmd.Dir = source
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the binary does not build: %w\n%s", err, out)
+	}
+	return nil
+}
 
 // beginPlain starts plainBinary and does not wait.
 func beginPlain(t testing.TB, data, addr string, args ...string) *node {

@@ -169,6 +169,9 @@ func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
 	}
 }
 
+// cgroupPrefix begins the name of a test's cgroup.
+const cgroupPrefix = "promptspool-test-"
+
 // limited makes a program of one that runs it in a memory cgroup of its own.
 func limited(t *testing.T, program string, bytes int64) string {
 	t.Helper()
@@ -177,7 +180,7 @@ func limited(t *testing.T, program string, bytes int64) string {
 		parent, file = "/sys/fs/cgroup", "memory.max"
 		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0) // the next line tells
 	}
-	group, err := os.MkdirTemp(parent, "promptspool-test-")
+	group, err := os.MkdirTemp(parent, cgroupPrefix)
 	if err != nil {
 		t.Fatalf("this test makes a memory cgroup, which only root may: run it as root (or leave it out with go test -skip Cgroup): %v", err)
 	}

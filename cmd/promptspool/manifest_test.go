@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// manifests are the files of deploy by their names, decoded as an API server would with strict field validation, and what is wrong
+// with them.
+type manifests struct {
+	files     map[string][]byte
+	services  map[string]corev1.Service
+	workloads []workload
+	policies  []networkingv1.NetworkPolicy
+	monitors  []monitor
+	compose   composeFile
+	units     map[string][]string // the command lines of systemd's units
+	faults    []string
+}
+
+// workload is a Deployment or a StatefulSet.
+type workload struct {
+	file, kind string
+	replicas   int32
+	labels     map[string]string
+	pod        corev1.PodSpec
+	claims     []corev1.PersistentVolumeClaim
+}
+
+// monitor is what we use of a ServiceMonitor or a PodMonitor. Their types stand in no small module.
+type monitor struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Selector struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		Endpoints           []endpoint `json:"endpoints"`
+		PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+type endpoint struct {
+	Port     string `json:"port"`
+	Path     string `json:"path"`
+	Interval string `json:"interval"`
+}
+
+// composeFile is what we use of a Compose file.
+type composeFile struct {
+	Services map[string]struct {
+		Build       string            `json:"build"`
+		Command     []string          `json:"command"`
+		Environment map[string]string `json:"environment"`
+		Ports       []string          `json:"ports"`
+		Volumes     []string          `json:"volumes"`
+		ReadOnly    bool              `json:"read_only"`
+		CapDrop     []string          `json:"cap_drop"`
+		Restart     string            `json:"restart"`
+	} `json:"services"`
+	Volumes map[string]any `json:"volumes"`
+}
+
+// deployFiles reads the files of deploy that say how to run promptspool.
+func deployFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, pattern := range []string{"kubernetes/*/*.yaml", "*.yaml", "*.service"} {
+		names, err := filepath.Glob("deploy/" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[strings.TrimPrefix(name, "deploy/")] = text
+		}
+	}
+	return files
+}
+
+// readManifests decodes all of them.
+func readManifests(files map[string][]byte) *manifests {
+	m := &manifests{files: files, services: map[string]corev1.Service{}, units: map[string][]string{}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		switch base := path.Base(file); {
+		case base == "kustomization.yaml", base == "alerts_test.yaml", base == "prometheusrule.yaml": // tests of their own
+		case file == "compose.yaml":
+			m.strictly(file, files[file], &m.compose)
+		case path.Ext(file) == ".service":
+			m.unit(file, string(files[file]))
+		default:
+			m.documents(file, files[file])
+		}
+	}
+	return m
+}
+
+func (m *manifests) fault(where, format string, args ...any) {
+	m.faults = append(m.faults, where+": "+fmt.Sprintf(format, args...))
+}
+
+// strictly decodes one document: a field that its type does not have, in this very spelling, is a fault, and so is one that is
+// there twice.
+func (m *manifests) strictly(file string, text []byte, into any) {
+	asJSON, err := sigsyaml.YAMLToJSONStrict(text)
+	if err != nil {
+		m.fault(file, "%v", err)
+		return
+	}
+	strict, err := json.UnmarshalStrict(asJSON, into)
+	for _, err := range append(strict, err) {
+		if err != nil {
+			m.fault(file, "%v", err)
+		}
+	}
+}
+
+// documents decodes a file of Kubernetes'.
+func (m *manifests) documents(file string, content []byte) {
+	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+		var document yaml.Node
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			m.fault(file, "%v", err)
+			return
+		}
+		text, err := yaml.Marshal(&document)
+		var head struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string `yaml:"kind"`
+		}
+		if err := errors.Join(err, yaml.Unmarshal(text, &head)); err != nil {
+			m.fault(file, "%v", err)
+			return
+		}
+		switch head.APIVersion + " " + head.Kind {
+		case "v1 Service":
+			var s corev1.Service
+			m.strictly(file, text, &s)
+			m.services[s.Name] = s
+		case "apps/v1 Deployment":
+			var d appsv1.Deployment
+			m.strictly(file, text, &d)
+			m.workload(file, workload{file, head.Kind, replicas(d.Spec.Replicas), d.Spec.Template.Labels, d.Spec.Template.Spec, nil}, d.Spec.Selector)
+		case "apps/v1 StatefulSet":
+			var s appsv1.StatefulSet
+			m.strictly(file, text, &s)
+			m.workload(file, workload{file, head.Kind, replicas(s.Spec.Replicas), s.Spec.Template.Labels, s.Spec.Template.Spec, s.Spec.VolumeClaimTemplates}, s.Spec.Selector)
+		case "networking.k8s.io/v1 NetworkPolicy":
+			var p networkingv1.NetworkPolicy
+			m.strictly(file, text, &p)
+			m.policies = append(m.policies, p)
+		case "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PodMonitor":
+			var n monitor
+			m.strictly(file, text, &n)
+			m.monitors = append(m.monitors, n)
+		default:
+			m.fault(file, "nobody checks a %s of %s", head.Kind, head.APIVersion)
+		}
+	}
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func (m *manifests) workload(file string, w workload, selects *metav1.LabelSelector) {
+	if selects == nil || len(selects.MatchLabels) == 0 || !chosen(selects.MatchLabels, w.labels) {
+		m.fault(file, "its selector %v does not choose its own pods, %v", selects, w.labels)
+	}
+	m.workloads = append(m.workloads, w)
+}
+
+// chosen says whether a selector takes what has these labels.
+func chosen(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// unit reads the command line of a unit of systemd's.
+func (m *manifests) unit(file, text string) {
+	text = strings.ReplaceAll(text, "${STATE_DIRECTORY}", "/var/lib/promptspool") // of its StateDirectory
+	_, line, ok := strings.Cut(text, "\nExecStart=/usr/local/bin/promptspool ")
+	if !ok || !strings.Contains(text, "\nStateDirectory=promptspool\n") {
+		m.fault(file, "it does not start promptspool on a folder of its own")
+		return
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	m.units[file] = strings.Fields(line)
+}
+
+// ours are a pod's containers that run promptspool.
+func (w workload) ours() []corev1.Container {
+	return slices.DeleteFunc(slices.Concat(w.pod.InitContainers, w.pod.Containers), func(c corev1.Container) bool { return c.Image != "promptspool" })
+}
+
+// containerIn is a container of a file of deploy/kubernetes.
+func containerIn(t *testing.T, file, name string) corev1.Container {
+	t.Helper()
+	for _, w := range readManifests(deployFiles(t)).workloads {
+		for _, c := range w.ours() {
+			if w.file == "kubernetes/"+file && c.Name == name {
+				return c
+			}
+		}
+	}
+	t.Fatalf("there is no container %s in %s", name, file)
+	return corev1.Container{}
+}
