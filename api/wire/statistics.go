@@ -129,12 +129,15 @@ type Analytics struct {
 	ToolsUsageBars               []NameCount                 `json:"toolsUsageBars"`
 	MetadataValueBreakdown       []MetadataCost              `json:"metadataValueBreakdown"`
 
-	Overall         Totals            `json:"overall"`
-	ByModel         map[string]Totals `json:"byModel"`
-	ByProvider      map[string]Totals `json:"byProvider"`
-	ByTemplate      map[string]Totals `json:"byTemplate"`
-	Scores          []ScoreSum        `json:"scores"`
-	PercentileError float64           `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
+	Overall    Totals            `json:"overall"`
+	ByModel    map[string]Totals `json:"byModel"`
+	ByProvider map[string]Totals `json:"byProvider"`
+	ByTemplate map[string]Totals `json:"byTemplate"`
+	Scores     []ScoreSum        `json:"scores"`
+	// MetadataKeysWide have so many values that these are not summed up, as the ids of sessions have; a filter, or the key in
+	// metadata_cost_breakdown_key, sums them up all the same.
+	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
+	PercentileError  float64  `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
 	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
 }

@@ -2,7 +2,9 @@ package archive
 
 import (
 	"cmp"
+	"maps"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -23,6 +25,7 @@ type analytics struct {
 	errors    counts[string]
 	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
+	wide      map[string]bool // keys of metadata whose values some summary does not tell
 }
 
 // analyticsColumns are what add looks at.
@@ -32,22 +35,37 @@ var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnP
 func newAnalytics(q wire.StatisticsQuery) *analytics {
 	a := &analytics{clock: newClock(q.Bucket), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
 		tags: make(counts[string]), keys: make(counts[string]),
-		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow])}
+		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow]), wide: make(map[string]bool)}
 	a.whole = newDimension[struct{}](&a.clock)
 	a.models, a.templates, a.providers = newDimension[string](&a.clock), newDimension[string](&a.clock), newDimension[string](&a.clock)
 	return a
 }
 
+// add counts a row.
 func (a *analytics) add(row *wire.Row) error {
-	if a.clock.see(row.AcceptedAt) {
+	a.Reach(row.AcceptedAt)
+	a.count(row, 1)
+	if a.whole.leftOut > 0 {
+		return errTooManyBuckets(a.clock.bucket)
+	}
+	return nil
+}
+
+// Reach is Sums's: buckets become so long that there are not too many up to at.
+func (a *analytics) Reach(at time.Time) {
+	if a.clock.see(at) {
 		a.recut()
 	}
+}
+
+// count counts a row n times: once, or with -1 it takes back one that was counted.
+func (a *analytics) count(row *wire.Row, n int64) {
 	bucket := a.clock.of(row.AcceptedAt)
-	a.whole.add(struct{}{}, bucket, row)
-	a.models.add(row.Engine, bucket, row)
-	a.providers.add(row.Provider, bucket, row)
+	a.whole.add(struct{}{}, bucket, row, n)
+	a.models.add(row.Engine, bucket, row, n)
+	a.providers.add(row.Provider, bucket, row, n)
 	if row.PromptName != nil {
-		a.templates.add(*row.PromptName, bucket, row)
+		a.templates.add(*row.PromptName, bucket, row, n)
 	}
 	by := a.statuses[bucket]
 	if by == nil {
@@ -55,31 +73,46 @@ func (a *analytics) add(row *wire.Row) error {
 		a.statuses[bucket] = by
 	}
 	if _, known := by[row.Status]; known || len(by) < wire.AnalyticsListMax {
-		by[row.Status]++
+		by[row.Status] += n
 	}
 	for i, tag := range row.Tags {
 		if !contains(row.Tags[:i], tag) {
-			a.tags.add(tag, row)
+			a.tags.add(tag, row, n)
 		}
 	}
 	if row.Status != "SUCCESS" {
-		a.errors.add(orElse(row.ErrorType, row.Status), row)
+		a.errors.add(orElse(row.ErrorType, row.Status), row, n)
 	}
 	for i, tool := range row.ToolNames {
 		if !contains(row.ToolNames[:i], tool) {
-			a.tools.add(tool, row)
+			a.tools.add(tool, row, n)
 		}
 	}
 	for _, m := range row.Metadata {
-		a.keys.add(m.Key, row)
-		if a.metadataKey == "" || a.metadataKey == m.Key {
-			a.metadata.add(m, row)
+		a.keys.add(m.Key, row, n)
+		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] {
+			a.metadata.add(m, row, n)
 		}
 	}
-	if a.whole.leftOut > 0 {
-		return errTooManyBuckets(a.clock.bucket)
+}
+
+// prune lets go of what was only taken back, and of metadata that is not known in full.
+func (a *analytics) prune() {
+	a.whole.prune()
+	a.models.prune()
+	a.templates.prune()
+	a.providers.prune()
+	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+		c.prune()
 	}
-	return nil
+	a.metadata.prune()
+	maps.DeleteFunc(a.metadata, func(m wire.MetadataRow, _ *count) bool { return a.wide[m.Key] })
+	for at, by := range a.statuses {
+		maps.DeleteFunc(by, func(_ string, n int64) bool { return n == 0 })
+		if len(by) == 0 {
+			delete(a.statuses, at)
+		}
+	}
 }
 
 func contains(tags []string, tag string) bool {
@@ -112,10 +145,11 @@ func (a *analytics) recut() {
 
 // answer puts the sums in the peer's form.
 func (a *analytics) answer() wire.Analytics {
+	a.prune()
 	series := a.whole.by[struct{}{}]
 	sum := series.sum()
 	w := wire.Analytics{Success: true, ChartInterval: a.clock.interval(), PercentileError: wire.PercentileError,
-		AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
+		MetadataKeysWide: sortedKeys(a.wide), AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
 		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(), Scores: sum.scoreSums()}
 	if sum.input > 0 {
 		ratio := float64(sum.cached) / float64(sum.input)

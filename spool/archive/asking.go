@@ -15,7 +15,7 @@ const statisticsBudget = 20 * time.Second
 // Analyze sums up the records that a search with the same filter finds.
 func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
 	sums := newAnalytics(q)
-	stopped, err := a.sum(ctx, id, q, analyticsColumns, sums.add)
+	stopped, err := a.sum(ctx, id, q, analyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
@@ -27,7 +27,7 @@ func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.Statisti
 // TemplateStatistics sums up records by template version. A filter on prompt_name leaves one template.
 func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
 	sums := newVersions(q)
-	stopped, err := a.sum(ctx, id, q, versionColumns, sums.add)
+	stopped, err := a.sum(ctx, id, q, versionColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
@@ -36,7 +36,10 @@ func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wi
 	return w, nil
 }
 
-func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, add func(row *wire.Row) error) (stopped bool, err error) {
+// adder counts rows. One that is also Sums gets summaries where it can.
+type adder interface{ add(row *wire.Row) error }
+
+func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (stopped bool, err error) {
 	if err := checkAccount(id); err != nil {
 		return false, err
 	}
@@ -48,7 +51,10 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 		q.Budget = statisticsBudget
 	}
 	defer a.timed(time.Now())
-	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) { return true, add(row) })
+	if sums, ok := to.(Sums); ok && q.Spanned() {
+		return false, a.config.Store.Sum(ctx, id.Account, q, want, sums)
+	}
+	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) { return true, to.add(row) })
 	return at != nil, err
 }
 

@@ -109,6 +109,22 @@ func columnsOf(c Condition) (s Columns) {
 	return s
 }
 
+// spanned says whether a condition holds for all records of a stretch of time.
+func spanned(c Condition) bool {
+	switch c := c.(type) {
+	case All:
+		for _, part := range c {
+			if !spanned(part) {
+				return false
+			}
+		}
+		return true
+	case *Test:
+		return c.Column == ColumnTime && !(c.From.IsZero() && c.To.IsZero())
+	}
+	return false
+}
+
 // spanOf bounds the moments of a column for which a condition can hold; zero: no bound.
 func spanOf(c Condition, column Column) (from, to time.Time) {
 	switch c := c.(type) {

@@ -43,12 +43,22 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 
 func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
 
-func (d *dimension[K]) add(name K, bucket int64, row *wire.Row) {
+func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
 	if t := d.at(name, bucket); t != nil {
-		t.add(row)
+		t.add(row, n)
 		return
 	}
-	d.leftOut++
+	d.leftOut += n
+}
+
+// prune lets go of what holds no request, because all were taken back.
+func (d *dimension[K]) prune() {
+	for name, b := range d.by {
+		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
+		if len(b) == 0 {
+			delete(d.by, name)
+		}
+	}
 }
 
 // recut goes over to the clock's longer buckets.
@@ -86,21 +96,41 @@ type count struct{ requests, costNanos, input, output int64 }
 
 const countsMax = 20_000
 
-func (c counts[K]) add(name K, row *wire.Row) {
+// at returns the count of a name; nil if there is no room for another.
+func (c counts[K]) at(name K) *count {
 	n := c[name]
-	if n == nil {
-		if len(c) >= countsMax {
-			return
-		}
+	if n == nil && len(c) < countsMax {
 		n = &count{}
 		c[name] = n
 	}
-	n.requests++
-	if row.Price != nil {
-		n.costNanos += nanos(*row.Price)
+	return n
+}
+
+// add counts a row n times, as tally.add does.
+func (c counts[K]) add(name K, row *wire.Row, n int64) {
+	if at := c.at(name); at != nil {
+		at.add(row, n)
 	}
-	n.input += orZero(row.InputTokens)
-	n.output += orZero(row.OutputTokens)
+}
+
+func (c *count) add(row *wire.Row, n int64) {
+	c.requests += n
+	if row.Price != nil {
+		c.costNanos += n * nanos(*row.Price)
+	}
+	c.input += n * orZero(row.InputTokens)
+	c.output += n * orZero(row.OutputTokens)
+}
+
+func (c *count) merge(other count) {
+	c.requests += other.requests
+	c.costNanos += other.costNanos
+	c.input += other.input
+	c.output += other.output
+}
+
+func (c counts[K]) prune() {
+	maps.DeleteFunc(c, func(_ K, n *count) bool { return n.requests == 0 })
 }
 
 // top are the first AnalyticsListMax names by order.

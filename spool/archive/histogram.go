@@ -38,13 +38,14 @@ func middleOf(class int) float64 {
 	return math.Exp(float64(class-1)*classRatio) * (1 - latencyError) * latencyUnit / 1e9
 }
 
-func (h *histogram) add(d time.Duration) {
-	h.count(classOf(d), 1)
-	h.total++
-	h.sumMics += d.Microseconds()
+func (h *histogram) add(d time.Duration, n int64) {
+	h.count(classOf(d), n)
+	h.sumMics += n * d.Microseconds()
 }
 
-func (h *histogram) count(class int, n uint32) {
+// count counts n more in a class; n may be negative where there are as many.
+func (h *histogram) count(class int, n int64) {
+	h.total += n
 	switch {
 	case len(h.counts) == 0:
 		h.first, h.counts = class, make([]uint32, 1, 16)
@@ -55,16 +56,15 @@ func (h *histogram) count(class int, n uint32) {
 	for class-h.first >= len(h.counts) {
 		h.counts = append(h.counts, 0)
 	}
-	h.counts[class-h.first] += n
+	h.counts[class-h.first] += uint32(n)
 }
 
 func (h *histogram) merge(other *histogram) {
 	for i, n := range other.counts {
 		if n > 0 {
-			h.count(other.first+i, n)
+			h.count(other.first+i, int64(n))
 		}
 	}
-	h.total += other.total
 	h.sumMics += other.sumMics
 }
 

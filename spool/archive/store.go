@@ -38,6 +38,10 @@ type Store interface {
 	// ended because q.Budget was spent; nil if it was not.
 	Scan(ctx context.Context, account string, q Query, want Columns, fn func(row *wire.Row) (more bool, err error)) (stopped *Position, err error)
 
+	// Sum gives sums every row that matches q, newest first, as of one moment: by itself, with the columns in want, or as one of those
+	// of which it has a summary that Summarize made. q must be Spanned. Sum ends when sums returns an error, which it returns.
+	Sum(ctx context.Context, account string, q Query, want Columns, sums Sums) error
+
 	// Delete deletes what d says and keeps it out from then on, durably when it returns. It takes a while for many records;
 	// those that it deleted before an error stay deleted. Deleting again does no harm.
 	Delete(ctx context.Context, account string, d wire.Deletion) (wire.Deleted, error)

@@ -28,25 +28,26 @@ type scoreTally struct {
 var tallyColumns = ColumnsOf(ColumnStatus, ColumnCost, ColumnInputTokens, ColumnOutputTokens, ColumnCachedTokens,
 	ColumnReasoningTokens, ColumnLatency, ColumnScores)
 
-func (t *tally) add(row *wire.Row) {
-	t.requests++
+// add counts a row n times: once, or with -1 it takes back one that was counted.
+func (t *tally) add(row *wire.Row, n int64) {
+	t.requests += n
 	if row.Status != "SUCCESS" {
-		t.errors++
+		t.errors += n
 	}
 	if row.Price == nil {
-		t.unpriced++
+		t.unpriced += n
 	} else {
-		t.costNanos += nanos(*row.Price)
+		t.costNanos += n * nanos(*row.Price)
 	}
-	t.input += orZero(row.InputTokens)
-	t.output += orZero(row.OutputTokens)
-	t.cached += orZero(row.CachedTokens)
-	t.thinking += orZero(row.ReasoningTokens)
+	t.input += n * orZero(row.InputTokens)
+	t.output += n * orZero(row.OutputTokens)
+	t.cached += n * orZero(row.CachedTokens)
+	t.thinking += n * orZero(row.ReasoningTokens)
 	if row.Latency != nil {
-		t.latency.add(time.Duration(math.Round(*row.Latency * 1e9)))
+		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
 	}
 	for _, s := range row.Scores {
-		t.score(s.Name).add(s.Score, 1)
+		t.score(s.Name).add(s.Score, n)
 	}
 }
 
@@ -119,7 +120,9 @@ func (t *tally) totals() wire.Totals {
 func (t *tally) scoreSums() []wire.ScoreSum {
 	var sums []wire.ScoreSum
 	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
-		sums = append(sums, t.scores[name].summary(name))
+		if t.scores[name].count > 0 {
+			sums = append(sums, t.scores[name].summary(name))
+		}
 	}
 	return sums
 }

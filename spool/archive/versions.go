@@ -50,7 +50,7 @@ func (v *versions) add(row *wire.Row) error {
 	if row.PromptVersion != nil {
 		key.number = *row.PromptVersion
 	}
-	v.by.add(key, v.clock.of(row.AcceptedAt), row)
+	v.by.add(key, v.clock.of(row.AcceptedAt), row, 1)
 	if v.by.leftOut > 0 && v.clock.fixed {
 		return errTooManyBuckets(v.clock.bucket)
 	}

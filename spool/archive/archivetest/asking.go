@@ -76,6 +76,12 @@ func statistics(t *testing.T, open Open) {
 		}
 		states, _ := Fold(events)
 		f := Filter(t, 2)
+		switch rapid.SampledFrom([]string{"any", "a span", "everything"}).Draw(t, "which") { // stores have summaries of the latter two
+		case "a span":
+			f = wire.Filter{Filters: []wire.Filter{moment(t, "gte"), moment(t, "lt")}}
+		case "everything":
+			f = wire.Filter{}
+		}
 		query := wire.StatisticsQuery{FilterGroup: &f, Bucket: rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")}
 		q, err := archive.Compile(wire.Search{FilterGroup: &f})
 		if err != nil {
@@ -101,6 +107,12 @@ func statistics(t *testing.T, open Open) {
 			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
 		}
 	})
+}
+
+// moment draws a condition on when requests were accepted.
+func moment(t *rapid.T, operator string) wire.Filter {
+	value, _ := json.Marshal(Start.Add(time.Duration(rapid.IntRange(-1, 8).Draw(t, "seconds")) * time.Second))
+	return wire.Filter{Field: "accepted_at", Operator: operator, Value: value}
 }
 
 // asked makes requests with a user each, and returns the archive over them.

@@ -78,6 +78,12 @@ func (k keys) metadataColumn(place []byte, key string) []byte {
 	return append(append(k.column(place, archive.ColumnMetadata), 1), key...)
 }
 
+// summary is the key of the summary of a block's rows.
+func (k keys) summary(place []byte) []byte { return k.column(place, summaryColumn) }
+
+// summaryColumn stands for a block's summary among its columns.
+const summaryColumn archive.Column = 0xff
+
 func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), place...) }
 
 // writeBlock makes the writes of a block at a place. There must be rows, in order.
@@ -85,6 +91,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	head := headOf(rows)
 	writes := []write{{k.block(place), head.encode()}, {k.newest(place), mark}, {k.behind(place), mark}}
 	put := func(key, plain []byte) { writes = append(writes, write{key, c.pack(columnVersion, plain)}) }
+	put(k.summary(place), archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].row }))
 
 	places := make([][placeBytes]byte, len(rows))
 	for i := range rows {
@@ -165,7 +172,7 @@ func headOf(rows []placed) blockHead {
 
 // removeBlock makes the writes that take a block away.
 func (k keys) removeBlock(place []byte, head *blockHead) []write {
-	writes := []write{{key: k.block(place)}, {key: k.newest(place)}, {key: k.behind(place)}, {key: k.column(place, archive.ColumnID)}}
+	writes := []write{{key: k.block(place)}, {key: k.newest(place)}, {key: k.behind(place)}, {key: k.column(place, archive.ColumnID)}, {key: k.summary(place)}}
 	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
 		writes = append(writes, write{key: k.column(place, column)})
 	}

@@ -107,6 +107,7 @@ func (c *checker) look(key, value []byte) error {
 			t.first = bytes.Clone(key[len(key)-placeBytes:])
 		}
 		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 // all but the head itself and its marks
+		return c.summary(k, key[len(key)-placeBytes:], head)
 	case tableTime, tableLate: // behind the blocks' table
 		_, _, place := accountOf(key)
 		late := t.first != nil && bytes.Compare(place, t.first) >= 0
@@ -117,6 +118,28 @@ func (c *checker) look(key, value []byte) error {
 		var err error
 		t.count, err = loadTally(c.txn, k)
 		return err
+	}
+	return nil
+}
+
+// summary proves that the summary of a block is that of its rows.
+func (c *checker) summary(k keys, place []byte, head blockHead) error {
+	b := block{txn: c.txn, codec: c.db.codec, keys: k}
+	b.open(place, head)
+	rows := make([]wire.Row, head.rows)
+	for i := range rows {
+		row, err := b.row(i, archive.AllColumns)
+		if err != nil {
+			return err
+		}
+		rows[i] = cloneRow(row)
+	}
+	stored, err := b.readSummary(nil)
+	if err != nil {
+		return err
+	}
+	if want := archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }); !bytes.Equal(stored, want) {
+		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.summary(place))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
 // read.
-const format = 3
+const format = 4
 
 const (
 	formatName   = "FORMAT"

@@ -20,6 +20,7 @@ type scan struct {
 	query *archive.Query
 	needs archive.Columns // of the filter
 	visit func(m *match) (more bool, err error)
+	skip  func() (bool, error) // if it takes the block with what stands alone in it as a whole; nil: never
 
 	after    []byte // place: rows up to it are left out; nil: none are
 	deadline time.Time
@@ -131,8 +132,17 @@ func (s *scan) run() error {
 		if err := s.gather(late, heads); err != nil {
 			return err
 		}
-		if err := s.visitBlock(); err != nil {
-			return err
+		taken := false
+		if s.skip != nil {
+			var err error
+			if taken, err = s.skip(); err != nil {
+				return err
+			}
+		}
+		if !taken {
+			if err := s.visitBlock(); err != nil {
+				return err
+			}
 		}
 		if from, _ := s.query.Span(); !from.IsZero() && head.oldest < from.Unix() {
 			return nil // every block behind it is older still

@@ -1,0 +1,150 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+)
+
+// Sum gives sums every row that matches, by itself or in the summary of its block; see archive.Store.
+func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want archive.Columns, sums archive.Sums) error {
+	k, err := keysOf(account)
+	if err != nil {
+		return err
+	}
+	return db.view(func(txn *badger.Txn) error {
+		s, err := db.newScan(ctx, txn, k, &q)
+		if err != nil {
+			return err
+		}
+		s.visit = func(m *match) (bool, error) {
+			row, err := m.fill(want)
+			if err == nil {
+				err = sums.Add(row)
+			}
+			return err == nil, err
+		}
+		u := summing{scan: s, sums: sums, want: want}
+		s.skip = u.block
+		if err := u.reach(); err != nil {
+			return err
+		}
+		return s.run()
+	})
+}
+
+// summing takes blocks by their summaries.
+type summing struct {
+	scan    *scan
+	sums    archive.Sums
+	want    archive.Columns
+	summary []byte
+}
+
+// reach tells how old the rows are of which there is a summary, so that it is known from the start how long buckets have to be.
+func (u *summing) reach() error {
+	s := u.scan
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
+	defer it.Close()
+	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		var head blockHead
+		err := it.Item().Value(func(value []byte) (err error) { head, err = decodeHead(value); return err })
+		if err != nil {
+			return damaged(it.Item().KeyCopy(nil), err)
+		}
+		s.block.open(key[len(key)-placeBytes:], head)
+		if u.inside() {
+			if alone, err := u.alone(); err != nil || alone {
+				return err
+			}
+			u.sums.Reach(time.Unix(head.oldest, 0))
+			return nil
+		}
+		if from, _ := s.query.Span(); head.oldest > from.Unix() {
+			return nil // it reaches beyond the end of the span, and so do all before it
+		}
+	}
+	return nil
+}
+
+// alone says whether any row stands alone in the block's part of the list.
+func (u *summing) alone() (found bool, err error) {
+	s := u.scan
+	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.place)
+	if err != nil {
+		return false, err
+	}
+	rows, err := s.db.loneRows(s.ctx, s.txn, s.keys, span{place: s.block.place, next: next})
+	return len(rows) > 0, err
+}
+
+// inside says whether all rows of the block match.
+func (u *summing) inside() bool {
+	b := &u.scan.block
+	newest, _ := rowPlace(b.place)
+	from, to := u.scan.query.Span()
+	return (from.IsZero() || time.Unix(b.head.oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
+}
+
+// block takes the block by its summary, and says whether it could.
+func (u *summing) block() (bool, error) {
+	s := u.scan
+	if !u.inside() {
+		return false, nil
+	}
+	var err error
+	if u.summary, err = s.block.readSummary(u.summary); err != nil || len(u.summary) == 0 {
+		return false, err
+	}
+	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
+	if errors.Is(err, archive.ErrSummary) {
+		err = damaged(s.keys.summary(s.block.place), err)
+	}
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, u.rest()
+}
+
+// rest counts the rows that stand alone in the block's part of the list, and takes back those that they hide.
+func (u *summing) rest() error {
+	s := u.scan
+	for i := range s.alone {
+		at, hides, err := s.block.find(s.alone[i].place[:])
+		if err != nil {
+			return err
+		}
+		if hides {
+			row, err := s.block.row(at, u.want|placeColumns)
+			if err != nil {
+				return err
+			}
+			u.sums.Remove(row)
+		}
+		if err := s.visitLone(&s.alone[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSummary reads the block's summary into a buffer, if there is room; empty if it has none.
+func (b *block) readSummary(buffer []byte) (summary []byte, err error) {
+	key := b.keys.summary(b.place)
+	item, err := b.txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			summary, err = b.codec.unpack(columnVersion, value, buffer)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return summary, nil
+}

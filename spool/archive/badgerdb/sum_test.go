@@ -1,0 +1,145 @@
+package badgerdb_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// account is one whose statistics are asked for.
+type account struct {
+	t       *testing.T
+	db      *badgerdb.DB
+	archive *archive.Archive
+	id      wire.Identity
+	begin   time.Time
+	random  *rand.Rand
+	hours   []int // since begin, of each request
+}
+
+func openAccount(t *testing.T) *account {
+	db := open(t, t.TempDir())
+	db.PackEagerly()
+	a := &account{t: t, db: db, id: wire.Identity{Account: "a"}, begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), random: rand.New(rand.NewPCG(1, 2))}
+	a.archive = archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Logger: quiet, Now: func() time.Time { return a.begin.Add(1e4 * time.Hour) }})
+	return a
+}
+
+func (a *account) requestID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012d", n) }
+
+// log logs requests, some hours apart, of which the nth has a metadata value of its own.
+func (a *account) log(n, hoursMax int) {
+	a.t.Helper()
+	at := 0
+	for range n {
+		if len(a.hours) > 0 {
+			at = a.hours[len(a.hours)-1]
+		}
+		i := len(a.hours)
+		a.hours = append(a.hours, at+a.random.IntN(hoursMax))
+		status := []string{"SUCCESS", "SUCCESS", "ERROR"}[a.random.IntN(3)]
+		body := fmt.Sprintf(`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4o"},"request_response":{"model":%q,"usage":{"prompt_tokens":%d,"completion_tokens":7}},
+			"request_start_time":1000,"request_end_time":%d,"status":%q,"tags":["tag-%d"],"metadata":{"user":"user-%d","session":"%d"},"prompt_id":"template-%d","prompt_version":1}`,
+			[]string{"gpt-4o", "gpt-4o-mini"}[a.random.IntN(2)], 10+a.random.IntN(100), 1000+a.random.IntN(20), status, a.random.IntN(3), a.random.IntN(4), i, a.random.IntN(3))
+		a.record(wire.Event{ID: fmt.Sprintf("0195529c-1c00-7000-9000-%012d", i), Kind: wire.KindRequest, RequestID: a.requestID(i),
+			AcceptedAt: a.begin.Add(time.Duration(a.hours[i]) * time.Hour), Sidecar: "host", Body: []byte(body)})
+	}
+}
+
+func (a *account) score(n, score int) {
+	a.t.Helper()
+	a.record(wire.Event{ID: fmt.Sprintf("0195529c-1c00-7000-a%03d-%012d", score, n), Kind: wire.KindScore, RequestID: a.requestID(n),
+		AcceptedAt: a.begin.Add(2000 * time.Hour), Sidecar: "host", Body: fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, a.requestID(n), score)})
+}
+
+func (a *account) record(e wire.Event) {
+	a.t.Helper()
+	results, err := a.archive.Record(a.t.Context(), a.id, []wire.Event{e})
+	if err != nil || results[0].Code != wire.ResultAccepted {
+		a.t.Fatalf("%v, %v", results, err)
+	}
+}
+
+func (a *account) remove(n int) {
+	a.t.Helper()
+	if _, err := a.archive.Delete(a.t.Context(), a.id, wire.Deletion{RequestID: a.requestID(n)}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// agrees fails the test unless statistics of stretches of time are what the rows that a scan finds give.
+func (a *account) agrees(what string) {
+	a.t.Helper()
+	last := a.hours[len(a.hours)-1]
+	for _, span := range [][2]int{{-1, last + 1}, {0, last}, {last / 4, last / 2}, {last / 2, last/2 + 30}, {last - 3, last}} {
+		for _, bucket := range []string{"", "hour", "day"} {
+			f := wire.Filter{Filters: []wire.Filter{condition("accepted_at", "", "gte", a.begin.Add(time.Duration(span[0])*time.Hour)),
+				condition("accepted_at", "", "lte", a.begin.Add(time.Duration(span[1])*time.Hour))}}
+			q, err := archive.Compile(wire.Search{FilterGroup: &f})
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			var rows []wire.Row
+			if _, err := a.db.Scan(a.t.Context(), a.id.Account, q, archive.AllColumns, func(row *wire.Row) (bool, error) {
+				r := *row
+				r.Scores, r.Metadata, r.Tags = append([]wire.Score{}, r.Scores...), append([]wire.MetadataRow{}, r.Metadata...), append([]string{}, r.Tags...)
+				for _, p := range []**float64{&r.Price, &r.Latency} {
+					if *p != nil {
+						v := **p
+						*p = &v
+					}
+				}
+				for _, p := range []**int64{&r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.ReasoningTokens} {
+					if *p != nil {
+						v := **p
+						*p = &v
+					}
+				}
+				rows = append(rows, r)
+				return true, nil
+			}); err != nil {
+				a.t.Fatal(err)
+			}
+			query := wire.StatisticsQuery{FilterGroup: &f, Bucket: bucket}
+			want, _, err := archive.Statistics(rows, query)
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			got, err := a.archive.Analyze(a.t.Context(), a.id, query)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				a.t.Fatalf("%s, hours %v, bucket %q (%v) (-want +got):\n%s", what, span, bucket, err, diff)
+			}
+		}
+	}
+}
+
+func TestSummariesOfBlocksSayWhatTheirRowsSay(t *testing.T) {
+	a := openAccount(t)
+	a.log(80, 3)
+	a.agrees("packed")
+	a.log(60, 40)
+	a.agrees("over months")
+	for n := 0; n < 140; n += 9 {
+		a.score(n, n%100)
+	}
+	a.agrees("scored late")
+	a.score(0, 99)
+	a.agrees("the oldest scored")
+	for n := 4; n < 140; n += 23 {
+		a.remove(n)
+	}
+	a.remove(0)
+	a.remove(139)
+	a.agrees("some gone")
+	if err := a.db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,199 @@
+package archive
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Add is Sums's.
+func (a *analytics) Add(row *wire.Row) error { return a.add(row) }
+
+// Remove is Sums's.
+func (a *analytics) Remove(row *wire.Row) { a.count(row, -1) }
+
+// Merge is Sums's. It cannot use a summary whose buckets are longer than its own, nor one of which some rows do not count while it does
+// not know how long its own buckets have to be; nor one that does not tell the values of the metadata key asked for.
+func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
+	r := summaryReader{b: summary}
+	if r.byte() != summaryVersion {
+		return false, ErrSummary
+	}
+	bucket := int(r.byte())
+	newest, oldest := time.Unix(r.varint(), 0), time.Unix(r.varint(), 0)
+	if r.failed || bucket >= len(wire.Buckets) || a.metadataKey != "" {
+		return false, r.err()
+	}
+	if exact {
+		a.Reach(newest)
+		a.Reach(oldest)
+	}
+	if !a.clock.covers(newest, oldest) || slices.Index(wire.Buckets, a.clock.bucket) < bucket {
+		return false, nil
+	}
+	a.merge(&r)
+	if err := r.err(); err != nil {
+		return false, err
+	}
+	if a.whole.leftOut > 0 {
+		return false, errTooManyBuckets(a.clock.bucket)
+	}
+	return true, nil
+}
+
+func (a *analytics) merge(r *summaryReader) {
+	mergeBuckets(r, a.whole, struct{}{})
+	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
+		for range r.count() {
+			mergeBuckets(r, d, string(r.text()))
+		}
+	}
+	for range r.count() {
+		bucket := a.clock.floor(r.varint())
+		by := a.statuses[bucket]
+		if by == nil {
+			by = make(map[string]int64)
+			a.statuses[bucket] = by
+		}
+		for range r.count() {
+			status, n := r.text(), r.varint()
+			if _, known := by[string(status)]; known || len(by) < wire.AnalyticsListMax {
+				by[string(status)] += n
+			}
+		}
+	}
+	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+		for range r.count() {
+			name, n := r.text(), r.counted()
+			if at := c.at(string(name)); at != nil {
+				at.merge(n)
+			}
+		}
+	}
+	for range r.count() {
+		key := string(r.text())
+		values := r.count() - 1
+		if values < 0 {
+			a.wide[key] = true
+		}
+		for range values {
+			value, n := r.text(), r.counted()
+			if a.wide[key] {
+				continue
+			}
+			if at := a.metadata.at(wire.MetadataRow{Key: key, Value: string(value)}); at != nil {
+				at.merge(n)
+			}
+		}
+	}
+}
+
+func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K) {
+	for range r.count() {
+		t := d.at(name, d.clock.floor(r.varint()))
+		if t == nil { // there is no room
+			var lost tally
+			r.tally(&lost)
+			d.leftOut += lost.requests
+			continue
+		}
+		r.tally(t)
+	}
+}
+
+// covers says whether moments lie between those of rows that were seen.
+func (c *clock) covers(newest, oldest time.Time) bool {
+	return c.begun && oldest.Unix() >= c.first && newest.Unix() <= c.end
+}
+
+// summaryReader reads a summary. After a fault all it reads is zero.
+type summaryReader struct {
+	b      []byte
+	failed bool
+}
+
+// err is ErrSummary unless all was read well.
+func (r *summaryReader) err() error {
+	if r.failed {
+		return ErrSummary
+	}
+	return nil
+}
+
+func (r *summaryReader) byte() byte {
+	if len(r.b) == 0 {
+		r.failed = true
+		return 0
+	}
+	b := r.b[0]
+	r.b = r.b[1:]
+	return b
+}
+
+func (r *summaryReader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.failed, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+// varint reads what binary.AppendVarint wrote.
+func (r *summaryReader) varint() int64 {
+	n := r.uvarint()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// count reads how many things follow, each of at least a byte.
+func (r *summaryReader) count() int {
+	n := r.uvarint()
+	if n > uint64(len(r.b))+1 { // 1 + n of nothing is 1
+		r.failed, r.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (r *summaryReader) text() []byte {
+	n := r.count()
+	n = min(n, len(r.b))
+	text := r.b[:n]
+	r.b = r.b[n:]
+	return text
+}
+
+func (r *summaryReader) counted() count {
+	return count{r.varint(), r.varint(), r.varint(), r.varint()}
+}
+
+// tally adds what it reads to t.
+func (r *summaryReader) tally(t *tally) {
+	for _, n := range []*int64{&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking, &t.latency.sumMics} {
+		*n += r.varint()
+	}
+	class := uint64(0)
+	for range r.count() {
+		class += r.uvarint()
+		n := r.uvarint()
+		if class > classMax || n > math.MaxUint32 || t.latency.total+int64(n) > math.MaxUint32 {
+			r.failed, r.b = true, nil
+			return
+		}
+		t.latency.count(int(class), int64(n))
+	}
+	for range r.count() {
+		s := t.score(string(r.text()))
+		for range r.count() {
+			score, n := r.uvarint(), r.uvarint()
+			s.add(int(min(score, 100)), int64(n))
+		}
+	}
+}
+
+// classMax is the class of the longest latency that there is.
+var classMax = uint64(classOf(1<<63 - 1))

@@ -1,0 +1,182 @@
+package archive
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// A summary is what Analyze needs of rows that follow each other, so that it does not read each of millions: a store makes one of
+// every block of rows that it packs. It is
+//
+//	1   version of this table, summaryVersion
+//	1   how long its buckets are: an index of wire.Buckets
+//	n   seconds of the newest row's order time and of the oldest's, varints
+//	    the whole, models, templates and providers, each: n names; for each its text, n buckets; for each its second, a tally
+//	n   buckets; for each its second, and n statuses, each a text and how often it came
+//	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
+//	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if there are more than wideMin
+//
+// where n is a uvarint, a text its length and its bytes, and the numbers of tallies and counts are varints.
+const summaryVersion = 1
+
+const (
+	summaryBytesMax = 256 << 10
+	// wideMin is how many values a metadata key has at least, among the rows of a summary, to be one that tells requests apart rather than
+	// sorts them: a session's id, say. Its values are not summed up.
+	wideMin = 1000
+	// hoursMax is how many hours rows may span so that their summary goes by hours; by days else.
+	hoursMax = 48
+)
+
+// ErrSummary says that what was merged is no summary.
+var ErrSummary = errors.New("the summary is not one that this version writes")
+
+// Sums is what a store's Sum hands its rows to. Rows and summaries are lent until the method returns.
+type Sums interface {
+	// Reach says that a row with this order time follows somewhere.
+	Reach(at time.Time)
+	// Add counts a row.
+	Add(row *wire.Row) error
+	// Remove takes back a row that a merged summary counts.
+	Remove(row *wire.Row)
+	// Merge counts the rows of a summary. exact says that all of them count; else some will be removed. It returns false if it needs the
+	// rows one by one.
+	Merge(summary []byte, exact bool) (bool, error)
+}
+
+// Summarize makes the summary of at least one row, newest first; nil if it would be too large to be of use.
+func Summarize(rows int, row func(i int) *wire.Row) []byte {
+	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
+	bucket := "hour"
+	if newest.Sub(oldest) > hoursMax*time.Hour {
+		bucket = "day"
+	}
+	a := newAnalytics(wire.StatisticsQuery{Bucket: bucket})
+	values := make(map[string]counts[string])
+	for i := range rows {
+		r := row(i)
+		a.count(r, 1)
+		for _, m := range r.Metadata {
+			if values[m.Key] == nil {
+				values[m.Key] = make(counts[string])
+			}
+			values[m.Key].add(m.Value, r, 1)
+		}
+	}
+	w := summaryWriter{append(make([]byte, 0, 16<<10), summaryVersion, byte(slices.Index(wire.Buckets, bucket)))}
+	w.varint(newest.Unix())
+	w.varint(oldest.Unix())
+	w.buckets(a.whole.by[struct{}{}])
+	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
+		w.dimension(d)
+	}
+	w.statuses(a.statuses)
+	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+		w.counts(c, 0)
+	}
+	w.uvarint(len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		w.text(key)
+		if len(values[key]) > wideMin {
+			w.uvarint(0)
+			continue
+		}
+		w.counts(values[key], 1)
+	}
+	if len(w.b) > summaryBytesMax {
+		return nil
+	}
+	return w.b
+}
+
+type summaryWriter struct{ b []byte }
+
+func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64(n)) }
+func (w *summaryWriter) varint(n int64) { w.b = binary.AppendVarint(w.b, n) }
+func (w *summaryWriter) text(s string)  { w.uvarint(len(s)); w.b = append(w.b, s...) }
+
+func (w *summaryWriter) dimension(d *dimension[string]) {
+	w.uvarint(len(d.by))
+	for _, name := range slices.Sorted(maps.Keys(d.by)) {
+		w.text(name)
+		w.buckets(d.by[name])
+	}
+}
+
+func (w *summaryWriter) buckets(b buckets) {
+	w.uvarint(len(b))
+	for _, at := range b.sorted() {
+		w.varint(at)
+		w.tally(b[at])
+	}
+}
+
+func (w *summaryWriter) tally(t *tally) {
+	for _, n := range []int64{t.requests, t.errors, t.unpriced, t.costNanos, t.input, t.output, t.cached, t.thinking, t.latency.sumMics} {
+		w.varint(n)
+	}
+	classes := 0
+	for _, n := range t.latency.counts {
+		if n > 0 {
+			classes++
+		}
+	}
+	w.uvarint(classes)
+	before := 0
+	for i, n := range t.latency.counts {
+		if n > 0 {
+			class := t.latency.first + i
+			w.uvarint(class - before)
+			w.uvarint(int(n))
+			before = class
+		}
+	}
+	w.uvarint(len(t.scores))
+	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
+		w.text(name)
+		s := t.scores[name]
+		different := 0
+		for _, n := range s.by {
+			if n > 0 {
+				different++
+			}
+		}
+		w.uvarint(different)
+		for score, n := range s.by {
+			if n > 0 {
+				w.uvarint(score)
+				w.uvarint(int(n))
+			}
+		}
+	}
+}
+
+func (w *summaryWriter) statuses(all map[int64]map[string]int64) {
+	w.uvarint(len(all))
+	for _, at := range slices.Sorted(maps.Keys(all)) {
+		w.varint(at)
+		w.uvarint(len(all[at]))
+		for _, status := range slices.Sorted(maps.Keys(all[at])) {
+			w.text(status)
+			w.varint(all[at][status])
+		}
+	}
+}
+
+// counts writes 1 more than how many there are, if more is 1.
+func (w *summaryWriter) counts(c counts[string], more int) {
+	w.uvarint(len(c) + more)
+	for _, name := range slices.SortedFunc(maps.Keys(c), func(a, b string) int { return cmp.Or(cmp.Compare(c[b].requests, c[a].requests), strings.Compare(a, b)) }) {
+		w.text(name)
+		for _, n := range []int64{c[name].requests, c[name].costNanos, c[name].input, c[name].output} {
+			w.varint(n)
+		}
+	}
+}
