@@ -32,10 +32,10 @@ func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFe
 	if provider == "" {
 		provider = p.Provider()
 	}
-	if url, ok := raw.ProviderBaseURLs[provider]; ok {
-		out.ProviderBaseURL = &url
+	if url := raw.ProviderBaseURLs[provider]; url != "" {
+		out.ProviderBaseURL = message(url)
 	}
-	kwargs, warnings, err := p.Kwargs(render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides})
+	kwargs, warnings, err := p.Kwargs(render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Room: f.Room})
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs
@@ -86,5 +86,6 @@ func message(text string) *string {
 	if text == "" {
 		return nil
 	}
-	return &text
+	told := text // so that the text of a message that is not there need not be put on the heap
+	return &told
 }

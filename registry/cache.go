@@ -132,7 +132,7 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	out, err := renderTemplate(&found.raw, prepared, f)
+	out, err := renderTemplate(found.raw, prepared, f)
 	out.Cache, out.Age = found.how, found.age
 	return out, err
 }
@@ -140,7 +140,10 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 // Raw is Fetch without rendering.
 func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	found, err := c.find(ctx, id, ident, s)
-	return found.raw, err
+	if err != nil {
+		return wire.RawTemplate{}, err
+	}
+	return *found.raw, nil
 }
 
 // Version says what a selector means now; ok is false if there is no copy that is known to be current.
@@ -156,9 +159,9 @@ func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, 
 
 // found is a version and how it was come by.
 type found struct {
-	raw   wire.RawTemplate
-	entry *entry // where it is cached; nil if it is not
-	how   string // hit, stale or miss
+	raw   *wire.RawTemplate // never changes
+	entry *entry            // where it is cached; nil if it is not
+	how   string            // hit, stale or miss
 	age   time.Duration
 
 	adopted []key // whose files are to follow
@@ -240,7 +243,7 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if standing == current {
 		how = "hit"
 	}
-	return found{e.raw, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
+	return found{&e.raw, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
 }
 
 // adopt keeps the copy of another selector for a key as well, since the other may go on to another version, and tells the keys whose

@@ -27,7 +27,7 @@ func (c *Cache) ask(ctx context.Context, id wire.Identity, k key, copied found, 
 	raw, err := c.join(ctx, id, k)
 	switch {
 	case err == nil:
-		return found{raw: raw, how: "miss"}, nil
+		return found{raw: &raw, how: "miss"}, nil
 	case definite(err):
 		return found{}, err
 	case haveCopy:

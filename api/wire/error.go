@@ -111,8 +111,7 @@ func Invalid(fields ...FieldError) *Error {
 
 // AsError finds the Error in err's chain; any other error becomes a 500 that does not tell its text.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Code: CodeInternal, Message: "Something failed inside promptspool; its log says what.", Cause: err}
@@ -120,6 +119,6 @@ func AsError(err error) *Error {
 
 // IsCode says whether err carries an Error with this code.
 func IsCode(err error, code Code) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Code == code
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == code
 }

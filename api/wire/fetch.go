@@ -9,6 +9,10 @@ type TemplateFetch struct {
 	Model     string
 	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
 	Overrides map[string]json.RawMessage // model_parameter_overrides
+
+	// Room is where llm_kwargs may be written: from its beginning, and it is grown for them. They are then valid as long as its owner
+	// leaves it alone. nil: they get memory of their own.
+	Room *[]byte
 }
 
 // DecodeFetch reads the body of a template fetch. Nothing, as of an absent body, means the latest version.

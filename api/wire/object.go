@@ -306,8 +306,13 @@ var plain = func() (table [256]bool) {
 // AppendString appends s as a JSON string, as encoding/json writes it, but with < > & as they are. What is not valid UTF-8
 // becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
 	b = append(slices.Grow(b, len(s)+len(s)/16+2), '"')
+	return append(AppendEscaped(b, s), '"')
+}
+
+// AppendEscaped appends what AppendString writes between the quotes.
+func AppendEscaped(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
 	done := 0 // s up to here is written
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -346,5 +351,5 @@ func AppendString(b []byte, s string) []byte {
 		i++
 		done = i
 	}
-	return append(append(b, s[done:]...), '"')
+	return append(b, s[done:]...)
 }

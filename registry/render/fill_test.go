@@ -108,10 +108,12 @@ func FuzzCheckFillKwargs(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, provider := range render.Providers() {
-			kwargs, _, err := prepared.Kwargs(render.Call{Provider: provider, Variables: fetch.Variables})
+			c := render.Call{Provider: provider, Variables: fetch.Variables}
+			kwargs, _, err := prepared.Anew(c)
 			if err == nil && !json.Valid(kwargs) {
 				t.Fatalf("%q filled with %q gives llm_kwargs that are not JSON: %q", checked, variables, kwargs)
 			}
+			sameAsAnew(t, prepared, c)
 		}
 	})
 }

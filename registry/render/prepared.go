@@ -2,16 +2,22 @@ package render
 
 import (
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 
 	"promptspool/api/wire"
 )
 
-// Prepared is one version of a template with its texts parsed, ready to be filled many times. It never changes; safe for
-// concurrent use. It keeps the bytes that it was made from.
+// Prepared is one version of a template with its texts parsed, ready to be filled many times. Safe for concurrent use. It keeps the
+// bytes that it was made from.
 type Prepared struct {
 	prompt *prompt
 	model  model
 	bytes  int
+
+	plans    atomic.Pointer[[]*plan] // of the calls that came so far; neither the slice nor a plan ever changes
+	planning sync.Mutex              // held by who adds one
+	planRoom int                     // bytes that there may be of them still; under planning
 }
 
 // Prepare takes apart a blueprint that Check made and that Expand expanded, and the metadata of its version (an object, null or
@@ -21,9 +27,9 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	room := len(blueprint) + len(metadata) + 512
 	// The parsed form is some pointers and paths per block beside the bytes themselves.
-	p := &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), bytes: 3*len(blueprint) + 2*len(metadata) + 1024}
-	return p, nil
+	return &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
 }
 
 // Provider is the provider that the version's metadata names; "" if none.
@@ -38,6 +44,7 @@ type Call struct {
 	Model     string                     // wins over the metadata's; "" for that
 	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
 	Overrides map[string]json.RawMessage // win over the metadata's parameters
+	Room      *[]byte                    // where kwargs may be written, see wire.TemplateFetch; nil: nowhere
 }
 
 // Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
@@ -57,6 +64,18 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 	if provider == "" {
 		return nil, nil, nil
 	}
+	if len(c.Overrides) == 0 {
+		if pl := p.plan(planKey{provider, c.Model, c.Variables != nil}); pl != nil {
+			if kwargs, ok := pl.fill(c); ok {
+				return kwargs, pl.warnings, nil
+			}
+		}
+	}
+	return p.kwargs(provider, c)
+}
+
+// kwargs is Kwargs without a plan.
+func (p *Prepared) kwargs(provider string, c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	filled, warnings := fill(p.prompt, c.Variables)
 	kwargs, more, err := kwargsOf(provider, p.model, filled, c)
 	return kwargs, append(warnings, more...), err
