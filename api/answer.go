@@ -21,19 +21,17 @@ type errorBody struct {
 	Fields  []wire.FieldError `json:"fields"`
 }
 
+// pooledAnswerMax is up to what size a buffer of an answer is kept for others.
+const pooledAnswerMax = 1 << 20
+
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// appender is an answer that encodes itself.
-type appender interface {
-	AppendJSON(b []byte) []byte
-}
-
-// writeAppended is writeJSON for an answer that encodes itself.
-func writeAppended(ctx *fasthttp.RequestCtx, status int, v appender) {
+// writeTemplate is writeJSON for a fetched template.
+func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	buf := answerPool.Get().(*bytes.Buffer)
 	buf.Reset()
-	buf.Write(append(v.AppendJSON(buf.AvailableBuffer()), '\n'))
-	writeBuffer(ctx, status, buf)
+	buf.Write(append(t.AppendJSON(buf.AvailableBuffer()), '\n'))
+	writeBuffer(ctx, 200, buf)
 }
 
 // writeJSON answers with v. Strings keep their < > & as they are.
@@ -55,7 +53,7 @@ func writeBuffer(ctx *fasthttp.RequestCtx, status int, buf *bytes.Buffer) {
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
 	ctx.SetBody(buf.Bytes())
-	if buf.Cap() <= 1<<20 {
+	if buf.Cap() <= pooledAnswerMax {
 		answerPool.Put(buf)
 	}
 }

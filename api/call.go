@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -17,7 +16,7 @@ import (
 // call is one request on its way through a route. Its bytes are valid until the handler returns.
 type call struct {
 	ctx    *fasthttp.RequestCtx
-	life   context.Context // for whatever the handler calls
+	life   context.Context // for whatever the handler calls; a callLife
 	route  *route
 	ident  string // from the path
 	body   []byte // nil for noBody
@@ -40,8 +39,9 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 			ctx.SetConnectionClose()
 			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
+		var now [len(time.RFC3339Nano)]byte
 		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
-		ctx.Response.Header.Set(wire.TimeHeader, a.c.Clock.Now().Format(time.RFC3339Nano))
+		ctx.Response.Header.SetBytesV(wire.TimeHeader, a.c.Clock.Now().AppendFormat(now[:0], time.RFC3339Nano))
 		a.countCall(name, ctx.Response.StatusCode(), time.Since(started))
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
@@ -54,9 +54,9 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		name, err = "page", a.page(ctx)
 	case r != nil:
 		name = r.name
-		life, done := context.WithTimeout(a.life, callTimeMax)
+		life := &callLife{parent: a.life, deadline: started.Add(callTimeMax)}
 		err = a.answer(&call{ctx: ctx, life: life, route: r, ident: ident})
-		done()
+		life.end()
 	}
 	if err != nil {
 		a.c.Metrics.Refused.WithLabelValues(string(wire.AsError(err).Code)).Inc()
@@ -172,8 +172,11 @@ func (a *API) authenticate(c *call) error {
 func (c *call) key() (wire.Secret, error) {
 	header := string(c.ctx.Request.Header.Peek("X-API-KEY"))
 	inBody := ""
-	if raw, ok := c.object.Get("api_key"); ok && json.Unmarshal(raw, &inBody) != nil {
-		return "", wire.Errorf(wire.CodeUnauthorized, "api_key must be a string: your key.")
+	if raw, ok := c.object.Get("api_key"); ok {
+		if raw[0] != '"' {
+			return "", wire.Errorf(wire.CodeUnauthorized, "api_key must be a string: your key.")
+		}
+		inBody = wire.Unquote(raw)
 	}
 	switch {
 	case header == "" && inBody == "":

@@ -30,6 +30,7 @@ func (a *API) NewServer() *Server {
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           int(a.c.BodyBytesMax), // only what is read ahead; readBody holds the bound
 		ReadBufferSize:               16 << 10,
+		WriteBufferSize:              8 << 10, // a fetched template, with its head, goes out in one write
 		ReadTimeout:                  headTime,
 		HeaderReceived:               bodyTime,
 		WriteTimeout:                 time.Minute,

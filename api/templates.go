@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"strconv"
+	"sync"
 
 	"promptspool/api/wire"
 )
@@ -29,16 +30,26 @@ func (a *API) getTemplate(c *call) error {
 	return a.fetch(c, name, wire.TemplateFetch{Selector: s})
 }
 
+// kwargsPool holds room for the llm_kwargs of fetched templates, until they are written into an answer.
+var kwargsPool = sync.Pool{New: func() any { return new([]byte) }}
+
 func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
+	f.Room = kwargsPool.Get().(*[]byte)
+	defer func() {
+		if cap(*f.Room) <= pooledAnswerMax {
+			kwargsPool.Put(f.Room)
+		}
+	}()
 	t, err := a.c.Templates.Fetch(c.life, c.id, name, f)
 	if err != nil {
 		return err
 	}
 	if t.Cache != "" {
 		c.ctx.Response.Header.Set("X-Cache", t.Cache)
-		c.ctx.Response.Header.Set("Age", strconv.Itoa(int(t.Age.Seconds())))
+		var age [20]byte
+		c.ctx.Response.Header.SetBytesV("Age", strconv.AppendInt(age[:0], int64(t.Age.Seconds()), 10))
 	}
-	writeAppended(c.ctx, 200, &t)
+	writeTemplate(c.ctx, &t)
 	return nil
 }
 

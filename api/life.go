@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// callLife is the context of a call. It ends with the API, after callTimeMax, or when the call is answered. Most calls are answered
+// without waiting for anything: only when somebody asks for Done does it become a context with a timer. Safe for concurrent use.
+type callLife struct {
+	parent   context.Context
+	deadline time.Time
+
+	mu     sync.Mutex
+	ctx    context.Context // under mu, as all below; nil until somebody asks
+	cancel context.CancelFunc
+	ended  bool
+}
+
+// end ends it. Who still has it finds it canceled.
+func (l *callLife) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+// made is the context that it has become.
+func (l *callLife) made() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithDeadline(l.parent, l.deadline)
+		if l.ended {
+			l.cancel()
+		}
+	}
+	return l.ctx
+}
+
+// Deadline is callTimeMax after the call came.
+func (l *callLife) Deadline() (time.Time, bool) { return l.deadline, true }
+
+// Done closes when it ends.
+func (l *callLife) Done() <-chan struct{} { return l.made().Done() }
+
+// Err says why it ended; nil if it has not.
+func (l *callLife) Err() error {
+	l.mu.Lock()
+	ctx, ended := l.ctx, l.ended
+	l.mu.Unlock()
+	switch {
+	case ctx != nil:
+		return ctx.Err()
+	case ended:
+		return context.Canceled
+	case !time.Now().Before(l.deadline):
+		return context.DeadlineExceeded
+	}
+	return l.parent.Err()
+}
+
+// Value is that of the context that it becomes: package context looks there for what to end together with it.
+func (l *callLife) Value(key any) any { return l.made().Value(key) }
