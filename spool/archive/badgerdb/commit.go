@@ -30,6 +30,7 @@ type committer struct {
 	bdb    *badger.DB
 	health *health
 	logger *slog.Logger
+	spare  spare
 	lead   chan struct{} // holds a token while somebody commits; close takes it for good
 
 	mu     sync.Mutex
@@ -53,7 +54,7 @@ func (w *waiter) finish(err error) {
 }
 
 func newCommitter(bdb *badger.DB, h *health, logger *slog.Logger) *committer {
-	return &committer{bdb: bdb, health: h, logger: logger, lead: make(chan struct{}, 1)}
+	return &committer{bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1)}
 }
 
 // do makes a change durable. bytes is the size of the bodies in it. ctx is looked at before the change waits, not
@@ -151,6 +152,7 @@ func (c *committer) end(t *transaction) {
 		// Asked in any case: Badger only logs a failed fsync of its value log, and calls the commit a success.
 		err = c.health.fault()
 	}
+	c.spare.letGo()
 	for _, w := range t.waiters {
 		w.finish(err)
 	}

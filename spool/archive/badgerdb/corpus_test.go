@@ -54,6 +54,7 @@ type maker struct {
 
 const (
 	benchTags, benchUsers, benchTemplates, benchVersions = 50, 200, 20, 10
+	benchDays                                            = 10
 	rareTag                                              = "one in a hundred thousand"
 	rareWord                                             = "zyzzogeton"
 )
@@ -75,7 +76,7 @@ func (m *maker) events(n int) []wire.Event {
 	template := r.IntN(benchTemplates)
 	models := []string{"gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18", "gpt-4.1", "gpt-4.1-mini"}
 	question, answer := cut(1500+r.IntN(400)), cut(1000+r.IntN(400))
-	if n%100_000 == 77_777 {
+	if n%100_000 == 77_000 {
 		answer += " " + rareWord
 	}
 	tags := []string{fmt.Sprintf("tag-%d", r.IntN(benchTags))}

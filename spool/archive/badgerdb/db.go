@@ -57,11 +57,15 @@ type DB struct {
 // little towards what one transaction may hold.
 const valueThreshold = 1 << 10
 
-// badgerOptions are sized for a small server: two caches and the memtables bound the memory, however large the database is,
-// beside what the system maps of its files. A transaction may hold 15 % of MemTableSize, 5 MB: the largest batch, 1,000 events, needs 1,000 states, rows and bodies of at most
-// 1 KiB each beside what goes to the value log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
+// badgerOptions are sized for a small server: two caches, the memtables and the builders of tables bound the memory, however large
+// the database is, beside what the system maps of its files. A transaction may hold 15 % of MemTableSize, 5 MB: the largest batch,
+// 1,000 events, needs 1,000 states, rows and bodies of at most 1 KiB each beside what goes to the value log. No value exceeds
+// ValueLogFileSize: see archive.RecordBytesMax.
+//
+// A compaction has up to five builders at work and eight more being written, each of some six times a table's size. So tables are
+// small, and on every level: Badger would have them four times as large at the bottom of a large database.
 func badgerOptions(dir string, log badger.Logger) badger.Options {
-	return badger.DefaultOptions(dir).
+	o := badger.DefaultOptions(dir).
 		WithLogger(log).
 		WithSyncWrites(true).
 		WithDetectConflicts(false). // the committer is the only writer
@@ -70,13 +74,15 @@ func badgerOptions(dir string, log badger.Logger) badger.Options {
 		WithChecksumVerificationMode(options.OnBlockRead).
 		WithMemTableSize(32 << 20).
 		WithNumMemtables(1).
-		WithBaseTableSize(8 << 20).
+		WithBaseTableSize(2 << 20).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(256 << 20).
 		WithCompression(options.Snappy).
 		WithBlockCacheSize(16 << 20).
 		WithIndexCacheSize(16 << 20).
 		WithNumCompactors(2)
+	o.TableSizeMultiplier = 1 // there is no method for it
+	return o
 }
 
 // Open opens the database in c.Dir, or makes one where there is none. It refuses a folder that it cannot read whole

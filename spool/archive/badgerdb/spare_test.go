@@ -1,0 +1,76 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/ristretto/v2/z"
+)
+
+// Badger keeps the memory of a table that it made, and would keep that of eight.
+func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	h := newHealth()
+	bdb, err := badger.Open(badgerOptions(t.TempDir(), badgerLog{log, h}).WithSyncWrites(false).WithMemTableSize(4 << 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bdb.Close()
+	c := newCommitter(bdb, h, log)
+	found := c.spare
+	c.spare = spare{} // nobody lets go of it
+	if found.pool == nil {
+		t.Fatal("this Badger keeps its builders elsewhere: see spareOf")
+	}
+	source := rand.NewPCG(1, 1)
+	for n := 0; found.letGo() < 4<<20; n++ {
+		if n == 200 {
+			t.Fatal("15 memtables were written, and no builder of a table left its memory")
+		}
+		err := c.do(context.Background(), 0, func(*badger.Txn) ([]write, error) { return randomWrites(source, 400, 1000), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// randomWrites are of random keys and values: they do not pack.
+func randomWrites(source rand.Source, n, size int) []write {
+	writes := make([]write, n)
+	for i := range writes {
+		value := make([]byte, 0, size+8)
+		for len(value) < size {
+			value = binary.LittleEndian.AppendUint64(value, source.Uint64())
+		}
+		writes[i] = write{key: value[:16:16], value: value}
+	}
+	return writes
+}
+
+func TestACommitLetsGoOfWhatLiesSpare(t *testing.T) {
+	t.Parallel()
+	db := openIn(t, t.TempDir())
+	pool := db.commit.spare.pool
+	for range 3 {
+		pool.Return(z.NewAllocator(1<<20, "a test"))
+	}
+	a := pool.Get(freshBytes, "a test")
+	if a.Allocated() < 1<<20 {
+		t.Fatal("the pool keeps nothing, so that this test sees nothing")
+	}
+	a.Release()
+	if err := db.commit.do(context.Background(), 1, set("a")); err != nil {
+		t.Fatal(err)
+	}
+	a = pool.Get(freshBytes, "a test")
+	defer a.Release()
+	if n := a.Allocated(); n > freshBytes {
+		t.Errorf("after a commit there are %d bytes in the pool", n)
+	}
+}
