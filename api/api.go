@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"time"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -109,7 +110,9 @@ type Config struct {
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax
-	BatchBytes   int64 // of all batches held at once, shared between keys; beyond it 429 or 503; 0 means 4 * BodyBytesMax
+	// Connections that may be open at once; beyond it those that keep us waiting are cut. 0 means 16,384: 400 MB if all of them do.
+	ConnectionsMax int
+	BatchBytes     int64 // of all batches held at once, shared between keys; beyond it 429 or 503; 0 means 4 * BodyBytesMax
 
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
@@ -120,7 +123,8 @@ type Config struct {
 type API struct {
 	c       Config
 	buffer  *budget
-	shares  *shares       // of the bytes of batches
+	shares  *shares // of the bytes of batches
+	conns   *edge.Connections
 	exports chan struct{} // holds one for each that is written
 	busy    *busy
 
@@ -146,10 +150,13 @@ func New(c Config) *API {
 	if c.BatchBytes == 0 {
 		c.BatchBytes = 4 * c.BodyBytesMax
 	}
+	if c.ConnectionsMax == 0 {
+		c.ConnectionsMax = 16 << 10
+	}
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), busy: newBusy(), counters: map[string]counters{}}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a

@@ -60,6 +60,7 @@ func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.conns.Answering(c.ctx.Conn())
 	defer held.shrink(int64(cap(sent)))
 	select {
 	case decoders <- struct{}{}:

@@ -116,7 +116,7 @@ func tooLarge(max int64) error {
 }
 
 // readBody reads a call's body, unpacked, into a buffer that the caller releases. The bound holds before and after
-// unpacking. Its errors are 413, 415, 400 and 503.
+// unpacking. Its errors are 413, 415, 400 and 503. From then on the connection is not cut.
 func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	if int64(ctx.Request.Header.ContentLength()) > max {
 		return nil, tooLarge(max)
@@ -153,6 +153,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {
+		a.conns.Answering(ctx.Conn())
 		return b, nil
 	}
 	b.release()

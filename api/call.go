@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -45,7 +46,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		a.countCall(name, ctx.Response.StatusCode(), time.Since(started))
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
-	if bad := checkHead(ctx); bad != nil {
+	if bad := edge.CheckHead(ctx); bad != nil {
 		r, err = nil, bad
 	}
 	switch {
@@ -101,6 +102,7 @@ func (a *API) answer(c *call) error {
 	switch c.route.body {
 	case noBody:
 		drain(c.ctx)
+		a.conns.Answering(c.ctx.Conn())
 	case batchBody: // the handler reads it, once the key is known: nobody's bytes are kept without one
 		if _, err := announced(c.ctx); err != nil {
 			return err

@@ -95,32 +95,6 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 	}
 }
 
-func TestSlowClientsAreCutAndHinderNobody(t *testing.T) {
-	_, addr := startTCP(t, nil)
-	// Thousands that begin a call and never end it.
-	const half = 2000
-	for i := range half {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(i, err)
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, "POST /rest/track-request HTTP/1.1\r\nHost: loc"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begun := time.Now()
-	for range 100 {
-		statuses, _ := exchange(t, addr, "POST /rest/track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\nContent-Length: 2\r\n\r\n{}")
-		if !slices.Equal(statuses, []int{422}) {
-			t.Fatalf("beside them a call is answered with %v", statuses)
-		}
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("beside them 100 calls took %v", took)
-	}
-}
-
 func FuzzListener(f *testing.F) {
 	for _, seed := range []string{
 		"", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\nContent-Length: 2\r\n\r\n{}",

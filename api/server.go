@@ -22,7 +22,7 @@ type Server struct {
 // NewServer sets bounds on everything a client can stretch: headers, time, connections, buffers kept. Bodies are streamed,
 // for fasthttp would otherwise read each whole before a handler could refuse it.
 func (a *API) NewServer() *Server {
-	return &Server{api: a, s: &fasthttp.Server{
+	s := &fasthttp.Server{
 		Handler:                      a.Handle,
 		ErrorHandler:                 parseError(a.c.Version),
 		Name:                         "promptspool",
@@ -35,11 +35,12 @@ func (a *API) NewServer() *Server {
 		HeaderReceived:               bodyTime,
 		WriteTimeout:                 time.Minute,
 		IdleTimeout:                  2 * time.Minute,
-		Concurrency:                  16 << 10,
 		NoDefaultDate:                true,
 		CloseOnShutdown:              true,
 		Logger:                       printf{a.c.Logger},
-	}}
+	}
+	a.conns.Bound(s)
+	return &Server{api: a, s: s}
 }
 
 // A client that is slow holds a connection and its buffer. The head of a call must come within headTime of the connection's first
@@ -62,7 +63,7 @@ func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 }
 
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
-func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(ln) }
+func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(s.api.conns.Listener(ln)) }
 
 // Quiet is for how long no call has been under way; 0 while one is. Before the first call it counts from the start.
 func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }

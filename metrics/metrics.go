@@ -21,9 +21,12 @@ type Metrics struct {
 	Accepted     prometheus.Counter
 	Refused      *prometheus.CounterVec // by reason
 	DataFree     prometheus.Gauge
-	Panics       prometheus.Counter
-	Shed         *prometheus.CounterVec // by reason
-	BatchBytes   prometheus.Gauge
+	Connections  prometheus.Gauge
+	// Connections that were cut or refused, by reason.
+	ConnectionsCut *prometheus.CounterVec
+	Panics         prometheus.Counter
+	Shed           *prometheus.CounterVec // by reason
+	BatchBytes     prometheus.Gauge
 	// What is configured: how often, when, and in how many attempts in vain.
 	ConfigGeneration prometheus.Gauge
 	ConfigLoaded     prometheus.Gauge
@@ -105,6 +108,9 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.Refused = f.counterVec("promptspool_refused_total", "Calls that were refused, by the error's code.", "reason")
 	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json", "unauthorized", "forbidden", "invalid",
 		"conflict", "too_many_requests", "not_implemented", "unavailable", "internal")
+	m.Connections = f.gauge("promptspool_connections", "Connections to the API and to operations that are open.")
+	m.ConnectionsCut = f.counterVec("promptspool_connections_cut_total", "Connections that were cut to make room for others, since they kept the process waiting longest for a head, a body or the next call (slow), or refused because all that there may be were being answered (refused).", "reason")
+	each(m.ConnectionsCut, "slow", "refused")
 	m.DataFree = f.gauge("promptspool_data_free_bytes", "Bytes that are free on the disk of the data folder.")
 	m.Panics = f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report.")
 	m.Shed = f.counterVec("promptspool_shed_total", "Writes that were turned away with a moment to come back: the server held as many bytes as it may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")

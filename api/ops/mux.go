@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -32,6 +33,7 @@ type mux struct {
 	logger *slog.Logger
 	panics prometheus.Counter // may be nil
 	routes []route
+	server *Server
 }
 
 // handle answers a call. A panic in a handler is answered 500: fasthttp itself would end the process.
@@ -45,7 +47,14 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 			writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 	}()
-	answer, err := m.call(ctx)
+	if m.server.conns != nil {
+		m.server.conns.Answering(ctx.Conn())
+	}
+	err := edge.CheckHead(ctx)
+	var answer any
+	if err == nil {
+		answer, err = m.call(ctx)
+	}
 	if err != nil {
 		if e := wire.AsError(err); e.Status() == 500 {
 			m.logger.Error("an operations call failed", "path", string(ctx.Path()), "error", e)

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -36,10 +37,21 @@ type Config struct {
 }
 
 // Server serves either the operations listener or the control socket.
-type Server struct{ s *fasthttp.Server }
+type Server struct {
+	s     *fasthttp.Server
+	conns *edge.Connections // nil: any number, of our own user
+}
 
 // Serve answers until Shutdown; then it returns nil.
-func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(ln) }
+func (s *Server) Serve(ln net.Listener) error {
+	if s.conns != nil {
+		ln = s.conns.Listener(ln)
+	}
+	return s.s.Serve(ln)
+}
+
+// connectionsMax are enough for probes, whoever scrapes, and people.
+const connectionsMax = 128
 
 // Shutdown closes the listener and waits for handlers to end, as long as ctx lets it.
 func (s *Server) Shutdown(ctx context.Context) error { return s.s.ShutdownWithContext(ctx) }
@@ -62,7 +74,7 @@ func New(c Config) *Server {
 		return ready(ctx)
 	}
 	scrape := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(c.Metrics.Registry, promhttp.HandlerOpts{}))
-	return newServer(c.Logger, c.Metrics.Panics, []route{
+	server := newServer(c.Logger, c.Metrics.Panics, []route{
 		{"GET", "/livez", alive},
 		{"GET", "/readyz", ready},
 		{"GET", "/startupz", started},
@@ -77,12 +89,16 @@ func New(c Config) *Server {
 		}},
 		{"GET", "/metrics", func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil }},
 	})
+	server.conns = edge.NewConnections(connectionsMax, c.Metrics)
+	server.conns.Bound(server.s)
+	return server
 }
 
 // newServer serves a table of routes. Panics are counted in panics, if that is not nil.
 func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
-	return &Server{&fasthttp.Server{
-		Handler:            (&mux{logger, panics, routes}).handle,
+	s := &Server{}
+	s.s = &fasthttp.Server{
+		Handler:            (&mux{logger, panics, routes, s}).handle,
 		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { writeError(ctx, parseError(err)) },
 		Name:               "promptspool",
 		MaxRequestBodySize: bodyBytesMax,
@@ -92,7 +108,8 @@ func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *
 		NoDefaultDate:      true,
 		CloseOnShutdown:    true,
 		Logger:             quiet{},
-	}}
+	}
+	return s
 }
 
 // quiet drops fasthttp's notes about connections.

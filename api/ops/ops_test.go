@@ -266,3 +266,25 @@ func TestABrowserIsToldInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestAHeadWhoseEndIsInDoubtIsRefused(t *testing.T) {
+	l := start(t)
+	for name, sent := range map[string]string{
+		"a length and chunks": "GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"a folded line":       "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n Content-Length: 5\r\n\r\n",
+		"a bare line feed":    "GET /livez HTTP/1.1\r\nHost: localhost\nX-A: b\r\n\r\n",
+	} {
+		conn, err := l.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, sent+"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn) // to its end: the connection is closed
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || strings.Count(string(answer), "HTTP/1.1") != 1 {
+			t.Errorf("%s: %v\n%s", name, err, answer)
+		}
+		_ = conn.Close()
+	}
+}

@@ -16,9 +16,10 @@ import (
 // imports is who may import whom of our own packages. A package that is not here does not exist.
 var imports = map[string]string{
 	"metrics":                "",
-	"api":                    "api/wire metrics",
+	"api":                    "api/edge api/wire metrics",
 	"api/wire":               "",
-	"api/ops":                "api/wire metrics",
+	"api/edge":               "api/wire metrics",
+	"api/ops":                "api/edge api/wire metrics",
 	"api/auth":               "api/wire",
 	"api/client":             "api/wire",
 	"api/dashboard":          "api/wire",

@@ -91,6 +91,9 @@ func server(ctx context.Context, c serverConfig) error {
 // sidecarBufferBytes is for one body of the largest size and many small ones: a sidecar shall be small.
 const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
+// sidecarConnectionsMax are 25 MB if all of them stay in the midst of a call. An app that has more open and idle has the oldest closed.
+const sidecarConnectionsMax = 1024
+
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
 // acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
@@ -159,8 +162,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, Hosts: c.allowHosts, Limiter: live.limiter,
-		BufferBytes: sidecarBufferBytes,
-		Metrics:     m, Logger: c.logger, Clock: clock,
+		BufferBytes: sidecarBufferBytes, ConnectionsMax: sidecarConnectionsMax,
+		Metrics: m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,

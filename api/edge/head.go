@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"promptspool/api/wire"
 )
 
-// checkHead refuses a head of which something between an app and us may read another end of the request than we do: with both a length
+// CheckHead refuses a head of which something between an app and us may read another end of the request than we do: with both a length
 // and chunks, with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2, 6.3). The connection
 // is closed, so that nothing behind it is taken for a request.
-func checkHead(ctx *fasthttp.RequestCtx) error {
+func CheckHead(ctx *fasthttp.RequestCtx) error {
 	h := &ctx.Request.Header
-	raw, told, what := h.RawHeaders(), false, ""
+	raw, told, chunks, what := h.RawHeaders(), false, false, ""
 	for len(raw) > 0 && what == "" {
 		line := raw
 		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
@@ -29,9 +29,11 @@ func checkHead(ctx *fasthttp.RequestCtx) error {
 			what = "a folded line"
 		case len(line) >= 15 && bytes.EqualFold(line[:15], []byte("content-length:")):
 			told = true
+		case len(line) >= 18 && bytes.EqualFold(line[:18], []byte("transfer-encoding:")):
+			chunks = true
 		}
 	}
-	if told && h.ContentLength() == -1 {
+	if told && chunks {
 		what = "both Content-Length and Transfer-Encoding"
 	}
 	if what == "" {
