@@ -39,10 +39,13 @@ type body struct {
 
 	given    bool  // the bytes are somebody else's after the call
 	declared int64 // the length that the client announced, of a body that is sent as it is; else 0 or less
+
+	members wire.Object // room for the members of the object that it is
 }
 
 const (
 	pooledBytesMax = 64 << 10                       // a larger buffer is left to the garbage collector
+	pooledMembers  = 32                             // and so is room for more members
 	largeBytes     = 4 << 20                        // what is larger goes back to the system at once
 	drainBytesMax  = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
 )
@@ -61,6 +64,14 @@ func (b *body) release() {
 	}
 	b.budget.give(taken)
 	bodyPool.Put(b)
+}
+
+// keep keeps the room of an object's members for the next body, but nothing of what they hold.
+func (b *body) keep(object wire.Object) {
+	if object != nil && cap(object) <= pooledMembers {
+		clear(object)
+		b.members = object[:0]
+	}
 }
 
 // fill reads r to its end; at most max bytes.

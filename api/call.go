@@ -32,7 +32,6 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	started := time.Now()
 	name := "none"
 	a.busy.begin()
-	defer a.busy.finish()
 	defer func() {
 		if p := recover(); p != nil {
 			a.c.Metrics.Panics.Inc()
@@ -40,10 +39,12 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 			ctx.SetConnectionClose()
 			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
-		var now [len(time.RFC3339Nano)]byte
+		var stamp [len(time.RFC3339Nano)]byte
 		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
-		ctx.Response.Header.SetBytesV(wire.TimeHeader, a.c.Clock.Now().AppendFormat(now[:0], time.RFC3339Nano))
-		a.countCall(name, ctx.Response.StatusCode(), time.Since(started))
+		ctx.Response.Header.SetBytesV(wire.TimeHeader, a.c.Clock.Now().AppendFormat(stamp[:0], time.RFC3339Nano))
+		now := time.Now()
+		a.countCall(name, ctx.Response.StatusCode(), now.Sub(started))
+		a.busy.finish(now)
 	}()
 	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
 	if bad := edge.CheckHead(ctx); bad != nil {
@@ -117,6 +118,7 @@ func (a *API) answer(c *call) error {
 			return err
 		}
 		defer func() {
+			b.keep(c.object)
 			c.body, c.object = nil, nil
 			b.release()
 		}()
@@ -125,9 +127,9 @@ func (a *API) answer(c *call) error {
 	var err error
 	switch c.route.body {
 	case objectBody:
-		c.object, err = wire.ParseObject(c.body)
+		c.object, err = c.source.members.Parse(c.body)
 	case optionalBody:
-		c.object, err = wire.ParseOptionalObject(c.body)
+		c.object, err = c.source.members.ParseOptional(c.body)
 	}
 	if err != nil {
 		return err

@@ -63,7 +63,9 @@ func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 }
 
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
-func (s *Server) Serve(ln net.Listener) error { return s.s.Serve(s.api.conns.Listener(ln)) }
+func (s *Server) Serve(ln net.Listener) error {
+	return s.s.Serve(s.api.conns.Listener(lateListener{ln}))
+}
 
 // Quiet is for how long no call has been under way; 0 while one is. Before the first call it counts from the start.
 func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
@@ -93,8 +95,8 @@ func newBusy() *busy { return &busy{start: time.Now()} }
 
 func (b *busy) begin() { b.calls.Add(1) }
 
-func (b *busy) finish() {
-	b.last.Store(int64(time.Since(b.start)))
+func (b *busy) finish(now time.Time) {
+	b.last.Store(int64(now.Sub(b.start)))
 	b.calls.Add(-1)
 }
 

@@ -26,7 +26,10 @@ type Object []Member
 // ParseObject checks that body is one strict JSON object (RFC 8259: valid UTF-8, no trailing bytes, nested
 // at most JSONDepthMax deep, no member twice at the top) and lists its members. They alias body. Its errors are 400
 // or, for a repeated member, 422.
-func ParseObject(body []byte) (Object, error) {
+func ParseObject(body []byte) (Object, error) { return Object(nil).Parse(body) }
+
+// Parse is ParseObject with the members in the place of o's, which are gone.
+func (o Object) Parse(body []byte) (Object, error) {
 	if !utf8.Valid(body) {
 		return nil, Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
 	}
@@ -39,7 +42,7 @@ func ParseObject(body []byte) (Object, error) {
 	if c := bytes.TrimLeft(body, " \t\r\n"); c[0] != '{' {
 		return nil, Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
 	}
-	object, fault := list(body)
+	object, fault := list(o[:0], body)
 	if fault != nil {
 		return nil, Invalid(*fault)
 	}
@@ -49,9 +52,10 @@ func ParseObject(body []byte) (Object, error) {
 // listedMax is up to how many members are compared one by one.
 const listedMax = 24
 
-// list gives the members of a JSON object that json.Valid has accepted, or what is wrong with one of them.
-func list(body []byte) (Object, *FieldError) {
-	object := make(Object, 0, 8)
+// list appends the members of a JSON object that json.Valid has accepted to object, which is empty, or says what is wrong with one of
+// them.
+func list(object Object, body []byte) (Object, *FieldError) {
+	object = slices.Grow(object, 8)
 	var seen map[string]struct{} // once there are so many that to look at each would take long
 	for m := range members(body) {
 		if len(object) == ObjectMembersMax {
@@ -77,13 +81,13 @@ func list(body []byte) (Object, *FieldError) {
 	return object, nil
 }
 
-// ParseOptionalObject is ParseObject for a body that may be left out: an empty one, a blank one and null are no object and no
+// ParseOptional is Parse for a body that may be left out: an empty one, a blank one and null are no object and no
 // error.
-func ParseOptionalObject(body []byte) (Object, error) {
+func (o Object) ParseOptional(body []byte) (Object, error) {
 	if b := bytes.TrimSpace(body); len(b) == 0 || string(b) == "null" {
 		return nil, nil
 	}
-	return ParseObject(body)
+	return o.Parse(body)
 }
 
 // Get returns the value of the member called name, and whether it is there and not null: null means absent.

@@ -65,7 +65,7 @@ func (f *fields) within(name string) *fields {
 	inner := &fields{}
 	if raw := f.json(name, true); raw != nil {
 		var fault *FieldError
-		if inner.object, fault = list(raw); fault != nil {
+		if inner.object, fault = list(nil, raw); fault != nil {
 			f.fault(name+"."+fault.Field, "%s", fault.Reason)
 		}
 	}

@@ -55,7 +55,7 @@ func decodeSearch(body []byte) (Search, error) { return decodeOptional(body, Dec
 func decodeFetch(body []byte) (TemplateFetch, error) { return decodeOptional(body, DecodeFetch) }
 
 func decodeOptional[T any](body []byte, decode func(Object) (T, error)) (T, error) {
-	object, err := ParseOptionalObject(body)
+	object, err := Object(nil).ParseOptional(body)
 	if err != nil {
 		return *new(T), err
 	}
