@@ -57,8 +57,19 @@ func TestADeadlineIsKeptThoughItIsSetLate(t *testing.T) {
 	_, err = conn.Read(b)
 	timesOut("a read, by a deadline for both", err)
 	_ = conn.SetReadDeadline(time.Time{})
-	go func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }()
+	ended := make(chan struct{})
+	go func() {
+		for { // until it meets the read under way
+			select {
+			case <-ended:
+				return
+			default:
+				_ = conn.SetReadDeadline(time.Unix(1, 0))
+			}
+		}
+	}()
 	_, err = conn.Read(b)
+	close(ended)
 	timesOut("a read that another goroutine ends", err)
 
 	for err = nil; err == nil; _, err = conn.Write(make([]byte, 1<<20)) { // until the other end's buffer is full
