@@ -103,11 +103,12 @@ func (db *DB) reopen() error {
 	if db.closed {
 		return errClosed()
 	}
+	db.commit.spare = spare{} // it must not be touched once its database is closed
 	err := db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
 		if bdb, err = badger.Open(db.bdb.Opts()); err == nil {
-			db.bdb, db.commit.bdb = bdb, bdb
+			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
 			return nil
 		}
 	}

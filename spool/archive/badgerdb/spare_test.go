@@ -56,6 +56,16 @@ func randomWrites(source rand.Source, n, size int) []write {
 func TestACommitLetsGoOfWhatLiesSpare(t *testing.T) {
 	t.Parallel()
 	db := openIn(t, t.TempDir())
+	commitLetsGo(t, db)
+	// To erase what was deleted, the database is closed and opened again.
+	if err := db.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	commitLetsGo(t, db)
+}
+
+func commitLetsGo(t *testing.T, db *DB) {
+	t.Helper()
 	pool := db.commit.spare.pool
 	for range 3 {
 		pool.Return(z.NewAllocator(1<<20, "a test"))
