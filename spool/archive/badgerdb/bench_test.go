@@ -20,6 +20,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
 )
 
@@ -38,10 +39,13 @@ func BenchmarkArchive(b *testing.B) {
 	}
 }
 
+// benchDays is over how many days the records of a benchmark are spread.
+const benchDays = 10
+
 type stage struct {
 	dir     string
 	records int
-	maker   maker
+	calls   *archivetest.Calls
 	db      *badgerdb.DB
 	archive *archive.Archive
 	made    int
@@ -61,7 +65,7 @@ func newStage(b *testing.B) *stage {
 	}
 	// In the long form each account has 100,000 records a day.
 	span := benchDays * 24 * time.Hour
-	s.maker = maker{text: corpus(b), begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), step: span / time.Duration(s.records)}
+	s.calls = archivetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
 	b.Cleanup(s.watch())
 	s.open(b)
 	b.Cleanup(func() { s.db.Close() })
@@ -96,7 +100,7 @@ func (s *stage) open(b *testing.B) {
 	}
 	s.db = db
 	s.archive = archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet,
-		Now: func() time.Time { return s.maker.at(s.records).Add(time.Hour) }})
+		Now: func() time.Time { return s.calls.At(s.records).Add(time.Hour) }})
 }
 
 // fill makes the records that are not there yet, with four batches on their way as a forwarder has, and says whether all are there.
@@ -124,7 +128,7 @@ func (s *stage) fill(b *testing.B) bool {
 					size := 0
 					// Batches alternate between the accounts: each is a stretch of time.
 					for i := n; i < min(n+batch, round); i++ {
-						for _, e := range s.maker.events(i) {
+						for _, e := range s.calls.Events(i) {
 							events, size = append(events, e), size+len(e.Body)
 						}
 					}
@@ -223,7 +227,7 @@ func (s *stage) tellMemory(b *testing.B) {
 // ask asks each question for the account's newest days and reports the first answer and the 95th percentile of the others.
 func (s *stage) ask(b *testing.B) {
 	day := func(n int) []wire.Filter {
-		from := s.maker.begin.Add(time.Duration(n%(benchDays-1)) * 24 * time.Hour)
+		from := s.calls.Begin.Add(time.Duration(n%(benchDays-1)) * 24 * time.Hour)
 		return []wire.Filter{condition("accepted_at", "", "gte", from), condition("accepted_at", "", "lt", from.Add(24*time.Hour))}
 	}
 	search := func(w wire.Search) int {
@@ -241,9 +245,11 @@ func (s *stage) ask(b *testing.B) {
 		ask   func(n int) int
 	}{
 		{"newest page", 40, func(n int) int { return search(wire.Search{}) }},
-		{"page by tag", 40, func(n int) int { return search(by(condition("tags", "", "is", fmt.Sprintf("tag-%d", n%benchTags)))) }},
+		{"page by tag", 40, func(n int) int {
+			return search(by(condition("tags", "", "is", fmt.Sprintf("tag-%d", n%archivetest.CallTags))))
+		}},
 		{"page by metadata value", 40, func(n int) int {
-			return search(by(condition("metadata", "user", "is", fmt.Sprintf("user-%d", n%benchUsers))))
+			return search(by(condition("metadata", "user", "is", fmt.Sprintf("user-%d", n%archivetest.CallUsers))))
 		}},
 		{"page by template version", 40, func(n int) int {
 			return search(by(condition("prompt_name", "", "is", fmt.Sprintf("template-%d", n%20)), condition("prompt_version_number", "", "eq", 1+n%10)))
@@ -251,7 +257,7 @@ func (s *stage) ask(b *testing.B) {
 		{"page by score within a day", 40, func(n int) int {
 			return search(by(append(day(n), condition("score", "quality", "between", []int{n, n + 20}))...))
 		}},
-		{"one in 100000", 5, func(n int) int { return search(by(condition("tags", "", "is", rareTag))) }},
+		{"one in 100000", 5, func(n int) int { return search(by(condition("tags", "", "is", archivetest.RareTag))) }},
 		{"one in 100000, text field", 5, func(n int) int { return search(by(condition("tags", "", "contains", "in a hundred"))) }},
 		{"statistics of a template", 10, func(n int) int {
 			w, err := s.archive.TemplateStatistics(context.Background(), accounts[0], wire.StatisticsQuery{
@@ -270,7 +276,7 @@ func (s *stage) ask(b *testing.B) {
 		}},
 		{"free text over a day", 3, func(n int) int {
 			w := by(day(3 * n)...)
-			w.Q = rareWord
+			w.Q = archivetest.RareWord
 			page, err := s.archive.Search(context.Background(), accounts[0], w)
 			if err != nil || !page.Complete {
 				b.Logf("free text: complete %v, %v", page.Complete, err)

@@ -1,0 +1,124 @@
+package archivetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// corpusBytes is how much text the records of a benchmark are cut froc.
+const corpusBytes = 12 << 20
+
+// corpus is English: the comments of Go's own source, in the order of its files, without their code.
+func corpus(b testing.TB) []byte {
+	b.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal("where Go lies: ", err)
+	}
+	var text []byte
+	err = filepath.WalkDir(filepath.Join(strings.TrimSpace(string(root)), "src"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || len(text) >= corpusBytes {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for line := range bytes.Lines(source) {
+			if comment, ok := bytes.CutPrefix(bytes.TrimLeft(line, "\t "), []byte("// ")); ok && !bytes.Contains(comment, []byte("license")) {
+				text = append(text, comment...)
+			}
+		}
+		return err
+	})
+	if err != nil || len(text) < corpusBytes {
+		b.Fatalf("the corpus has %d bytes of %d (%v)", len(text), corpusBytes, err)
+	}
+	return text[:corpusBytes]
+}
+
+// Calls makes the events of a benchmark: calls of a chat model, about 4 KB each, of which every fourth gets a score. Safe for
+// concurrent use.
+type Calls struct {
+	Begin time.Time
+	Step  time.Duration // between two records
+	text  []byte
+}
+
+// NewCalls makes the makings of calls from begin on.
+func NewCalls(b testing.TB, begin time.Time, step time.Duration) *Calls {
+	b.Helper()
+	return &Calls{begin, step, corpus(b)}
+}
+
+// What calls hold: tag-0 to tag-49, user-0 to user-199 under the metadata key user, and versions 1 to 10 of template-0 to template-19, at
+// random; and the rare tag and word in one of 100,000.
+const (
+	CallTags, CallUsers, CallTemplates, CallVersions = 50, 200, 20, 10
+
+	RareTag  = "one in a hundred thousand"
+	RareWord = "zyzzogeton"
+)
+
+// ID is the id of the nth record, for kind 0, or of an event of it.
+func (c *Calls) ID(n int, kind byte) string {
+	ms := uint64(c.At(n).UnixMilli())
+	return fmt.Sprintf("%08x-%04x-7%03x-8%03x-%02x%010x", ms>>16, ms&0xffff, n&0xfff, (n>>12)&0xfff, kind, n)
+}
+
+// At is when the nth record is accepted.
+func (c *Calls) At(n int) time.Time { return c.Begin.Add(time.Duration(n) * c.Step) }
+
+// Events are those of the nth record. They depend on n alone.
+func (c *Calls) Events(n int) []wire.Event {
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	cut := func(size int) string {
+		at := r.IntN(len(c.text) - size)
+		return string(c.text[at : at+size])
+	}
+	template := r.IntN(CallTemplates)
+	models := []string{"gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18", "gpt-4.1", "gpt-4.1-mini"}
+	question, answer := cut(1500+r.IntN(400)), cut(1000+r.IntN(400))
+	if n%100_000 == 77_000 {
+		answer += " " + RareWord
+	}
+	tags := []string{fmt.Sprintf("tag-%d", r.IntN(CallTags))}
+	if n%100_000 == 50_000 {
+		tags = append(tags, RareTag)
+	}
+	start := c.At(n).Add(-time.Duration(500+r.ExpFloat64()*1500) * time.Millisecond)
+	status := "SUCCESS"
+	if r.IntN(50) == 0 {
+		status = "ERROR"
+	}
+	input, output := 500+r.IntN(400), 200+r.IntN(300)
+	body, _ := json.Marshal(map[string]any{
+		"function_name": "openai.chat.completions.create", "provider_type": "openai", "args": []any{},
+		"kwargs": map[string]any{"model": models[template%4], "temperature": 0.2, "messages": []any{
+			map[string]any{"role": "system", "content": string(c.text[template*2000 : template*2000+600])},
+			map[string]any{"role": "user", "content": question}}},
+		"request_response": map[string]any{"id": fmt.Sprintf("chatcmpl-%x", r.Uint64()), "object": "chat.completion", "created": c.At(n).Unix(),
+			"model": models[template%4], "choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+			"usage": map[string]any{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+				"prompt_tokens_details": map[string]any{"cached_tokens": 128}}},
+		"request_start_time": float64(start.UnixMilli()) / 1000, "request_end_time": float64(c.At(n).UnixMilli()) / 1000,
+		"tags": tags, "status": status, "prompt_id": fmt.Sprintf("template-%d", template), "prompt_version": 1 + r.IntN(CallVersions),
+		"prompt_input_variables": map[string]any{"topic": question[:40]},
+		"metadata":               map[string]string{"user": fmt.Sprintf("user-%d", r.IntN(CallUsers)), "session": fmt.Sprintf("%08x", r.Uint32())},
+	})
+	events := []wire.Event{{ID: c.ID(n, 1), Kind: wire.KindRequest, RequestID: c.ID(n, 0), AcceptedAt: c.At(n), Sidecar: "host-a", Body: body}}
+	if n%4 == 0 {
+		score := fmt.Appendf(nil, `{"request_id":%q,"name":"quality","score":%d}`, c.ID(n, 0), r.IntN(101))
+		events = append(events, wire.Event{ID: c.ID(n, 2), Kind: wire.KindScore, RequestID: c.ID(n, 0),
+			AcceptedAt: c.At(n).Add(time.Second), Sidecar: "host-a", Body: score})
+	}
+	return events
+}
