@@ -90,7 +90,7 @@ func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 	}
 	ctx.SetStatusCode(w.status)
 	if w.stream == nil {
-		ctx.SetBody(w.body.Bytes())
+		ctx.SetBody(pack(ctx, w.body.Bytes()))
 		return
 	}
 	// Not SetBodyStreamWriter, which ends a part as if it were the whole.

@@ -10,7 +10,7 @@ import (
 	"promptspool/api/wire"
 )
 
-const backtestsPerPage = 10
+const backtestsPerPage = 6
 
 // backtestView is what a backtest shows: past requests of a template, and what another version would have sent.
 type backtestView struct {
@@ -121,7 +121,7 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 
 // cut bounds a text that is shown among many.
 func cut(s string) string {
-	const most = 8 << 10
+	const most = 4 << 10
 	if len(s) <= most {
 		return s
 	}

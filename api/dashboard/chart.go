@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,8 +22,11 @@ type chart struct {
 	// Link is the address behind a bar or a point; nil for none.
 	Link func(point) string
 
-	// LinkValue is the address behind one value of a point, instead of Link.
+	// LinkValue is the address behind one value of a point of a line; nil for none.
 	LinkValue func(p point, i int) string
+
+	// Bare leaves the links out of the table: another chart of the page has the same.
+	Bare bool
 }
 
 // point is the values of one bucket, one for each name; NaN where there is none.
@@ -133,87 +137,85 @@ func (c *chart) grid(b *strings.Builder, s scale) {
 }
 
 func (c *chart) bars(b *strings.Builder, s scale) {
+	paths := make([]strings.Builder, len(c.Names))
 	for _, p := range c.Points {
 		left := s.x(p.At)
 		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
 		if width > 4 {
 			left, width = left+0.5, width-1
 		}
-		c.open(b, p)
+		width = min(width, 40)
 		base := 0.0
 		for i, v := range p.Values {
 			if !(v > 0) {
 				continue
 			}
 			top := s.y(base + v)
-			c.openValue(b, p, i)
-			fmt.Fprintf(b, `<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, i+1, left, top, min(width, 40), s.y(base)-top)
-			c.shutValue(b)
+			fmt.Fprintf(&paths[i], "M%s %sh%sv%sh-%sz", short(left), short(top), short(width), short(s.y(base)-top), short(width))
 			base += v
 		}
-		c.shut(b)
 	}
+	for i := range paths {
+		fmt.Fprintf(b, `<path class="bar c%d" d="%s"/>`, i+1, paths[i].String())
+	}
+	c.columns(b, s)
 }
 
 func (c *chart) lines(b *strings.Builder, s scale) {
 	for i := range c.Names {
-		path, pen := strings.Builder{}, "M"
+		var line, dots strings.Builder
+		pen := "M"
 		for _, p := range c.Points {
 			if math.IsNaN(p.Values[i]) {
 				pen = "M"
 				continue
 			}
-			fmt.Fprintf(&path, "%s%.1f %.1f", pen, s.x(p.At.Add(c.Bucket/2)), s.y(p.Values[i]))
+			x, y := short(s.x(p.At.Add(c.Bucket/2))), short(s.y(p.Values[i]))
+			fmt.Fprintf(&line, "%s%s %s", pen, x, y)
+			fmt.Fprintf(&dots, "M%s %sh0", x, y) // a round end on both sides
 			pen = "L"
 		}
-		fmt.Fprintf(b, `<path class="line c%d" d="%s"/>`, i+1, path.String())
+		fmt.Fprintf(b, `<path class="line c%d" d="%s"/>`, i+1, line.String())
+		if c.LinkValue == nil {
+			fmt.Fprintf(b, `<path class="dots c%d" d="%s"/>`, i+1, dots.String())
+		}
 	}
+	if c.LinkValue != nil {
+		c.dots(b, s)
+		return
+	}
+	c.columns(b, s)
+}
+
+// columns are what one points at: each as high as the drawing, with what is told of its point and a link to the requests behind it.
+func (c *chart) columns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
-		c.open(b, p)
+		left := s.x(p.At)
+		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
+		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`, html.EscapeString(c.tell(p)), short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
+		if c.Link != nil {
+			fmt.Fprintf(b, `<a href="%s" tabindex="-1">%s</a>`, html.EscapeString(c.Link(p)), shape)
+		} else {
+			fmt.Fprintf(b, `<g>%s</g>`, shape)
+		}
+	}
+}
+
+// dots are the values of lines that lead somewhere, each by itself.
+func (c *chart) dots(b *strings.Builder, s scale) {
+	for _, p := range c.Points {
 		for i, v := range p.Values {
 			if !math.IsNaN(v) {
-				c.openValue(b, p, i)
-				fmt.Fprintf(b, `<circle class="c%d" cx="%.1f" cy="%.1f" r="2.5"/>`, i+1, s.x(p.At.Add(c.Bucket/2)), s.y(v))
-				c.shutValue(b)
+				told := c.When(p) + ": " + c.Names[i] + " " + c.Value(v)
+				fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title><circle class="c%d" cx="%s" cy="%s" r="3"/></a>`,
+					html.EscapeString(c.LinkValue(p, i)), html.EscapeString(told), i+1, short(s.x(p.At.Add(c.Bucket/2))), short(s.y(v)))
 			}
 		}
-		c.shut(b)
 	}
 }
 
-// open begins what belongs to one point: a link to the requests behind it, and what is told when one points at it.
-func (c *chart) open(b *strings.Builder, p point) {
-	if c.Link != nil {
-		fmt.Fprintf(b, `<a href="%s" tabindex="-1">`, html.EscapeString(c.Link(p)))
-	} else {
-		b.WriteString("<g>")
-	}
-	if c.LinkValue == nil {
-		fmt.Fprintf(b, "<title>%s</title>", html.EscapeString(c.tell(p)))
-	}
-}
-
-func (c *chart) shut(b *strings.Builder) {
-	if c.Link != nil {
-		b.WriteString("</a>")
-	} else {
-		b.WriteString("</g>")
-	}
-}
-
-// openValue begins what belongs to one value of a point, if that has an address of its own.
-func (c *chart) openValue(b *strings.Builder, p point, i int) {
-	if c.LinkValue != nil {
-		told := c.When(p) + ": " + c.Names[i] + " " + c.Value(p.Values[i])
-		fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`, html.EscapeString(c.LinkValue(p, i)), html.EscapeString(told))
-	}
-}
-
-func (c *chart) shutValue(b *strings.Builder) {
-	if c.LinkValue != nil {
-		b.WriteString("</a>")
-	}
-}
+// short prints a place on the drawing.
+func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // tell says a point in words.
 func (c *chart) tell(p point) string {
@@ -240,17 +242,9 @@ func (c *chart) Value(v float64) string {
 	return c.Format(v)
 }
 
-// ValueAddress is the address behind one value of a point; "" for none.
-func (c *chart) ValueAddress(p point, i int) string {
-	if c.LinkValue == nil || math.IsNaN(p.Values[i]) {
-		return ""
-	}
-	return c.LinkValue(p, i)
-}
-
-// Address is the address behind a point; "" for none.
+// Address is the address behind a point in the table; "" for none.
 func (c *chart) Address(p point) string {
-	if c.Link == nil {
+	if c.Link == nil || c.Bare {
 		return ""
 	}
 	return c.Link(p)

@@ -12,27 +12,17 @@ import (
 )
 
 // filter is which records a page shows, and which columns of them. It lives in the page's address, so that a view can be sent to
-// somebody: q, span, for each condition field, key, op and value, in the order in which they stand, and col for each column.
+// somebody: q, span, the field and the value of each condition that a field is a value, for each other one field, key, op and value, in the
+// order in which they stand, and col for each column.
 type filter struct {
 	Q          string
-	Span       string // one of spans; "" for all
+	Span       string // one of spans, or a stretch; "" for all
 	Conditions []condition
 	Columns    []string // names of columns; nil for those that a list has by itself
 }
 
 // condition is one line of a filter.
 type condition struct{ Field, Key, Op, Value string }
-
-// span is how far back a page looks.
-type span struct {
-	Word, Text string
-	Duration   time.Duration
-}
-
-var spans = []span{
-	{"", "All time", 0}, {"1h", "Last hour", time.Hour}, {"24h", "Last 24 hours", 24 * time.Hour},
-	{"7d", "Last 7 days", 7 * 24 * time.Hour}, {"30d", "Last 30 days", 30 * 24 * time.Hour},
-}
 
 // kind is what a field's values are.
 type kind int
@@ -73,24 +63,42 @@ var operators = []operator{
 	{"is_true", "is true"}, {"is_false", "is false"},
 }
 
+// short says whether a condition stands in an address as its field and its value alone.
+func (c condition) short() bool {
+	return c.Op == "is" && c.Key == "" && c.Value != "" && slices.ContainsFunc(filterFields, func(f filterField) bool { return f.Name == c.Field && f.kind != keyed })
+}
+
 // conditionsMax bounds the conditions of an address.
 const conditionsMax = 20
 
 // readFilter reads the filter of an address. Lines without a field, which the form's empty line is, are left out.
 func readFilter(q url.Values) filter {
-	f := filter{Q: q.Get("q"), Span: q.Get("span")}
+	f := filter{Q: q.Get("q"), Span: readSpan(q.Get("span"))}
 	at := func(name string, i int) string {
 		if values := q[name]; i < len(values) {
 			return strings.TrimSpace(values[i])
 		}
 		return ""
 	}
-	for i := range min(len(q["field"]), conditionsMax) {
+	var others []condition
+	short := url.Values{}
+	for i := range q["field"] {
 		c := condition{at("field", i), at("key", i), at("op", i), at("value", i)}
-		if c.Field != "" {
-			f.Conditions = append(f.Conditions, c)
+		if c.short() {
+			short.Add(c.Field, c.Value)
+		} else if c.Field != "" {
+			others = append(others, c)
 		}
 	}
+	for _, field := range filterFields {
+		for _, value := range slices.Concat(q[field.Name], short[field.Name]) {
+			if c := (condition{field.Name, "", "is", strings.TrimSpace(value)}); c.short() {
+				f.Conditions = append(f.Conditions, c)
+			}
+		}
+	}
+	f.Conditions = append(f.Conditions, others...)
+	f.Conditions = f.Conditions[:min(len(f.Conditions), conditionsMax)]
 	for _, c := range columns {
 		if slices.Contains(q["col"], c.Name) {
 			f.Columns = append(f.Columns, c.Name)
@@ -109,6 +117,10 @@ func (f filter) values() url.Values {
 		q.Set("span", f.Span)
 	}
 	for _, c := range f.Conditions {
+		if c.short() {
+			q.Add(c.Field, c.Value)
+			continue
+		}
 		q.Add("field", c.Field)
 		q.Add("key", c.Key)
 		q.Add("op", c.Op)
@@ -126,11 +138,10 @@ func (f filter) with(c condition) filter {
 	return f
 }
 
-// between is the filter for the requests of a stretch of time: from is in it, to is not.
+// between is the filter for the requests of a stretch of time: from is in it, to is not. Both are whole seconds.
 func (f filter) between(from, to time.Time) filter {
-	f.Span = ""
-	return f.with(condition{"accepted_at", "", "gte", from.UTC().Format(time.RFC3339Nano)}).
-		with(condition{"accepted_at", "", "lt", to.UTC().Format(time.RFC3339Nano)})
+	f.Span = stretch{from, to.Sub(from)}.String()
+	return f
 }
 
 // without is the filter without its condition i.
@@ -142,11 +153,18 @@ func (f filter) without(i int) filter {
 // group is the filter as the archive takes it; nil for all records.
 func (f filter) group(now time.Time) *wire.Filter {
 	var all []wire.Filter
+	accepted := func(op string, at time.Time) {
+		value, _ := json.Marshal(at.UTC())
+		all = append(all, wire.Filter{Field: "accepted_at", Operator: op, Value: value})
+	}
 	for _, s := range spans {
 		if s.Word == f.Span && s.Duration > 0 {
-			from, _ := json.Marshal(now.Add(-s.Duration).UTC())
-			all = append(all, wire.Filter{Field: "accepted_at", Operator: "after", Value: from})
+			accepted("after", now.Add(-s.Duration))
 		}
+	}
+	if s, ok := readStretch(f.Span); ok {
+		accepted("gte", s.from)
+		accepted("lt", s.from.Add(s.long))
 	}
 	for _, c := range f.Conditions {
 		all = append(all, c.filter())

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -20,13 +21,44 @@ func (d *Dashboard) overviewRoutes() {
 // overviewView is what the first page shows.
 type overviewView struct {
 	filterView
-	Totals     wire.Totals
-	Charts     []*chart
-	Tables     []breakdown
-	Bucket     string
-	Buckets    []string
-	Incomplete bool
-	Error      *wire.Error
+	Totals   wire.Totals
+	Charts   []*chart
+	Tables   []breakdown
+	Bucket   string
+	Buckets  []string
+	Crowded  int       // bars that there would be, if they are too many to draw
+	Since    time.Time // what is older was not counted, for lack of time; zero: all was
+	Patience string    // the address that counts all the same
+	Patient  bool
+	Wide     []string // metadata keys whose values are too many to list
+	Error    *wire.Error
+}
+
+const (
+	// pointsMax is how many bars a chart has whose bars are of fitting time: as many as can be told apart and pointed at, on a page
+	// that stays light. Who chooses their time gets crowdedMin at most.
+	pointsMax  = 50
+	crowdedMin = 62
+	// countingMax is how long requests are counted one by one, as a filter makes necessary: a page is to come at once.
+	countingMax = 80 * time.Millisecond
+	// patientMax is the same for who asked for all of them.
+	patientMax = 20 * time.Second
+)
+
+func budget(patient bool) time.Duration {
+	if patient {
+		return patientMax
+	}
+	return countingMax
+}
+
+func withAll(f filter, bucket string) url.Values {
+	q := f.values()
+	q.Set("all", "1")
+	if bucket != "" {
+		q.Set("bucket", bucket)
+	}
+	return q
 }
 
 // breakdown is the numbers by one thing.
@@ -49,7 +81,12 @@ func (d *Dashboard) overviewPage(c *call) error {
 	query := c.URL.Query()
 	f := readFilter(query)
 	v := overviewView{filterView: viewFilter("/", f), Bucket: query.Get("bucket"), Buckets: wire.Buckets}
-	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket})
+	if v.Patient = query.Get("all") != ""; !v.Patient {
+		v.Patience = address("/", withAll(f, v.Bucket))
+	}
+	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{
+		FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket, PointsMax: pointsMax, Budget: budget(v.Patient),
+	})
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.Error = e
 		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
@@ -57,9 +94,12 @@ func (d *Dashboard) overviewPage(c *call) error {
 	if err != nil {
 		return err
 	}
-	v.Totals, v.Incomplete = a.Overall, a.Incomplete
+	v.Totals, v.Since, v.Wide = a.Overall, a.Since, a.MetadataKeysWide
 	if a.TotalRequests > 0 {
-		v.Charts, v.Tables = charts(f, a), breakdowns(f, a)
+		v.Tables = breakdowns(f, a)
+	}
+	if v.Crowded = len(a.Stats); v.Crowded <= crowdedMin {
+		v.Charts, v.Crowded = charts(f, a), 0
 	}
 	return d.show(c, http.StatusOK, "overview", "Overview", "overview", v)
 }
@@ -90,6 +130,9 @@ func charts(f filter, a wire.Analytics) []*chart {
 	}
 	if names := scoreNames(a.Scores); names != nil {
 		all = append(all, draw("Scores, mean", false, count, names, func(s wire.AnalyticsStat) []float64 { return scoreMeans(names, s.Scores) }))
+	}
+	for _, c := range all[1:] {
+		c.Bare = true
 	}
 	return all
 }
@@ -142,12 +185,12 @@ func dateOf(date string) time.Time {
 // breakdowns are the tables of an answer.
 func breakdowns(f filter, a wire.Analytics) []breakdown {
 	metadata := breakdown{Title: "Metadata"}
-	for _, m := range a.MetadataValueBreakdown {
+	for _, m := range a.MetadataValueBreakdown[:min(len(a.MetadataValueBreakdown), breakdownRowsMax)] {
 		metadata.Rows = append(metadata.Rows, breakdownRow{Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
 			Href: address("/requests", f.with(condition{"metadata", m.Key, "is", m.Value}).values())})
 	}
 	tags := breakdown{Title: "Tags"}
-	for _, t := range a.TagsBreakdown {
+	for _, t := range a.TagsBreakdown[:min(len(a.TagsBreakdown), breakdownRowsMax)] {
 		tags.Rows = append(tags.Rows, breakdownRow{Name: t.Tag, Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens,
 			Href: address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values())})
 	}

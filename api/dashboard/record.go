@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -48,24 +49,33 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
 	v.Curl = curlOf(c.Request, r.Request)
-	if v.Newer, err = d.neighbour(c, f, r, "after", "asc"); err != nil {
+	if v.Newer, err = d.newer(c, f, r); err != nil {
 		return err
 	}
-	if v.Older, err = d.neighbour(c, f, r, "before", "desc"); err != nil {
+	if v.Older, err = d.neighbour(c, f, wire.Search{}, bound{"before", r.AcceptedAt}); err != nil {
 		return err
 	}
 	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
 }
 
-// neighbour is the address of the record next to r in the list that f gives; "" if there is none. A filter that cannot be
-// has no neighbours: the list says why.
-func (d *Dashboard) neighbour(c *call, f filter, r wire.Record, side, order string) (string, error) {
-	at, _ := json.Marshal(r.AcceptedAt)
-	group := &wire.Filter{Logic: "AND", Filters: []wire.Filter{{Field: "accepted_at", Operator: side, Value: at}}}
-	if of := f.group(d.Now()); of != nil {
-		group.Filters = append(group.Filters, *of)
+// bound bounds when a record was accepted.
+type bound struct {
+	operator string
+	at       time.Time
+}
+
+// neighbour is the address of the first record that a search finds among those of a filter within bounds; "" if there is none. A
+// filter that cannot be has no neighbours: the list says why.
+func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound) (string, error) {
+	s.FilterGroup, s.Q, s.PerPage = &wire.Filter{Logic: "AND"}, f.Q, 1
+	for _, b := range within {
+		at, _ := json.Marshal(b.at)
+		s.FilterGroup.Filters = append(s.FilterGroup.Filters, wire.Filter{Field: "accepted_at", Operator: b.operator, Value: at})
 	}
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: group, Q: f.Q, PerPage: 1, SortBy: "accepted_at", SortOrder: order})
+	if of := f.group(d.Now()); of != nil {
+		s.FilterGroup.Filters = append(s.FilterGroup.Filters, *of)
+	}
+	page, err := d.Records.Search(c.Context(), c.identity(), s)
 	switch {
 	case wire.IsCode(err, wire.CodeInvalid):
 		return "", nil
@@ -73,6 +83,21 @@ func (d *Dashboard) neighbour(c *call, f filter, r wire.Record, side, order stri
 		return "", err
 	}
 	return address("/requests/"+page.Items[0].RequestID, f.values()), nil
+}
+
+// newer is the address of the neighbour that came after r. A search for it reads all that is newer, for lists begin with the newest;
+// so it looks into longer and longer stretches of time behind r.
+func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
+	from := r.AcceptedAt
+	for long := time.Minute; from.Before(d.Now()); long *= 16 {
+		to := r.AcceptedAt.Add(long)
+		found, err := d.neighbour(c, f, wire.Search{SortBy: "accepted_at", SortOrder: "asc"}, bound{"after", from}, bound{"lte", to})
+		if found != "" || err != nil {
+			return found, err
+		}
+		from = to
+	}
+	return "", nil
 }
 
 // rawRecord answers with the whole record as JSON.

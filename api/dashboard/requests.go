@@ -42,7 +42,7 @@ type filterView struct {
 type chip struct{ Text, Without string }
 
 func viewFilter(path string, f filter) filterView {
-	v := filterView{Filter: f, Path: path, Spans: spans, Fields: filterFields, Operators: operators, Columns: columns, Query: f.values().Encode()}
+	v := filterView{Filter: f, Path: path, Spans: spansWith(f.Span), Fields: filterFields, Operators: operators, Columns: columns, Query: f.values().Encode()}
 	for i, c := range f.Conditions {
 		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
 	}

@@ -22,10 +22,15 @@ type statisticsView struct {
 	Buckets    []string
 	Rows       []statisticsRow
 	Charts     []*chart
-	ChartsLeft int // versions that have no line, for there are too many
-	Incomplete bool
+	ChartsLeft int       // versions that have no line, for there are too many
+	Since      time.Time // what is older was not counted, for lack of time; zero: all was
+	Patience   string    // the address that counts all the same
+	Patient    bool
 	Cut        int64 // requests of versions beyond those that are listed
 }
+
+// versionPointsMax is how many points a line has: each leads to its own requests, and there are linesMax lines in each of the charts.
+const versionPointsMax = 20
 
 // statisticsRow is what is known of one version.
 type statisticsRow struct {
@@ -48,11 +53,16 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	q := c.URL.Query()
 	v := statisticsView{templateHead: head, Span: q.Get("span"), Spans: spans, Score: q.Get("score"), Bucket: q.Get("bucket"), Buckets: wire.Buckets}
 	f := filter{Span: v.Span, Conditions: []condition{{"prompt_name", "", "is", head.Name}}}
-	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), wire.StatisticsQuery{FilterGroup: f.group(d.Now()), Bucket: v.Bucket})
+	if v.Patient = q.Get("all") != ""; !v.Patient {
+		v.Patience = templateAddress("/template/statistics", head.Name, "span", v.Span, "score", v.Score, "bucket", v.Bucket, "all", "1")
+	}
+	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), wire.StatisticsQuery{
+		FilterGroup: f.group(d.Now()), Bucket: v.Bucket, PointsMax: versionPointsMax, Budget: budget(v.Patient),
+	})
 	if err != nil {
 		return err
 	}
-	v.Incomplete, v.Cut = answer.Incomplete, answer.VersionsLeftOut
+	v.Since, v.Cut = answer.Since, answer.VersionsLeftOut
 	v.Scores = scoreNamesOf(answer.Versions)
 	if !slices.Contains(v.Scores, v.Score) && len(v.Scores) > 0 {
 		v.Score = v.Scores[0]
@@ -184,6 +194,7 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 	bucket := time.Duration(interval.BucketSizeMS) * time.Millisecond
 	draw := func(title string, bars bool, format func(float64) string, value func(t *wire.Totals) float64) *chart {
 		c := &chart{Title: title, Names: names, Format: format, Bars: bars, Bucket: bucket}
+		c.Link = func(p point) string { return address("/requests", f.between(p.At, p.At.Add(bucket)).values()) }
 		c.LinkValue = func(p point, i int) string {
 			return address("/requests", ofVersion(f, shown[i].Version).between(p.At, p.At.Add(bucket)).values())
 		}
@@ -209,7 +220,7 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 			return math.NaN()
 		}))
 	}
-	return append(all,
+	all = append(all,
 		draw("Latency, p50", false, seconds, func(t *wire.Totals) float64 { return orNaN(t.Latency.P50) }),
 		draw("Cost of 1000 requests", false, dollars, func(t *wire.Totals) float64 {
 			if t.Requests == t.Unpriced {
@@ -219,4 +230,8 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 		}),
 		draw("Requests", true, count, func(t *wire.Totals) float64 { return float64(t.Requests) }),
 	)
+	for _, c := range all[1:] {
+		c.Bare = true
+	}
+	return all
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -32,7 +31,7 @@ type TemplateEditor interface {
 
 const (
 	templatesPerPage = 50
-	useSpan          = 24 * time.Hour // over which the list counts calls
+	useSpan          = "24h" // over which the list counts calls
 )
 
 // A template's name may hold anything, so it stands in the query and not in the path.
@@ -113,9 +112,8 @@ func (d *Dashboard) templatesPage(c *call) error {
 
 // callsByTemplate counts the newest requests of each template.
 func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
-	from, _ := json.Marshal(d.Now().Add(-useSpan).UTC())
-	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{Bucket: "day", FilterGroup: &wire.Filter{Logic: "AND", Filters: []wire.Filter{
-		{Field: "accepted_at", Operator: "after", Value: from}, {Field: "prompt_name", Operator: "is_not_null"}}}})
+	f := filter{Span: useSpan}
+	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{PointsMax: 1, FilterGroup: f.group(d.Now())})
 	return a.ByTemplate, err
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -80,16 +81,31 @@ type SignedIn struct {
 	ExpiresAt time.Time
 }
 
-// CSRF is what the forms of this session carry; it tells nothing of the token.
+// CSRF is what the forms of this session carry; it tells nothing of the token. It is another each time, so that the length of a packed
+// page tells nothing of it either: random bytes, and the session's own with these over them.
 func (s SignedIn) CSRF() string {
+	own := s.csrf()
+	mask := make([]byte, 2*len(own))
+	_, _ = rand.Read(mask[:len(own)]) // it never fails
+	subtle.XORBytes(mask[len(own):], own, mask)
+	return base64.RawURLEncoding.EncodeToString(mask)
+}
+
+func (s SignedIn) csrf() []byte {
 	mac := hmac.New(sha256.New, []byte(s.Token))
 	mac.Write([]byte("csrf"))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	return mac.Sum(nil)
 }
 
 // Bears says whether a form carries this session's CSRF.
 func (s SignedIn) Bears(csrf string) bool {
-	return subtle.ConstantTimeCompare([]byte(s.CSRF()), []byte(csrf)) == 1
+	mask, err := base64.RawURLEncoding.DecodeString(csrf)
+	if err != nil || len(mask) != 2*sha256.Size {
+		return false
+	}
+	own := make([]byte, sha256.Size)
+	subtle.XORBytes(own, mask, mask[sha256.Size:])
+	return subtle.ConstantTimeCompare(s.csrf(), own) == 1
 }
 
 // SignUp says who may sign up without an invite.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Buckets are how long the parts of a series may be. Days are days of UTC.
@@ -15,6 +16,11 @@ type StatisticsQuery struct {
 	Q           string  `json:"q,omitempty"`
 	Bucket      string  `json:"bucket,omitempty"`                      // one of Buckets; "" is chosen by the time that the records span
 	MetadataKey string  `json:"metadata_cost_breakdown_key,omitempty"` // whose values are counted; "" for the most frequent of all keys
+
+	// PointsMax bounds the series where Bucket is "": its parts are then any even stretch of time. 0 for Buckets.
+	PointsMax int `json:"-"`
+	// Budget is how long records may be counted one by one, which a filter makes necessary; then the answer is Incomplete. 0 is without end.
+	Budget time.Duration `json:"-"`
 }
 
 // DecodeStatistics reads a StatisticsQuery. sort_by and sort_order change nothing and are passed over.
@@ -89,6 +95,8 @@ type TemplateStatistics struct {
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
 	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Since is when the oldest record was accepted that is counted, if Incomplete.
+	Since time.Time `json:"-"`
 }
 
 // ChartInterval says how a series is cut.
@@ -140,6 +148,8 @@ type Analytics struct {
 	PercentileError  float64  `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
 	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Since is when the oldest record was accepted that is counted, if Incomplete.
+	Since time.Time `json:"-"`
 }
 
 // AnalyticsListMax bounds each list and map of Analytics.

@@ -93,6 +93,9 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	b.shows("tbody tr:last-child", "1", "40.0 of 1")
 	b.visit("/template/compare?name=weather&a=1&b=2")
 	b.shows(".diff", "one word", "friendly")
+	server.eventually(func() bool {
+		return strings.Contains(string(server.call("GET", "/sync/fleet", nil, "X-API-KEY", key).Body), `"alive":true`)
+	}, func() string { return "the sidecar does not tell of itself" })
 	b.visit("/sidecars")
 	b.shows("main", "1 of 1", "alive")
 	b.visit("/audit")

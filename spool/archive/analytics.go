@@ -33,7 +33,7 @@ var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnP
 	ColumnErrorType, ColumnTools)
 
 func newAnalytics(q wire.StatisticsQuery) *analytics {
-	a := &analytics{clock: newClock(q.Bucket), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
+	a := &analytics{clock: newClock(q), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
 		tags: make(counts[string]), keys: make(counts[string]),
 		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow]), wide: make(map[string]bool)}
 	a.whole = newDimension[struct{}](&a.clock)
@@ -46,7 +46,7 @@ func (a *analytics) add(row *wire.Row) error {
 	a.Reach(row.AcceptedAt)
 	a.count(row, 1)
 	if a.whole.leftOut > 0 {
-		return errTooManyBuckets(a.clock.bucket)
+		return errTooManyBuckets(a.clock.name())
 	}
 	return nil
 }

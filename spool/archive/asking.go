@@ -15,48 +15,65 @@ const statisticsBudget = 20 * time.Second
 // Analyze sums up the records that a search with the same filter finds.
 func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
 	sums := newAnalytics(q)
-	stopped, err := a.sum(ctx, id, q, analyticsColumns, sums)
+	since, err := a.sum(ctx, id, q, analyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
 	w := sums.answer()
-	w.Incomplete = stopped
+	w.Incomplete, w.Since = !since.IsZero(), since
 	return w, nil
 }
 
 // TemplateStatistics sums up records by template version. A filter on prompt_name leaves one template.
 func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
 	sums := newVersions(q)
-	stopped, err := a.sum(ctx, id, q, versionColumns, sums)
+	since, err := a.sum(ctx, id, q, versionColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
 	w := sums.answer()
-	w.Incomplete = stopped
+	w.Incomplete, w.Since = !since.IsZero(), since
 	return w, nil
 }
 
 // adder counts rows. One that is also Sums gets summaries where it can.
 type adder interface{ add(row *wire.Row) error }
 
-func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (stopped bool, err error) {
+// sum gives the rows that a query finds to who counts them. since is how far it came if time ran out; zero if it did not.
+func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (since time.Time, err error) {
 	if err := checkAccount(id); err != nil {
-		return false, err
+		return since, err
 	}
 	q, err := compileMatch(s.FilterGroup, s.Q)
 	if err != nil {
-		return false, err
+		return since, err
+	}
+	began := time.Now()
+	defer a.timed(began)
+	if sums, ok := to.(Sums); ok && q.Spanned() {
+		return since, a.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
 	if q.NeedsBody() {
 		q.Budget = statisticsBudget
+		if s.Budget > 0 {
+			q.Budget = s.Budget
+		}
 	}
-	defer a.timed(time.Now())
-	if sums, ok := to.(Sums); ok && q.Spanned() {
-		return false, a.config.Store.Sum(ctx, id.Account, q, want, sums)
+	rows := 0
+	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+		if rows++; s.Budget > 0 && rows%rowsBetweenLooks == 0 && time.Since(began) > s.Budget {
+			since = row.AcceptedAt
+		}
+		return since.IsZero(), to.add(row)
+	})
+	if at != nil {
+		since = at.At
 	}
-	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) { return true, to.add(row) })
-	return at != nil, err
+	return since, err
 }
+
+// rowsBetweenLooks is how many rows are counted between looks at the clock.
+const rowsBetweenLooks = 256
 
 // Suggest returns values that a field has, of the newest records first.
 func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error) {

@@ -3,7 +3,6 @@ package archive
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -31,7 +30,7 @@ func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
 		a.Reach(newest)
 		a.Reach(oldest)
 	}
-	if !a.clock.covers(newest, oldest) || slices.Index(wire.Buckets, a.clock.bucket) < bucket {
+	if !a.clock.covers(newest, oldest) || a.clock.seconds()%bucketSeconds[bucket] != 0 {
 		return false, nil
 	}
 	a.merge(&r)
@@ -39,7 +38,7 @@ func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
 		return false, err
 	}
 	if a.whole.leftOut > 0 {
-		return false, errTooManyBuckets(a.clock.bucket)
+		return false, errTooManyBuckets(a.clock.name())
 	}
 	return true, nil
 }

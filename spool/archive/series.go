@@ -14,19 +14,37 @@ const (
 	cellsMax   = 10_000 // tallies of one answer: buckets times what they are split by
 )
 
-var bucketLengths = map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+const daySeconds = 24 * 60 * 60
 
-// clock cuts time into buckets. It begins with seconds, and where the rows span more than bucketsMax buckets, goes on with longer
+var (
+	// bucketSeconds are how long each of wire.Buckets is.
+	bucketSeconds = []int64{1, 60, 60 * 60, daySeconds}
+	// stepSeconds are how long the buckets of a drawing may be.
+	stepSeconds = []int64{1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 15 * 60, 30 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
+		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds}
+)
+
+// mondaySeconds is when the first week began that did so on a Monday.
+const mondaySeconds = 4 * daySeconds
+
+// clock cuts time into buckets. It begins with seconds, and where the rows span more buckets than it may have, goes on with longer
 // ones: what it ends at depends on the rows, not on their order. A bucket that the caller chose stays.
 type clock struct {
-	fixed      bool
-	bucket     string
+	steps      []int64 // that buckets may be long, in seconds
+	at         int     // the step that is in force
+	most       int64   // buckets
 	begun      bool
 	first, end int64 // the rows' moments in seconds
 }
 
-func newClock(bucket string) clock {
-	return clock{fixed: bucket != "", bucket: orElse(bucket, "second")}
+func newClock(q wire.StatisticsQuery) clock {
+	if i := slices.Index(wire.Buckets, q.Bucket); i >= 0 {
+		return clock{steps: bucketSeconds[i : i+1], most: bucketsMax}
+	}
+	if q.PointsMax > 0 {
+		return clock{steps: stepSeconds, most: int64(q.PointsMax)}
+	}
+	return clock{steps: bucketSeconds, most: bucketsMax}
 }
 
 func orElse(s, other string) string {
@@ -43,40 +61,58 @@ func (c *clock) see(at time.Time) (longer bool) {
 		c.begun, c.first, c.end = true, s, s
 	}
 	c.first, c.end = min(c.first, s), max(c.end, s)
-	for !c.fixed && c.bucket != "day" && (c.end-c.first)/c.seconds() >= bucketsMax {
+	for !c.longest() && (c.end-c.first)/c.seconds() >= c.most {
 		c.lengthen()
 		longer = true
 	}
 	return longer
 }
 
-func (c *clock) lengthen() { c.bucket = wire.Buckets[slices.Index(wire.Buckets, c.bucket)+1] }
+// longest says that buckets cannot become longer.
+func (c *clock) longest() bool { return c.at == len(c.steps)-1 }
 
-func (c *clock) seconds() int64 { return int64(bucketLengths[c.bucket] / time.Second) }
+func (c *clock) lengthen() { c.at++ }
+
+func (c *clock) seconds() int64 { return c.steps[c.at] }
 
 // of is the bucket of a moment: the second at which it begins.
 func (c *clock) of(at time.Time) int64 { return c.floor(at.Unix()) }
 
 func (c *clock) floor(s int64) int64 {
-	return int64(math.Floor(float64(s)/float64(c.seconds()))) * c.seconds()
+	from := int64(0)
+	if c.seconds() > daySeconds {
+		from = mondaySeconds
+	}
+	return from + int64(math.Floor(float64(s-from)/float64(c.seconds())))*c.seconds()
 }
 
 // date is how a bucket is called.
 func (c *clock) date(bucket int64) string {
 	t := time.Unix(bucket, 0).UTC()
-	if c.bucket == "day" {
+	if c.seconds() >= daySeconds {
 		return t.Format(time.DateOnly)
 	}
 	return t.Format(time.RFC3339)
 }
 
 func (c *clock) interval() wire.ChartInterval {
-	i := wire.ChartInterval{Interval: c.bucket, BucketSizeMS: c.seconds() * 1000}
-	if c.bucket == "minute" || c.bucket == "hour" {
+	i := wire.ChartInterval{Interval: c.name(), BucketSizeMS: c.seconds() * 1000}
+	if c.seconds() >= 60 && c.seconds() < daySeconds {
 		minutes := c.seconds() / 60
 		i.BucketMinutes = &minutes
 	}
 	return i
+}
+
+// name is what the longest of wire.Buckets is called that is no longer than the clock's.
+func (c *clock) name() string {
+	name := wire.Buckets[0]
+	for i, s := range bucketSeconds {
+		if s <= c.seconds() {
+			name = wire.Buckets[i]
+		}
+	}
+	return name
 }
 
 // buckets are tallies by bucket.

@@ -29,7 +29,7 @@ type versions struct {
 var versionColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnTemplate, ColumnVersion)
 
 func newVersions(q wire.StatisticsQuery) *versions {
-	v := &versions{clock: newClock(q.Bucket)}
+	v := &versions{clock: newClock(q)}
 	v.by = newDimension[versionKey](&v.clock)
 	return v
 }
@@ -39,7 +39,7 @@ func (v *versions) add(row *wire.Row) error {
 		return nil
 	}
 	longer := v.clock.see(row.AcceptedAt)
-	if !longer && v.by.full() && !v.clock.fixed && v.clock.bucket != "day" {
+	if !longer && v.by.full() && !v.clock.longest() {
 		v.clock.lengthen()
 		longer = true
 	}
@@ -51,8 +51,8 @@ func (v *versions) add(row *wire.Row) error {
 		key.number = *row.PromptVersion
 	}
 	v.by.add(key, v.clock.of(row.AcceptedAt), row, 1)
-	if v.by.leftOut > 0 && v.clock.fixed {
-		return errTooManyBuckets(v.clock.bucket)
+	if v.by.leftOut > 0 && len(v.clock.steps) == 1 {
+		return errTooManyBuckets(v.clock.name())
 	}
 	return nil
 }
