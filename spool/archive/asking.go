@@ -50,8 +50,13 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 	}
 	began := time.Now()
 	defer a.timed(began)
+	spent := patience{began: began, budget: s.Budget}
 	if sums, ok := to.(Sums); ok && q.Spanned() {
-		return since, a.config.Store.Sum(ctx, id.Account, q, want, sums)
+		err = a.config.Store.Sum(ctx, id.Account, q, want, hurried{sums, &spent})
+		if errors.Is(err, errSpent) {
+			err = nil
+		}
+		return spent.since, err
 	}
 	if q.NeedsBody() {
 		q.Budget = statisticsBudget
@@ -59,21 +64,49 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 			q.Budget = s.Budget
 		}
 	}
-	rows := 0
 	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		if rows++; s.Budget > 0 && rows%rowsBetweenLooks == 0 && time.Since(began) > s.Budget {
-			since = row.AcceptedAt
-		}
-		return since.IsZero(), to.add(row)
+		return !spent.by(row), to.add(row)
 	})
 	if at != nil {
-		since = at.At
+		spent.since = at.At
 	}
-	return since, err
+	return spent.since, err
 }
 
-// rowsBetweenLooks is how many rows are counted between looks at the clock.
-const rowsBetweenLooks = 256
+// patience is how long rows are counted one by one.
+type patience struct {
+	began  time.Time
+	budget time.Duration // 0: for ever
+	rows   int
+	since  time.Time // the order time of the row at which it ended; zero: it did not
+}
+
+// by says whether it ends with a row. The clock is looked at now and then.
+func (p *patience) by(row *wire.Row) bool {
+	if p.rows++; p.budget > 0 && p.rows%256 == 0 && time.Since(p.began) > p.budget {
+		p.since = row.AcceptedAt
+	}
+	return !p.since.IsZero()
+}
+
+var errSpent = errors.New("the time for counting rows is spent")
+
+// hurried hands on to Sums until patience ends.
+type hurried struct {
+	Sums
+	patience *patience
+}
+
+// Add is Sums's.
+func (h hurried) Add(row *wire.Row) error {
+	if err := h.Sums.Add(row); err != nil {
+		return err
+	}
+	if h.patience.by(row) {
+		return errSpent
+	}
+	return nil
+}
 
 // Suggest returns values that a field has, of the newest records first.
 func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error) {

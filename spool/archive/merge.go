@@ -133,6 +133,15 @@ func (r *summaryReader) byte() byte {
 }
 
 func (r *summaryReader) uvarint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 { // most are that small
+		n := r.b[0]
+		r.b = r.b[1:]
+		return uint64(n)
+	}
+	return r.longUvarint()
+}
+
+func (r *summaryReader) longUvarint() uint64 {
 	n, size := binary.Uvarint(r.b)
 	if size <= 0 {
 		r.failed, r.b = true, nil

@@ -19,8 +19,8 @@ const daySeconds = 24 * 60 * 60
 var (
 	// bucketSeconds are how long each of wire.Buckets is.
 	bucketSeconds = []int64{1, 60, 60 * 60, daySeconds}
-	// stepSeconds are how long the buckets of a drawing may be.
-	stepSeconds = []int64{1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 15 * 60, 30 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
+	// stepSeconds are how long the buckets of a drawing may be. There is none between five minutes and an hour: summaries tell hours.
+	stepSeconds = []int64{1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
 		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds}
 )
 

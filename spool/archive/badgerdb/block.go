@@ -91,7 +91,8 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	head := headOf(rows)
 	writes := []write{{k.block(place), head.encode()}, {k.newest(place), mark}, {k.behind(place), mark}}
 	put := func(key, plain []byte) { writes = append(writes, write{key, c.pack(columnVersion, plain)}) }
-	put(k.summary(place), archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].row }))
+	summary := archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].row })
+	writes = append(writes, write{k.summary(place), append([]byte{columnVersion, packedPlain}, summary...)}) // unpacking would take as long as merging
 
 	places := make([][placeBytes]byte, len(rows))
 	for i := range rows {

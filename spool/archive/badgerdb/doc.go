@@ -29,7 +29,7 @@
 //	01 len 1, account, 'u' ^time 12, ^request 16 row of the list that stands alone in a block's part of it: rowcode.go
 //	01 len 1, account, 'd' ^time 12, ^request 16 head of a block of rows, from this place on: block.go
 //	01 len 1, account, 'k' place 28, column      column of the block at this place: column.go
-//	01 len 1, account, 'k' place 28, ff          summary of the block's rows, packed like a column: archive.Summarize; empty if there is none
+//	01 len 1, account, 'k' place 28, ff          summary of the block's rows, like a column, never packed: archive.Summarize; empty if there is none
 //	01 len 1, account, 'n'                       how many records there are, and bytes of their events: 2 uint64
 //	01 len 1, account, 'x' request 16            tombstone of a record: when it was deleted, 12 bytes
 //	01 len 1, account, 'y' hash 16               tombstone of a metadata value: up to when, 12 bytes
