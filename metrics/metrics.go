@@ -73,6 +73,7 @@ type Metrics struct {
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
+	ArchiveTombstones   prometheus.Gauge
 	FleetSidecars       *prometheus.GaugeVec // by state
 	WritesWaiting       prometheus.Gauge
 	OrphanRequests      prometheus.Gauge
@@ -172,6 +173,7 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")
+	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones", "Deleted records and metadata values that are remembered, so that what still lies in a spool or an export stays deleted.")
 	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars", "Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")

@@ -38,6 +38,7 @@ func watchArchive(db *badgerdb.DB, m *metrics.Metrics) func(context.Context) err
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
+			m.ArchiveTombstones.Set(float64(size.Tombstones))
 			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
 		}
 		if o, err := db.OrphansOfAll(ctx); err == nil {

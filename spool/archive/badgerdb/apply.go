@@ -20,7 +20,7 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	}
 	packed, bytes := db.packBodies(events)
 	var results []wire.Result
-	listed := 0
+	listed, buried := 0, 0
 	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
 		for i, e := range events {
@@ -31,12 +31,13 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 			results = append(results, r)
 		}
 		err := f.finish()
-		listed = f.listed
+		listed, buried = f.listed, f.buried
 		return f.writes, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	db.tombstones.Add(int64(buried))
 	db.rowsWritten(k, listed)
 	return results, nil
 }
@@ -80,6 +81,7 @@ type folding struct {
 	orphans *archive.Orphans   // the account's tally; nil until it matters
 	writes  []write
 	listed  int // rows among the writes
+	buried  int // new tombstones among them
 }
 
 // record is one record of a batch.

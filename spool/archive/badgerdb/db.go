@@ -42,6 +42,8 @@ type DB struct {
 	erasing    sync.Mutex
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
 
+	tombstones atomic.Int64 // of all accounts
+
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
 	firsts    map[keys][]byte                 // places of the accounts' first blocks, once they are asked for; nil: there is none; only changes use it
 
@@ -112,7 +114,7 @@ func Open(c Config) (*DB, error) {
 	db := &DB{dir: c.Dir, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
-	if err := db.recallErase(); err != nil {
+	if err := errors.Join(db.recallErase(), db.countTombstones()); err != nil {
 		return nil, errors.Join(err, bdb.Close())
 	}
 	return db, nil

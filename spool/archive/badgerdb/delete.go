@@ -37,11 +37,16 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 
 func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.Deletion) (wire.Deleted, error) {
 	// The tombstone comes first, so that nothing slips in behind the walk.
+	buried := 0
 	if err := db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
-		return db.newFolding(txn, k).forget(d)
+		f := db.newFolding(txn, k)
+		err := f.forget(d)
+		buried = f.buried
+		return f.writes, err
 	}); err != nil {
 		return wire.Deleted{}, err
 	}
+	db.tombstones.Add(int64(buried))
 	value, err := json.Marshal(d.Value)
 	if err != nil {
 		return wire.Deleted{}, err
@@ -108,7 +113,7 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.Sta
 
 // deleteRecords deletes records by their ids in one transaction. With tombstones they are kept out for ever.
 func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstones bool) (sum wire.Deleted, err error) {
-	listed := 0
+	listed, buried := 0, 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
 		f := db.newFolding(txn, k)
@@ -124,10 +129,11 @@ func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstone
 			f.remove(r, tombstones)
 		}
 		err := f.finish()
-		listed = f.listed
+		listed, buried = f.listed, f.buried
 		return f.writes, err
 	})
 	if err == nil {
+		db.tombstones.Add(int64(buried))
 		db.rowsWritten(k, listed)
 	}
 	return sum, err
@@ -153,25 +159,50 @@ func (f *folding) remove(r *record, tombstone bool) {
 	if tombstone {
 		now := appendTime(nil, f.db.now())
 		f.writes = append(f.writes, write{f.keys.tombstone(r.id), now}, write{eraseKey, now})
+		f.buried++
 	}
 	r.removed = true
 }
 
 // forget makes the tombstone of a metadata value.
-func (f *folding) forget(d wire.Deletion) ([]write, error) {
+func (f *folding) forget(d wire.Deletion) error {
 	known, err := f.selectors()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	hash := selectorHash(d.Key, d.Value)
 	before := d.Before
 	if old, ok := known[hash]; ok && old.After(before) {
 		before = old
 	} else if !ok && len(known) >= selectorsMax {
-		return nil, wire.Errorf(wire.CodeTooLarge, "This account has deleted by %d metadata values; no more can be remembered. Delete by request_id.", selectorsMax)
+		return wire.Errorf(wire.CodeTooLarge, "This account has deleted by %d metadata values; no more can be remembered. Delete by request_id.", selectorsMax)
+	}
+	if _, ok := known[hash]; !ok {
+		f.buried++
 	}
 	known[hash] = before
-	return []write{{f.keys.selector(hash), appendTime(nil, before)}}, nil
+	f.writes = append(f.writes, write{f.keys.selector(hash), appendTime(nil, before)})
+	return nil
+}
+
+// countTombstones counts those of all accounts, by their keys alone.
+func (db *DB) countTombstones() error {
+	accounts, err := db.accountKeys()
+	if err != nil {
+		return err
+	}
+	return db.view(func(txn *badger.Txn) error {
+		for k := range accounts {
+			for _, table := range []byte{tableTombstone, tableSelector} {
+				it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
+				for it.Rewind(); it.Valid(); it.Next() {
+					db.tombstones.Add(1)
+				}
+				it.Close()
+			}
+		}
+		return nil
+	})
 }
 
 // selectorsMax bounds the deleted metadata values of an account, which are held in memory: 5 MB.

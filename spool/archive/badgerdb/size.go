@@ -14,7 +14,10 @@ type Size struct {
 	Records   uint64 // of all accounts
 	Bytes     uint64 // of their events' bodies, as they were sent
 	DiskBytes int64  // blocks that the files occupy
-	Unpacked  int    // rows of the list that were written since the last packing; those of before a start do not count
+
+	// Tombstones are deleted records and metadata values that are kept out for ever. A deletion counts when it is durable.
+	Tombstones int64
+	Unpacked   int // rows of the list that were written since the last packing; those of before a start do not count
 }
 
 // Size counts what all accounts hold. It reads one key of each account, and no record.
@@ -32,6 +35,7 @@ func (db *DB) Size(ctx context.Context) (s Size, err error) {
 		s.Unpacked += rows
 	}
 	db.packMu.Unlock()
+	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = diskBytes(db.dir)
 	return s, err
 }
