@@ -26,12 +26,18 @@ const pooledAnswerMax = 1 << 20
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// templatePool holds bytes for the answers of writeTemplate.
+var templatePool = sync.Pool{New: func() any { return new([]byte) }}
+
 // writeTemplate is writeJSON for a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
-	buf := answerPool.Get().(*bytes.Buffer)
-	buf.Reset()
-	buf.Write(append(t.AppendJSON(buf.AvailableBuffer()), '\n'))
-	writeBuffer(ctx, 200, buf)
+	ctx.SetStatusCode(200)
+	ctx.SetContentType("application/json")
+	b := templatePool.Get().(*[]byte)
+	answer := append(t.AppendJSON((*b)[:0]), '\n')
+	if *b = ctx.Response.SwapBody(answer); cap(*b) <= pooledAnswerMax { // nothing is copied; what it had serves the next
+		templatePool.Put(b)
+	}
 }
 
 // writeJSON answers with v. Strings keep their < > & as they are.

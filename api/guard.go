@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"net"
 	"net/url"
 	"slices"
@@ -16,7 +17,11 @@ import (
 // (DNS rebinding). Programs send neither.
 func guard(ctx *fasthttp.RequestCtx, hosts []string) error {
 	h := &ctx.Request.Header
-	host := hostOnly(string(h.Host()))
+	host := ""
+	port, usual := bytes.CutPrefix(h.Host(), []byte("127.0.0.1:"))
+	if !usual || len(bytes.TrimLeft(port, "0123456789")) > 0 { // else there is nothing to take apart
+		host = hostOnly(string(h.Host()))
+	}
 	if host != "" && !isLoopback(host) && !slices.Contains(hosts, host) {
 		return wire.Errorf(wire.CodeForbidden, "The Host name %.100q is not allowed here. Call this sidecar by localhost, or name the host with --allow-host.", host)
 	}

@@ -8,9 +8,22 @@ import (
 	"promptspool/api/wire"
 )
 
+// fetchRooms are for what a fetch needs until its answer is written.
+var fetchRooms = sync.Pool{New: func() any { return &wire.FetchRoom{Variables: map[string]json.RawMessage{}} }}
+
+// pooledVariables is up to how many a room is kept for others: a map does not become smaller.
+const pooledVariables = 64
+
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of the model call.
 func (a *API) fetchTemplate(c *call) error {
-	f, err := wire.DecodeFetch(c.object)
+	room := fetchRooms.Get().(*wire.FetchRoom)
+	defer func() {
+		if cap(room.Kwargs) <= pooledAnswerMax && len(room.Variables) <= pooledVariables {
+			clear(room.Variables)
+			fetchRooms.Put(room)
+		}
+	}()
+	f, err := wire.DecodeFetchIn(room, c.object)
 	if err != nil {
 		return err
 	}
@@ -30,16 +43,7 @@ func (a *API) getTemplate(c *call) error {
 	return a.fetch(c, name, wire.TemplateFetch{Selector: s})
 }
 
-// kwargsPool holds room for the llm_kwargs of fetched templates, until they are written into an answer.
-var kwargsPool = sync.Pool{New: func() any { return new([]byte) }}
-
 func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
-	f.Room = kwargsPool.Get().(*[]byte)
-	defer func() {
-		if cap(*f.Room) <= pooledAnswerMax {
-			kwargsPool.Put(f.Room)
-		}
-	}()
 	t, err := a.c.Templates.Fetch(c.life, c.id, name, f)
 	if err != nil {
 		return err

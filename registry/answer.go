@@ -35,7 +35,11 @@ func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFe
 	if url := raw.ProviderBaseURLs[provider]; url != "" {
 		out.ProviderBaseURL = message(url)
 	}
-	kwargs, warnings, err := p.Kwargs(render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Room: f.Room})
+	call := render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides}
+	if f.Room != nil {
+		call.Room = &f.Room.Kwargs
+	}
+	kwargs, warnings, err := p.Kwargs(call)
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs

@@ -44,7 +44,7 @@ type Call struct {
 	Model     string                     // wins over the metadata's; "" for that
 	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
 	Overrides map[string]json.RawMessage // win over the metadata's parameters
-	Room      *[]byte                    // where kwargs may be written, see wire.TemplateFetch; nil: nowhere
+	Room      *[]byte                    // where kwargs may be written, see wire.FetchRoom; nil: nowhere
 }
 
 // Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
