@@ -24,7 +24,11 @@ func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 	if room < readBytesMax {
 		return wake // a delivery will make some
 	}
-	if !d.ahead && d.ledger.span() < spanEventsMax {
+	switch {
+	case d.ahead || d.ledger.span() >= spanEventsMax:
+	case now.Before(d.aheadAt):
+		wake = d.aheadAt
+	default:
 		d.ahead = true
 		d.fetch(ctx, reading{from: d.ledger.tail})
 	}
@@ -72,17 +76,25 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 		d.again = false
 	} else {
 		d.ahead = false
+		if len(r.events) < wire.BatchEventsMax/4 && bytesOf(r.events) < readBytesMax/4 {
+			d.aheadAt = now.Add(linger) // there is no more now: what comes in a moment goes together
+		}
 	}
 	if r.err != nil {
 		return r.err
 	}
-	last := r.events[len(r.events)-1].Seq
 	at := r.from
-	for _, e := range r.events {
+	for i, e := range r.events {
+		if r.again && e.Seq >= d.ledger.tail { // what nobody has seen yet is for the reading at the tail
+			d.ledger.settleMissing(at, d.ledger.tail)
+			at, r.events = d.ledger.tail, r.events[:i]
+			break
+		}
 		d.ledger.settleMissing(at, e.Seq)
 		at = e.Seq + 1
 	}
-	d.ledger.tail = max(d.ledger.tail, last+1)
+	last := at - 1
+	d.ledger.tail = max(d.ledger.tail, at)
 	switch {
 	case r.aside:
 		d.setAside(ctx, r)

@@ -126,8 +126,9 @@ type dispatch struct {
 	workers    sync.WaitGroup
 	readings   chan reading
 	deliveries chan *delivery
-	ahead      bool // a reading at the tail is under way
-	again      bool // one of what was skipped is
+	ahead      bool      // a reading at the tail is under way
+	aheadAt    time.Time // not before, the next one begins
+	again      bool      // one of what was skipped is
 }
 
 func (d *dispatch) run(ctx context.Context) error {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	linger        = 20 * time.Millisecond // how long events wait for more to go with them, while others of their key are on their way
+	linger        = 20 * time.Millisecond // how long events wait for more to go with them, while others of their key are on their way, or just went
 	perKeyMax     = inFlightMax - 1       // batches of one key on their way: one that hangs leaves room for the others
 	laterDelayMax = 30 * time.Second      // between two tries of an event that the server wants later
 )

@@ -56,7 +56,7 @@ func NewControl(c ControlConfig) *Server {
 	if keys == nil {
 		keys = noKeys{}
 	}
-	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), []route{
+	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), profileRoutes(), []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
 			if c.Settings == nil {

@@ -255,9 +255,11 @@ func counted(b *testing.B, addr string) (c sinkCount) {
 }
 
 // cpuOf is the processor time that a process has used.
-func cpuOf(b *testing.B, n *node) time.Duration {
+func cpuOf(b *testing.B, n *node) time.Duration { return cpuOfProcess(b, n.cmd.Process.Pid) }
+
+func cpuOfProcess(b *testing.B, pid int) time.Duration {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}

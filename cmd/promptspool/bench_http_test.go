@@ -96,7 +96,13 @@ func pressOn(b *testing.B, who string, p pressure) pace {
 }
 
 // startFloor starts a floor that runs until the benchmark's end, and returns where it listens.
-func startFloor(b *testing.B, env ...string) (addr string) {
+func startFloor(b *testing.B, env ...string) string {
+	b.Helper()
+	addr, _ := startFloorProcess(b, env...)
+	return addr
+}
+
+func startFloorProcess(b *testing.B, env ...string) (addr string, pid int) {
 	b.Helper()
 	floor := exec.Command(os.Args[0])
 	floor.Env = append(append(os.Environ(), helperVariable+"=floor"), env...)
@@ -111,7 +117,7 @@ func startFloor(b *testing.B, env ...string) (addr string) {
 	if addr, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		b.Fatal("the floor: ", err)
 	}
-	return strings.TrimSpace(addr)
+	return strings.TrimSpace(addr), floor.Process.Pid
 }
 
 // startMeasured starts a sidecar that knows the key and whose server is away. With a key that it does not know it would take

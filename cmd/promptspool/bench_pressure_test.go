@@ -19,11 +19,12 @@ import (
 type pressure struct {
 	Addr        string        `json:"addr"`
 	Connections int           `json:"connections"`
-	Bytes       int           `json:"bytes"`    // of a body
-	Path        string        `json:"path"`     // of the call; "" for a write, whose body Bytes makes
-	Body        []byte        `json:"body"`     // with Path
-	Time        time.Duration `json:"time"`     // at most
-	Requests    int64         `json:"requests"` // at most
+	Bytes       int           `json:"bytes"`      // of a body
+	Path        string        `json:"path"`       // of the call; "" for a write, whose body Bytes makes
+	Body        []byte        `json:"body"`       // with Path
+	Time        time.Duration `json:"time"`       // at most
+	Requests    int64         `json:"requests"`   // at most
+	PerSecond   float64       `json:"per_second"` // at an even pace, if the connections suffice; 0: as many as the other side bears
 }
 
 // pace is what a pressure came to.
@@ -92,7 +93,10 @@ func (p pressure) run() pace {
 			var times []time.Duration
 			var failed int64
 			var failure string
-			for tickets.Add(1) <= p.Requests && time.Since(begun) < p.Time {
+			for ticket := tickets.Add(1); ticket <= p.Requests && time.Since(begun) < p.Time; ticket = tickets.Add(1) {
+				if p.PerSecond > 0 {
+					pauseFor(time.Until(begun.Add(time.Duration(float64(ticket) / p.PerSecond * float64(time.Second)))))
+				}
 				start := time.Now()
 				if err := client.Do(req, res); err != nil || res.StatusCode() != 200 {
 					failed++

@@ -45,6 +45,9 @@ type walker struct {
 }
 
 func (w *walker) put(from, to int, text string) {
+	if w.out == nil {
+		w.out = make([]byte, 0, len(w.src)+len(w.src)/8)
+	}
 	w.out = append(append(w.out, w.src[w.copied:from]...), text...)
 	w.copied = to
 }
