@@ -152,3 +152,37 @@ func TestMutualTLSRedactionAndReload(t *testing.T) {
 		}
 	}
 }
+
+// The commands reach a server that wants a certificate, with one of its authority, and say what is wrong without.
+func TestCommandsReachAServerBehindMutualTLS(t *testing.T) {
+	t.Parallel()
+	ca := newCertAuthority(t)
+	cert, key := ca.issue()
+	server := launch(t, t.TempDir(), freePort(t), "server", "--name", "central", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-client-ca-file", ca.file)
+	stopped := startSidecar(t, t.TempDir(), freePort(t))
+	stopped.track("/rest/track-request", adminKey, chat())
+	stopped.kill()
+	mine, mineKey := ca.issue()
+	variables := func(name string) []string {
+		return []string{"PROMPTSPOOL_KEY=" + adminKey, "PROMPTSPOOL_" + name + "=https://" + server.addr, "PROMPTSPOOL_" + name + "_CA_FILE=" + ca.file,
+			"PROMPTSPOOL_" + name + "_CERT_FILE=" + mine, "PROMPTSPOOL_" + name + "_KEY_FILE=" + mineKey}
+	}
+	for _, args := range [][]string{{"spool", "drain", "--data", stopped.data}, {"requests", "search"}, {"templates", "list"}, {"status"}} {
+		name := "URL"
+		if args[0] == "spool" {
+			name = "UPSTREAM"
+		}
+		if out, errs, code := runCommand(t, variables(name), args...); code != 0 || args[0] == "requests" && !strings.Contains(out, "gpt-4-0613-answered") {
+			t.Errorf("%v: %d\n%s%s", args, code, out, errs)
+		}
+	}
+	for want, env := range map[string][]string{
+		"certificate": variables("URL")[:2],               // the system's authorities do not know it
+		"go together": variables("URL")[:4],               // the key is missing
+		"tls":         append(variables("URL")[:3], "A="), // no certificate is shown
+	} {
+		if out, errs, code := runCommand(t, env, "requests", "search"); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("without it: %d %s%s, want %q", code, out, errs, want)
+		}
+	}
+}

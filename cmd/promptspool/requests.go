@@ -9,11 +9,12 @@ import (
 
 // remoteFlags say which server is asked, and as whom.
 func remoteFlags() []cli.Flag {
-	return []cli.Flag{
+	flags := []cli.Flag{
 		stringFlag("url", "http://"+serverListen, "the `URL` of the server, or of a sidecar"),
 		stringFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; better given by its variable"),
 		outputFlag(),
 	}
+	return append(flags, trustFlags("url")...)
 }
 
 // remote makes the client that remoteFlags describe. The caller closes it.
@@ -22,7 +23,11 @@ func remote(c *cli.Context) (*client.Client, wire.Identity, error) {
 	if err != nil {
 		return nil, wire.Identity{}, err
 	}
-	cl, err := client.New(client.Config{URL: text(c, "url"), Version: version})
+	trust, err := trustOf(c, "url")
+	if err != nil {
+		return nil, wire.Identity{}, err
+	}
+	cl, err := client.New(client.Config{URL: text(c, "url"), Version: version, TLS: trust})
 	if err != nil {
 		return nil, wire.Identity{}, usagef(c, "--url (or %s): %v", env("url")[0], err)
 	}

@@ -20,9 +20,9 @@ import (
 func spoolDrainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty; held events too, if the server takes their key",
-		Flags: append(own("spool drain",
+		Flags: append(append(own("spool drain",
 			stringFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
-		), sidecarDataFlag(), stringFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), outputFlag()),
+		), sidecarDataFlag(), stringFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), outputFlag()), trustFlags("upstream")...),
 		Action: drainStopped,
 	}
 }
@@ -36,7 +36,11 @@ func drainStopped(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	upstream, err := client.New(client.Config{URL: address, Version: version})
+	trust, err := trustOf(c, "upstream")
+	if err != nil {
+		return err
+	}
+	upstream, err := client.New(client.Config{URL: address, Version: version, TLS: trust})
 	if err != nil {
 		return wrong(c, "upstream", address, err.Error())
 	}

@@ -24,13 +24,30 @@ func tlsFlags() []cli.Flag {
 
 // upstreamFlags are the server that a sidecar forwards to, and how it is known.
 func upstreamFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		stringFlag("upstream", "", "the `URL` of the server, such as http://127.0.0.1:8788"),
-		stringFlag("upstream-ca-file", "", "trust only the authorities in this `file` (PEM) for the server's certificate, not the system's"),
-		stringFlag("upstream-cert-file", "", "show the server the certificate in this `file` (PEM)"),
-		stringFlag("upstream-key-file", "", "that certificate's key, a `file` (PEM)"),
 		switchFlag("upstream-plaintext", "let --upstream be http:// beyond loopback: keys and records travel in clear"),
+	}, trustFlags("upstream")...)
+}
+
+// trustFlags say how the server that a flag names is known, and as whom it knows us.
+func trustFlags(name string) []cli.Flag {
+	return []cli.Flag{
+		stringFlag(name+"-ca-file", "", "trust only the authorities in this `file` (PEM) for the server's certificate, not the system's"),
+		stringFlag(name+"-cert-file", "", "show the server the certificate in this `file` (PEM)"),
+		stringFlag(name+"-key-file", "", "that certificate's key, a `file` (PEM)"),
 	}
+}
+
+// trustOf reads trustFlags for a command that ends by itself: what the files hold now.
+func trustOf(c *cli.Context, name string) (*tls.Config, error) {
+	v := &values{c: c}
+	live := new(liveTLS)
+	live.Store(v.tlsState(name+"-cert-file", name+"-key-file", name+"-ca-file"))
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	return live.client(), nil
 }
 
 // tlsState is certificates as they are now. One that was loaded does not change; a reload puts another in its place.
