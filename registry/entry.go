@@ -2,6 +2,7 @@ package registry
 
 import (
 	"container/list"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +36,8 @@ func (e *entry) bytes() int {
 // entries are what is cached, with the order of use. Guarded by Cache.mu.
 type entries struct {
 	byKey   map[key]*entry
-	byIdent map[ident]map[key]*entry // the same, by what was asked for, whatever the version
-	used    *list.List               // of *entry; the last used first
+	byIdent map[ident][]*entry // the same, by what was asked for, whatever the version; mostly one, so that a map would be most of it
+	used    *list.List         // of *entry; the last used first
 	bytes   int
 
 	preparedOrder *list.List // of *entry that have theirs; the last made first
@@ -46,7 +47,7 @@ type entries struct {
 }
 
 func newEntries() entries {
-	return entries{byKey: make(map[key]*entry), byIdent: make(map[ident]map[key]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
+	return entries{byKey: make(map[key]*entry), byIdent: make(map[ident][]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
 		preparedOrder: list.New(), preparedBytesMax: preparedBytesMax}
 }
 
@@ -83,10 +84,7 @@ func (s *entries) put(e *entry) {
 	s.drop(e.key)
 	s.byKey[e.key] = e
 	of := e.key.of()
-	if s.byIdent[of] == nil {
-		s.byIdent[of] = make(map[key]*entry)
-	}
-	s.byIdent[of][e.key] = e
+	s.byIdent[of] = append(s.byIdent[of], e)
 	e.place = s.used.PushFront(e)
 	s.bytes += e.bytes()
 }
@@ -99,7 +97,7 @@ func (s *entries) drop(k key) {
 		s.bytes -= e.bytes()
 		delete(s.byKey, k)
 		if of := k.of(); len(s.byIdent[of]) > 1 {
-			delete(s.byIdent[of], k)
+			s.byIdent[of] = slices.DeleteFunc(s.byIdent[of], func(other *entry) bool { return other == e })
 		} else {
 			delete(s.byIdent, of)
 		}

@@ -130,17 +130,26 @@ func BenchmarkTemplatesCached(b *testing.B) {
 		fmt.Printf("\nidle %d MiB resident; fetched %d templates at %.0f/s: %d MiB, peak %d MiB\n", idle>>20, fetchTemplates, fetchTemplates/time.Since(begun).Seconds(),
 			memoryOf(b, sidecar, "VmRSS")>>20, memoryOf(b, sidecar, "VmHWM")>>20)
 		each(func(name string) { post(b, sidecar.addr, "/prompt-templates/"+name, ask) })
-		fmt.Printf("fetched again: %d MiB, peak %d MiB\n", memoryOf(b, sidecar, "VmRSS")>>20, memoryOf(b, sidecar, "VmHWM")>>20)
+		fmt.Printf("fetched again: %d MiB, peak %d MiB", memoryOf(b, sidecar, "VmRSS")>>20, memoryOf(b, sidecar, "VmHWM")>>20)
+		rests(b, sidecar)
 		sidecar.kill()
 		sidecar = beginMeasured(b, data, server.addr)
 		if !sidecar.takes() {
 			b.Fatal("the sidecar does not start")
 		}
 		each(func(name string) { post(b, sidecar.addr, "/prompt-templates/"+name, ask) })
-		fmt.Printf("after a restart, fetched: %d MiB, peak %d MiB\n", memoryOf(b, sidecar, "VmRSS")>>20, memoryOf(b, sidecar, "VmHWM")>>20)
+		fmt.Printf("after a restart, fetched: %d MiB, peak %d MiB", memoryOf(b, sidecar, "VmRSS")>>20, memoryOf(b, sidecar, "VmHWM")>>20)
+		rests(b, sidecar)
 		sidecar.kill()
 		server.kill()
 	}
+}
+
+// rests prints what a process takes when nothing has come for some seconds: what was garbage may have gone back to the system.
+func rests(b *testing.B, n *node) {
+	b.Helper()
+	<-time.After(3 * time.Second)
+	fmt.Printf("; at rest %d MiB, of which %d MiB are pages of files\n", memoryOf(b, n, "VmRSS")>>20, memoryOf(b, n, "RssFile")>>20)
 }
 
 // post sends a call that must succeed.
