@@ -19,7 +19,7 @@ import (
 const (
 	entriesMax       = 10_000
 	entryBytesMax    = 64 << 20 // of all entries together
-	preparedBytesMax = 4 << 20  // of parsed forms, beside the entries: of some 500 templates of 2 KB, which is more than an app uses at a time
+	preparedBytesMax = 4 << 20  // of parsed forms, beside the entries: of some 400 templates of 2 KB, which is more than an app uses at a time
 	negativesMax     = 1000
 	negativeTTL      = 3 * time.Second
 	askTimeout       = 2 * time.Second        // for the server, when nothing is cached

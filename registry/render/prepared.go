@@ -27,7 +27,7 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := len(blueprint) + len(metadata) + 512
+	room := 2*len(blueprint) + len(metadata) + 512 // of a call with variables and one without
 	// The parsed form is some pointers and paths per block beside the bytes themselves.
 	return &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
 }
