@@ -57,7 +57,7 @@ bench:
 
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts' ./cmd/promptspool
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest' ./cmd/promptspool
 	echo "the screenshots are in $$SCREENSHOTS"
 
 fuzz:

@@ -39,10 +39,12 @@ type point struct {
 const (
 	chartWidth  = 460
 	chartHeight = 190
-	chartLeft   = 52
+	chartLeft   = 60
 	chartRight  = 8
 	chartTop    = 10
 	chartBottom = 24
+
+	barWidthMax = 40
 )
 
 // scale puts values on the drawing.
@@ -69,7 +71,7 @@ func (c *chart) scale() scale {
 			highest = max(highest, sum)
 		}
 	}
-	s.top = niceStep(highest) * math.Ceil(highest/niceStep(highest))
+	s.top = niceStep(highest) * max(math.Ceil(highest/niceStep(highest)), 1)
 	return s
 }
 
@@ -127,7 +129,10 @@ func (c *chart) grid(b *strings.Builder, s scale) {
 			chartLeft, chartWidth-chartRight, y, y, chartLeft-6, y+4, html.EscapeString(c.Format(v)))
 	}
 	layout := time.DateOnly
-	if c.Bucket < 24*time.Hour {
+	switch {
+	case c.Bucket < time.Minute:
+		layout = "15:04:05"
+	case c.Bucket < 24*time.Hour:
 		layout = "Jan 2 15:04"
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`, chartLeft, chartHeight-6, s.from.UTC().Format(layout))
@@ -144,7 +149,9 @@ func (c *chart) bars(b *strings.Builder, s scale) {
 		if width > 4 {
 			left, width = left+0.5, width-1
 		}
-		width = min(width, 40)
+		if width > barWidthMax {
+			left, width = left+(width-barWidthMax)/2, barWidthMax
+		}
 		base := 0.0
 		for i, v := range p.Values {
 			if !(v > 0) {
@@ -230,6 +237,9 @@ func (c *chart) tell(p point) string {
 func (c *chart) When(p point) string {
 	if c.Bucket >= 24*time.Hour {
 		return p.At.UTC().Format(time.DateOnly)
+	}
+	if c.Bucket < time.Minute {
+		return p.At.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
 	return p.At.UTC().Format("2006-01-02 15:04 UTC")
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"encoding/json"
+	"html/template"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,7 +26,10 @@ type Message struct {
 // Part is a piece of a message.
 type Part struct {
 	Kind string // text, thinking, refusal or media
-	Text string
+	Text string // of media: its address, or what it is
+
+	// Image is a picture as a data: URL, which holds nothing but base64; "" for none.
+	Image string
 }
 
 // ToolCall is what the model asks a tool for.
@@ -38,6 +42,7 @@ const (
 	shownBytesMax = 16 << 10 // of one text; the rest is in the raw request
 	pageTextMax   = 64 << 10 // of all texts of a page
 	marksMax      = 200      // of one text
+	pageImagesMax = 8 << 20  // of all images of a page, as they are encoded
 
 	scrolledBytesMin = 4 << 10
 )
@@ -46,11 +51,12 @@ const (
 type texts struct {
 	values []segment // of variables, the longest first
 	left   int       // bytes that the page may still show
+	images int       // likewise of images
 }
 
 // newTexts reads the values of a template's variables: an object. Values below two characters would be found everywhere.
 func newTexts(variables json.RawMessage) *texts {
-	t := &texts{left: pageTextMax}
+	t := &texts{left: pageTextMax, images: pageImagesMax}
 	var byName map[string]json.RawMessage
 	_ = json.Unmarshal(variables, &byName) // none where there is no object
 	for name, raw := range byName {
@@ -137,6 +143,21 @@ type shownMessage struct {
 type shownPart struct {
 	Kind string
 	shownText
+	Image template.URL // "" for none
+	Link  string       // to media elsewhere, which the page does not load
+}
+
+// part is a part of a message as a page shows it.
+func (t *texts) part(p Part) shownPart {
+	shown := shownPart{Kind: p.Kind, shownText: t.show(p.Text)}
+	if len(p.Image) <= t.images {
+		shown.Image = template.URL(p.Image) // who read it has looked at every byte
+		t.images -= len(p.Image)
+	}
+	if p.Kind == "media" && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
+		shown.Link = p.Text
+	}
+	return shown
 }
 
 type shownCall struct {
@@ -149,7 +170,7 @@ func (t *texts) messages(all []Message) []shownMessage {
 	for _, m := range all {
 		shown := shownMessage{Message: m}
 		for _, p := range m.Parts {
-			shown.Texts = append(shown.Texts, shownPart{Kind: p.Kind, shownText: t.show(p.Text)})
+			shown.Texts = append(shown.Texts, t.part(p))
 		}
 		for _, c := range m.Calls {
 			shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})

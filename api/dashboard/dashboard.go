@@ -58,6 +58,7 @@ type Records interface {
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
+	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
 	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
 }
 
@@ -75,6 +76,7 @@ type Config struct {
 	Templates Templates
 	Providers []string // that llm_kwargs can be made for
 	Sidecars  Sidecars
+	Storage   Storage
 	Retention Retention
 	Read      func(request json.RawMessage) Conversation // of a record's request; whatever it holds
 	Version   string

@@ -13,6 +13,11 @@ type Sidecars interface {
 	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 }
 
+// Storage tells how much of an account is kept.
+type Storage interface {
+	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
+}
+
 // Retention is what the server keeps of each account. Zero values keep everything.
 type Retention struct {
 	Age   time.Duration
@@ -29,7 +34,7 @@ type sidecarsView struct {
 	Alive     int
 	Waiting   int64 // events in all spools
 	Troubled  int   // sidecars with held, dead or lost events
-	Records   wire.SearchPage
+	Kept      wire.Kept
 	Retention Retention
 }
 
@@ -48,7 +53,7 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 		}
 		v.Waiting += s.BacklogEvents
 	}
-	if v.Records, err = d.Records.Search(c.Context(), c.identity(), wire.Search{PerPage: 1}); err != nil {
+	if v.Kept, err = d.Storage.Kept(c.Context(), c.identity()); err != nil {
 		return err
 	}
 	return d.show(c, http.StatusOK, "sidecars", "Sidecars", "sidecars", v)

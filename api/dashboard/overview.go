@@ -63,8 +63,10 @@ func withAll(f filter, bucket string) url.Values {
 
 // breakdown is the numbers by one thing.
 type breakdown struct {
-	Title string
-	Rows  []breakdownRow
+	Title  string
+	Tokens bool // are known
+	Rates  bool // of errors, and latencies, are known
+	Rows   []breakdownRow
 }
 
 type breakdownRow struct {
@@ -72,9 +74,8 @@ type breakdownRow struct {
 	Requests   int64
 	Tokens     int64
 	Cost       float64
-	// These are empty where only what is above is known.
-	ErrorRate string
-	P50, P95  *float64 // latency in seconds
+	ErrorRate  string
+	P50, P95   *float64 // latency in seconds
 }
 
 func (d *Dashboard) overviewPage(c *call) error {
@@ -189,7 +190,7 @@ func breakdowns(f filter, a wire.Analytics) []breakdown {
 		metadata.Rows = append(metadata.Rows, breakdownRow{Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
 			Href: address("/requests", f.with(condition{"metadata", m.Key, "is", m.Value}).values())})
 	}
-	tags := breakdown{Title: "Tags"}
+	tags := breakdown{Title: "Tags", Tokens: true}
 	for _, t := range a.TagsBreakdown[:min(len(a.TagsBreakdown), breakdownRowsMax)] {
 		tags.Rows = append(tags.Rows, breakdownRow{Name: t.Tag, Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens,
 			Href: address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values())})
@@ -205,7 +206,7 @@ func breakdowns(f filter, a wire.Analytics) []breakdown {
 const breakdownRowsMax = 12
 
 func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdown {
-	b := breakdown{Title: title}
+	b := breakdown{Title: title, Tokens: true, Rates: true}
 	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
 		return cmp.Or(cmp.Compare(by[y].Requests, by[x].Requests), cmp.Compare(x, y))
 	})
@@ -225,6 +226,10 @@ func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdow
 
 func count(v float64) string {
 	switch {
+	case v >= 1e12:
+		return strconv.FormatFloat(v/1e12, 'g', 3, 64) + " T"
+	case v >= 1e9:
+		return strconv.FormatFloat(v/1e9, 'g', 3, 64) + " G"
 	case v >= 1e6:
 		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + " M"
 	case v >= 1e4:

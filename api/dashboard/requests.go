@@ -14,6 +14,7 @@ const requestsPerPage = 50
 
 func (d *Dashboard) requestRoutes() {
 	d.handle("GET /requests", wire.RoleViewer, d.requestsPage)
+	d.handle("GET /suggestions", wire.RoleViewer, d.suggest)
 	d.handle("GET /requests/export", wire.RoleViewer, d.exportRequests)
 }
 

@@ -46,7 +46,7 @@ func openSite(t *testing.T) *site {
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
 	s.records = archive.New(archive.Config{Store: db, Versions: s.drafts, Metrics: metrics.New("server", "test"), Logger: quiet})
 	s.d = New(Config{
-		People: s.people, Keys: auth.New(auth.Config{Store: db}), Records: s.records, Recorder: s.records, Templates: s.drafts, Sidecars: db,
+		People: s.people, Keys: auth.New(auth.Config{Store: db}), Records: s.records, Recorder: s.records, Templates: s.drafts, Sidecars: db, Storage: db,
 		Read: func(json.RawMessage) Conversation { return Conversation{} }, Version: "test", Logger: quiet,
 	})
 	code, err := s.people.Setup(t.Context())

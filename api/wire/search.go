@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // QueryRunesMax bounds the free text of a search.
@@ -114,6 +115,8 @@ type SuggestQuery struct {
 	TemplateID  string  `json:"prompt_id,omitempty"`    // of a template by its decimal id, with field prompt only
 	FilterGroup *Filter `json:"filter_group,omitempty"` // of these records only
 	Limit       int     `json:"limit,omitempty"`        // 0 is 50, at most PageItemsMax
+	// Budget is how long records may be looked at; 0 is as long as the server likes.
+	Budget time.Duration `json:"-"`
 }
 
 // Suggestions answers GET /api/public/v2/requests/suggestions: distinct values, those of the newest records first.

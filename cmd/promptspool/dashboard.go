@@ -18,7 +18,7 @@ func messages(read []archive.Message) []dashboard.Message {
 	for _, m := range read {
 		message := dashboard.Message{Role: m.Role, Name: m.Name, Answers: m.ToolCallID}
 		for _, p := range m.Parts {
-			message.Parts = append(message.Parts, dashboard.Part{Kind: string(p.Kind), Text: p.Text})
+			message.Parts = append(message.Parts, dashboard.Part{Kind: string(p.Kind), Text: p.Text, Image: p.Image()})
 		}
 		for _, c := range m.ToolCalls {
 			message.Calls = append(message.Calls, dashboard.ToolCall(c))

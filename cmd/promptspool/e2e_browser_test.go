@@ -29,6 +29,10 @@ type browser struct {
 // stepTimeMax bounds one step in a browser.
 const stepTimeMax = time.Minute
 
+// pollEvery is how often a page is looked at that is waited for. Without it that is done whenever the page is painted, which on a busy machine
+// may be never.
+const pollEvery = 50 * time.Millisecond
+
 // openBrowser starts a Chromium that looks at a server. Debian's chromium is what `make test` installs.
 func openBrowser(t *testing.T, server *node) *browser {
 	t.Helper()
@@ -139,7 +143,7 @@ func (b *browser) waitsFor(selector, text string) {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
 	condition := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text)
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition)); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition, chromedp.WithPollingInterval(pollEvery))); err != nil {
 		b.t.Fatalf("%s does not come to show %q: %v\nthe page shows:\n%s", selector, text, err, b.text(selector))
 	}
 }

@@ -88,7 +88,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2,
 	})
 	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`))
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`, chromedp.WithPollingInterval(pollEvery)))
 		return err
 	}))
 	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`, chromedp.EvalAwaitPromise))
@@ -146,7 +146,6 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.visit("/?bucket=second")
 	b.shows(".tiles", "40", "10.0 %", "69.5")
 	b.shows("main", "gpt-4o-mini", "user_id = ann")
-	b.screenshots("overview")
 	b.press(".charts section a")
 	b.shows("main", "20 requests", "Model is gpt-4o")
 	b.press("tbody tr:nth-child(3) a")

@@ -64,7 +64,7 @@ func server(ctx context.Context, c serverConfig) error {
 		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: live.limiter,
 		Pages: dashboard.New(dashboard.Config{
-			People: people, Keys: keys, Records: records, Recorder: writes, Templates: templates, Sidecars: db, Read: readCall,
+			People: people, Keys: keys, Records: records, Recorder: writes, Templates: templates, Sidecars: db, Storage: db, Read: readCall,
 			Providers: render.Providers(), Retention: dashboard.Retention(c.retention), Version: version, Logger: c.logger,
 		}),
 		Metrics: m, Logger: c.logger,

@@ -126,7 +126,8 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 		return wire.Suggestions{}, err
 	}
 	q.Budget = statisticsBudget
-	defer a.timed(time.Now())
+	spent := patience{began: time.Now(), budget: s.Budget}
+	defer a.timed(spent.began)
 	deadline := a.config.Now().Add(statisticsBudget)
 	w := wire.Suggestions{Success: true, Complete: true}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {
@@ -141,7 +142,7 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 				return body, err
 			}
 		}
-		more := g.add(&s)
+		more := g.add(&s) && !spent.by(row)
 		w.Complete = w.Complete && more
 		return more, nil
 	})

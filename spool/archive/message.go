@@ -1,6 +1,9 @@
 package archive
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Message is one turn of a model call, in whatever form the provider's API writes it.
 type Message struct {
@@ -26,6 +29,8 @@ const (
 type Part struct {
 	Kind PartKind
 	Text string
+	// Media is a PartMedia as the caller wrote it; see Image. It aliases the body.
+	Media json.RawMessage
 }
 
 // ToolCall is a call of a tool or function that the model asks for.
@@ -49,7 +54,7 @@ func (m *Message) Text() string {
 // add appends a part that says something.
 func (m *Message) add(kind PartKind, text string) {
 	if text != "" {
-		m.Parts = append(m.Parts, Part{kind, text})
+		m.Parts = append(m.Parts, Part{Kind: kind, Text: text})
 	}
 }
 
@@ -238,6 +243,7 @@ func (m *Message) thinking(n node) {
 
 // media notes that there is something else than text, by its URL or by what it is.
 func (m *Message) media(n node) {
+	defer func() { m.Parts[len(m.Parts)-1].Media = json.RawMessage(n) }()
 	what := n.texts("type")
 	for _, place := range []node{n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"),
 		n.at("fileData"), n.at("file_data"), n} {

@@ -156,7 +156,7 @@ func (c *Call) anthropic(r node) bool {
 	case r.at("content").isArray():
 		c.answer(readMessage(r, "assistant"))
 	case r.at("completion").isText():
-		c.answer(Message{Role: "assistant", Parts: []Part{{PartText, r.at("completion").text()}}})
+		c.answer(Message{Role: "assistant", Parts: []Part{{Kind: PartText, Text: r.at("completion").text()}}})
 	default:
 		return false
 	}

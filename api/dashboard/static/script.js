@@ -1,5 +1,5 @@
 // Every page works without this. It shows times in the reader's zone, copies, asks before what cannot be undone, folds the menu
-// on small screens, and gives the keyboard something to do.
+// on small screens, offers values, and gives the keyboard something to do.
 "use strict";
 
 function local(time) {
@@ -47,6 +47,22 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     if (mine === asked && text) shown.innerHTML = text; // made by the server, which escapes what was typed
   };
   form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
+}
+
+// The values that a field has are offered while one is typed.
+for (const box of document.querySelectorAll("[data-suggest]")) {
+  const [field, key, value] = ["field", "key", "value"].map((name) => box.querySelector(`[name=${name}]`));
+  const list = value.list;
+  let waiting, asked = 0;
+  const ask = async () => {
+    const mine = ++asked;
+    const query = new URLSearchParams({ of: field.value, its: key.value, prefix: value.value });
+    const answer = field.value && await fetch(`${box.dataset.suggest}?${query}`).catch(() => null);
+    const values = answer?.ok ? await answer.json() : [];
+    if (mine !== asked) return;
+    list.replaceChildren(...values.map((v) => new Option(v, v)));
+  };
+  for (const event of ["input", "focusin"]) box.addEventListener(event, () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });
 }
 
 // A live list is loaded anew every few seconds, as long as nobody is in the middle of it.

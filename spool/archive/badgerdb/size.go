@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
 )
 
 // Size is how much a database holds.
@@ -38,6 +40,20 @@ func (db *DB) Size(ctx context.Context) (s Size, err error) {
 	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = diskBytes(db.dir)
 	return s, err
+}
+
+// Kept tells how much of an account is kept. It reads one key.
+func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
+	k, err := keysOf(id.Account)
+	if err != nil {
+		return kept, err
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		tally, err := loadTally(txn, k)
+		kept = wire.Kept{Requests: int64(tally.records), Bytes: int64(tally.bytes)}
+		return err
+	})
+	return kept, err
 }
 
 // diskBytes counts the blocks of all files below a folder. What vanishes meanwhile counts as nothing.
