@@ -40,6 +40,7 @@ func openLogs(dir string) (logs, error) {
 		l.files = append(l.files, file)
 	}
 	l.mappings = mappingsOf(l.files)
+	readNoneAhead(l.mappings)
 	return l, nil
 }
 
@@ -97,6 +98,14 @@ func (l logs) close() error {
 func releasePages(mappings []mapping) {
 	for _, m := range mappings {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.at, m.bytes, unix.MADV_DONTNEED)
+	}
+}
+
+// readNoneAhead keeps the kernel from filling the cache with zeros around each page that is written first: as much as it reads ahead
+// elsewhere, which is 8 MiB on some machines and then takes it 20 ms.
+func readNoneAhead(mappings []mapping) {
+	for _, m := range mappings {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.at, m.bytes, unix.MADV_RANDOM)
 	}
 }
 
