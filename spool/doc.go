@@ -78,8 +78,8 @@
 // were kept.
 //
 // Measured on a machine with two cores, server away, beside a bare file of frames with grouped fdatasync behind the same HTTP handler
-// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): 1 connection reaches 0.57 of the file's rate, 64 reach 0.67 and
-// 256 reach 0.62; their p99 is 2.8, 2.3 and 2.3 times the file's.
+// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): 1 connection reaches 0.62 of the file's rate, 64 reach 0.54 to 0.59 and
+// 256 reach 0.55; their p99 is 1.9, 3.9 to 4.3 and 3.2 times the file's. With 64, one call in fifty meets the move to a new generation.
 //
 // # Opening
 //

@@ -65,6 +65,7 @@ func BenchmarkBacklog(b *testing.B) {
 		fmt.Printf("\nidle: %v, peak resident %d MiB\n", idle, idlePeak>>20)
 		fmt.Printf("after %d events of %d bytes at %.0f/s: %v, peak resident %d MiB, disk/payload %.3f\n",
 			got.Requests, backlogBytes, got.PerSecond, full, memoryOf(b, sidecar, "VmHWM")>>20, float64(full.disk)/float64(payload))
+		fmt.Printf("five seconds later: %v\n", heldLater(b, sidecar))
 		sidecar.kill()
 		begun := time.Now()
 		sidecar = beginMeasured(b, sidecar.data, upstream)
@@ -75,6 +76,13 @@ func BenchmarkBacklog(b *testing.B) {
 		fmt.Printf("killed and started again: %.2f s to the first 200, which includes some 0.05 s of starting the load\n", time.Since(begun).Seconds())
 		sidecar.kill()
 	}
+}
+
+// heldLater is what a sidecar holds once the load has been over for some time.
+func heldLater(b *testing.B, sidecar *node) holding {
+	b.Helper()
+	<-time.After(5 * time.Second)
+	return heldBy(b, sidecar)
 }
 
 // pressOn presses on one of the three, fresh.

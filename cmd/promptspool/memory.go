@@ -14,9 +14,9 @@ import (
 
 const (
 	// sidecarMemory is from where on a sidecar collects garbage at once, rather than when its memory has doubled.
-	sidecarMemory = 28 << 20
+	sidecarMemory = 32 << 20
 	// sidecarSlack is how much garbage there may be beside what is in use, when that is more than usual: a large event.
-	sidecarSlack = 12 << 20
+	sidecarSlack = 16 << 20
 	// outsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
 	outsideHeap = 16 << 20
 	// quietBytes is what an idle sidecar allocates between two looks at most.
