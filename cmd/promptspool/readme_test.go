@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
 )
 
 // readmeTable are the cells of the README's table with this head.
@@ -126,4 +129,25 @@ func sortedNames(commands map[string]*cli.Command) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func TestTheReadmesLimitsAreThoseOfTheProgram(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comma := func(n int64) string { return humanize.Comma(n) }
+	for _, line := range []string{
+		"| a body, as sent and unpacked | " + humanize.IBytes(wire.BodyBytesMax) + " |",
+		"| nesting, fields of a body | " + comma(wire.JSONDepthMax) + ", " + comma(wire.ObjectMembersMax) + " |",
+		"| tags, and metadata keys of one write | " + comma(wire.TagsMax) + ", " + comma(wire.MetadataKeysMax) + " |",
+		"| a tag, a name, a metadata key, a metadata value | " + comma(wire.NameRunesMax) + ", " + comma(wire.NameRunesMax) + ", " +
+			comma(wire.MetadataKeyRunesMax) + " characters, " + humanize.IBytes(wire.MetadataValueBytesMax) + " |",
+		"| " + comma(wire.PageItemsMax) + " records; the first " + comma(wire.PageOffsetMax) + " records |",
+		"| " + comma(sidecarConnectionsMax) + ", 16,384, 128 |",
+	} {
+		if !strings.Contains(string(readme), line) {
+			t.Errorf("the README does not say %q", line)
+		}
+	}
 }
