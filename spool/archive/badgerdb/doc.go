@@ -58,8 +58,8 @@
 //
 // Rows that stand alone in a block's part of the list lie apart, under 'u'. A packed row leaves a tombstone, which Badger passes
 // over whenever it walks by, until it has compacted it away. There are as many as records, so a walk over 't' must never come
-// behind the first block: two marks stand at its beginning, for Badger reads one key ahead. With 745,000 records of an account a
-// page by tag takes 6 ms of processor time, one by metadata value or template version 12 ms.
+// behind the first block: two marks stand at its beginning, for Badger reads one key ahead. With a million records of an account a
+// page by tag takes 5 ms, one by metadata value or template version 13 to 16 ms, with the count of all that match.
 //
 // # Deleting
 //

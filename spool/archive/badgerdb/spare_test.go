@@ -48,7 +48,7 @@ func randomWrites(source rand.Source, n, size int) []write {
 		for len(value) < size {
 			value = binary.LittleEndian.AppendUint64(value, source.Uint64())
 		}
-		writes[i] = write{key: value[:16:16], value: value}
+		writes[i] = write{key: testKey(string(value[:16])), value: value}
 	}
 	return writes
 }

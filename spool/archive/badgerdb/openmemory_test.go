@@ -1,0 +1,101 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// openHeapMax bounds what a database may hold while it opens after a kill, counted before anything is touched: four memtables of 42 MB,
+// and the builder of one table of a memtable.
+const openHeapMax = 256 << 20
+
+// A kill leaves three full memtables at most: one that was written, one that waited, one that became a table. They are read back, and
+// become tables one after the other.
+func TestAfterAKillThreeMemtablesOpenInBoundedMemory(t *testing.T) {
+	dir := t.TempDir()
+	leaveMemtables(t, dir, 3)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(192 << 20)) // as the server does
+	runtime.GC()
+	begin, end := heapObjects(), make(chan struct{})
+	most := make(chan uint64)
+	go func() {
+		n := uint64(0)
+		for tick := time.Tick(time.Millisecond); ; {
+			select {
+			case <-end:
+				most <- n
+				return
+			case <-tick:
+				n = max(n, heapObjects())
+			}
+		}
+	}()
+	db, err := Open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := func() int { mem, _ := filepath.Glob(filepath.Join(dir, "*.mem")); return len(mem) }
+	for tick := time.Tick(time.Millisecond); logs() > 1; <-tick { // the tables are made in the background
+	}
+	close(end)
+	held := <-most - begin
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d MB at most", held>>20)
+	if held < 4*badgerMemtable {
+		t.Errorf("it held %d MB, less than four memtables: this test does not see what it should", held>>20)
+	}
+	if held > openHeapMax {
+		t.Errorf("it held %d MB", held>>20)
+	}
+}
+
+// badgerMemtable is how large a memtable is at least, once there is anything in it.
+const badgerMemtable = 32 << 20
+
+func heapObjects() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// leaveMemtables fills most of a memtable and leaves its log n times in a folder, as a kill would leave n.
+func leaveMemtables(t *testing.T, dir string, n int) {
+	t.Helper()
+	db, err := Open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := rand.NewPCG(1, 1)
+	for range 7 {
+		if err := db.commit.do(context.Background(), 0, func(*badger.Txn) ([]write, error) { return randomWrites(source, 3500, 1000), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "*.mem"))
+	if len(logs) != 1 {
+		t.Fatalf("%d memtables, want one that is nearly full", len(logs))
+	}
+	log, err := os.ReadFile(logs[0])
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		file := filepath.Join(dir, fmt.Sprintf("%05d.mem", i+1))
+		if err := errors.Join(os.WriteFile(file, log[:badgerMemtable], 0o600), os.Truncate(file, int64(len(log)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
