@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -42,7 +43,7 @@ func newFollowing(t *testing.T) *following {
 	var batch []wire.Event
 	f.write = func(name string, at time.Duration) {
 		if name != "" {
-			body, _ := json.Marshal(map[string]string{"function_name": name})
+			body, _ := json.Marshal(map[string]any{"function_name": name, "tags": []string{name[:1]}})
 			batch = append(batch, wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: begun.Add(at), Sidecar: "s", Body: body})
 		}
 		if name == "" || len(batch) == wire.BatchEventsMax {
@@ -112,4 +113,39 @@ func TestTailOverAnEmptyArchive(t *testing.T) {
 	equal(t, "the second", f.flushed(t), []string{"second"})
 	f.write("too late", time.Second)
 	equal(t, "more than a minute late", f.flushed(t), []string{})
+}
+
+// The server goes away at any of a tail's questions, while several pages wait that a filter lets through.
+func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
+	f := newFollowing(t)
+	f.where = &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"n"`)}
+	if err := f.begin(10); err != nil {
+		t.Fatal(err)
+	}
+	find := f.find
+	for round, away := range []int{0, 2, 4} {
+		at := time.Duration(round) * 10 * time.Minute
+		var want []string
+		for i := range 2*wire.PageItemsMax + 1 {
+			want = append(want, fmt.Sprintf("n%d-%d", round, i))
+			f.write(want[i], at+time.Duration(i)*time.Millisecond)
+		}
+		f.write("other", at+time.Second)
+		f.write("", 0)
+		asked := 0
+		f.find = func(s wire.Search) (wire.SearchPage, error) {
+			if asked++; asked == away+1 {
+				return wire.SearchPage{}, wire.Unavailable(0, "The server is away.")
+			}
+			return find(s)
+		}
+		n := len(f.shown)
+		if err := f.follow(t.Context()); !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Fatalf("away at question %d: %v", away, err)
+		}
+		if err := f.follow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, fmt.Sprintf("away at question %d", away), f.shown[n:], want)
+	}
 }
