@@ -7,17 +7,18 @@ import (
 	"promptspool/api/wire"
 )
 
-// remoteFlags say which server is asked, and as whom.
-func remoteFlags() []cli.Flag {
-	flags := []cli.Flag{
+// remoteFlags say which server is asked, as whom, and how the answer is printed.
+func remoteFlags() []cli.Flag { return append(serverFlags(), outputFlag()) }
+
+// serverFlags say which server is asked, and as whom.
+func serverFlags() []cli.Flag {
+	return append([]cli.Flag{
 		stringFlag("url", "http://"+serverListen, "the `URL` of the server, or of a sidecar"),
 		stringFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; better given by its variable"),
-		outputFlag(),
-	}
-	return append(flags, trustFlags("url")...)
+	}, trustFlags("url")...)
 }
 
-// remote makes the client that remoteFlags describe. The caller closes it.
+// remote makes the client that serverFlags describe. The caller closes it.
 func remote(c *cli.Context) (*client.Client, wire.Identity, error) {
 	key, err := need(c, "key")
 	if err != nil {

@@ -78,7 +78,7 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 }
 
 // words are texts that YAML could mistake for something else.
-var words = []string{"", " ", "a", "no", "null", "~", "1", "1e400", "0x10", "2026-01-01", "- a", "a: b", "# a", "{x}", "@@@s@@@", "\n", "a\n", "a\nb", " a\nb\n", "a\n\n\n", "\ta\n b", "a \nb", "ä\u2028\ufeffb\n", "\u0085", "\x7f\n", "*a", "&a", "!a", "%a", "|", ">", "'", `"`, "`"}
+var words = []string{"", " ", "a", "no", "null", "~", "1", "1e400", "0x10", "2026-01-01", "- a", "a: b", "# a", "{x}", "@@@s@@@", "\n", "a\n", "a\nb", " a\nb\n", "a\n\n\n", "\ta\n b", "a \nb", "ä\u2028\ufeffb\n", "\u0085", "\x7f\n", "*a", "&a", "!a", "%a", "<<", "|", ">", "'", `"`, "`"}
 
 func TestEveryTemplateCanBeWrittenAndReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,7 +15,7 @@ import (
 func labelCommand() *cli.Command {
 	return &cli.Command{
 		Name: "label", Usage: "point a label to a version: `label NAME LABEL VERSION`; with --delete take it away: `label NAME LABEL --delete`", ArgsUsage: "NAME LABEL [VERSION]",
-		Flags:  append([]cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: env("templates label delete")}}, remoteFlags()[:2]...),
+		Flags:  append([]cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: env("templates label delete")}}, serverFlags()...),
 		Action: labelTemplate,
 	}
 }
@@ -73,7 +73,7 @@ func setLabel(c *cli.Context, cl *client.Client, id wire.Identity, name, label s
 func archiveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "archive", Usage: "take a template out of use; its versions stay, and `templates restore` brings it back", ArgsUsage: "NAME",
-		Flags: remoteFlags()[:2],
+		Flags: serverFlags(),
 		Action: func(c *cli.Context) error {
 			return onOne(c, (*client.Client).Archive, "%s is archived. `promptspool templates restore %[1]s` brings it back.")
 		},
@@ -83,7 +83,7 @@ func archiveCommand() *cli.Command {
 func restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring an archived template back", ArgsUsage: "NAME",
-		Flags: remoteFlags()[:2],
+		Flags: serverFlags(),
 		Action: func(c *cli.Context) error {
 			return onOne(c, (*client.Client).Restore, "%s is in use again.")
 		},

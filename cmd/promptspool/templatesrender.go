@@ -19,7 +19,7 @@ func renderCommand() *cli.Command {
 			stringFlag("version", "", "the `number` of the version, instead of the latest"),
 			stringFlag("label", "", "the version with this `label`"),
 			stringFlag("provider", "", "for this `provider`, instead of the template's own"),
-		), remoteFlags()[:2]...),
+		), serverFlags()...),
 		Action: renderTemplate,
 	}
 }

@@ -252,6 +252,9 @@ func (w yamlWriter) node(raw json.RawMessage) *yaml.Node {
 
 func (w yamlWriter) text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if s == "<<" { // which YAML would take for a merge
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	if inside := strings.TrimSuffix(s, "\n"); inside != s || strings.Contains(inside, "\n") {
 		n.Style = yaml.DoubleQuotedStyle
 		if w.literal && strings.TrimSpace(s[:1]) != "" && !strings.HasSuffix(inside, "\n") {
