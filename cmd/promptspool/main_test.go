@@ -92,6 +92,9 @@ func TestEveryFlagHasAVariableAndSaysWhatItIsFor(t *testing.T) {
 func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 	// Those that a pod sets for its own process must not change what somebody's command does in it.
 	shared := strings.Fields("PROMPTSPOOL_DATA PROMPTSPOOL_UPSTREAM PROMPTSPOOL_URL PROMPTSPOOL_KEY PROMPTSPOOL_OUTPUT")
+	for _, f := range slices.Concat(trustFlags("upstream"), trustFlags("url")) { // they belong to the two addresses
+		shared = append(shared, f.(cli.DocGenerationFlag).GetEnvVars()...)
+	}
 	running := strings.Fields("up server sidecar")
 	users := map[string][]string{}
 	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "") {
