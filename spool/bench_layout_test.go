@@ -15,6 +15,7 @@ import (
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
 	"golang.org/x/sys/unix"
 )
 
@@ -101,7 +102,8 @@ func openLayout(b *testing.B, name, dir string) layout {
 	}
 	// Badger's own settings, but for the caches and the size of files.
 	db, err := badger.Open(badger.DefaultOptions(dir).WithSyncWrites(true).WithValueThreshold(valueThreshold).WithValueLogFileSize(64 << 20).
-		WithMemTableSize(16 << 20).WithNumMemtables(2).WithBlockCacheSize(0).WithDetectConflicts(false).WithNumCompactors(2).WithLogger(nil))
+		WithMemTableSize(16 << 20).WithNumMemtables(2).WithBlockCacheSize(0).WithCompression(options.None).
+		WithDetectConflicts(false).WithNumCompactors(2).WithLogger(nil))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -144,6 +146,15 @@ func (d *databaseLayout) ackAll() error {
 		}
 	}
 	if err := deletes.Flush(); err != nil {
+		return err
+	}
+	// Only what was flushed is compacted, and Badger flushes when it is closed.
+	opts := d.Opts()
+	if err := d.Close(); err != nil {
+		return err
+	}
+	var err error
+	if d.DB, err = badger.Open(opts); err != nil {
 		return err
 	}
 	if err := d.Flatten(2); err != nil {
