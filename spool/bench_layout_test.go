@@ -16,7 +16,6 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -78,7 +77,7 @@ func measureLayout(b *testing.B, name string) {
 	rate := layoutEvents / time.Since(start).Seconds()
 	debug.FreeOSMemory()
 	anon := residentAnonymous(b)
-	full := blocksIn(b, dir)
+	full := diskBytes(dir)
 	start = time.Now()
 	if err := q.ackAll(); err != nil {
 		b.Fatal(err)
@@ -88,7 +87,7 @@ func measureLayout(b *testing.B, name string) {
 	slices.Sort(took)
 	const payload = layoutEvents * layoutBytes
 	fmt.Printf("\n%-13s %10.0f %9s %9.1f %9.3f %9.3f %6.1f MiB %10s\n", name, rate, took[len(took)*99/100].Round(10*time.Microsecond), float64(anon)/(1<<20),
-		float64(written)/payload, float64(full)/payload, float64(blocksIn(b, dir))/(1<<20), acked.Round(time.Millisecond))
+		float64(written)/payload, float64(full)/payload, float64(diskBytes(dir))/(1<<20), acked.Round(time.Millisecond))
 }
 
 func openLayout(b *testing.B, name, dir string) layout {
@@ -184,22 +183,6 @@ func numberIn(b *testing.B, path, name string) (n int64) {
 	_, rest, _ := strings.Cut(string(text), "\n"+name)
 	if _, err := fmt.Sscan(rest, &n); err != nil {
 		b.Fatalf("%s in %s: %v", name, path, err)
-	}
-	return n
-}
-
-// blocksIn is the disk that the files below dir take.
-func blocksIn(b *testing.B, dir string) (n int64) {
-	b.Helper()
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		var st unix.Stat_t
-		if err == nil && unix.Lstat(path, &st) == nil {
-			n += st.Blocks * 512
-		}
-		return err
-	})
-	if err != nil {
-		b.Fatal(err)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -203,29 +204,24 @@ func (d *Dashboard) deleteLabel(c *call) error {
 }
 
 func (d *Dashboard) archiveTemplate(c *call) error {
-	head, err := d.head(c, "")
-	if err != nil {
-		return err
-	}
-	if err := d.Templates.Archive(c.Context(), c.identity(), head.Name); err != nil {
-		return err
-	}
-	if err := d.People.Note(c.Context(), c.User, "archive template", head.Name, ""); err != nil {
-		return err
-	}
-	return c.done(templateAddress("/template", head.Name), "archived")
+	return d.onTemplate(c, d.Templates.Archive, "archive template", "archived")
 }
 
 func (d *Dashboard) restoreTemplate(c *call) error {
+	return d.onTemplate(c, d.Templates.Restore, "restore template", "restored")
+}
+
+// onTemplate does something to a template as a whole, notes it, and shows the template with what was done.
+func (d *Dashboard) onTemplate(c *call, do func(context.Context, wire.Identity, string) error, note, done string) error {
 	head, err := d.head(c, "")
 	if err != nil {
 		return err
 	}
-	if err := d.Templates.Restore(c.Context(), c.identity(), head.Name); err != nil {
+	if err := do(c.Context(), c.identity(), head.Name); err != nil {
 		return err
 	}
-	if err := d.People.Note(c.Context(), c.User, "restore template", head.Name, ""); err != nil {
+	if err := d.People.Note(c.Context(), c.User, note, head.Name, ""); err != nil {
 		return err
 	}
-	return c.done(templateAddress("/template", head.Name), "restored")
+	return c.done(templateAddress("/template", head.Name), done)
 }

@@ -97,7 +97,7 @@ func (p *process) run(ctx context.Context) error {
 	case <-ctx.Done():
 		p.logger.Info("stopping")
 	case failure = <-p.failed:
-		failure = fmt.Errorf("%w. The process ends, so that a new start can recover", failure)
+		failure = failedError(failure)
 	case <-running.Done(): // a part ended with an error, which Wait tells
 	}
 	taking.Store(false)
@@ -127,8 +127,9 @@ func (p *process) run(ctx context.Context) error {
 	return failure // what ended on account of it would only say so again
 }
 
+// failedError says what follows from a failed spool or archive, which says itself what it is.
 func failedError(err error) error {
-	return fmt.Errorf("the spool failed and the process ends, so that a new start can recover: %w", err)
+	return fmt.Errorf("%w. The process ends, so that a new start can recover", err)
 }
 
 // linger goes on taking calls until nobody calls, or the time for it is over. It returns why the process must end at once, if so.

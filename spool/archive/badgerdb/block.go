@@ -247,18 +247,12 @@ func (b *block) metadata(key string) (*column, error) {
 }
 
 func (b *block) load(s *slot, key []byte) (*column, error) {
-	item, err := b.txn.Get(key)
+	plain, err := b.codec.read(b.txn, columnVersion, key, s.buffer)
 	if err != nil {
-		return nil, damaged(key, err)
+		return nil, err
 	}
-	err = item.Value(func(value []byte) (err error) {
-		s.buffer, err = b.codec.unpack(columnVersion, value, s.buffer)
-		return err
-	})
-	if err == nil {
-		err = decodeColumn(s.buffer, &s.column)
-	}
-	if err == nil && s.column.n != b.head.rows {
+	s.buffer = plain
+	if err = decodeColumn(plain, &s.column); err == nil && s.column.n != b.head.rows {
 		err = errColumn
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/klauspost/compress/zstd"
 
 	"promptspool/api/wire"
@@ -99,6 +100,21 @@ func (c *codec) unpack(version byte, value, buffer []byte) ([]byte, error) {
 		return c.decoder.DecodeAll(value[2:], buffer[:0])
 	}
 	return nil, errColumn
+}
+
+// read reads a packed value into a buffer, if there is room. Its error names the key.
+func (c *codec) read(txn *badger.Txn, version byte, key, buffer []byte) (plain []byte, err error) {
+	item, err := txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			plain, err = c.unpack(version, value, buffer)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return plain, nil
 }
 
 // encodeDictionary makes a column of values; nil is a row that has nothing.

@@ -81,26 +81,11 @@ func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byt
 		return nil, badID(h.ID)
 	}
 	key := k.body(id, event)
-	body, err := db.unpackBody(txn, key, nil)
+	body, err := db.codec.read(txn, bodyVersion, key, nil)
 	if err == nil && archive.HashBody(body) != h.Hash {
 		err = damaged(key, errors.New("the body is not the one that was stored"))
 	}
 	return body, err
-}
-
-// unpackBody reads a body into a buffer, if there is room.
-func (db *DB) unpackBody(txn *badger.Txn, key, buffer []byte) (body []byte, err error) {
-	item, err := txn.Get(key)
-	if err == nil {
-		err = item.Value(func(value []byte) (err error) {
-			body, err = db.codec.unpack(bodyVersion, value, buffer)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, damaged(key, err)
-	}
-	return body, nil
 }
 
 // Search returns a page; see archive.Store.

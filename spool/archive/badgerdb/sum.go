@@ -135,16 +135,5 @@ func (u *summing) rest() error {
 
 // readSummary reads the block's summary into a buffer, if there is room; empty if it has none.
 func (b *block) readSummary(buffer []byte) (summary []byte, err error) {
-	key := b.keys.summary(b.place)
-	item, err := b.txn.Get(key)
-	if err == nil {
-		err = item.Value(func(value []byte) (err error) {
-			summary, err = b.codec.unpack(columnVersion, value, buffer)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, damaged(key, err)
-	}
-	return summary, nil
+	return b.codec.read(b.txn, columnVersion, b.keys.summary(b.place), buffer)
 }
