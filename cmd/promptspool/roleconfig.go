@@ -8,7 +8,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/proxy/redact"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive"
 )
 
 // serverConfig is what a server is started with.
@@ -20,7 +20,7 @@ type serverConfig struct {
 	bootstrapKey      wire.Secret // "" for none
 	prices            *prices.Table
 	providerURLs      map[string]string // by provider
-	retention         badgerdb.Retention
+	retention         archive.Retention
 	signUp            wire.SignUp
 	limits            api.Limits
 	logger            *slog.Logger

@@ -12,7 +12,7 @@ import (
 	"promptspool/api"
 	"promptspool/api/wire"
 	"promptspool/registry/render"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive"
 )
 
 const (
@@ -43,8 +43,8 @@ func retentionFlags() []cli.Flag {
 }
 
 // retention reads retentionFlags.
-func (v *values) retention() badgerdb.Retention {
-	r := badgerdb.Retention{Bytes: v.sizeOr("retention-bytes", 0)}
+func (v *values) retention() archive.Retention {
+	r := archive.Retention{Bytes: v.sizeOr("retention-bytes", 0)}
 	if v.text("retention-age") != "" {
 		r.Age = v.duration("retention-age")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
 // Config says where the database is.
@@ -21,7 +22,7 @@ type Config struct {
 	Logger *slog.Logger     // nil: slog.Default
 	Now    func() time.Time // nil: time.Now; stamps new accounts
 
-	Retention Retention // what Run keeps
+	Retention archive.Retention // what Run keeps
 }
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
@@ -38,7 +39,7 @@ type DB struct {
 	unpacked map[keys]int // under packMu: rows written since the account's were packed
 	packOne  sync.Mutex
 
-	retention  Retention
+	retention  archive.Retention
 	erasing    sync.Mutex
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
 

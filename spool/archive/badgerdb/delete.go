@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"slices"
@@ -170,7 +169,7 @@ func (f *folding) forget(d wire.Deletion) error {
 	if err != nil {
 		return err
 	}
-	hash := selectorHash(d.Key, d.Value)
+	hash := archive.HashValue(d.Key, d.Value)
 	before := d.Before
 	if old, ok := known[hash]; ok && old.After(before) {
 		before = old
@@ -247,7 +246,7 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 		at = r.state.Request.At
 	}
 	for name, value := range metadata {
-		if before, ok := known[selectorHash(name, value)]; ok && !at.After(before) {
+		if before, ok := known[archive.HashValue(name, value)]; ok && !at.After(before) {
 			f.remove(r, true)
 		}
 	}
@@ -257,17 +256,9 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 // tombstone is the key that keeps a deleted record out.
 func (k keys) tombstone(id uuid) []byte { return append(k.table(tableTombstone), id[:]...) }
 
-// selector is the key that keeps out what has a metadata value. It does not tell the value: somebody asked to be forgotten.
+// selector is the key that keeps out what has a metadata value; see archive.HashValue.
 func (k keys) selector(hash [16]byte) []byte {
 	return append(k.table(tableSelector), hash[:]...)
-}
-
-func selectorHash(name, value string) [16]byte {
-	h := sha256.New()
-	h.Write(binary.AppendUvarint(nil, uint64(len(name))))
-	h.Write([]byte(name))
-	h.Write([]byte(value))
-	return [16]byte(h.Sum(nil))
 }
 
 // appendTime appends 12 bytes: seconds and nanoseconds.

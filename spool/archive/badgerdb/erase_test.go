@@ -149,12 +149,12 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	for name, c := range map[string]struct {
-		keep func(body int64) Retention
+		keep func(body int64) archive.Retention
 		left int
 	}{
-		"by age":   {func(int64) Retention { return Retention{Age: 10 * time.Second} }, 11},
-		"by bytes": {func(body int64) Retention { return Retention{Bytes: 5 * body} }, 5},
-		"all":      {func(int64) Retention { return Retention{} }, 30},
+		"by age":   {func(int64) archive.Retention { return archive.Retention{Age: 10 * time.Second} }, 11},
+		"by bytes": {func(body int64) archive.Retention { return archive.Retention{Bytes: 5 * body} }, 5},
+		"all":      {func(int64) archive.Retention { return archive.Retention{} }, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openIn(t, t.TempDir())

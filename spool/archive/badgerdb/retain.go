@@ -11,17 +11,11 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Retention says what is kept of each account. Zero values keep everything.
-type Retention struct {
-	Age   time.Duration // records whose order time is older go, and so do orphans
-	Bytes int64         // of bodies as they were sent; beyond it the oldest records go
-}
-
 // retainStep is how many records one transaction drops.
 const retainStep = 200
 
 // Retain deletes what is beyond the retention, the oldest first, without tombstones. It returns how many records went.
-func (db *DB) Retain(ctx context.Context, r Retention) (dropped int64, err error) {
+func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
 		if err == nil && r.Age > 0 {

@@ -9,21 +9,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
-// Size is how much a database holds.
-type Size struct {
-	Records   uint64 // of all accounts
-	Bytes     uint64 // of their events' bodies, as they were sent
-	DiskBytes int64  // blocks that the files occupy
-
-	// Tombstones are deleted records and metadata values that are kept out for ever. A deletion counts when it is durable.
-	Tombstones int64
-	Unpacked   int // rows of the list that were written since the last packing; those of before a start do not count
-}
-
 // Size counts what all accounts hold. It reads one key of each account, and no record.
-func (db *DB) Size(ctx context.Context) (s Size, err error) {
+func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		return db.eachAccount(ctx, txn, func(k keys) error {
 			tally, err := loadTally(txn, k)
