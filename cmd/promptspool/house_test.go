@@ -35,7 +35,9 @@ var imports = map[string]string{
 	// The suites that every store passes import what they test.
 	"spool/archive/archivetest": "spool/archive api/wire metrics",
 	"registry/registrytest":     "registry api/wire",
-	"api/auth/authtest":         "api/auth api/wire",
+	// A real PostgreSQL for tests.
+	"spool/archive/postgres/postgrestest": "",
+	"api/auth/authtest":                   "api/auth api/wire",
 }
 
 // command may import everything.
