@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +13,8 @@ import (
 // ChangesWaitMax is the longest that Changes waits.
 const ChangesWaitMax = time.Minute
 
-// Changes tells what changed after revision since. If there is nothing, it waits for a publish in this process, at most wait
-// (bounded by ChangesWaitMax), and then tells the same revision again. It also returns early, without an error, when ctx ends: nothing
+// Changes tells what changed after revision since. If there is nothing, it waits for a publish in this process, or of another that
+// Watch hears of, at most wait (bounded by ChangesWaitMax), and then tells the same revision again. It also returns early, without an error, when ctx ends: nothing
 // is lost, for who asks again says where it stands.
 func (r *Registry) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
 	timer := time.NewTimer(min(max(wait, 0), ChangesWaitMax))
@@ -37,6 +39,16 @@ func (r *Registry) Changes(ctx context.Context, id wire.Identity, since uint64, 
 	}
 }
 
+// Watch wakes those who wait in Changes when another process changed the templates of their account, until ctx ends. It does nothing where
+// the Store is this process's own.
+func (r *Registry) Watch(ctx context.Context) error {
+	if shared, ok := r.store.(Watcher); ok {
+		return shared.Watch(ctx, r.waiters.waited, r.waiters.wake)
+	}
+	<-ctx.Done()
+	return nil
+}
+
 // waiters wakes all who wait for a change of one account. The zero value is ready.
 type waiters struct {
 	mu       sync.Mutex
@@ -56,6 +68,13 @@ func (w *waiters) wait(account string) <-chan struct{} {
 		w.accounts[account] = c
 	}
 	return c
+}
+
+// waited are the accounts that somebody waits for, and some that nobody waits for any more.
+func (w *waiters) waited() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.accounts))
 }
 
 func (w *waiters) wake(account string) {

@@ -43,3 +43,11 @@ type Store interface {
 	// and the present revision, without names.
 	TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error)
 }
+
+// Watcher is a Store that other processes write to as well.
+type Watcher interface {
+	// Watch calls wake with each account whose templates another process may have changed, soon after it did, until ctx ends. waited
+	// gives the accounts that somebody waits for; others need not be told. wake may be called for nothing, at any time, but not after Watch returned.
+	// An error ends the watching for good.
+	Watch(ctx context.Context, waited func() []string, wake func(account string)) error
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"promptspool/api/wire"
@@ -84,6 +85,11 @@ func poolConfig(dsn string) (*pgxpool.Config, error) {
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Times come in UTC, whatever this machine's zone is.
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
 	}
 	if !saysConnections(dsn) {
 		config.MaxConns = connectionsMax

@@ -21,9 +21,29 @@ const (
 
 // transact runs fn in a transaction until it is committed, fails for good, or patience ends. Its errors are wire errors.
 func (db *DB) transact(ctx context.Context, o pgx.TxOptions, again bool, fn func(tx pgx.Tx) error) error {
+	return db.persist(ctx, again, func() (committing bool, err error) { return db.try(ctx, o, fn) })
+}
+
+// ask runs fn, which runs one statement that may be run twice, as transact does: such a statement is a transaction by itself.
+func (db *DB) ask(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return db.persist(ctx, true, func() (committing bool, err error) {
+		conn, err := db.acquire(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Release()
+		if err = fn(conn.Conn()); stale(err) {
+			_ = conn.Conn().Close(context.WithoutCancel(ctx))
+		}
+		return false, err
+	})
+}
+
+// persist is the trying again of transact.
+func (db *DB) persist(ctx context.Context, again bool, once func() (committing bool, err error)) error {
 	begun := time.Now()
 	for try := 0; ; try++ {
-		committing, err := db.try(ctx, o, fn)
+		committing, err := once()
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+)
+
+const (
+	fleetMax  = 10_000              // sidecars of an account
+	fleetKept = 30 * 24 * time.Hour // for one that is not heard any more
+)
+
+// Beat notes what a sidecar tells of itself, durably. A new one makes room for itself among those that were not heard for long;
+// beyond fleetMax that are alive it is CodeTooMany.
+func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
+	if _, err := wire.ParseID(h.ID); err != nil {
+		return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the API should not have passed it on.", h.ID)
+	}
+	heartbeat, err := encode(h)
+	if err != nil {
+		return err
+	}
+	now := db.now().UTC()
+	return db.change(ctx, true, func(tx pgx.Tx) error {
+		var known bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM sidecars WHERE account_id = $1 AND id = $2::uuid)`, id.Account, h.ID).Scan(&known)
+		if err == nil && !known {
+			err = makeRoom(ctx, tx, id.Account, now)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO sidecars (account_id, id, heartbeat, last_seen) VALUES ($1, $2::uuid, $3::json, $4)
+			ON CONFLICT (account_id, id) DO UPDATE SET heartbeat = EXCLUDED.heartbeat, last_seen = EXCLUDED.last_seen`,
+			id.Account, h.ID, heartbeat, now)
+		return err
+	})
+}
+
+// makeRoom removes who was not heard for fleetKept, and if that is not enough, who was not heard the longest.
+func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen < $2`, account, now.Add(-fleetKept)); err != nil {
+		return err
+	}
+	var count int
+	var oldest *time.Time
+	if err := tx.QueryRow(ctx, `SELECT count(*), min(last_seen) FROM sidecars WHERE account_id = $1`, account).Scan(&count, &oldest); err != nil || count < fleetMax {
+		return err
+	}
+	if now.Sub(*oldest) < wire.AliveFor {
+		return wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen = $2`, account, *oldest)
+	return err
+}
+
+// Fleet lists the account's sidecars, by name and id.
+func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
+	now := db.now()
+	items, err := list(ctx, db, func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
+		`SELECT heartbeat, last_seen FROM sidecars WHERE account_id = $1 AND last_seen >= $2`, id.Account, now.Add(-fleetKept))
+	if err != nil {
+		return wire.Fleet{}, err
+	}
+	for i := range items {
+		items[i].Alive = now.Sub(items[i].LastSeen) <= wire.AliveFor
+	}
+	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return wire.Fleet{Success: true, Items: items}, nil
+}
+
+// FleetOfAll counts the sidecars of all accounts, and those that are alive. One that serves several accounts counts once for each.
+func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
+	err = db.one(ctx, nil, []any{&known, &alive}, `SELECT count(*), count(*) FILTER (WHERE last_seen >= $1) FROM sidecars`, db.now().Add(-wire.AliveFor))
+	return known, alive, err
+}

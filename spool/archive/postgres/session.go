@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+)
+
+// CreateSession keeps a session; see auth.SessionStore.
+func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error {
+	return db.change(ctx, true, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.CreatedAt); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO sessions (hash, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+			hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
+		return err
+	})
+}
+
+// Session finds a session; see auth.SessionStore.
+func (db *DB) Session(ctx context.Context, hash [32]byte) (s wire.Session, u wire.User, err error) {
+	none := wire.Errorf(wire.CodeNotFound, "There is no such session.")
+	places := append([]any{&s.UserID, &s.CreatedAt, &s.ExpiresAt}, scanUser(&u)...)
+	err = db.one(ctx, none, places, `SELECT user_id, sessions.created_at, expires_at, `+userColumns+`
+		FROM sessions JOIN users ON users.id = user_id WHERE hash = $1`, hash[:])
+	return s, u, err
+}
+
+// DeleteSession ends a session; see auth.SessionStore.
+func (db *DB) DeleteSession(ctx context.Context, hash [32]byte) error {
+	return db.do(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
+}

@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+)
+
+// UpdateTemplate changes one template in one durable transaction; see registry.Store. All changes of an account's templates wait for
+// each other, at whatever server, so change must be quick; it must not call the DB.
+func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error) {
+	var head wire.Template
+	var refused error // by change, or errUnchanged
+	err := db.change(ctx, false, func(tx pgx.Tx) error {
+		refused = nil
+		u := update{tx: tx, account: account}
+		if err := u.load(ctx, name); err != nil {
+			return err
+		}
+		version, changed, err := change(&u.head)
+		head = u.head
+		if refused = err; err == nil && !changed {
+			refused = errUnchanged
+		}
+		if refused != nil {
+			return refused
+		}
+		err = u.store(ctx, version)
+		head = u.head
+		return err
+	})
+	switch {
+	case refused == errUnchanged:
+		return head, nil
+	case refused != nil:
+		return wire.Template{}, refused
+	case err != nil:
+		return wire.Template{}, err
+	}
+	return head, nil
+}
+
+// errUnchanged rolls back a transaction that has nothing to keep.
+var errUnchanged = errors.New("nothing changed")
+
+// update is one change of a template.
+type update struct {
+	tx      pgx.Tx
+	account string
+	head    wire.Template
+	last    last
+}
+
+// last is what an account's registry gave out last.
+type last struct{ template, version, revision int64 }
+
+// load locks the account's registry and reads the template.
+func (u *update) load(ctx context.Context, name string) error {
+	if _, err := u.tx.Exec(ctx, `INSERT INTO registries (account_id, template, version, revision) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING`, u.account); err != nil {
+		return err
+	}
+	if err := u.tx.QueryRow(ctx, `SELECT template, version, revision FROM registries WHERE account_id = $1 FOR UPDATE`, u.account).
+		Scan(&u.last.template, &u.last.version, &u.last.revision); err != nil {
+		return err
+	}
+	err := u.tx.QueryRow(ctx, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, u.account, name).Scan(&u.head)
+	if errors.Is(err, pgx.ErrNoRows) {
+		u.last.template++
+		u.head = wire.Template{ID: u.last.template, Name: name}
+		return nil
+	}
+	return err
+}
+
+// store writes the version if there is one, the head and the new revision, and tells the other servers.
+func (u *update) store(ctx context.Context, v *wire.Version) error {
+	if v != nil {
+		u.last.version++
+		v.ID, v.TemplateID, v.Number = u.last.version, u.head.ID, len(u.head.Versions)+1
+		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
+		version, err := encode(v)
+		if err != nil {
+			return err
+		}
+		if _, err := u.tx.Exec(ctx, `INSERT INTO template_versions (account_id, template_id, number, version) VALUES ($1, $2, $3, $4::json)`,
+			u.account, v.TemplateID, v.Number, version); err != nil {
+			return err
+		}
+	}
+	u.last.revision++
+	u.head.Revision = uint64(u.last.revision)
+	head, err := encode(u.head)
+	if err != nil {
+		return err
+	}
+	if _, err := u.tx.Exec(ctx, `INSERT INTO templates (account_id, name, id, revision, head) VALUES ($1, $2, $3, $4, $5::json)
+		ON CONFLICT (account_id, name) DO UPDATE SET revision = EXCLUDED.revision, head = EXCLUDED.head`,
+		u.account, u.head.Name, u.head.ID, u.last.revision, head); err != nil {
+		return err
+	}
+	if _, err := u.tx.Exec(ctx, `UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,
+		u.account, u.last.template, u.last.version, u.last.revision); err != nil {
+		return err
+	}
+	_, err = u.tx.Exec(ctx, `SELECT pg_notify($1, $2)`, templatesChannel, u.account)
+	return err
+}
+
+// Template returns a head by name, else by decimal id; see registry.Store.
+func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Template, err error) {
+	none := wire.Errorf(wire.CodeNotFound, "There is no template %.200q.", ident)
+	id, ok := templateID(ident)
+	if !ok {
+		err = db.one(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
+		return head, err
+	}
+	err = db.one(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3) ORDER BY name = $2 DESC LIMIT 1`,
+		account, ident, id)
+	return head, err
+}
+
+// templateID reads an id in the one form in which it is written: "+1" and "01" are names.
+func templateID(ident string) (int64, bool) {
+	id, err := strconv.ParseInt(ident, 10, 64)
+	return id, err == nil && strconv.FormatInt(id, 10) == ident
+}
+
+// TemplateName returns the name of the template with an id; see registry.Store.
+func (db *DB) TemplateName(ctx context.Context, account string, id int64) (name string, err error) {
+	none := wire.Errorf(wire.CodeNotFound, "There is no template with the id %d.", id)
+	err = db.one(ctx, none, []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
+	return name, err
+}
+
+// TemplateVersion returns one version; see registry.Store.
+func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (v wire.Version, err error) {
+	none := wire.Errorf(wire.CodeNotFound, "The template %d has no version %d.", id, number)
+	err = db.one(ctx, none, []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
+		account, id, number)
+	return v, err
+}
+
+// Templates returns one page of heads, and how many match; see registry.Store. It reads every head of the account.
+func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
+	heads, err := list(ctx, db, func(t *wire.Template) []any { return []any{t} }, `SELECT head FROM templates WHERE account_id = $1`, account)
+	if err != nil {
+		return nil, 0, err
+	}
+	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return !q.Match(&t) })
+	slices.SortFunc(heads, func(a, b wire.Template) int { return q.Compare(&a, &b) })
+	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	from := min(len(heads), (page-1)*perPage)
+	return heads[from:min(len(heads), from+perPage)], len(heads), nil
+}
+
+// changesMax is how many names one answer of TemplateChanges tells.
+const changesMax = 1000
+
+// TemplateChanges tells which templates changed after a revision; see registry.Store. It is one statement, so it sees one moment.
+func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
+	type row struct {
+		now      uint64
+		name     *string // nil in the one row of a registry that has nothing to tell
+		revision *uint64
+	}
+	rows, err := list(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} },
+		`SELECT r.revision, t.name, t.revision FROM registries r LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
+		WHERE r.account_id = $1 ORDER BY t.revision LIMIT $3`, account, int64(min(since, math.MaxInt64)), changesMax)
+	if err != nil {
+		return wire.Changes{}, err
+	}
+	changes := wire.Changes{Success: true, Names: []string{}}
+	for _, r := range rows {
+		if changes.Revision = r.now; r.name != nil {
+			changes.Names = append(changes.Names, *r.name)
+			changes.Revision = *r.revision // of the last one: the registry's own, unless more follow
+		}
+	}
+	changes.Reset = len(changes.Names) == 0 && since > changes.Revision
+	return changes, nil
+}
