@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"time"
 
 	"promptspool/api/auth"
 	"promptspool/api/auth/authtest"
@@ -73,4 +74,15 @@ func TestAuth(t *testing.T) {
 
 func TestPeople(t *testing.T) {
 	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, t.TempDir()) })
+}
+
+func TestFleet(t *testing.T) {
+	archivetest.RunFleet(t, func(t *testing.T, now func() time.Time) archivetest.Fleet {
+		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeChecked(t, db) })
+		return db
+	})
 }

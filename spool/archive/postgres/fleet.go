@@ -49,14 +49,18 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 		return err
 	}
 	var count int
-	var oldest *time.Time
-	if err := tx.QueryRow(ctx, `SELECT count(*), min(last_seen) FROM sidecars WHERE account_id = $1`, account).Scan(&count, &oldest); err != nil || count < fleetMax {
+	if err := tx.QueryRow(ctx, `SELECT count(*) FROM sidecars WHERE account_id = $1`, account).Scan(&count); err != nil || count < fleetMax {
 		return err
 	}
-	if now.Sub(*oldest) < wire.AliveFor {
+	var oldest string
+	var seen time.Time
+	if err := tx.QueryRow(ctx, `SELECT id::text, last_seen FROM sidecars WHERE account_id = $1 ORDER BY last_seen, id LIMIT 1`, account).Scan(&oldest, &seen); err != nil {
+		return err
+	}
+	if now.Sub(seen) < wire.AliveFor {
 		return wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen = $2`, account, *oldest)
+	_, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND id = $2::uuid`, account, oldest)
 	return err
 }
 

@@ -2,11 +2,14 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"promptspool/api/auth"
 	"promptspool/api/auth/authtest"
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
@@ -20,4 +23,15 @@ func TestAuth(t *testing.T) {
 
 func TestPeople(t *testing.T) {
 	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, postgrestest.DSN(t)) })
+}
+
+func TestFleet(t *testing.T) {
+	archivetest.RunFleet(t, func(t *testing.T, now func() time.Time) archivetest.Fleet {
+		db, err := postgres.Open(t.Context(), postgres.Config{DSN: postgrestest.DSN(t), Logger: quiet, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	})
 }
