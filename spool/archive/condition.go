@@ -47,14 +47,29 @@ func (n Not) Match(s *Subject) bool { return !n.Condition.Match(s) }
 // Test is a condition on one field.
 type Test struct {
 	Column Column // all that it looks at
-	Key    string // the metadata key that it looks at, if it looks at one only
+	Key    string // the metadata key or the score that it looks at, if it looks at one only
 	// Number is set for a field that is one number or none: whether the condition holds for it.
 	Number func(values []float64) bool
+	// Texts are the values of which the field must have one, for a test that asks just that of a text field; nil: it asks something else.
+	Texts []string
+	// Ranges are those in one of which a number of the field must lie, for a test that asks just that; nil: it asks something else.
+	Ranges []Range
 	// From and To bound the moments for which the condition can hold, for a field that is a time; zero: no bound. Where there is
 	// one, the condition holds for every moment between them, and perhaps for themselves.
 	From, To time.Time
 
 	match func(s *Subject) bool
+}
+
+// Range is a stretch of numbers.
+type Range struct {
+	Least, Most          float64 // infinite: no bound
+	AboveOnly, BelowOnly bool    // Least itself, Most itself, does not count
+}
+
+// Has says whether a number lies in the range.
+func (r Range) Has(x float64) bool {
+	return (x > r.Least || x == r.Least && !r.AboveOnly) && (x < r.Most || x == r.Most && !r.BelowOnly)
 }
 
 // Match is the meaning of the condition.

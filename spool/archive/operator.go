@@ -95,6 +95,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		}
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
+		t.Texts = o.texts()
 		return t, err
 	case fd.time != nil:
 		holds, err := ordered(o, parseMoment, time.Time.Compare)
@@ -106,10 +107,57 @@ func (o operation) compile(fd field) (*Test, error) {
 	}
 	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
 	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
-	if fd.column != ColumnScores {
+	if fd.column == ColumnScores {
+		t.Key = key
+	} else {
 		t.Number = holds
 	}
+	t.Ranges = o.ranges()
 	return t, err
+}
+
+// texts are the values of which the field must have one; nil if the operator asks something else.
+func (o operation) texts() []string {
+	switch o.Operator {
+	case "in":
+		wanted, _ := list(o, parseText)
+		return wanted
+	case "is", "eq", "key_equals":
+		if want, _, ok := parseText(o.Value); ok {
+			return []string{want}
+		}
+	}
+	return nil
+}
+
+// ranges are those in one of which a number must lie; nil if the operator asks something else.
+func (o operation) ranges() []Range {
+	var numbers []float64
+	switch o.Operator {
+	case "is_null", "is_empty":
+		return nil
+	case "in", "between":
+		numbers, _ = list(o, parseNumber)
+	default:
+		if x, _, ok := parseNumber(o.Value); ok {
+			numbers = []float64{x}
+		}
+	}
+	if o.Operator == "between" && len(numbers) == 2 {
+		return []Range{{Least: numbers[0], Most: numbers[1]}}
+	}
+	ranges := make([]Range, len(numbers))
+	for i, x := range numbers {
+		r := Range{Least: x, Most: x}
+		switch o.Operator {
+		case "gt", "gte":
+			r = Range{Least: x, Most: math.Inf(1), AboveOnly: o.Operator == "gt"}
+		case "lt", "lte":
+			r = Range{Least: math.Inf(-1), Most: x, BelowOnly: o.Operator == "lt"}
+		}
+		ranges[i] = r
+	}
+	return ranges
 }
 
 // intent makes the test of a field that classifies a text: what the peer's words are is checked.

@@ -250,7 +250,7 @@ func (f *folding) list(r *record) error {
 	}
 	f.listed++
 	key, err := f.db.loneKey(f.txn, f.keys, at)
-	f.writes = append(f.writes, write{key, encodeRow(&row)})
+	f.writes = append(f.writes, write{key, archive.EncodeRow(&row)})
 	return err
 }
 

@@ -105,7 +105,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 		}
 		plain := encodeNumbers(column, rows)
 		if plain == nil {
-			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte { return appendValue(b, column, &rows[i].row) })
+			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte { return archive.AppendValue(b, column, &rows[i].row) })
 		}
 		put(k.column(place, column), plain)
 	}

@@ -78,7 +78,7 @@ func oddRow(t *testing.T) wire.Row {
 func TestARowComesBackAsItWas(t *testing.T) {
 	for name, want := range map[string]wire.Row{"full": fullRow(t), "empty": emptyRow(), "odd": oddRow(t)} {
 		got := wire.Row{ID: want.ID, RequestID: want.RequestID, AcceptedAt: want.AcceptedAt}
-		if err := decodeRow(encodeRow(&want), archive.AllColumns, &got); err != nil {
+		if err := archive.DecodeRow(archive.EncodeRow(&want), archive.AllColumns, &got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -120,7 +120,7 @@ func TestABlockGivesItsRowsBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want[i], cloneRow(got)); diff != "" {
+				if diff := cmp.Diff(want[i], archive.CloneRow(got)); diff != "" {
 					t.Errorf("row %d (-want +got):\n%s", i, diff)
 				}
 			}
@@ -145,7 +145,7 @@ func withKeys(row wire.Row, n int) wire.Row {
 // FuzzDecode reads bytes as everything that the list is made of: none may be a panic.
 func FuzzDecode(f *testing.F) {
 	row := emptyRow()
-	f.Add(encodeRow(&row))
+	f.Add(archive.EncodeRow(&row))
 	f.Add(encodeDictionary(3, func(i int, b []byte) []byte { return append(b, byte(i)) }))
 	f.Add(encodeIntegers([]int64{1, 300, -5}, []bool{true, false, true}))
 	f.Add(encodePlaces(make([][placeBytes]byte, 2)))
@@ -153,7 +153,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(head.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var row wire.Row
-		_ = decodeRow(b, archive.AllColumns, &row)
+		_ = archive.DecodeRow(b, archive.AllColumns, &row)
 		_, _ = decodeHead(b)
 		var c column
 		if decodeColumn(b, &c) != nil {

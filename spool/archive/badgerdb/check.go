@@ -132,7 +132,7 @@ func (c *checker) summary(k keys, place []byte, head blockHead) error {
 		if err != nil {
 			return err
 		}
-		rows[i] = cloneRow(row)
+		rows[i] = archive.CloneRow(row)
 	}
 	stored, err := b.readSummary(nil)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 			return false, err
 		}
 		want, ok := state.Row()
-		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(encodeRow(&want)) != string(encodeRow(row)) {
+		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(archive.EncodeRow(&want)) != string(archive.EncodeRow(row)) {
 			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
 		}
 		return true, nil

@@ -63,9 +63,9 @@ const workers = 2
 func newCodec() (*codec, error) {
 	o := []zstd.EOption{zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128 << 10)}
 	columns, err1 := zstd.NewWriter(nil, o...)
-	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(bodyDictionaryID, []byte(bodyDictionary)))...)
+	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))...)
 	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
-		zstd.WithDecoderDictRaw(bodyDictionaryID, []byte(bodyDictionary)))
+		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))
 	return &codec{columns, bodies, decoder}, errors.Join(err1, err2, err3)
 }
 
@@ -333,7 +333,7 @@ func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
 			row = new(wire.Row)
 			c.lent[number] = row
 		}
-		if err := readValue(c.entries[number], of, row); err != nil {
+		if err := archive.ReadValue(c.entries[number], of, row); err != nil {
 			return nil, err
 		}
 		c.read[number] = true
@@ -353,7 +353,7 @@ func integerOf(c archive.Column, row *wire.Row) (n int64, present, exact bool) {
 	case archive.ColumnEnd:
 		return nanosOf(row.EndTime)
 	}
-	n, present = wholeOf(c, row)
+	n, present = archive.WholeOf(c, row)
 	return n, present, true
 }
 

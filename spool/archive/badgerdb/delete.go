@@ -216,7 +216,7 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	err := f.db.each(context.Background(), f.txn, f.keys.table(tableSelector), nil, func(key, value []byte) (bool, error) {
 		at, ok := readTime(value)
 		if !ok {
-			return false, damaged(key, errRow)
+			return false, damaged(key, archive.ErrRow)
 		}
 		known[[16]byte(key[len(key)-16:])] = at
 		return true, nil

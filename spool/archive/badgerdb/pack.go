@@ -275,7 +275,7 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, placed{p, cloneRow(row)})
+		rows = append(rows, placed{p, archive.CloneRow(row)})
 	}
 	return append(rows, alone...), nil
 }

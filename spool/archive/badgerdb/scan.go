@@ -65,7 +65,7 @@ func (l *lone) read(row *wire.Row, want archive.Columns) error {
 	if want&^placeColumns == 0 {
 		return nil
 	}
-	return decodeRow(l.value, want, row)
+	return archive.DecodeRow(l.value, want, row)
 }
 
 // newScan makes a pass over the rows that match q.

@@ -163,7 +163,7 @@ func (f *finder) visit(m *match) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		f.page.Rows = append(f.page.Rows, cloneRow(row))
+		f.page.Rows = append(f.page.Rows, archive.CloneRow(row))
 	default:
 		f.page.More = true
 	}

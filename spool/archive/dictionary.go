@@ -1,11 +1,11 @@
-package badgerdb
+package archive
 
-// bodyDictionary is what most bodies have in common: the members of a call and of a response as the SDKs send them, and the
-// words of English that are met most. It makes a body of 4 KB a seventh smaller. It never changes: what was
+// BodyDictionary is what most bodies have in common: the members of a call and of a response as the SDKs send them, and the
+// words of English that are met most. It makes a body of 4 KB a seventh smaller. A store packs bodies with it (zstd, a raw dictionary). It never changes: what was
 // packed with it could not be read with another. A new one gets a new id beside it.
 const (
-	bodyDictionaryID = 1
-	bodyDictionary   = `{"type":"message","role":"assistant","content":[{"type":"text","text":""}],"stop_reason":"end_turn","stop_sequence":null,` +
+	BodyDictionaryID = 1
+	BodyDictionary   = `{"type":"message","role":"assistant","content":[{"type":"text","text":""}],"stop_reason":"end_turn","stop_sequence":null,` +
 		`"usage":{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}},` +
 		`"tool_calls":[{"id":"call_","type":"function","function":{"name":"","arguments":"{\"\":\"\"}"}}],` +
 		`"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","safetyRatings":[]}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":1}` +
