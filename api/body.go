@@ -44,10 +44,11 @@ type body struct {
 }
 
 const (
-	pooledBytesMax = 64 << 10                       // a larger buffer is left to the garbage collector
-	pooledMembers  = 32                             // and so is room for more members
-	largeBytes     = 4 << 20                        // what is larger goes back to the system at once
-	drainBytesMax  = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
+	pooledBytesMax  = 64 << 10                       // a larger buffer is left to the garbage collector
+	pooledMembers   = 32                             // and so is room for more members
+	pooledNameBytes = 64                             // and a longer name of one
+	largeBytes      = 4 << 20                        // what is larger goes back to the system at once
+	drainBytesMax   = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
 )
 
 var bodyPool = sync.Pool{New: func() any { return new(body) }}
@@ -66,12 +67,19 @@ func (b *body) release() {
 	bodyPool.Put(b)
 }
 
-// keep keeps the room of an object's members for the next body, but nothing of what they hold.
+// keep keeps the room of an object's members for the next body, with their names, for that mostly has the same.
 func (b *body) keep(object wire.Object) {
-	if object != nil && cap(object) <= pooledMembers {
-		clear(object)
-		b.members = object[:0]
+	if object == nil || cap(object) > pooledMembers {
+		return
 	}
+	for i := range object {
+		name := object[i].Name
+		if len(name) > pooledNameBytes {
+			name = ""
+		}
+		object[i] = wire.Member{Name: name}
+	}
+	b.members = object[:0]
 }
 
 // fill reads r to its end; at most max bytes.

@@ -28,8 +28,17 @@ type Object []Member
 // or, for a repeated member, 422.
 func ParseObject(body []byte) (Object, error) { return Object(nil).Parse(body) }
 
-// Parse is ParseObject with the members in the place of o's, which are gone.
+// Parse is ParseObject with the members in the place of o's, which are gone. A name that stood there before, and is the same again,
+// is not copied anew.
 func (o Object) Parse(body []byte) (Object, error) {
+	if object, ok := o.quick(body); ok {
+		return object, nil
+	}
+	return o.judge(body)
+}
+
+// judge is Parse, with a reason where there is no object.
+func (o Object) judge(body []byte) (Object, error) {
 	if !utf8.Valid(body) {
 		return nil, Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
 	}
