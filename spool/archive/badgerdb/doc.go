@@ -22,6 +22,7 @@
 //	00 'i' hash 32                               wire.Invite, by the SHA-256 of its code
 //	00 's' hash 32                               wire.Session, by the SHA-256 of its token
 //	00 'x'                                       since when something deleted may still be in the files, 12 bytes
+//	00 'c'                                       how far an unfinished copy into this database has come in its source: text, newline
 //	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
 //	01 len 1, account, 'b' request 16, event 16  body of an event, packed: dictionary.go, column.go
 //	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone before the first block: rowcode.go

@@ -1,0 +1,298 @@
+package archivetest
+
+import (
+	"context"
+	"encoding/json"
+	stderrors "errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Server is all that a server's database keeps.
+type Server interface {
+	archive.Store
+	archive.Mover
+	Fleet
+
+	KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error)
+	RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error)
+	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
+	UserByEmail(ctx context.Context, email string) (u wire.User, password string, err error)
+	CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error
+	CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error
+	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
+	UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error)
+	Template(ctx context.Context, account, ident string) (wire.Template, error)
+	TemplateVersion(ctx context.Context, account string, id int64, number int) (wire.Version, error)
+	TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error)
+	Size(ctx context.Context) (archive.Size, error)
+}
+
+// RunMove proves that everything of the databases that from opens comes into those that to opens, and that these work with it as if they had
+// always had it. Both close what they open through t.Cleanup.
+func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
+	for name, scene := range map[string]func(t *testing.T, from, to func(t *testing.T) Server){
+		"a copy holds everything, and goes on with it":          copied,
+		"a copy that broke off anywhere goes on where it ended": resumed,
+		"what is not empty is left alone":                       notEmpty,
+		"a source that changed is found out":                    changedMeanwhile,
+	} {
+		t.Run(name, func(t *testing.T) { scene(t, from, to) })
+	}
+}
+
+var (
+	moveKey   = [32]byte{1}
+	moveToken = [32]byte{2}
+)
+
+// filled puts some of everything into a database, and returns the account that most of it is of, and the events of its records.
+func filled(t *testing.T, s Server) (account string, events []archive.Event) {
+	t.Helper()
+	ctx := t.Context()
+	f := fleet{t, s}
+	at := Start.Add(1234567 * time.Nanosecond)
+	key, err := s.CreateKey(ctx, moveKey, wire.Key{ID: "key_1", AccountName: "team", Name: "ü", Scope: wire.ScopeFull, CreatedAt: at})
+	f.must(err)
+	_, err = s.CreateKey(ctx, [32]byte{3}, wire.Key{ID: "key_2", AccountName: "others", Scope: wire.ScopeApp, CreatedAt: at})
+	f.must(err)
+	_, err = s.RevokeKey(ctx, "key_2", at)
+	f.must(err)
+	u, err := s.CreateUser(ctx, wire.User{ID: ID(5000), AccountName: "people", Email: "ann@example.com", Role: wire.RoleOwner, CreatedAt: at, SessionsFrom: at}, "its hash", [32]byte{})
+	f.must(err)
+	f.must(s.CreateInvite(ctx, [32]byte{4}, wire.Invite{ID: ID(5001), AccountName: "people", Role: wire.RoleViewer, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}))
+	f.must(s.CreateSession(ctx, moveToken, wire.Session{UserID: u.ID, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}))
+	f.must(s.Audit(ctx, u.AccountID, wire.AuditEntry{ID: ID(5002), At: at, Actor: u.Email, Action: "create key", Target: "<&>\x00"}))
+	f.beat(wire.Identity{Account: key.AccountID}, 1, "pod-1", at)
+	for i := range 7 {
+		name := fmt.Sprintf("t/%d", i%3)
+		_, err := s.UpdateTemplate(ctx, key.AccountID, name, func(head *wire.Template) (*wire.Version, bool, error) {
+			number := head.Latest() + 1
+			head.Labels, head.LabelsMade = []wire.Label{{ID: wire.LabelID(head.ID, 1), Name: "prod", Version: number}}, 1
+			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: number, At: at, By: "ann"})
+			head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a"}, at, at
+			return &wire.Version{Blueprint: json.RawMessage(`{"n":1.50,"t":"<é\u2028\u0000>"}`), Metadata: json.RawMessage(`null`), CommitMessage: fmt.Sprint(i), CreatedAt: at}, true, nil
+		})
+		f.must(err)
+	}
+	for seed := 0; len(events) < movedEvents; seed++ {
+		events = rapid.Custom(func(t *rapid.T) []archive.Event { return Events(t, movedRequests, 2*movedEvents) }).Example(seed)
+	}
+	apply(t, s, key.AccountID, events...)
+	apply(t, s, u.AccountID, events[:len(events)/2]...)
+	_, err = s.Delete(ctx, key.AccountID, wire.Deletion{RequestID: events[0].RequestID})
+	f.must(err)
+	_, err = s.Delete(ctx, key.AccountID, wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)})
+	f.must(err)
+	return key.AccountID, events
+}
+
+// More than a batch of Import holds, so that a copy has steps.
+const (
+	movedRequests = 2 * archive.ImportItemsMax
+	movedEvents   = 3 * archive.ImportItemsMax
+)
+
+func quietly(archive.Progress) {}
+
+func copied(t *testing.T, from, to func(t *testing.T) Server) {
+	source, target := from(t), to(t)
+	account, events := filled(t, source)
+	ctx := t.Context()
+	f := fleet{t, source}
+	stages := map[string]bool{}
+	there, err := archive.Copy(ctx, source, target, func(p archive.Progress) { stages[p.Stage] = true })
+	f.must(err)
+	if there["records"].Items == 0 || there["tombstones"].Items < 2 || there["template versions"].Items != 7 || there["keys"].Items != 2 || there["sessions"].Items != 1 || !stages["copying"] {
+		t.Errorf("it says that it copied %+v, in the stages %v", there, stages)
+	}
+	for _, s := range []Server{source, target} {
+		if _, unfinished, err := s.Copying(ctx); unfinished || err != nil {
+			t.Errorf("after the copy it is said to be unfinished (%v)", err)
+		}
+	}
+	before, err := source.Size(ctx)
+	f.must(err)
+	after, err := target.Size(ctx)
+	f.must(err)
+	if before.Records != after.Records || before.Bytes != after.Bytes || before.Tombstones != after.Tombstones {
+		t.Errorf("the source holds %+v, the copy %+v", before, after)
+	}
+	sameThings(t, source, target, account)
+	for i := range movedRequests { // records, orphans and what was deleted
+		id := ID(1000 + i)
+		want, bodies, err := source.Bodies(ctx, account, id)
+		got, copied, err2 := target.Bodies(ctx, account, id)
+		if wire.IsCode(err, wire.CodeNotFound) && wire.IsCode(err2, wire.CodeNotFound) {
+			continue
+		}
+		f.must(stderrors.Join(err, err2))
+		if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(bodies, copied) {
+			t.Fatalf("record %s (-source +copy):\n%s", id, diff)
+		}
+	}
+	// Events that come again are known, what was deleted stays so, and lists, searches and orphans agree.
+	for _, e := range events {
+		for _, r := range apply(t, target, account, e) {
+			if r.Code != wire.ResultDuplicate && !deletedOf(t, source, account, e) {
+				t.Fatalf("an event that was copied is %q when it comes again: %+v", r.Code, e.Event)
+			}
+		}
+	}
+	for _, w := range []wire.Search{{}, {FilterGroup: &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"production"`)}}} {
+		if diff := cmp.Diff(search(t, source, account, w), search(t, target, account, w)); diff != "" {
+			t.Errorf("search (-source +copy):\n%s", diff)
+		}
+	}
+	want, tally, err := source.Orphans(ctx, account, "", 100)
+	f.must(err)
+	got, copiedTally, err := target.Orphans(ctx, account, "", 100)
+	f.must(err)
+	if diff := cmp.Diff(want, got); diff != "" || tally != copiedTally {
+		t.Errorf("orphans: %+v and %+v (-source +copy):\n%s", tally, copiedTally, diff)
+	}
+	// The next template gets the next numbers.
+	for _, s := range []Server{source, target} {
+		head, err := s.UpdateTemplate(ctx, account, "new", func(*wire.Template) (*wire.Version, bool, error) {
+			return &wire.Version{Blueprint: json.RawMessage(`{}`), Metadata: json.RawMessage(`null`), CreatedAt: Start}, true, nil
+		})
+		f.must(err)
+		if head.ID != 4 || head.Revision != 8 || head.Versions[0].ID != 8 {
+			t.Errorf("the next template is %+v", head)
+		}
+	}
+}
+
+// deletedOf says whether the source has no record of an event: it was deleted, and what comes late for it is let go or waits.
+func deletedOf(t *testing.T, source Server, account string, e archive.Event) bool {
+	_, _, err := source.Bodies(t.Context(), account, e.RequestID)
+	return wire.IsCode(err, wire.CodeNotFound)
+}
+
+// sameThings compares what is no record.
+func sameThings(t *testing.T, source, target Server, account string) {
+	t.Helper()
+	ctx := t.Context()
+	var all [2][]any
+	for i, s := range []Server{source, target} {
+		note := func(v any, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = append(all[i], v)
+		}
+		k, err := s.KeyByHash(ctx, moveKey)
+		k.CreatedAt = k.CreatedAt.Truncate(time.Microsecond)
+		note(k, err)
+		u, password, err := s.UserByEmail(ctx, "ann@example.com")
+		u.CreatedAt, u.SessionsFrom = u.CreatedAt.Truncate(time.Microsecond), u.SessionsFrom.Truncate(time.Microsecond)
+		note(u, err)
+		note(password, nil)
+		session, _, err := s.Session(ctx, moveToken)
+		note(session.UserID, err)
+		log, err := s.AuditLog(ctx, u.AccountID, "", 10)
+		note(log, err)
+		changes, err := s.TemplateChanges(ctx, account, 0)
+		note(changes, err)
+		for _, name := range changes.Names {
+			head, err := s.Template(ctx, account, name)
+			note(head, err)
+			for number := range head.Versions {
+				v, err := s.TemplateVersion(ctx, account, head.ID, number+1)
+				note(v, err)
+			}
+		}
+		known, _, err := s.FleetOfAll(ctx)
+		note(known, err)
+	}
+	if diff := cmp.Diff(all[0], all[1]); diff != "" {
+		t.Errorf("what is no record (-source +copy):\n%s", diff)
+	}
+}
+
+// breaking is a Mover whose Import fails, with its items kept or not, when its count is down.
+type breaking struct {
+	Server
+	left int
+	kept bool
+}
+
+var errBroken = stderrors.New("the plug was pulled")
+
+func (b *breaking) Import(ctx context.Context, items []archive.Item, place string) error {
+	if b.left--; b.left >= 0 {
+		return b.Server.Import(ctx, items, place)
+	}
+	if b.kept {
+		if err := b.Server.Import(ctx, items, place); err != nil {
+			return err
+		}
+	}
+	return errBroken
+}
+
+func resumed(t *testing.T, from, to func(t *testing.T) Server) {
+	source, target := from(t), to(t)
+	filled(t, source)
+	for try := 0; ; try++ {
+		if try > 100 {
+			t.Fatal("it does not come to an end")
+		}
+		b := &breaking{Server: target, kept: try%2 == 0}
+		there, err := archive.Copy(t.Context(), source, b, quietly)
+		if err == nil {
+			if try < 2 || there["records"].Items == 0 {
+				t.Errorf("after %d tries it has copied %+v", try, there)
+			}
+			return
+		}
+		if !stderrors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		if _, unfinished, err := target.Copying(t.Context()); err != nil || !unfinished && try > 0 {
+			t.Fatalf("a copy that broke off is not said to be unfinished (%v)", err)
+		}
+	}
+}
+
+func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
+	source, target := from(t), to(t)
+	filled(t, source)
+	_, err := target.CreateKey(t.Context(), [32]byte{9}, wire.Key{ID: "key_9", AccountName: "mine", Scope: wire.ScopeApp, CreatedAt: Start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Copy(t.Context(), source, target, quietly); !wire.IsCode(err, wire.CodeConflict) {
+		t.Errorf("a copy over something else: %v", err)
+	}
+	if _, err := target.KeyByHash(t.Context(), moveKey); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("something was copied all the same: %v", err)
+	}
+}
+
+func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
+	source, target := from(t), to(t)
+	account, events := filled(t, source)
+	_, err := archive.Copy(t.Context(), source, &breaking{Server: target, left: 1 << 30}, func(p archive.Progress) {
+		if p.Stage == "copying" && p.Done["records"].Items > 0 {
+			if _, err := target.Delete(t.Context(), account, wire.Deletion{RequestID: events[len(events)-1].RequestID}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !wire.IsCode(err, wire.CodeInternal) {
+		t.Errorf("a target in which a record was deleted meanwhile: %v", err)
+	}
+	if _, unfinished, err := target.Copying(t.Context()); !unfinished || err != nil {
+		t.Errorf("it is said to be finished (%v)", err)
+	}
+}

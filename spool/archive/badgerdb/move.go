@@ -1,0 +1,292 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// copyingKey is there while a copy into this database is not finished: how far it has come in its source.
+var copyingKey = []byte{ofServer, 'c'}
+
+// moves are the tables that Export walks; all else is made from them. A table of the server's has its prefix, one of an account its letter.
+var (
+	serverMoves  = [][]byte{accountKey(""), secretPrefix, userPrefix, invitePrefix, sessionPrefix}
+	accountMoves = []byte{tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord}
+)
+
+var errTime = errors.New("it is no time")
+
+// Export walks over everything; see archive.Mover. A place is a key, in base64.
+func (db *DB) Export(ctx context.Context, place string, fn func(item archive.Item, place string) error) error {
+	after, err := base64.RawURLEncoding.DecodeString(place)
+	if err != nil {
+		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", place)
+	}
+	names, err := db.accountKeys()
+	if err != nil {
+		return err
+	}
+	prefixes := slices.Clone(serverMoves)
+	for k := range names {
+		for _, table := range accountMoves {
+			prefixes = append(prefixes, k.table(table))
+		}
+	}
+	slices.SortFunc(prefixes, bytes.Compare) // as the keys themselves: so a key tells what comes behind it
+	return db.view(func(txn *badger.Txn) error {
+		for _, prefix := range prefixes {
+			from := prefix
+			if bytes.HasPrefix(after, prefix) {
+				from = append(bytes.Clone(after), 0)
+			} else if bytes.Compare(prefix, after) < 0 {
+				continue
+			}
+			if err := db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
+				item, err := db.item(txn, key, value)
+				if err == nil {
+					err = fn(item, base64.RawURLEncoding.EncodeToString(key))
+				}
+				return err == nil, err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// item reads what stands under a key of a table that moves.
+func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err error) {
+	if key[0] == ofServer {
+		return serverItem(key, value)
+	}
+	k, table, rest := accountOf(key)
+	item.Of = string(k[2:])
+	switch table {
+	case tableAudit:
+		item.Audit = new(wire.AuditEntry)
+		err = decode(key, value, item.Audit)
+	case tableSidecar:
+		item.Sidecar = new(wire.FleetSidecar)
+		err = decode(key, value, item.Sidecar)
+	case tableLast:
+		var l last
+		err = decode(key, value, &l)
+		item.Registry = &archive.Registry{Template: l.Template, Version: l.Version, Revision: l.Revision}
+	case tableHead:
+		item.Template = new(wire.Template)
+		err = decode(key, value, item.Template)
+	case tableVersion:
+		item.Version = new(wire.Version)
+		err = decode(key, value, item.Version)
+	case tableTombstone:
+		at, ok := readTime(value)
+		if !ok {
+			return item, damaged(key, errTime)
+		}
+		item.Tombstone = &archive.Tombstone{RequestID: uuid(rest).String(), At: at}
+	case tableSelector:
+		at, ok := readTime(value)
+		if !ok {
+			return item, damaged(key, errTime)
+		}
+		item.Forgotten = &archive.Forgotten{Hash: [16]byte(rest), Before: at}
+	case tableRecord:
+		item.Record, err = db.whole(txn, k, uuid(rest), key, value)
+	}
+	return item, err
+}
+
+func serverItem(key, value []byte) (item archive.Item, err error) {
+	rest := key[2:]
+	switch key[1] {
+	case 'a':
+		item.Account = new(wire.Account)
+		err = decode(key, value, item.Account)
+	case 'k':
+		item.Key = &archive.Hashed[wire.Key]{Hash: [32]byte(rest)}
+		err = decode(key, value, &item.Key.Of)
+	case 'u':
+		var u user
+		err = decode(key, value, &u)
+		item.User = &archive.Person{User: u.User, Password: u.Password}
+	case 'i':
+		item.Invite = &archive.Hashed[wire.Invite]{Hash: [32]byte(rest)}
+		err = decode(key, value, &item.Invite.Of)
+	case 's':
+		item.Session = &archive.Hashed[wire.Session]{Hash: [32]byte(rest)}
+		err = decode(key, value, &item.Session.Of)
+	}
+	return item, err
+}
+
+// whole reads a record's bodies.
+func (db *DB) whole(txn *badger.Txn, k keys, id uuid, key, value []byte) (*archive.Whole, error) {
+	w := &archive.Whole{Bodies: map[string]json.RawMessage{}}
+	if err := decode(key, value, &w.State); err != nil {
+		return nil, err
+	}
+	for _, h := range w.State.History {
+		if h.Hash == "" {
+			continue
+		}
+		body, err := db.loadBody(txn, k, id, h)
+		if err != nil {
+			return nil, err
+		}
+		w.Bodies[h.ID] = body
+	}
+	return w, nil
+}
+
+// Import keeps items of another database; see archive.Mover.
+func (db *DB) Import(ctx context.Context, items []archive.Item, place string) error {
+	listed := map[keys]int{}
+	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+		clear(listed)
+		records := map[string]*folding{} // by account, so that each counts its records once
+		for i := range items {
+			item := &items[i]
+			if item.Record != nil {
+				f := records[item.Of]
+				if f == nil {
+					k, err := keysOf(item.Of)
+					if err != nil {
+						return nil, err
+					}
+					f = db.newFolding(txn, k)
+					records[item.Of] = f
+				}
+				err = f.bring(item.Record)
+			} else {
+				writes, err = bring(writes, item)
+			}
+			if item.Forgotten != nil {
+				clear(db.selectors)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		for _, f := range records {
+			if err := f.finish(); err != nil {
+				return nil, err
+			}
+			writes = append(writes, f.writes...)
+			listed[f.keys] += f.listed
+		}
+		return append(writes, write{copyingKey, []byte(place + "\n")}), nil // no value is empty
+	})
+	if err != nil {
+		return err
+	}
+	for k, rows := range listed {
+		db.rowsWritten(k, rows)
+	}
+	return nil
+}
+
+// bring writes what is no record.
+func bring(writes []write, item *archive.Item) ([]write, error) {
+	switch {
+	case item.Account != nil:
+		return store(writes, accountKey(item.Account.Name), item.Account)
+	case item.Key != nil:
+		return store(writes, secretKey(item.Key.Hash), item.Key.Of)
+	case item.User != nil:
+		u := user{item.User.User, item.User.Password}
+		return store(writes, serverKey(userPrefix, u.ID), u, serverKey(emailPrefix, u.Email), u.ID)
+	case item.Invite != nil:
+		return store(writes, serverKey(invitePrefix, item.Invite.Hash[:]), item.Invite.Of)
+	case item.Session != nil:
+		return store(writes, serverKey(sessionPrefix, item.Session.Hash[:]), item.Session.Of)
+	}
+	k, err := keysOf(item.Of)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case item.Audit != nil:
+		id, ok := parseUUID(item.Audit.ID)
+		if !ok {
+			return nil, badID(item.Audit.ID)
+		}
+		return store(writes, k.audit(id), item.Audit)
+	case item.Sidecar != nil:
+		id, ok := parseUUID(item.Sidecar.ID)
+		if !ok {
+			return nil, badID(item.Sidecar.ID)
+		}
+		return store(writes, k.sidecar(id), item.Sidecar)
+	case item.Registry != nil:
+		r := item.Registry
+		return store(writes, k.last(), last{Template: r.Template, Version: r.Version, Revision: r.Revision})
+	case item.Template != nil:
+		t := item.Template
+		writes = append(writes, write{k.templateName(t.ID), []byte(t.Name)}, write{k.change(t.Revision), []byte(t.Name)})
+		return store(writes, k.head(t.Name), t)
+	case item.Version != nil:
+		return store(writes, k.version(item.Version.TemplateID, item.Version.Number), item.Version)
+	case item.Tombstone != nil:
+		id, ok := parseUUID(item.Tombstone.RequestID)
+		if !ok {
+			return nil, badID(item.Tombstone.RequestID)
+		}
+		return append(writes, write{k.tombstone(id), appendTime(nil, item.Tombstone.At)}), nil
+	case item.Forgotten != nil:
+		return append(writes, write{k.selector(item.Forgotten.Hash), appendTime(nil, item.Forgotten.Before)}), nil
+	}
+	return writes, nil
+}
+
+// bring writes a record as it was elsewhere, unless it is here.
+func (f *folding) bring(w *archive.Whole) error {
+	r, err := f.record(w.State.RequestID)
+	if err != nil || len(r.state.History) > 0 {
+		return err
+	}
+	r.state, r.changed, r.removed = w.State, true, false
+	if r.waiting = r.state.Waiting(); r.waiting.Requests > 0 {
+		if err := f.loadOrphans(); err != nil {
+			return err
+		}
+		f.orphans.Add(r.waiting)
+	}
+	for id, body := range w.Bodies {
+		event, ok := parseUUID(id)
+		if !ok {
+			return badID(id)
+		}
+		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(body)})
+	}
+	return nil
+}
+
+// Copying says how far an unfinished copy has come; see archive.Mover.
+func (db *DB) Copying(context.Context) (place string, unfinished bool, err error) {
+	err = db.view(func(txn *badger.Txn) error {
+		value, err := loadBytes(txn, copyingKey)
+		place, unfinished = string(bytes.TrimSuffix(value, []byte("\n"))), value != nil
+		return err
+	})
+	return place, unfinished, err
+}
+
+// Copied says that the copy is finished; see archive.Mover.
+func (db *DB) Copied(ctx context.Context) error {
+	err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return []write{{key: copyingKey}}, nil })
+	if err != nil {
+		return err
+	}
+	db.tombstones.Store(0)
+	return db.countTombstones()
+}
