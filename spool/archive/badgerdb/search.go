@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -94,14 +92,15 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 	if err != nil {
 		return archive.Page{}, err
 	}
-	f := finder{query: &q, skip: q.Offset}
+	f := archive.NewFinder(&q)
+	page := archive.Page{}
 	err = db.view(func(txn *badger.Txn) error {
 		if !q.Filtered() {
 			count, err := loadTally(txn, k)
 			if err != nil {
 				return err
 			}
-			f.page.Total = int(count.records)
+			f.Total(int(count.records))
 		}
 		all := q
 		if !q.Streams() && (q.Filtered() || q.Order.By != "") {
@@ -111,130 +110,26 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 		if err != nil {
 			return err
 		}
-		s.visit = f.visit
-		err = s.run()
-		f.page.Stopped = s.stopped
-		if err != nil {
+		s.visit = func(m *match) (bool, error) { return f.Visit(m.fill) }
+		if err := s.run(); err != nil {
 			return err
 		}
-		return f.finish(txn, k)
+		page, err = f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
+			id, _ := parseUUID(requestID)
+			var state archive.State
+			_, err = load(txn, k.record(id), &state)
+			row, _ = state.Row()
+			return row, err
+		})
+		return err
 	})
 	if err != nil {
 		return archive.Page{}, err
 	}
-	return f.page, nil
-}
-
-// finder makes a page of the rows that match.
-type finder struct {
-	query  *archive.Query
-	skip   int
-	page   archive.Page
-	behind bool    // the cursor
-	sorted topRows // of an order other than time
+	return page, nil
 }
 
 const placeColumns = 1<<archive.ColumnID | 1<<archive.ColumnTime
-
-func (f *finder) visit(m *match) (more bool, err error) {
-	q := f.query
-	if q.Filtered() {
-		if f.page.Total == archive.TotalMax && !q.Streams() {
-			f.page.TotalIsLowerBound = true
-		} else {
-			f.page.Total++
-		}
-	}
-	if q.Order.By != "" {
-		return true, f.sort(m)
-	}
-	if q.After != nil && !f.behind {
-		row, err := m.fill(placeColumns)
-		if err != nil || q.Order.Compare(archive.PositionOf(row), *q.After) <= 0 {
-			return true, err
-		}
-		f.behind = true
-	}
-	switch {
-	case f.skip > 0:
-		f.skip--
-	case len(f.page.Rows) < q.Limit:
-		row, err := m.fill(archive.AllColumns)
-		if err != nil {
-			return false, err
-		}
-		f.page.Rows = append(f.page.Rows, archive.CloneRow(row))
-	default:
-		f.page.More = true
-	}
-	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
-}
-
-// sort puts a row among the best so far.
-func (f *finder) sort(m *match) error {
-	q := f.query
-	row, err := m.fill(placeColumns | archive.ColumnsOf(q.Order.Column()))
-	if err != nil {
-		return err
-	}
-	p := q.Order.PositionOf(row)
-	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
-		return nil
-	}
-	f.sorted.add(q, p)
-	return nil
-}
-
-// finish puts the page of an order together.
-func (f *finder) finish(txn *badger.Txn, k keys) error {
-	q := f.query
-	if q.Streams() {
-		f.page.TotalIsLowerBound = q.After != nil || f.page.More || f.page.Stopped != nil
-	}
-	if q.Order.By == "" {
-		return nil
-	}
-	f.sorted.trim(q)
-	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
-	f.page.More = len(places) > q.Limit
-	for _, p := range places[:min(q.Limit, len(places))] {
-		id, _ := parseUUID(p.RequestID)
-		var state archive.State
-		if _, err := load(txn, k.record(id), &state); err != nil {
-			return err
-		}
-		row, _ := state.Row()
-		f.page.Rows = append(f.page.Rows, row)
-	}
-	return nil
-}
-
-// topRows are where the first rows of an order stand, as many as a page and those before it need.
-type topRows struct {
-	places []archive.Position
-	last   *archive.Position // of them, once there are enough
-}
-
-func (t *topRows) wants(q *archive.Query, p archive.Position) bool {
-	return t.last == nil || q.Order.Compare(p, *t.last) < 0
-}
-
-func (t *topRows) add(q *archive.Query, p archive.Position) {
-	p.Value.Text = strings.Clone(p.Value.Text)
-	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
-		t.trim(q)
-	}
-}
-
-// trim sorts the places and lets go of those that are too many.
-func (t *topRows) trim(q *archive.Query) {
-	slices.SortFunc(t.places, q.Order.Compare)
-	if most := q.Offset + q.Limit + 1; len(t.places) >= most {
-		t.places = t.places[:most]
-		last := t.places[most-1]
-		t.last = &last
-	}
-}
 
 // Scan gives fn the rows that match; see archive.Store.
 func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {

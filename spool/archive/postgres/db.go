@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
 // Config says where the database is.
@@ -21,7 +23,7 @@ type Config struct {
 	Logger *slog.Logger     // nil: slog.Default
 	Now    func() time.Time // nil: time.Now; stamps what the database stores
 
-	Retention Retention // what Run keeps
+	Retention archive.Retention // what Run keeps
 }
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use, and for any
@@ -30,8 +32,13 @@ type DB struct {
 	pool      *pgxpool.Pool
 	logger    *slog.Logger
 	now       func() time.Time
-	retention Retention
+	retention archive.Retention
 	closed    atomic.Bool
+
+	codec      *codec
+	commits    *committer
+	partitions partitions
+	slot       int // the first of those in which this server counts what accounts have
 }
 
 // What the connection string leaves open.
@@ -58,11 +65,16 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	codec, err := newCodec()
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	db := &DB{pool: pool, logger: c.Logger, now: c.Now, retention: c.Retention}
+	db := &DB{pool: pool, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes}
+	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open the database %s: %w", where(config.ConnConfig), err)
@@ -102,6 +114,9 @@ func (db *DB) start(ctx context.Context) error {
 	deadline := time.Now().Add(openPatience)
 	for waited := false; ; waited = true {
 		err := db.migrate(ctx)
+		if err == nil {
+			err = db.makeAhead(ctx)
+		}
 		if err == nil || !away(err) || time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
@@ -30,4 +32,17 @@ func TestOpeningMakesTheTablesOnce(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	open(t, dsn)
 	open(t, dsn)
+}
+
+func TestArchive(t *testing.T) {
+	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
+		dsn := postgrestest.DSN(t)
+		db := open(t, dsn)
+		return db, func() archive.Store {
+			if err := db.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			return open(t, dsn)
+		}
+	})
 }

@@ -1,54 +1,95 @@
 -- works with 1
+-- Records. account_id is the account's id, as key.go writes it. ts is the moment in the request id, so that every event of a record, and
+-- every retry of one, meets the same partition: a week from Monday to Monday, UTC, made ahead by partition.go. What lies far from today goes
+-- to the partition without bounds.
 
--- Narrow headers, which lists, filters and statistics read. ts is the moment in the request id, so that every event of a record, and
--- every retry, meets the same partition. What is only read by the id lies out of line (TOAST) behind the header.
-CREATE TABLE records (
+-- The whole of a record apart from its bodies, packed: state.go.
+CREATE TABLE record_states (
 	account_id text COLLATE "C" NOT NULL,
-	request_id uuid NOT NULL,
-	ts timestamptz NOT NULL,
-	revision bigint NOT NULL,      -- counts the changes of the record; a change that finds another than it has read begins anew
-	at bigint,                     -- order time, nanoseconds since 1970; null while the request has not come
-	function_name text COLLATE "C",
-	model text COLLATE "C",
-	provider text COLLATE "C",
-	status text COLLATE "C",
-	sidecar text COLLATE "C",
-	template text COLLATE "C",
-	version int,
-	label text COLLATE "C",
-	tags text[] COLLATE "C",
-	group_ids text[] COLLATE "C",
-	metadata jsonb,                -- object of strings
-	scores jsonb,                  -- object of numbers; null: none
-	input_tokens bigint,
-	output_tokens bigint,
-	cached_tokens bigint,
-	reasoning_tokens bigint,
-	cost bigint,                   -- billionths of a dollar
-	start_at bigint,               -- nanoseconds since 1970, as the caller said
-	end_at bigint,
-	latency bigint,                -- nanoseconds
-	finish_reason text COLLATE "C",
-	error_type text COLLATE "C",
-	tools text[] COLLATE "C",
-	turns int,
-	shape text COLLATE "C",
-	readable boolean,
-	odd boolean NOT NULL,          -- something of it cannot be told in these columns; the state tells
-	state bytea NOT NULL,          -- packed JSON: the whole record apart from its bodies
+	request_id uuid             NOT NULL,
+	ts         timestamptz      NOT NULL,
+	revision   bigint           NOT NULL, -- counts its changes: one that finds another than it has read begins anew
+	orphan     boolean          NOT NULL, -- its request has not come
+	state      bytea            NOT NULL,
 	PRIMARY KEY (account_id, request_id, ts)
 ) PARTITION BY RANGE (ts);
-ALTER TABLE records ALTER COLUMN state SET STORAGE EXTERNAL;
+ALTER TABLE record_states ALTER COLUMN state SET STORAGE EXTERNAL;
+CREATE INDEX record_states_orphans ON record_states (account_id, request_id) WHERE orphan;
+CREATE TABLE record_states_default PARTITION OF record_states DEFAULT;
+
+-- The narrow header of a record whose request has come: what lists, filters and statistics read.
+CREATE TABLE records (
+	account_id       text COLLATE "C" NOT NULL,
+	at               bigint           NOT NULL, -- order time, nanoseconds since 1970
+	request_id       uuid             NOT NULL,
+	ts               timestamptz      NOT NULL,
+	version          bigint,
+	input_tokens     bigint,
+	output_tokens    bigint,
+	cached_tokens    bigint,
+	reasoning_tokens bigint,
+	start_at         bigint,                    -- nanoseconds since 1970, as the caller said
+	cost             double precision,          -- US dollars
+	latency          double precision,          -- milliseconds
+	terms            bigint[]         NOT NULL, -- hashes of its texts: term.go
+	line             bytea            NOT NULL, -- the row of a list: archive.EncodeRow
+	PRIMARY KEY (account_id, at, request_id, ts)
+) PARTITION BY RANGE (ts);
+ALTER TABLE records ALTER COLUMN terms SET STORAGE MAIN;
+ALTER TABLE records ALTER COLUMN line SET STORAGE MAIN;
+CREATE INDEX records_terms ON records USING gin (terms);
 CREATE TABLE records_default PARTITION OF records DEFAULT;
 
--- Bodies as they were sent, packed already.
+-- Bodies as they were sent, packed already: codec.go.
 CREATE TABLE record_bodies (
 	account_id text COLLATE "C" NOT NULL,
-	request_id uuid NOT NULL,
-	ts timestamptz NOT NULL,
-	event_id uuid NOT NULL,
-	body bytea NOT NULL,
-	PRIMARY KEY (account_id, request_id, ts, event_id)
+	request_id uuid             NOT NULL,
+	ts         timestamptz      NOT NULL,
+	event_id   uuid             NOT NULL,
+	body       bytea            NOT NULL,
+	PRIMARY KEY (account_id, request_id, event_id, ts)
 ) PARTITION BY RANGE (ts);
 ALTER TABLE record_bodies ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE TABLE record_bodies_default PARTITION OF record_bodies DEFAULT;
+
+-- How much an account has in each week, and when: what no list needs to look at a partition for. Every writer adds to a row of its own
+-- (slot), for else all would wait for each other's commits; the sum counts.
+CREATE TABLE account_weeks (
+	account_id      text COLLATE "C" NOT NULL,
+	week            date             NOT NULL,
+	slot            int              NOT NULL,
+	records         bigint           NOT NULL, -- that a list shows
+	bytes           bigint           NOT NULL, -- of the bodies of all events, as they were sent
+	orphans         bigint           NOT NULL,
+	orphan_events   bigint           NOT NULL,
+	orphan_bytes    bigint           NOT NULL,
+	newest          bigint,                    -- order times of records lie between these, perhaps closer
+	oldest          bigint,
+	PRIMARY KEY (account_id, week, slot)
+) WITH (fillfactor = 50);
+
+-- Deleted records, which are kept out for ever.
+CREATE TABLE tombstones (
+	account_id text COLLATE "C" NOT NULL,
+	request_id uuid             NOT NULL,
+	deleted_at timestamptz      NOT NULL,
+	PRIMARY KEY (account_id, request_id)
+);
+
+-- Deleted metadata values, by archive.HashValue: what has one and is not later is kept out.
+CREATE TABLE deleted_values (
+	account_id text COLLATE "C" NOT NULL,
+	hash       bytea            NOT NULL,
+	before     bigint           NOT NULL, -- order time, nanoseconds since 1970
+	PRIMARY KEY (account_id, hash)
+);
+
+-- Summaries of stretches of an account's list (archive.Summarize), for statistics. A change within a stretch removes its summary.
+CREATE TABLE summaries (
+	account_id text COLLATE "C" NOT NULL,
+	newest     bigint           NOT NULL, -- order times of the first and the last row; every row between them is in it
+	oldest     bigint           NOT NULL,
+	row_count  bigint           NOT NULL,
+	summary    bytea            NOT NULL, -- empty: the rows' summary would be too large to be of use
+	PRIMARY KEY (account_id, newest)
+);

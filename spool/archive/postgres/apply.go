@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// batch is one call of Apply on its way.
+type batch struct {
+	account string // as in the tables
+	events  []archive.Event
+	packed  [][]byte // their bodies, packed; nil for those that are not kept
+	bytes   int      // of the bodies
+	results []wire.Result
+	done    chan error // gets one answer
+}
+
+// Apply folds events in one transaction; see archive.Store.
+func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{account: key, events: events, packed: make([][]byte, len(events))}
+	for i := range events {
+		b.bytes += len(events[i].Body)
+		if events[i].Hash != "" {
+			b.packed[i] = pack(db.codec.bodies, events[i].Body)
+		}
+	}
+	if err := db.commits.do(ctx, b); err != nil {
+		return nil, err
+	}
+	return b.results, nil
+}
+
+// applyGroup folds the batches of a group in one transaction. It may do so several times over: all that a try finds out is of that try.
+func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
+	f := db.newFolding(lane)
+	var err error
+	for _, b := range group {
+		for i := range b.events {
+			if err = f.meet(b.account, &b.events[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := db.ensure(ctx, f.weeks()); err != nil {
+		return err
+	}
+	return db.change(ctx, true, func(tx pgx.Tx) error {
+		if err := f.load(ctx, tx, false); err != nil {
+			return err
+		}
+		for _, b := range group {
+			b.results = b.results[:0]
+			for i := range b.events {
+				r, err := f.fold(b.account, &b.events[i], b.packed[i])
+				if err != nil {
+					return err
+				}
+				b.results = append(b.results, r)
+			}
+		}
+		return f.write(ctx, tx)
+	})
+}
+
+// fold folds one event into its record.
+func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Result, error) {
+	id, _ := parseUUID(e.RequestID) // meet has seen it
+	r := f.records[recordKey{account, id}]
+	a := f.accounts[account]
+	if r.removed {
+		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
+	}
+	if r.state.WouldWait(*e) && a.orphans.Full() {
+		return archive.OrphanLater(e.ID), nil
+	}
+	waited := r.state.Waiting()
+	result := r.state.Take(*e)
+	if result.Code != wire.ResultAccepted {
+		return result, nil
+	}
+	r.changed = true
+	a.orphans.Add(r.state.Waiting().Minus(waited))
+	if body != nil {
+		event, ok := parseUUID(e.ID)
+		if !ok {
+			return result, badID(e.ID)
+		}
+		r.bodies = append(r.bodies, keptBody{event, body})
+	}
+	f.keepOut(a, r, e)
+	return result, nil
+}
+
+// keepOut removes a record of which an event has a metadata value that was deleted: the event or the request may not be
+// later than the deletion.
+func (f *folding) keepOut(a *foldedAccount, r *record, e *archive.Event) {
+	if len(a.deleted) == 0 {
+		return
+	}
+	at := e.OrderTime
+	if !r.state.Orphan() && r.state.Request.At.Before(at) {
+		at = r.state.Request.At
+	}
+	for name, value := range metadataOf(e) {
+		if before, ok := a.deleted[archive.HashValue(name, value)]; ok && nanosOf(at) <= before {
+			f.remove(r, true)
+		}
+	}
+}
+
+// metadataOf is what an event says of metadata.
+func metadataOf(e *archive.Event) map[string]string {
+	if e.Request != nil {
+		return e.Request.Metadata
+	}
+	return e.Metadata
+}
+
+// distinct sorts values and leaves each once.
+func distinct(values []int64) []int64 {
+	slices.Sort(values)
+	return slices.Compact(values)
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// What is packed stands as
+//
+//	1   version of this table, packVersion
+//	1   how the rest is packed: 0 as it is, 1 zstd, with the dictionary that its frame names
+//	n   the rest
+const (
+	packVersion = 1
+	packedPlain = 0
+	packedZstd  = 1
+)
+
+// workers bounds how many pack at the same time, and how many unpack, for the memory that each takes.
+const workers = 4
+
+// unpackedMax bounds what one value may unpack to: more than the largest body and the largest state.
+const unpackedMax = 256 << 20
+
+// codec packs and unpacks. Safe for concurrent use.
+type codec struct {
+	bodies  *zstd.Encoder
+	states  *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+func newCodec() (*codec, error) {
+	o := []zstd.EOption{zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128 << 10)}
+	bodies, err1 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))...)
+	states, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(stateDictionaryID, []byte(stateDictionary)))...)
+	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
+		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)), zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
+	return &codec{bodies, states, decoder}, errors.Join(err1, err2, err3)
+}
+
+func pack(encoder *zstd.Encoder, plain []byte) []byte {
+	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), packVersion, packedZstd))
+	if len(packed)-2 < len(plain) {
+		return packed
+	}
+	return append(append(packed[:0], packVersion, packedPlain), plain...)
+}
+
+var errPacked = errors.New("it is not packed as this version does")
+
+// unpack returns what was packed, in buffer if there is room.
+func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
+	switch {
+	case len(packed) < 2 || packed[0] != packVersion:
+		return nil, errPacked
+	case packed[1] == packedPlain:
+		return append(buffer[:0], packed[2:]...), nil
+	case packed[1] == packedZstd:
+		return c.decoder.DecodeAll(packed[2:], buffer[:0])
+	}
+	return nil, errPacked
+}
+
+// packState packs a state. Its texts keep < > &, which HTML needs escaped and a database does not.
+func (c *codec) packState(s *archive.State) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("encode record %s: %w", s.RequestID, err)
+	}
+	return pack(c.states, buf.Bytes()), nil
+}
+
+func (c *codec) unpackState(packed []byte, id uuid) (s archive.State, err error) {
+	plain, err := c.unpack(packed, nil)
+	if err == nil {
+		err = json.Unmarshal(plain, &s)
+	}
+	if err != nil {
+		return archive.State{}, damaged("the state of record "+id.String(), err)
+	}
+	return s, nil
+}
+
+// unpackBody unpacks the body of an event and proves that it is what was stored.
+func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
+	body, err := c.unpack(packed, nil)
+	if err == nil && archive.HashBody(body) != h.Hash {
+		err = errors.New("it is not what was stored")
+	}
+	if err != nil {
+		return nil, damaged("the body of event "+h.ID, err)
+	}
+	return body, nil
+}
+
+// damaged is a 500 for a value that was stored and cannot be read back; the log tells which.
+func damaged(what string, cause error) error {
+	return &wire.Error{Code: wire.CodeInternal, Message: "A value in the database is damaged; the server's log says which. Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
+		Cause: fmt.Errorf("%s: %w", what, cause)}
+}
+
+// stateDictionary is what most states have in common. It never changes: what was packed with it could not be read with another. A new one
+// gets a new id beside it.
+const (
+	stateDictionaryID = 2
+	stateDictionary   = `,"group_ids":["cached_tokens":,"cache_write_tokens":,"reasoning_tokens":,"error_type":"RATE_LIMIT","tools":["get_","output_shape":"tool_call","json","unreadable":true,` +
+		`"prompt":{"at":"2026-01-01T00:00:00.000Z","id":"019","value":{"name":"","version":1,"label":"production","input_variables":{"":""}}},` +
+		`"metadata":{"user_id":{"at":"2026-01-01T00:00:00.000Z","id":"019b","value":""}},"kind":"score","kind":"metadata","kind":"group","kind":"prompt",` +
+		`{"request_id":"019a","history":[{"at":"2026-01-01T00:00:00.000000000Z","id":"019a","kind":"request","accepted_at":"2026-01-01T00:00:00.000000000Z",` +
+		`"arrived_at":"2026-01-01T00:00:00.000000000Z","sidecar":"host-a","bytes":4,"hash":""}],"request":{"at":"2026-01-01T00:00:00.000000000Z","id":"019a","value":{` +
+		`"function_name":"anthropic.messages.create","provider":"anthropic","model":"claude-","function_name":"openai.chat.completions.create","provider":"openai","model":"gpt-4o-2024-08-06",` +
+		`"input_tokens":1,"output_tokens":1,"cached_tokens":128,"price":0.00,"finish_reason":"stop","turns":2,"output_shape":"plain_text","start":"2026-01-01T00:00:00.000Z",` +
+		`"end":"2026-01-01T00:00:00.000Z","status":"SUCCESS","tags":["tag-"],"metadata":{"session":"","session_id":"","user":"user-","user_id":""},"prompt":{"name":"template-","version":1}}},` +
+		`"scores":{"quality":{"at":"2026-01-01T00:00:00.000Z","id":"019a","value":100}}}`
+)

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+)
+
+// place is a row whose body is to be looked into.
+type place struct {
+	at   int64
+	id   uuid
+	line []byte
+}
+
+// stepBodies visits rows with what their requests say. The bodies of all of them are read at once.
+func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error) {
+	places, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
+		err = row.Scan(&p.at, &p.id, &p.line)
+		return p, err
+	})
+	if err != nil || len(places) == 0 {
+		return len(places), err
+	}
+	bodies, err := s.bodies(ctx, places)
+	if err != nil {
+		return 0, err
+	}
+	var plain, lower []byte
+	for _, p := range places {
+		s.at, s.id, s.line = p.at, p.id, p.line
+		n++
+		unpacked := false
+		body := func() (_ []byte, err error) {
+			if !unpacked {
+				unpacked = true
+				if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
+					return nil, damaged("the body of record "+p.id.String(), err)
+				}
+			}
+			return plain, nil
+		}
+		if len(s.query.Words) > 0 {
+			b, err := body()
+			if err != nil {
+				return n, err
+			}
+			may := false
+			if may, lower = s.query.MayHold(b, lower); !may {
+				if s.late(p) {
+					return n, nil
+				}
+				continue
+			}
+		}
+		if err := s.judge(body); err != nil || s.done {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// late ends the scan behind a row if the time for bodies is over.
+func (s *scan) late(p place) bool {
+	if s.deadline.IsZero() || time.Now().Before(s.deadline) {
+		return false
+	}
+	s.stopped, s.done = &archive.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()}, true
+	return true
+}
+
+// bodies reads the packed bodies of the records' requests. A record has others beside it when different requests came under its id, or
+// something could not be read: then its state tells.
+func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, error) {
+	ids := make([]uuid, len(places))
+	first, last := tsOf(places[0].id), tsOf(places[0].id)
+	for i, p := range places {
+		ids[i] = p.id
+		if ts := tsOf(p.id); ts.Before(first) {
+			first = ts
+		} else if ts.After(last) {
+			last = ts
+		}
+	}
+	rows, err := s.tx.Query(ctx, `SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
+		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
+	if err != nil {
+		return nil, err
+	}
+	bodies := make(map[uuid][]byte, len(places))
+	several := make(map[uuid]map[uuid][]byte)
+	var id, event uuid
+	var body []byte
+	events := make(map[uuid]uuid, len(places))
+	_, err = pgx.ForEachRow(rows, []any{&id, &event, &body}, func() error {
+		if first, found := bodies[id]; found {
+			if several[id] == nil {
+				several[id] = map[uuid][]byte{events[id]: first}
+			}
+			several[id][event] = body
+		}
+		bodies[id], events[id] = body, event
+		body = nil
+		return nil
+	})
+	for id, all := range several {
+		if err != nil {
+			break
+		}
+		bodies[id], err = s.winner(ctx, id, all)
+	}
+	return bodies, err
+}
+
+// winner is the body of the request among the bodies of a record.
+func (s *scan) winner(ctx context.Context, id uuid, bodies map[uuid][]byte) ([]byte, error) {
+	state, err := s.state(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	event, _ := parseUUID(state.Request.ID)
+	if bodies[event] == nil {
+		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", state.Request.ID))
+	}
+	return bodies[event], nil
+}
+
+// state reads the state of a record that is listed.
+func (s *scan) state(ctx context.Context, id uuid) (state archive.State, err error) {
+	var packed []byte
+	err = s.tx.QueryRow(ctx, `SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
+	if err == nil {
+		state, err = s.db.codec.unpackState(packed, id)
+	}
+	if err == nil && state.Orphan() {
+		err = damaged("the state of record "+id.String(), errors.New("it is listed and has no request"))
+	}
+	return state, err
+}

@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// predicate is what a filter asks, in SQL, as far as the columns can tell: all that the filter finds, it finds; exact says that it finds
+// nothing else.
+type predicate struct {
+	sql   string // "": everything
+	exact bool
+}
+
+// statement gathers the arguments of one statement.
+type statement struct {
+	account string
+	args    []any
+}
+
+// arg adds an argument and returns how the statement names it.
+func (s *statement) arg(v any) string {
+	s.args = append(s.args, v)
+	return "$" + strconv.Itoa(len(s.args))
+}
+
+// where makes the predicate of a query's filter. What depends on words in bodies is never exact.
+func (s *statement) where(q *archive.Query) predicate {
+	p := predicate{exact: true}
+	if q.Where != nil {
+		p = s.condition(q.Where)
+	}
+	p.exact = p.exact && len(q.Words) == 0
+	return p
+}
+
+func (s *statement) condition(c archive.Condition) predicate {
+	before := len(s.args)
+	p := s.translate(c)
+	if p.sql == "" {
+		s.args = s.args[:before] // a statement may not have arguments that it does not name
+	}
+	return p
+}
+
+func (s *statement) translate(c archive.Condition) predicate {
+	switch c := c.(type) {
+	case archive.All:
+		return s.all(c)
+	case archive.Any:
+		return s.any(c)
+	case archive.Not:
+		if p := s.condition(c.Condition); p.exact && p.sql != "" {
+			return predicate{"(" + p.sql + ") IS NOT TRUE", true}
+		} else if p.exact {
+			return predicate{"false", true}
+		}
+		return predicate{}
+	case *archive.Test:
+		return s.test(c)
+	}
+	return predicate{}
+}
+
+func (s *statement) all(parts []archive.Condition) predicate {
+	p := predicate{exact: true}
+	var sql []string
+	for _, part := range parts {
+		one := s.condition(part)
+		if one.sql != "" {
+			sql = append(sql, one.sql)
+		}
+		p.exact = p.exact && one.exact
+	}
+	p.sql = strings.Join(sql, " AND ")
+	return p
+}
+
+func (s *statement) any(parts []archive.Condition) predicate {
+	p := predicate{exact: true}
+	var sql []string
+	everything := false
+	for _, part := range parts {
+		one := s.condition(part)
+		everything = everything || one.sql == ""
+		sql = append(sql, "("+one.sql+")")
+		p.exact = p.exact && one.exact
+	}
+	if !everything {
+		p.sql = "(" + strings.Join(sql, " OR ") + ")"
+	}
+	return p
+}
+
+func (s *statement) test(t *archive.Test) predicate {
+	column, hasRange := rangeColumns[t.Column]
+	switch {
+	case t.Column == archive.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
+		return s.span(t)
+	case t.Column == archive.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
+		return s.startSpan(t)
+	case t.Column == archive.ColumnID && t.Texts != nil:
+		return s.ids(t.Texts)
+	case t.Texts != nil && archive.Columns(termColumns).Has(t.Column):
+		return s.terms(t.Column, t.Key, t.Texts)
+	case hasRange && t.Ranges != nil:
+		return s.ranges(column, t.Ranges)
+	case hasRange && t.Number != nil:
+		return predicate{column + " IS NULL", true} // is_null and is_empty are the others
+	case t.Column == archive.ColumnScores && t.Ranges != nil && t.Key != "":
+		return predicate{s.terms(archive.ColumnScores, "", []string{t.Key}).sql, false}
+	}
+	return predicate{}
+}
+
+// terms asks for records that have one of the texts.
+func (s *statement) terms(c archive.Column, key string, texts []string) predicate {
+	if c == archive.ColumnMetadata && key == "" {
+		c = metadataKeys
+	}
+	terms := make([]int64, len(texts))
+	for i, text := range texts {
+		terms[i] = term(s.account, c, key, text)
+	}
+	if len(terms) == 1 {
+		return predicate{"terms @> " + s.arg(terms) + "::bigint[]", true}
+	}
+	return predicate{"terms && " + s.arg(terms) + "::bigint[]", true}
+}
+
+// ids asks for records by their ids. A text that is none finds nothing.
+func (s *statement) ids(texts []string) predicate {
+	ids := []uuid{}
+	for _, text := range texts {
+		if id, ok := parseUUID(text); ok && id.String() == text {
+			ids = append(ids, id)
+		}
+	}
+	return predicate{"request_id = ANY(" + s.arg(ids) + "::uuid[])", true}
+}
+
+// ranges asks for a number in one of the ranges.
+func (s *statement) ranges(column string, ranges []archive.Range) predicate {
+	if len(ranges) == 0 {
+		return predicate{"false", true}
+	}
+	parts := make([]string, len(ranges))
+	for i, r := range ranges {
+		switch {
+		case r.Least == r.Most:
+			parts[i] = column + "::float8 = " + s.arg(r.Least) + "::float8"
+			continue
+		case math.IsInf(r.Least, -1):
+			parts[i] = column + "::float8 " + or("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+			continue
+		}
+		parts[i] = column + "::float8 " + or(">=", ">", r.AboveOnly) + " " + s.arg(r.Least) + "::float8"
+		if !math.IsInf(r.Most, 1) {
+			parts[i] += " AND " + column + "::float8 " + or("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+		}
+	}
+	return predicate{"(" + strings.Join(parts, " OR ") + ")", true}
+}
+
+func or(closed, open string, isOpen bool) string {
+	if isOpen {
+		return open
+	}
+	return closed
+}
+
+// span asks for an order time. A test says by itself whether it holds for its ends.
+func (s *statement) span(t *archive.Test) predicate {
+	var parts []string
+	if !t.From.IsZero() {
+		holds := t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: t.From}})
+		parts = append(parts, "at "+or(">=", ">", !holds)+" "+s.arg(nanosOf(t.From)))
+	}
+	if !t.To.IsZero() {
+		holds := t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: t.To}})
+		parts = append(parts, "at "+or("<=", "<", !holds)+" "+s.arg(nanosOf(t.To)))
+	}
+	return predicate{strings.Join(parts, " AND "), true}
+}
+
+// startSpan asks for a start time, the ends included.
+func (s *statement) startSpan(t *archive.Test) predicate {
+	parts := []string{"start_at IS NOT NULL"}
+	if !t.From.IsZero() {
+		parts = append(parts, "start_at >= "+s.arg(nanosOf(t.From)))
+	}
+	if !t.To.IsZero() {
+		parts = append(parts, "start_at <= "+s.arg(nanosOf(t.To)))
+	}
+	return predicate{strings.Join(parts, " AND "), false}
+}

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Record returns a state and the body of its request; see archive.Store.
+func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
+	state, bodies, err := db.readRecord(ctx, account, requestID, func(s *archive.State, h archive.Entry) bool { return !s.Orphan() && h.ID == s.Request.ID })
+	if err != nil {
+		return archive.State{}, nil, err
+	}
+	for _, body := range bodies {
+		return state, body, nil
+	}
+	return state, nil, nil
+}
+
+// Bodies returns a state and the bodies of its events; see archive.Store.
+func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
+	return db.readRecord(ctx, account, requestID, func(*archive.State, archive.Entry) bool { return true })
+}
+
+// readRecord reads a record with those of its bodies that are wanted.
+func (db *DB) readRecord(ctx context.Context, account, requestID string, want func(*archive.State, archive.Entry) bool) (state archive.State, bodies map[string]json.RawMessage, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return state, nil, err
+	}
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
+	}
+	var packed []byte
+	kept := make(map[uuid][]byte)
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		packed = nil
+		clear(kept)
+		b := &pgx.Batch{}
+		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&packed)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+			}
+			return err
+		})
+		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).Query(func(rows pgx.Rows) error {
+			var event uuid
+			var body []byte
+			_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { kept[event] = body; body = nil; return nil })
+			return err
+		})
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if err == nil {
+		state, err = db.codec.unpackState(packed, id)
+	}
+	bodies = make(map[string]json.RawMessage)
+	for _, h := range state.History {
+		if err != nil || h.Hash == "" || !want(&state, h) {
+			continue
+		}
+		event, _ := parseUUID(h.ID)
+		bodies[h.ID], err = db.codec.unpackBody(kept[event], h)
+	}
+	return state, bodies, err
+}

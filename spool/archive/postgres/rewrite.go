@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Rewrite changes what is derived of requests; see archive.Store.
+func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Position, limit int, change archive.Change) (end *archive.Position, changed int, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, 0, err
+	}
+	var page []archive.Position
+	f := db.newFolding(0)
+	if _, err := db.Scan(ctx, account, archive.Query{After: after}, placeColumns, func(row *wire.Row) (bool, error) {
+		page = append(page, archive.PositionOf(row))
+		_, err := f.need(key, row.RequestID)
+		return len(page) < limit, err
+	}); err != nil || len(page) == 0 {
+		return nil, 0, err
+	}
+	err = db.change(ctx, true, func(tx pgx.Tx) error {
+		changed = 0
+		if err := f.load(ctx, tx, false); err != nil {
+			return err
+		}
+		for _, p := range page {
+			id, _ := parseUUID(p.RequestID)
+			r := f.records[recordKey{key, id}]
+			if r.state.Orphan() {
+				continue // deleted since
+			}
+			body := func() ([]byte, error) { return db.requestBody(ctx, tx, r) }
+			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
+				return err
+			}
+			if r.changed {
+				changed++
+			}
+		}
+		return f.write(ctx, tx)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(page) == limit {
+		end = &page[limit-1]
+	}
+	return end, changed, nil
+}
+
+// requestBody reads the body of a record's request.
+func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, error) {
+	for _, h := range r.state.History {
+		if h.ID != r.state.Request.ID {
+			continue
+		}
+		event, _ := parseUUID(h.ID)
+		var packed []byte
+		err := tx.QueryRow(ctx, `SELECT body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`, r.account, r.id, r.ts, event).Scan(&packed)
+		if err != nil {
+			return nil, err
+		}
+		return db.codec.unpackBody(packed, h)
+	}
+	return nil, nil
+}

@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// scan is one pass over an account's list, newest first.
+type scan struct {
+	db      *DB
+	tx      pgx.Tx
+	account string // as in the tables
+	query   *archive.Query
+	visit   func(fill archive.Fill) (more bool, err error)
+
+	weeks    []weekSpan
+	exact    bool // the database finds what the query finds, and nothing else
+	needs    archive.Columns
+	deadline time.Time // of looking into bodies; zero: none
+	stopped  *archive.Position
+	done     bool
+
+	at   int64 // the place of the last row
+	id   uuid
+	line []byte // and the rest of it
+	row  wire.Row
+}
+
+// Rows are asked for in steps, each larger than the one before: whoever wants few gets few, and whoever wants all asks few times.
+const (
+	stepLeast  = 500
+	stepGrowth = 8
+	stepMost   = 500_000
+	bodiesStep = 200 // rows of which the bodies are looked into, at a time
+)
+
+// placeColumns are told by the place of a row.
+const placeColumns = 1<<archive.ColumnID | 1<<archive.ColumnTime
+
+// newScan makes a pass over the rows that match q, behind q.After.
+func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive.Query) (*scan, error) {
+	s := &scan{db: db, tx: tx, account: account, query: q, needs: q.Columns()}
+	if q.Budget > 0 {
+		s.deadline = time.Now().Add(q.Budget)
+	}
+	var err error
+	s.weeks, err = spans(ctx, tx, account)
+	return s, err
+}
+
+// bounds are the order times between which everything lies that can match.
+func (s *scan) bounds() (oldest, newest int64) {
+	oldest, newest = nanosLeast, nanosMost
+	from, to := s.query.Span()
+	if !from.IsZero() {
+		oldest = nanosOf(from)
+	}
+	if !to.IsZero() {
+		newest = nanosOf(to)
+	}
+	if s.query.After != nil {
+		newest = min(newest, nanosOf(s.query.After.At))
+	}
+	return oldest, newest
+}
+
+// run calls visit for every match until it wants no more.
+func (s *scan) run(ctx context.Context) error {
+	oldest, newest := s.bounds()
+	after := s.query.After
+	step := stepLeast
+	for w := range windows(s.weeks, oldest, newest) {
+		for more := true; more && !s.done; {
+			if s.query.NeedsBody() {
+				step = bodiesStep
+			}
+			n, err := s.step(ctx, w, after, step)
+			if err != nil {
+				return err
+			}
+			if more = n == step; more {
+				after = &archive.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
+			}
+			step = min(step*stepGrowth, stepMost)
+		}
+		if s.done {
+			return nil
+		}
+	}
+	return nil
+}
+
+// from makes what follows SELECT and its columns: the rows of a window that the filter may find.
+func (s *scan) from(w window, after *archive.Position) (sql string, st *statement, err error) {
+	st = &statement{account: s.account}
+	sql = " FROM records WHERE account_id = " + st.arg(s.account) + " AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
+		" AND at >= " + st.arg(w.oldest) + " AND at <= " + st.arg(w.newest)
+	if after != nil {
+		id, ok := parseUUID(after.RequestID)
+		if !ok {
+			return "", nil, badID(after.RequestID)
+		}
+		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"
+	}
+	p := st.where(s.query)
+	if s.exact = p.exact; p.sql != "" {
+		sql += " AND " + p.sql
+	}
+	return sql, st, nil
+}
+
+const newestFirst = " ORDER BY at DESC, request_id DESC LIMIT "
+
+// step visits up to limit rows of a window, and says how many rows it saw.
+func (s *scan) step(ctx context.Context, w window, after *archive.Position, limit int) (n int, err error) {
+	sql, st, err := s.from(w, after)
+	if err != nil {
+		return 0, err
+	}
+	sql = "SELECT at, request_id, line" + sql + newestFirst + st.arg(limit)
+	rows, err := s.tx.Query(ctx, sql, st.planned()...)
+	if err != nil {
+		return 0, err
+	}
+	if s.query.NeedsBody() {
+		return s.stepBodies(ctx, rows)
+	}
+	defer rows.Close()
+	for !s.done && rows.Next() {
+		n++
+		if err := rows.Scan(&s.at, &s.id, (*lent)(&s.line)); err != nil {
+			return n, err
+		}
+		if err := s.judge(nil); err != nil {
+			return n, err
+		}
+	}
+	if s.done {
+		rows.Close() // the error of a query that was left early is of no interest
+		return n, nil
+	}
+	return n, rows.Err()
+}
+
+// lent is a []byte that aliases what was read, until the next row.
+type lent []byte
+
+// ScanBytes is pgx's.
+func (l *lent) ScanBytes(v []byte) error { *l = v; return nil }
+
+// judge asks the query about the row, if the database could not tell, and has it visited if it matches.
+func (s *scan) judge(body func() ([]byte, error)) error {
+	s.row = wire.Row{}
+	if !s.exact {
+		row, err := s.fill(s.needs | placeColumns)
+		if err != nil {
+			return err
+		}
+		subject := archive.Subject{Row: row, Body: body}
+		ok := s.query.Match(&subject)
+		if subject.Err != nil {
+			return subject.Err
+		}
+		if !ok {
+			if !s.deadline.IsZero() && time.Now().After(s.deadline) {
+				p := archive.PositionOf(row)
+				s.stopped, s.done = &p, true
+			}
+			return nil
+		}
+	}
+	more, err := s.visit(s.fill)
+	s.done = s.done || !more
+	return err
+}
+
+// fill returns the row with the columns that are wanted.
+func (s *scan) fill(want archive.Columns) (*wire.Row, error) {
+	row := &s.row
+	row.AcceptedAt = time.Unix(0, s.at).UTC()
+	if want.Has(archive.ColumnID) && row.RequestID == "" {
+		row.RequestID = s.id.String()
+		row.ID = row.RequestID
+	}
+	if want&^placeColumns == 0 {
+		return row, nil
+	}
+	if err := archive.DecodeRow(s.line, want, row); err != nil {
+		return nil, damaged("the row of record "+s.id.String(), err)
+	}
+	return row, nil
+}
+
+// planned are the arguments, with the order to plan the statement anew for them: whether an index is of use depends on what is asked.
+func (s *statement) planned() []any { return append([]any{pgx.QueryExecModeCacheDescribe}, s.args...) }

@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Search returns a page; see archive.Store.
+func (db *DB) Search(ctx context.Context, account string, q archive.Query) (page archive.Page, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return page, err
+	}
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		s, err := db.newScan(ctx, tx, key, &q)
+		if err != nil {
+			return err
+		}
+		if s.asked() {
+			page, err = s.page(ctx)
+		} else {
+			page, err = s.find(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return archive.Page{}, err
+	}
+	return page, nil
+}
+
+// asked says whether the database can answer the whole question by itself.
+func (s *scan) asked() bool {
+	st := &statement{account: s.account}
+	return s.query.Order.By == "" && st.where(s.query).exact
+}
+
+// page has the database find the page and count what matches.
+func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
+	q := s.query
+	oldest, newest := s.bounds()
+	want := q.Offset + q.Limit + 1
+	s.visit = func(fill archive.Fill) (bool, error) {
+		row, err := fill(archive.AllColumns)
+		if want--; err == nil {
+			page.Rows = append(page.Rows, *row)
+		}
+		return true, err
+	}
+	for w := range windows(s.weeks, oldest, newest) {
+		if _, err := s.step(ctx, w, q.After, want); err != nil {
+			return page, err
+		}
+		if want == 0 {
+			break
+		}
+	}
+	page.Rows = page.Rows[min(q.Offset, len(page.Rows)):]
+	if page.More = len(page.Rows) > q.Limit; page.More {
+		page.Rows = page.Rows[:q.Limit]
+	}
+	if !q.Filtered() {
+		page.Total, err = s.records(ctx)
+		return page, err
+	}
+	page.Total, err = s.count(ctx, archive.TotalMax+1)
+	if page.Total > archive.TotalMax {
+		page.Total, page.TotalIsLowerBound = archive.TotalMax, true
+	}
+	return page, err
+}
+
+// records is how many the account has.
+func (s *scan) records(ctx context.Context) (n int, err error) {
+	err = s.tx.QueryRow(ctx, `SELECT coalesce(sum(records), 0)::bigint FROM account_weeks WHERE account_id = $1`, s.account).Scan(&n)
+	return n, err
+}
+
+// count counts what matches, wherever the page begins, up to most.
+func (s *scan) count(ctx context.Context, most int) (n int, err error) {
+	all := *s.query
+	all.After = nil
+	whole := *s
+	whole.query = &all
+	oldest, newest := whole.bounds()
+	for w := range windows(s.weeks, oldest, newest) {
+		sql, st, err := whole.from(w, nil)
+		if err != nil {
+			return n, err
+		}
+		found := 0
+		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(most-n) + ") found"
+		if err := s.tx.QueryRow(ctx, sql, st.planned()...).Scan(&found); err != nil {
+			return n, err
+		}
+		if n += found; n == most {
+			break
+		}
+	}
+	return n, nil
+}
+
+// find looks at every row that the database finds.
+func (s *scan) find(ctx context.Context) (archive.Page, error) {
+	q := s.query
+	f := archive.NewFinder(q)
+	if !q.Filtered() {
+		n, err := s.records(ctx)
+		if err != nil {
+			return archive.Page{}, err
+		}
+		f.Total(n)
+	}
+	if !q.Streams() && (q.Filtered() || q.Order.By != "") {
+		all := *q
+		all.After = nil // what comes before the cursor counts
+		s.query = &all
+	}
+	s.visit = f.Visit
+	if err := s.run(ctx); err != nil {
+		return archive.Page{}, err
+	}
+	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
+		id, _ := parseUUID(requestID)
+		state, err := s.state(ctx, id)
+		row, _ = state.Row()
+		return row, err
+	})
+}
+
+// errEnd ends a transaction that only reads.
+var errEnd = errors.New("the reader wants no more")
+
+// Scan gives fn the rows that match; see archive.Store.
+func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, err
+	}
+	var ended error // of fn: it has seen rows, so nothing may be done again
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		s, err := db.newScan(ctx, tx, key, &q)
+		if err != nil {
+			return err
+		}
+		begun := false
+		s.visit = func(fill archive.Fill) (bool, error) {
+			row, err := fill(want)
+			if err != nil {
+				return false, err
+			}
+			begun = true
+			more, err := fn(row)
+			if err != nil {
+				ended = err
+				return false, errEnd
+			}
+			return more, nil
+		}
+		err = s.run(ctx)
+		stopped = s.stopped
+		if err != nil && begun && ended == nil {
+			ended = failure(ctx, err)
+			err = errEnd
+		}
+		return err
+	})
+	if ended != nil {
+		return stopped, ended
+	}
+	return stopped, err
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// A term stands for one text of a record in one column: a hash of the account, the column, the metadata key if it is a value of one, and
+// the text. One index over all terms of a record answers "is" and "in" on every text field, within one account, whatever the texts hold.
+// Hashes of 64 bits meet by chance once in millions of years of writing; whoever makes them meet on purpose deceives their own account.
+
+// term makes a term.
+func term(account string, c archive.Column, key, text string) int64 {
+	h := fnv.New64a()
+	var head [24]byte
+	head[0] = byte(c)
+	binary.LittleEndian.PutUint64(head[8:], uint64(len(account)))
+	binary.LittleEndian.PutUint64(head[16:], uint64(len(key)))
+	_, _ = h.Write(head[:])
+	_, _ = h.Write([]byte(account))
+	_, _ = h.Write([]byte(key))
+	_, _ = h.Write([]byte(text))
+	return int64(h.Sum64())
+}
+
+// metadataKeys stands for the keys of the metadata, as ColumnMetadata with a key does for that key's value.
+const metadataKeys = archive.ColumnBody
+
+// termColumns are the columns whose texts have terms.
+const termColumns = 1<<archive.ColumnFunction | 1<<archive.ColumnModel | 1<<archive.ColumnProvider | 1<<archive.ColumnStatus | 1<<archive.ColumnSidecar |
+	1<<archive.ColumnTemplate | 1<<archive.ColumnLabel | 1<<archive.ColumnTags | 1<<archive.ColumnGroups | 1<<archive.ColumnMetadata | 1<<archive.ColumnScores |
+	1<<archive.ColumnTools | 1<<archive.ColumnFinish | 1<<archive.ColumnErrorType
+
+// termsOf are the terms of a row, each once.
+func termsOf(account string, row *wire.Row) []int64 {
+	terms := make([]int64, 0, 20)
+	add := func(c archive.Column, key string, texts ...string) {
+		for _, text := range texts {
+			terms = append(terms, term(account, c, key, text))
+		}
+	}
+	// Of these an empty text is none.
+	some := func(c archive.Column, text string) {
+		if text != "" {
+			add(c, "", text)
+		}
+	}
+	some(archive.ColumnFunction, row.FunctionName)
+	some(archive.ColumnModel, row.Engine)
+	some(archive.ColumnProvider, row.Provider)
+	some(archive.ColumnStatus, row.Status)
+	some(archive.ColumnSidecar, row.Sidecar)
+	some(archive.ColumnFinish, row.FinishReason)
+	some(archive.ColumnErrorType, row.ErrorType)
+	if row.PromptName != nil {
+		add(archive.ColumnTemplate, "", *row.PromptName)
+	}
+	if row.PromptLabel != nil {
+		add(archive.ColumnLabel, "", *row.PromptLabel)
+	}
+	add(archive.ColumnTags, "", row.Tags...)
+	add(archive.ColumnGroups, "", row.GroupIDs...)
+	add(archive.ColumnTools, "", row.ToolNames...)
+	for _, m := range row.Metadata {
+		add(archive.ColumnMetadata, m.Key, m.Value)
+		add(metadataKeys, "", m.Key)
+	}
+	for _, s := range row.Scores {
+		add(archive.ColumnScores, "", s.Name)
+	}
+	return distinct(terms)
+}
