@@ -2,14 +2,11 @@ package badgerdb_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -35,7 +32,8 @@ func BenchmarkArchive(b *testing.B) {
 			return
 		}
 		s.restart(b)
-		s.ask(b)
+		archivetest.Ask(b, s.archive, accounts[0], s.calls, benchDays)
+		s.tellMemory(b)
 	}
 }
 
@@ -222,92 +220,4 @@ func (s *stage) tellMemory(b *testing.B) {
 	if most<<10 > benchMemory {
 		b.Errorf("the process held %d MB of anonymous memory, more than %d", most>>10, benchMemory>>20)
 	}
-}
-
-// ask asks each question for the account's newest days and reports the first answer and the 95th percentile of the others.
-func (s *stage) ask(b *testing.B) {
-	day := func(n int) []wire.Filter {
-		from := s.calls.Begin.Add(time.Duration(n%(benchDays-1)) * 24 * time.Hour)
-		return []wire.Filter{condition("accepted_at", "", "gte", from), condition("accepted_at", "", "lt", from.Add(24*time.Hour))}
-	}
-	search := func(w wire.Search) int {
-		w.PerPage = 25
-		page, err := s.archive.Search(context.Background(), accounts[0], w)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return len(page.Items)
-	}
-	by := func(f ...wire.Filter) wire.Search { return wire.Search{FilterGroup: &wire.Filter{Filters: f}} }
-	for _, q := range []struct {
-		name  string
-		times int
-		ask   func(n int) int
-	}{
-		{"newest page", 40, func(n int) int { return search(wire.Search{}) }},
-		{"page by tag", 40, func(n int) int {
-			return search(by(condition("tags", "", "is", fmt.Sprintf("tag-%d", n%archivetest.CallTags))))
-		}},
-		{"page by metadata value", 40, func(n int) int {
-			return search(by(condition("metadata", "user", "is", fmt.Sprintf("user-%d", n%archivetest.CallUsers))))
-		}},
-		{"page by template version", 40, func(n int) int {
-			return search(by(condition("prompt_name", "", "is", fmt.Sprintf("template-%d", n%20)), condition("prompt_version_number", "", "eq", 1+n%10)))
-		}},
-		{"page by score within a day", 40, func(n int) int {
-			return search(by(append(day(n), condition("score", "quality", "between", []int{n, n + 20}))...))
-		}},
-		{"one in 100000", 5, func(n int) int { return search(by(condition("tags", "", "is", archivetest.RareTag))) }},
-		{"one in 100000, text field", 5, func(n int) int { return search(by(condition("tags", "", "contains", "in a hundred"))) }},
-		{"statistics of a template", 10, func(n int) int {
-			w, err := s.archive.TemplateStatistics(context.Background(), accounts[0], wire.StatisticsQuery{
-				FilterGroup: &wire.Filter{Filters: []wire.Filter{condition("prompt_name", "", "is", fmt.Sprintf("template-%d", n%20))}}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			return len(w.Versions)
-		}},
-		{"analytics of everything", 3, func(n int) int {
-			w, err := s.archive.Analyze(context.Background(), accounts[0], wire.StatisticsQuery{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			return int(w.TotalRequests)
-		}},
-		{"free text over a day", 3, func(n int) int {
-			w := by(day(3 * n)...)
-			w.Q = archivetest.RareWord
-			page, err := s.archive.Search(context.Background(), accounts[0], w)
-			if err != nil || !page.Complete {
-				b.Logf("free text: complete %v, %v", page.Complete, err)
-			}
-			return len(page.Items)
-		}},
-	} {
-		var took []time.Duration
-		found, cpu := 0, cpuTime()
-		for n := range q.times {
-			begun := time.Now()
-			found += q.ask(n)
-			took = append(took, time.Since(begun))
-		}
-		each := (cpuTime() - cpu) / time.Duration(q.times)
-		first := took[0]
-		slices.Sort(took)
-		p95 := took[(len(took)*95+99)/100-1]
-		b.Logf("%-28s first %8.1f ms, median %8.1f ms, p95 %8.1f ms, processor %8.1f ms each, found %d", q.name, ms(first), ms(took[len(took)/2]), ms(p95), ms(each), found)
-		b.ReportMetric(ms(p95), metricName(q.name)+"-p95-ms")
-	}
-	s.tellMemory(b)
-}
-
-func metricName(s string) string {
-	return string(bytes.ReplaceAll([]byte(s), []byte(" "), []byte("-")))
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func condition(field, key, operator string, value any) wire.Filter {
-	raw, _ := json.Marshal(value)
-	return wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: raw}
 }

@@ -11,6 +11,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
 )
 
@@ -81,8 +82,8 @@ func (a *account) agrees(what string) {
 	last := a.hours[len(a.hours)-1]
 	for _, span := range [][2]int{{-1, last + 1}, {0, last}, {last / 4, last / 2}, {last / 2, last/2 + 30}, {last - 3, last}} {
 		for _, bucket := range []string{"", "hour", "day"} {
-			f := wire.Filter{Filters: []wire.Filter{condition("accepted_at", "", "gte", a.begin.Add(time.Duration(span[0])*time.Hour)),
-				condition("accepted_at", "", "lte", a.begin.Add(time.Duration(span[1])*time.Hour))}}
+			f := wire.Filter{Filters: []wire.Filter{archivetest.Condition("accepted_at", "", "gte", a.begin.Add(time.Duration(span[0])*time.Hour)),
+				archivetest.Condition("accepted_at", "", "lte", a.begin.Add(time.Duration(span[1])*time.Hour))}}
 			q, err := archive.Compile(wire.Search{FilterGroup: &f})
 			if err != nil {
 				a.t.Fatal(err)

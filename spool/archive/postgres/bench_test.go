@@ -1,0 +1,131 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// BenchmarkArchive fills a database and asks it what the README promises, in one run so that the figures belong together, with PostgreSQL
+// on the same machine, waiting for its disk. PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long
+// form), PROMPTSPOOL_BENCH_DSN names a database that is kept from run to run, so that a long fill may be done in parts: what is there
+// is not made again; PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.
+func BenchmarkArchive(b *testing.B) {
+	s := newStage(b)
+	for range b.N {
+		if !s.fill(b) {
+			return
+		}
+		s.settle(b)
+		archivetest.Ask(b, s.archive, accounts[0], s.calls, benchDays)
+	}
+}
+
+// benchDays is over how many days the records of a benchmark are spread.
+const benchDays = 10
+
+type stage struct {
+	records int
+	calls   *archivetest.Calls
+	dsn     string
+	db      *postgres.DB
+	archive *archive.Archive
+}
+
+var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
+
+// benchSettings are those of a small server: a quarter of two gigabytes for its cache, and checkpoints that do not come all the time.
+var benchSettings = []string{"shared_buffers=512MB", "max_wal_size=4GB", "checkpoint_timeout=15min", "autovacuum_naptime=20s", "wal_compression=off"}
+
+func newStage(b *testing.B) *stage {
+	s := &stage{records: 100_000, dsn: os.Getenv("PROMPTSPOOL_BENCH_DSN")}
+	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_RECORDS")); err == nil {
+		s.records = n
+	}
+	if s.dsn == "" {
+		s.dsn = postgrestest.Start(b, postgrestest.Options{Fsync: true, Settings: benchSettings}).Database(b)
+	}
+	// In the long form each account has 100,000 records a day.
+	span := benchDays * 24 * time.Hour
+	s.calls = archivetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
+	s.db = open(b, s.dsn)
+	s.archive = archive.New(archive.Config{Store: s.db, Metrics: metrics.New("server", "bench"), Logger: quiet,
+		Now: func() time.Time { return s.calls.At(s.records).Add(time.Hour) }})
+	return s
+}
+
+// fill makes the records that are not there yet, with four batches on their way as a forwarder has, and says whether all are there.
+func (s *stage) fill(b *testing.B) bool {
+	const batch, round = 500, 20 * 500
+	size, err := s.db.Size(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	first := int(size.Records) / round * round // a part that was broken off is made again, and changes nothing
+	made, begun := first, time.Now()
+	deadline := begun.Add(time.Hour)
+	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_FILL")); err == nil {
+		deadline = begun.Add(time.Duration(n) * time.Second)
+	}
+	for made < s.records && time.Now().Before(deadline) {
+		var wg sync.WaitGroup
+		end := min(made+round, s.records)
+		work := make(chan int)
+		for range 4 {
+			wg.Go(func() {
+				for n := range work {
+					var events []wire.Event
+					// Batches alternate between the accounts: each is a stretch of time.
+					for i := n; i < min(n+batch, end); i++ {
+						events = append(events, s.calls.Events(i)...)
+					}
+					if _, err := s.archive.Record(b.Context(), accounts[n/batch%2], events); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		for n := made; n < end; n += batch {
+			work <- n
+		}
+		close(work)
+		wg.Wait()
+		made = end
+	}
+	if took := time.Since(begun); made > first {
+		b.ReportMetric(float64(made-first)/took.Seconds(), "ingest-records/s")
+		b.Logf("%d to %d of %d records in %v: %.0f/s", first, made, s.records, took.Round(time.Second), float64(made-first)/took.Seconds())
+	}
+	return made == s.records
+}
+
+// settle does what autovacuum and the server's own housekeeping do within minutes, and says what the database takes.
+func (s *stage) settle(b *testing.B) {
+	conn, err := pgx.Connect(b.Context(), s.dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	begun := time.Now()
+	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
+		b.Fatal(err)
+	}
+	size, err := s.db.Size(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("settled in %v; payload %d MB, on disk %d MB", time.Since(begun).Round(time.Millisecond), size.Bytes>>20, size.DiskBytes>>20)
+	b.ReportMetric(float64(size.DiskBytes)/float64(size.Bytes), "disk/payload")
+}
