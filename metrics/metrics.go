@@ -70,6 +70,7 @@ type Metrics struct {
 	ArchiveApplySeconds prometheus.Histogram
 	ArchiveBatchEvents  prometheus.Histogram
 	ArchiveQuerySeconds prometheus.Histogram
+	ArchiveUp           prometheus.Gauge
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
@@ -170,6 +171,7 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
 	m.ArchiveBatchEvents = f.sizes("promptspool_archive_batch_events", "Events that were folded together.")
 	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds", "Time of one search, suggestion or statistics in the database.")
+	m.ArchiveUp = f.gauge("promptspool_archive_up", "1 while the server's database answers.")
 	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")

@@ -26,7 +26,8 @@ import (
 type Config struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
-	// Ready says why the process cannot take calls, or nil. It never depends on another process being reachable.
+	// Ready says why the process cannot take calls, or nil. It never depends on another process being reachable, but for a server's
+	// database: calls had better go to a server that reaches it.
 	Ready func() error
 	// Started says what a start still waits for, or nil; nil: only for Ready. What it waits for is bounded in time.
 	Started func() error

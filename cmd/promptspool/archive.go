@@ -54,18 +54,20 @@ func archiveTarget(c *cli.Context) (data string, running bool, err error) {
 	if data, err = need(c, "data"); err != nil {
 		return data, false, err
 	}
-	var status struct{ Role string }
+	var status struct{ Role, Archive string }
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)
 	switch {
 	case err == nil && status.Role != "server":
 		return data, false, wrong(c, "data", data, "is the folder of a "+status.Role+", which has no archive; give a server's")
+	case err == nil && isPostgres(status.Archive):
+		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies", status.Archive)
 	case err == nil:
 		return data, true, nil
 	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
 		return data, false, err
 	}
 	if _, err := os.Stat(filepath.Join(archiveDir(data), "FORMAT")); err != nil {
-		return data, false, wrong(c, "data", data, "holds no archive; give the data folder of a server")
+		return data, false, wrong(c, "data", data, "holds no archive; give the data folder of a server (one on PostgreSQL is backed up by pg_dump)")
 	}
 	return data, false, nil
 }
@@ -81,8 +83,8 @@ func withArchive(c *cli.Context, data string, do func(*badgerdb.DB) error) error
 
 func archiveGroup() *cli.Command {
 	return &cli.Command{
-		Name: "archive", Usage: "prove a server's archive whole",
-		Subcommands: []*cli.Command{{
+		Name: "archive", Usage: "prove a server's archive whole, and bring it into another",
+		Subcommands: []*cli.Command{archiveCopyCommand(), {
 			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
 			Flags: []cli.Flag{serverDataFlag(), outputFlag()},
 			Action: func(c *cli.Context) error {

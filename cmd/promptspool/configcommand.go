@@ -125,7 +125,10 @@ func settingsOf(c *cli.Context) []shownSetting {
 		if _, many := f.(list); many {
 			s.Value = strings.Join(texts(c, name), ", ")
 		}
-		if isSecret(name) && s.Value != "" {
+		switch {
+		case name == "archive":
+			s.Value = showArchive(s.Value)
+		case isSecret(name) && s.Value != "":
 			s.Value = "[secret]"
 		}
 		if from := origin(c, name); from != "" && isGiven(c, name) {

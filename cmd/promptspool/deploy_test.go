@@ -15,7 +15,9 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -27,6 +29,7 @@ type understood struct {
 	listen, opsListen string
 	upstream          string
 	diskMax           int64
+	shared            bool     // its database is one that others may use as well
 	files             []string // secrets and certificates that it would read
 }
 
@@ -41,6 +44,7 @@ func (m *manifests) understand(where string, args, variables []string) (u unders
 			v.need("upstream")
 		} else {
 			v.retention()
+			u.shared = v.text("archive-file") != "" || v.text("archive") != ""
 		}
 		known := []string{"GOMEMLIMIT"}
 		for _, f := range c.Command.Flags {
@@ -139,11 +143,32 @@ func (m *manifests) container(w workload, c corev1.Container) {
 	}) {
 		m.fault(where, "a sidecar is an init container with restartPolicy Always, a server is none")
 	}
-	if u.role == "server" && (w.kind != "StatefulSet" || w.replicas != 1) {
+	if u.role == "server" && !u.shared && (w.kind != "StatefulSet" || w.replicas != 1) {
 		m.fault(where, "%d servers of a %s; its database is one process's", w.replicas, w.kind)
+	}
+	if u.role == "server" && u.shared {
+		m.scaled(where, w)
 	}
 	if u.role == "sidecar" {
 		m.toService(where, u.upstream)
+	}
+}
+
+// scaled checks that servers that share a database are several, and stay so when nodes go.
+func (m *manifests) scaled(where string, w workload) {
+	if w.kind != "Deployment" || len(w.claims) > 0 {
+		m.fault(where, "a %s, for a server that keeps nothing", w.kind)
+	}
+	if !slices.ContainsFunc(m.scalers, func(a autoscalingv2.HorizontalPodAutoscaler) bool {
+		to := a.Spec.ScaleTargetRef
+		return to.Kind == w.kind && to.Name == w.name && to.APIVersion == "apps/v1" && a.Spec.MinReplicas != nil && *a.Spec.MinReplicas >= 2 && a.Spec.MaxReplicas > *a.Spec.MinReplicas
+	}) {
+		m.fault(where, "no autoscaler keeps at least two of it")
+	}
+	if !slices.ContainsFunc(m.budgets, func(b policyv1.PodDisruptionBudget) bool {
+		return b.Spec.Selector != nil && chosen(b.Spec.Selector.MatchLabels, w.labels) && b.Spec.MaxUnavailable != nil && b.Spec.MaxUnavailable.IntValue() == 1
+	}) {
+		m.fault(where, "no budget lets one of it go at a time")
 	}
 }
 
@@ -216,12 +241,14 @@ func (m *manifests) toService(where, address string) {
 		m.fault(where, "%v", err)
 		return
 	}
-	for _, p := range m.services[u.Hostname()].Spec.Ports {
-		if u.Port() == fmt.Sprint(p.Port) && p.Name == "api" {
-			return
+	for _, s := range m.services[u.Hostname()] {
+		if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return u.Port() == fmt.Sprint(p.Port) && p.Name == "api" }) {
+			m.fault(where, "%s leads to no API of a service", address)
 		}
 	}
-	m.fault(where, "%s leads to no service's API", address)
+	if len(m.services[u.Hostname()]) == 0 {
+		m.fault(where, "%s leads to no service", address)
+	}
 }
 
 // network checks that every service, policy and monitor names ports that pods have.
@@ -236,9 +263,11 @@ func (m *manifests) network() {
 		}
 		m.fault(where, "no pod with %v has a port %q", selector, port)
 	}
-	for name, s := range m.services {
-		for _, p := range s.Spec.Ports {
-			named("the service "+name, s.Spec.Selector, p.TargetPort.StrVal)
+	for name, alternatives := range m.services {
+		for _, s := range alternatives {
+			for _, p := range s.Spec.Ports {
+				named("the service "+name, s.Spec.Selector, p.TargetPort.StrVal)
+			}
 		}
 	}
 	for _, p := range m.policies {
@@ -299,7 +328,7 @@ func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 	for _, f := range m.faults {
 		t.Error(f)
 	}
-	if len(m.workloads) != 3 || len(m.services) != 1 || len(m.policies) != 1 || len(m.monitors) != 2 || len(m.compose.Services) != 2 || len(m.units) != 1 {
+	if len(m.workloads) != 4 || len(m.services["promptspool"]) != 2 || len(m.policies) != 2 || len(m.budgets) != 1 || len(m.scalers) != 1 || len(m.monitors) != 2 || len(m.compose.Services) != 2 || len(m.units) != 1 {
 		t.Errorf("not all was seen: %d workloads, %d services, %d policies, %d monitors, %d of Compose, %d units",
 			len(m.workloads), len(m.services), len(m.policies), len(m.monitors), len(m.compose.Services), len(m.units))
 	}
@@ -307,6 +336,7 @@ func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 
 func TestAManifestWithAFaultIsFound(t *testing.T) {
 	withoutVariables(t)
+	const shared = "kubernetes/postgres/server.yaml"
 	const server, sidecar, pvc, monitors = "kubernetes/base/server.yaml", "kubernetes/emptydir/sidecar.yaml", "kubernetes/pvc/sidecar.yaml", "kubernetes/monitoring/servicemonitor.yaml"
 	for _, c := range []struct{ file, old, new string }{
 		{server, "--listen=", "--lisen="},
@@ -326,6 +356,15 @@ func TestAManifestWithAFaultIsFound(t *testing.T) {
 		{server, "runAsUser: 65532", "runAsUser: 1000"},
 		{server, "      terminationGracePeriodSeconds: 30", "      terminationGracePeriodSeconds: 30\n      terminationGracePeriodSeconds: 30"},
 		{server, "kind: StatefulSet", "kind: ReplicaSet"},
+		{shared, "--archive-file=", "--archives-file="},
+		{shared, "            - --archive-file=/secrets/archive\n", ""},
+		{shared, "/secrets/archive", "/secret/archive"},
+		{shared, "minReplicas: 2", "minReplicas: 1"},
+		{shared, "kind: Deployment, name: promptspool", "kind: Deployment, name: server"},
+		{shared, "maxUnavailable: 1\n", "minAvailable: 2\n"},
+		{shared, "maxUnavailable: 1\n  selector:\n    matchLabels: {app.kubernetes.io/name: promptspool-server}", "maxUnavailable: 1\n  selector:\n    matchLabels: {app.kubernetes.io/name: server}"},
+		{shared, "averageUtilization", "averageUtilisation"},
+		{shared, "emptyDir: {sizeLimit: 16Mi}", "emptyDir: {}"},
 		{sidecar, "restartPolicy: Always", "restartPolicy: OnFailure"},
 		{sidecar, "--upstream-plaintext", "--upstream-plain"},
 		{sidecar, "            - --upstream-plaintext", "            #"},

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/postgrestest"
 )
 
 // The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 	if binary, err = build("promptspool", "-race"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
-		code = m.Run()
+		code = postgrestest.Main(m)
 	}
 	_ = os.RemoveAll(folder)
 	os.Exit(code)

@@ -37,6 +37,9 @@ func newServerLive(c serverConfig, keys *auth.Auth, m *metrics.Metrics) *serverL
 			c.level.Set(n.level.Level())
 			l.limiter.Set(n.limits)
 			l.certs.Store(n.tls)
+			if n.archive != c.archive {
+				c.logger.Warn("--archive names another database now, or another password; this counts after a restart only")
+			}
 		}, err
 	}
 	return l

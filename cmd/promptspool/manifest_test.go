@@ -15,8 +15,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -26,10 +28,12 @@ import (
 // with them.
 type manifests struct {
 	files     map[string][]byte
-	services  map[string]corev1.Service
+	services  map[string][]corev1.Service // by name: alternatives have the same one
 	workloads []workload
 	policies  []networkingv1.NetworkPolicy
 	monitors  []monitor
+	budgets   []policyv1.PodDisruptionBudget
+	scalers   []autoscalingv2.HorizontalPodAutoscaler
 	compose   composeFile
 	units     map[string][]string // the command lines of systemd's units
 	faults    []string
@@ -38,6 +42,7 @@ type manifests struct {
 // workload is a Deployment or a StatefulSet.
 type workload struct {
 	file, kind string
+	name       string
 	replicas   int32
 	labels     map[string]string
 	pod        corev1.PodSpec
@@ -103,7 +108,7 @@ func deployFiles(t *testing.T) map[string][]byte {
 
 // readManifests decodes all of them.
 func readManifests(files map[string][]byte) *manifests {
-	m := &manifests{files: files, services: map[string]corev1.Service{}, units: map[string][]string{}}
+	m := &manifests{files: files, services: map[string][]corev1.Service{}, units: map[string][]string{}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		switch base := path.Base(file); {
 		case base == "kustomization.yaml", base == "alerts_test.yaml", base == "prometheusrule.yaml": // tests of their own
@@ -161,15 +166,15 @@ func (m *manifests) documents(file string, content []byte) {
 		case "v1 Service":
 			var s corev1.Service
 			m.strictly(file, text, &s)
-			m.services[s.Name] = s
+			m.services[s.Name] = append(m.services[s.Name], s)
 		case "apps/v1 Deployment":
 			var d appsv1.Deployment
 			m.strictly(file, text, &d)
-			m.workload(file, workload{file, head.Kind, replicas(d.Spec.Replicas), d.Spec.Template.Labels, d.Spec.Template.Spec, nil}, d.Spec.Selector)
+			m.workload(file, workload{file, head.Kind, d.Name, replicas(d.Spec.Replicas), d.Spec.Template.Labels, d.Spec.Template.Spec, nil}, d.Spec.Selector)
 		case "apps/v1 StatefulSet":
 			var s appsv1.StatefulSet
 			m.strictly(file, text, &s)
-			m.workload(file, workload{file, head.Kind, replicas(s.Spec.Replicas), s.Spec.Template.Labels, s.Spec.Template.Spec, s.Spec.VolumeClaimTemplates}, s.Spec.Selector)
+			m.workload(file, workload{file, head.Kind, s.Name, replicas(s.Spec.Replicas), s.Spec.Template.Labels, s.Spec.Template.Spec, s.Spec.VolumeClaimTemplates}, s.Spec.Selector)
 		case "networking.k8s.io/v1 NetworkPolicy":
 			var p networkingv1.NetworkPolicy
 			m.strictly(file, text, &p)
@@ -178,6 +183,14 @@ func (m *manifests) documents(file string, content []byte) {
 			var n monitor
 			m.strictly(file, text, &n)
 			m.monitors = append(m.monitors, n)
+		case "policy/v1 PodDisruptionBudget":
+			var b policyv1.PodDisruptionBudget
+			m.strictly(file, text, &b)
+			m.budgets = append(m.budgets, b)
+		case "autoscaling/v2 HorizontalPodAutoscaler":
+			var a autoscalingv2.HorizontalPodAutoscaler
+			m.strictly(file, text, &a)
+			m.scalers = append(m.scalers, a)
 		default:
 			m.fault(file, "nobody checks a %s of %s", head.Kind, head.APIVersion)
 		}

@@ -36,7 +36,7 @@ type process struct {
 	api       *api.Server
 	apiListen address
 	tls       *liveTLS   // of the API's listener; may be nil
-	ops       ops.Config // Ready is filled in here
+	ops       ops.Config // Ready may be nil; run adds to it whether calls are taken
 	opsListen address
 	keys      ops.Keys    // may be nil
 	spool     ops.Spool   // may be nil
@@ -53,9 +53,13 @@ type process struct {
 // run serves until ctx ends or something fails. Then it stops in order: not ready, no new calls, drain, background, operations.
 func (p *process) run(ctx context.Context) error {
 	var taking atomic.Bool
+	able := p.ops.Ready
 	p.ops.Ready = func() error {
-		if !taking.Load() {
+		switch {
+		case !taking.Load():
 			return errors.New("the process is starting or stopping")
+		case able != nil:
+			return able()
 		}
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 // serverConfig is what a server is started with.
 type serverConfig struct {
 	data              string
+	archive           wire.Secret // a postgres:// URL; "": Badger in data
 	listen, opsListen address
 	tls               *tlsState // of the API's listener; nil for none
 	name              string

@@ -22,14 +22,13 @@ import (
 	"promptspool/registry/render"
 	"promptspool/spool"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
 )
 
 // serverMemory is from where on the server collects garbage at once, rather than when its memory has doubled; GOMEMLIMIT overrides
 // it. It is no bound: a call that needs more gets it.
 const serverMemory = 192 << 20
 
-// server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in Badger.
+// server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in its database.
 func server(ctx context.Context, c serverConfig) error {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
@@ -39,12 +38,12 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	started := time.Now().UTC()
 	m := metrics.New("server", version)
-	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(c.data, "archive"), Logger: c.logger, Retention: c.retention})
+	db, err := openDatabase(ctx, c)
 	if err != nil {
 		return err
 	}
 	keys := auth.New(auth.Config{Store: db})
-	templates := registry.New(registry.Config{Store: db, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
+	templates := registry.New(registry.Config{Store: db.database, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
 	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger})
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
@@ -57,6 +56,8 @@ func server(ctx context.Context, c serverConfig) error {
 		return errors.Join(err, db.Close())
 	}
 	live := newServerLive(c, keys, m)
+	pulse := &pulse{metrics: m, logger: c.logger}
+	status := func() serverStatus { return statusOfServer(c.name, started, db, pulse) }
 	writes := api.NewTurns(records, m)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
@@ -72,18 +73,15 @@ func server(ctx context.Context, c serverConfig) error {
 	p := process{
 		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
 		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, Status: func() any {
-			return statusOfServer(c.name, started, db)
-		}, Describe: func(w io.Writer) {
-			inWords(w, func(t *table) { describeServer(t, statusOfServer(c.name, started, db)) })
-		}},
+		ops: ops.Config{Metrics: m, Logger: c.logger, Ready: pulse.err, Status: func() any { return status() },
+			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeServer(t, status()) }) }},
 		opsListen:  c.opsListen,
 		tls:        live.certs,
 		reload:     c.reload,
 		keys:       keys,
-		archive:    liveArchive{db},
-		background: []func(context.Context) error{db.Run, keys.Run, watchArchive(db, m), watchDisk(c.data, m)},
-		failed:     db.Failed(),
+		archive:    db.tools,
+		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(db), watchArchive(db, m), watchDisk(c.data, m)},
+		failed:     db.failed,
 	}
 	return errors.Join(p.run(ctx), db.Close())
 }

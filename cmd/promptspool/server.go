@@ -58,6 +58,7 @@ func (v *values) limits() api.Limits {
 
 func serverCommand() *cli.Command {
 	flags := []cli.Flag{configFlag(), stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), signUpFlag(), pricesFlag(), providerURLFlag()}
+	flags = append(flags, archiveFlags()...)
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	flags = append(flags, limitFlags()...)
@@ -113,7 +114,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	v.note(err)
 	config := serverConfig{
 		signUp: signUp, prices: table, providerURLs: v.providerURLs(),
-		data: v.need("data"), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
+		data: v.need("data"), archive: v.archiveSecret(), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
 		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(), retention: v.retention(),
 	}
 	if log != nil {

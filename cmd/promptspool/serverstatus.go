@@ -6,7 +6,6 @@ import (
 
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
 )
 
 // serverStatus is what /statusz and the control socket of a server tell.
@@ -14,6 +13,8 @@ type serverStatus struct {
 	Role      string          `json:"role"`
 	Version   string          `json:"version"`
 	Name      string          `json:"name"`
+	Archive   string          `json:"archive"`      // badger, or a postgres:// without its password
+	Away      string          `json:"archive_away"` // why the database does not answer; "" while it does
 	StartedAt time.Time       `json:"started_at"`
 	Records   uint64          `json:"records"`    // of all accounts
 	DiskBytes int64           `json:"disk_bytes"` // blocks of the archive's files
@@ -22,18 +23,26 @@ type serverStatus struct {
 	Alive     int             `json:"sidecars_alive"`
 }
 
+// statusPatience is how long a status waits for the database.
+const statusPatience = 5 * time.Second
+
 // statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
-func statusOfServer(name string, started time.Time, db *badgerdb.DB) serverStatus {
-	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started}
-	size, _ := db.Size(context.Background())
+func statusOfServer(name string, started time.Time, db opened, p *pulse) serverStatus {
+	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: db.name, Away: p.text()}
+	if s.Away != "" {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
+	defer cancel()
+	size, _ := db.Size(ctx)
 	s.Records, s.DiskBytes = size.Records, size.DiskBytes
-	s.Orphans, _ = db.OrphansOfAll(context.Background())
-	s.Sidecars, s.Alive, _ = db.FleetOfAll(context.Background())
+	s.Orphans, _ = db.OrphansOfAll(ctx)
+	s.Sidecars, s.Alive, _ = db.FleetOfAll(ctx)
 	return s
 }
 
 // watchArchive keeps the metrics of the database up to date until ctx ends.
-func watchArchive(db *badgerdb.DB, m *metrics.Metrics) func(context.Context) error {
+func watchArchive(db database, m *metrics.Metrics) func(context.Context) error {
 	return every(func(ctx context.Context) {
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))

@@ -73,6 +73,11 @@ func inWords(w io.Writer, fill func(*table)) {
 func describeServer(t *table, s serverStatus) {
 	t.row("server", s.Name+", version "+s.Version)
 	t.row("up", age(time.Since(s.StartedAt)))
+	t.row("archive", s.Archive)
+	if s.Away != "" {
+		t.row("", "It does not answer: "+s.Away)
+		return
+	}
 	t.row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
 	t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
 	t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))

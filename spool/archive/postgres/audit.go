@@ -6,13 +6,15 @@ import (
 	"promptspool/api/wire"
 )
 
+const insertAudit = `INSERT INTO audit (account_id, id, entry) VALUES ($1, $2::uuid, $3::json) ON CONFLICT DO NOTHING`
+
 // Audit keeps what somebody changed; see auth.AuditStore.
 func (db *DB) Audit(ctx context.Context, account string, e wire.AuditEntry) error {
 	entry, err := encode(e)
 	if err != nil {
 		return err
 	}
-	return db.do(ctx, `INSERT INTO audit (account_id, id, entry) VALUES ($1, $2::uuid, $3::json) ON CONFLICT DO NOTHING`, account, e.ID, entry)
+	return db.do(ctx, insertAudit, account, e.ID, entry)
 }
 
 // AuditLog lists what people changed; see auth.AuditStore.

@@ -16,6 +16,9 @@ const (
 	fleetKept = 30 * 24 * time.Hour // for one that is not heard any more
 )
 
+const insertSidecar = `INSERT INTO sidecars (account_id, id, heartbeat, last_seen) VALUES ($1, $2::uuid, $3::json, $4)
+	ON CONFLICT (account_id, id) DO UPDATE SET heartbeat = EXCLUDED.heartbeat, last_seen = EXCLUDED.last_seen`
+
 // Beat notes what a sidecar tells of itself, durably. A new one makes room for itself among those that were not heard for long;
 // beyond fleetMax that are alive it is CodeTooMany.
 func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
@@ -36,9 +39,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO sidecars (account_id, id, heartbeat, last_seen) VALUES ($1, $2::uuid, $3::json, $4)
-			ON CONFLICT (account_id, id) DO UPDATE SET heartbeat = EXCLUDED.heartbeat, last_seen = EXCLUDED.last_seen`,
-			id.Account, h.ID, heartbeat, now)
+		_, err = tx.Exec(ctx, insertSidecar, id.Account, h.ID, heartbeat, now)
 		return err
 	})
 }

@@ -11,6 +11,8 @@ import (
 // inviteColumns are what scanInvite reads.
 const inviteColumns = `id, account_name, role, created_at, expires_at, setup`
 
+const insertInvite = `INSERT INTO invites (hash, ` + inviteColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+
 func scanInvite(i *wire.Invite) []any {
 	return []any{&i.ID, &i.AccountName, &i.Role, &i.CreatedAt, &i.ExpiresAt, &i.Setup}
 }
@@ -21,8 +23,7 @@ func errNoInvite() *wire.Error {
 
 // CreateInvite keeps an invite; see auth.InviteStore.
 func (db *DB) CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error {
-	return db.do(ctx, `INSERT INTO invites (hash, `+inviteColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-		hash[:], i.ID, i.AccountName, i.Role, i.CreatedAt, i.ExpiresAt, i.Setup)
+	return db.do(ctx, insertInvite, hash[:], i.ID, i.AccountName, i.Role, i.CreatedAt, i.ExpiresAt, i.Setup)
 }
 
 // Invite finds an invite; see auth.InviteStore.

@@ -11,10 +11,13 @@ import (
 )
 
 // lockPeople is the advisory lock of whoever makes a person.
-const lockPeople = 0x707370<<32 + 2
+const lockPeople = 0x707370<<32 + 3
 
 // userColumns are what scanUser reads.
 const userColumns = `users.id, email, account_id, account_name, role, users.created_at, disabled_at, sessions_from`
+
+const insertUser = `INSERT INTO users (id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, password)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 func scanUser(u *wire.User) []any {
 	return []any{&u.ID, &u.Email, &u.AccountID, &u.AccountName, &u.Role, &u.CreatedAt, &u.DisabledAt, &u.SessionsFrom}
@@ -35,9 +38,7 @@ func (db *DB) CreateUser(ctx context.Context, u wire.User, password string, invi
 		if err := join(ctx, tx, &u, invite, db.now()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO users (id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, password)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, password)
+		_, err := tx.Exec(ctx, insertUser, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, password)
 		return err
 	})
 	if err != nil {

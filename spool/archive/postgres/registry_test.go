@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/postgres"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
@@ -34,4 +36,23 @@ func TestFleet(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	})
+}
+
+func TestMove(t *testing.T) {
+	here := func(t *testing.T) archivetest.Server { return open(t, postgrestest.DSN(t)) }
+	inFolder := func(t *testing.T) archivetest.Server {
+		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Check(context.Background()); err != nil {
+				t.Errorf("Check: %v", err)
+			}
+			_ = db.Close()
+		})
+		return db
+	}
+	t.Run("from Badger", func(t *testing.T) { archivetest.RunMove(t, inFolder, here) })
+	t.Run("to Badger", func(t *testing.T) { archivetest.RunMove(t, here, inFolder) })
 }

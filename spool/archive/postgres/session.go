@@ -8,14 +8,15 @@ import (
 	"promptspool/api/wire"
 )
 
+const insertSession = `INSERT INTO sessions (hash, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+
 // CreateSession keeps a session; see auth.SessionStore.
 func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error {
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.CreatedAt); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sessions (hash, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-			hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
+		_, err := tx.Exec(ctx, insertSession, hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
 		return err
 	})
 }

@@ -78,6 +78,12 @@ func (u *update) load(ctx context.Context, name string) error {
 	return err
 }
 
+const (
+	insertVersion  = `INSERT INTO template_versions (account_id, template_id, number, version) VALUES ($1, $2, $3, $4::json)`
+	insertTemplate = `INSERT INTO templates (account_id, name, id, revision, head) VALUES ($1, $2, $3, $4, $5::json)
+		ON CONFLICT (account_id, name) DO UPDATE SET revision = EXCLUDED.revision, head = EXCLUDED.head`
+)
+
 // store writes the version if there is one, the head and the new revision, and tells the other servers.
 func (u *update) store(ctx context.Context, v *wire.Version) error {
 	if v != nil {
@@ -88,8 +94,7 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 		if err != nil {
 			return err
 		}
-		if _, err := u.tx.Exec(ctx, `INSERT INTO template_versions (account_id, template_id, number, version) VALUES ($1, $2, $3, $4::json)`,
-			u.account, v.TemplateID, v.Number, version); err != nil {
+		if _, err := u.tx.Exec(ctx, insertVersion, u.account, v.TemplateID, v.Number, version); err != nil {
 			return err
 		}
 	}
@@ -99,9 +104,7 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 	if err != nil {
 		return err
 	}
-	if _, err := u.tx.Exec(ctx, `INSERT INTO templates (account_id, name, id, revision, head) VALUES ($1, $2, $3, $4, $5::json)
-		ON CONFLICT (account_id, name) DO UPDATE SET revision = EXCLUDED.revision, head = EXCLUDED.head`,
-		u.account, u.head.Name, u.head.ID, u.last.revision, head); err != nil {
+	if _, err := u.tx.Exec(ctx, insertTemplate, u.account, u.head.Name, u.head.ID, u.last.revision, head); err != nil {
 		return err
 	}
 	if _, err := u.tx.Exec(ctx, `UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,

@@ -128,12 +128,14 @@ func (s *Server) run() error {
 	defer log.Close()
 	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), s.args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
-	// It shall not outlive a test binary that is killed. The signal comes when the thread that started it ends, so that thread stays.
+	// It shall not outlive a test binary that is killed. The signal comes when the thread that started it ends, so that thread stays; and
+	// it must not end with this goroutine either, for it may have started other processes before.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
 	s.exited = make(chan error)
 	started := make(chan error)
 	go func(cmd *exec.Cmd, exited chan error) {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {

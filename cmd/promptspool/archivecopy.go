@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/postgres"
+)
+
+func archiveCopyCommand() *cli.Command {
+	return &cli.Command{
+		Name: "copy", Usage: "bring all that a stopped server holds, records, templates, keys and people, into another archive, and prove both the same; run again, it goes on where it ended",
+		Flags: append(own("archive copy",
+			stringFlag("from", "", "the `archive` to read: badger:DIR, DIR the data folder of a server, or postgres://USER@HOST/NAME"),
+			stringFlag("to", "", "the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
+		), outputFlag()),
+		Action: copyArchive,
+	}
+}
+
+// movable is an archive that can be copied.
+type movable interface {
+	archive.Mover
+	Size(ctx context.Context) (archive.Size, error)
+	Close() error
+}
+
+func copyArchive(c *cli.Context) (err error) {
+	from, err := need(c, "from")
+	if err != nil {
+		return err
+	}
+	to, err := need(c, "to")
+	if err != nil {
+		return err
+	}
+	source, err := openMovable(c, "from", from, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := openMovable(c, "to", to, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	size, err := source.Size(c.Context)
+	if err != nil {
+		return err
+	}
+	there, err := archive.Copy(c.Context, source, target, copyProgress(c, int64(size.Records)))
+	if err != nil {
+		return fmt.Errorf("%w\nWhat was copied stays; run the same command again to go on", err)
+	}
+	return output(c, there, func(t *table) { t.row("Copied, and proved the same: " + there.String() + ".") })
+}
+
+// openMovable opens an archive for a copy. One that a server uses is refused: what it changed meanwhile would be missing.
+func openMovable(c *cli.Context, flag, name string, existing bool) (movable, error) {
+	switch dir, isBadger := strings.CutPrefix(name, "badger:"); {
+	case isBadger && dir != "":
+		return openMovableFolder(c, flag, dir, existing)
+	case isPostgres(name):
+		return openMovableDatabase(c, flag, name)
+	}
+	return nil, wrong(c, flag, showArchive(name), "is neither badger:DIR nor postgres://USER@HOST/NAME")
+}
+
+func openMovableFolder(c *cli.Context, flag, dir string, existing bool) (movable, error) {
+	err := ops.Control(c.Context, dir, "GET", "/status", nil, &struct{}{})
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("--%s: a process runs on %s; stop it first: the sidecars keep what comes meanwhile", flag, dir)
+	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(archiveDir(dir), "FORMAT")); err != nil && existing {
+		return nil, wrong(c, flag, dir, "holds no archive; give the data folder of a server")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return badgerdb.Open(badgerdb.Config{Dir: archiveDir(dir), Logger: toolLogger(c)})
+}
+
+// copierName is what the database knows a copy's connections by; servers have another name.
+const copierName = "promptspool-copy"
+
+func openMovableDatabase(c *cli.Context, flag, dsn string) (movable, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	q := u.Query()
+	q.Set("application_name", copierName)
+	if !q.Has("statement_timeout") {
+		q.Set("statement_timeout", "0") // a step may take longer than a question of a server's may
+	}
+	u.RawQuery = q.Encode()
+	db, err := postgres.Open(c.Context, postgres.Config{DSN: u.String(), Logger: toolLogger(c)})
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	servers, err := db.Servers(c.Context)
+	if err == nil && servers > 0 {
+		err = fmt.Errorf("--%s: servers have %d connections to %s; stop them first: the sidecars keep what comes meanwhile", flag, servers, showArchive(dsn))
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// copyProgress tells on stderr how far a copy is, if a person is there to read it.
+func copyProgress(c *cli.Context, records int64) func(archive.Progress) {
+	if !isTerminal(c.App.ErrWriter) {
+		return func(archive.Progress) {}
+	}
+	return tellCopy(c, records, time.Now)
+}
+
+// tellCopy writes a line each second, over the one before.
+func tellCopy(c *cli.Context, records int64, now func() time.Time) func(archive.Progress) {
+	begun, last, stage := now(), time.Time{}, ""
+	return func(p archive.Progress) {
+		if p.Stage != stage {
+			begun, stage = now(), p.Stage
+		} else if now().Sub(last) < time.Second {
+			return
+		}
+		last = now()
+		done := p.Done["records"].Items
+		line := fmt.Sprintf("%s: %s of %s records", p.Stage, humanize.Comma(done), humanize.Comma(records))
+		if passed := last.Sub(begun); passed > time.Second && done > 0 && done <= records {
+			rate := float64(done) / passed.Seconds()
+			left := time.Duration(float64(records-done) / rate * float64(time.Second))
+			line += fmt.Sprintf(", %s a second, %s left", humanize.Comma(int64(rate)), left.Round(time.Second))
+		}
+		fmt.Fprintf(c.App.ErrWriter, "\r%-78s", line)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api"
+	"promptspool/api/auth"
+	"promptspool/api/dashboard"
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+	"promptspool/registry"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/postgres"
+)
+
+// database is where a server keeps all that it holds: the Badger in its data folder, which is its own, or a PostgreSQL that it may share
+// with others.
+type database interface {
+	archive.Store
+	registry.Store
+	auth.Store
+	auth.PeopleStore
+	api.Fleet
+	dashboard.Storage
+
+	Size(ctx context.Context) (archive.Size, error)
+	OrphansOfAll(ctx context.Context) (archive.Orphans, error)
+	FleetOfAll(ctx context.Context) (known, alive int, err error)
+
+	Run(ctx context.Context) error // tidies until ctx ends
+	Close() error
+}
+
+// opened is a database and what depends on which it is.
+type opened struct {
+	database                                                   // itself may be a registry.Watcher
+	name     string                                            // for people; tells no password
+	tools    ops.Archive                                       // nil: it comes with its own
+	failed   <-chan error                                      // ends the process; nil: never
+	pulse    func(ctx context.Context, told func(error)) error // tells whether it answers, until ctx ends; nil: it is this process
+}
+
+// openDatabase opens what --archive names.
+func openDatabase(ctx context.Context, c serverConfig) (opened, error) {
+	dir := archiveDir(c.data)
+	if c.archive == "" {
+		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: c.logger, Retention: c.retention})
+		if err != nil {
+			return opened{}, err
+		}
+		return opened{database: db, name: "badger", tools: liveArchive{db}, failed: db.Failed()}, whole(ctx, db, "badger:"+c.data)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
+		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
+	}
+	name := showArchive(string(c.archive))
+	db, err := postgres.Open(ctx, postgres.Config{DSN: string(c.archive), Logger: c.logger, Retention: c.retention})
+	if err != nil {
+		return opened{}, fmt.Errorf("--archive %s: %s", name, explained(err))
+	}
+	return opened{database: db, name: name, pulse: db.Pulse}, whole(ctx, db, name)
+}
+
+// explained is what a database's error says to a person, and what is behind it.
+func explained(err error) string {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Cause != nil {
+		return e.Message + " (" + strings.Join(strings.Fields(e.Cause.Error()), " ") + ")"
+	} else if ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// whole refuses a database into which a copy was begun and not finished, and closes it.
+func whole(ctx context.Context, db movable, name string) error {
+	_, unfinished, err := db.Copying(ctx)
+	if err == nil && unfinished {
+		err = fmt.Errorf("an archive is being copied to %s, or such a copy broke off: run `promptspool archive copy` to its end first", name)
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}
+
+// archiveFlags say where a server keeps what it holds.
+func archiveFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag("archive", "", "where records, templates, keys and people are kept: `badger`, files in --data, one server and nothing else to run; "+
+			"or postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL or Citus. If absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
+		stringFlag("archive-file", "", "a `file` that holds the --archive, instead"),
+	}
+}
+
+// archiveSecret reads archiveFlags: "" for badger, else a URL of a PostgreSQL.
+func (v *values) archiveSecret() wire.Secret {
+	given := v.secret("archive")
+	if given == "badger" || given == "" {
+		return ""
+	}
+	if !isPostgres(string(given)) {
+		v.note(usagef(v.c, "%s: %q is neither badger nor postgres://USER@HOST/NAME", where(v.c, "archive"), showArchive(string(given))))
+		return ""
+	}
+	return given
+}
+
+func isPostgres(dsn string) bool {
+	scheme, _, _ := strings.Cut(dsn, "://")
+	if scheme != "postgres" && scheme != "postgresql" {
+		return false
+	}
+	_, err := url.Parse(dsn)
+	return err == nil
+}
+
+// showArchive is an --archive as it may be shown: without its passwords.
+func showArchive(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme == "" {
+		if strings.ContainsAny(dsn, "@=:") {
+			return "[not a URL]"
+		}
+		return dsn
+	}
+	query := u.Query()
+	for _, name := range []string{"password", "sslpassword"} {
+		if query.Has(name) {
+			query.Set(name, "xxxxx")
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.Redacted()
+}

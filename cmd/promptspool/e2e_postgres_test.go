@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// startShared starts a server whose archive is a PostgreSQL.
+func startShared(t *testing.T, dsn, name, addr string) *node {
+	t.Helper()
+	n := begin(t, binary, []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), addr, "server", "--name", name)
+	if !n.takes() {
+		t.Fatalf("%s ended before it took calls:\n%s", name, n.logged())
+	}
+	return n
+}
+
+// dsnWith adds a setting to a connection string.
+func dsnWith(t *testing.T, dsn, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set(name, value)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// connect is a connection beside those of the servers.
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func execute(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	a, b := startShared(t, dsn, "a", freePort(t)), startShared(t, dsn, "b", freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), b.addr)
+
+	// Records and keys.
+	id := a.track("/rest/track-request", adminKey, chat())
+	if r := b.get("/api/public/v2/requests/" + id); r.Status != 200 {
+		t.Errorf("what one server took, the other answers %d %s", r.Status, r.Body)
+	}
+	out, errs, code := runCommand(t, nil, "keys", "create", "--data", a.data, "-o", "json", "--scope", "full")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	made := decode(out)
+	key := made["key"].(string)
+	search := func() int { return b.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", key).Status }
+	if status := search(); status != 200 {
+		t.Errorf("a key made at one server is %d at the other", status)
+	}
+	if _, errs, code := runCommand(t, nil, "keys", "revoke", "--data", a.data, made["id"].(string)); code != 0 {
+		t.Fatal(errs)
+	}
+	if status := search(); status != 401 {
+		t.Errorf("a key revoked at one server is %d at the other", status)
+	}
+
+	// Somebody who signed up at one is signed in at the other.
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	form := url.Values{"code": {setupCode(b)}, "email": {"ann@example.com"}, "password": {"correct horse battery"}}
+	res, err := browser.PostForm("http://"+a.addr+"/sign-up", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for _, c := range jar.Cookies(&url.URL{Scheme: "http", Host: a.addr, Path: "/"}) {
+		jar.SetCookies(&url.URL{Scheme: "http", Host: b.addr, Path: "/"}, []*http.Cookie{c})
+	}
+	res, err = browser.Get("http://" + b.addr + "/people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	_, _ = page.ReadFrom(res.Body)
+	_ = res.Body.Close()
+	if res.StatusCode != 200 || !strings.Contains(page.String(), "ann@example.com") {
+		t.Errorf("who signed in at one server sees %d at the other: %.300s", res.StatusCode, page.String())
+	}
+
+	// A label that moves at one reaches a sidecar of the other within a second. The machine may be busy: the best of three counts.
+	for number := 1; number <= 2; number++ {
+		body := map[string]any{"prompt_template": map[string]any{"prompt_name": "greet"},
+			"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "completion", "content": fmt.Sprint("number ", number)}}}
+		if number == 1 {
+			body["release_labels"] = []string{"prod"}
+		}
+		if r := a.call("POST", "/rest/prompt-templates", body, "X-API-KEY", adminKey); r.Status != 201 {
+			t.Fatalf("publish: %d %s", r.Status, r.Body)
+		}
+	}
+	version := func() string {
+		r := sidecar.call("POST", "/prompt-templates/greet", map[string]any{"label": "prod"}, "X-API-KEY", adminKey)
+		return fmt.Sprint(r.JSON["version"])
+	}
+	best := time.Hour
+	for _, number := range []int{2, 1, 2} {
+		sidecar.eventually(func() bool { return version() == fmt.Sprint(3-number) }, func() string { return "the label does not come" })
+		begun := time.Now()
+		if r := a.call("POST", "/prompts/1/label", map[string]any{"name": "prod", "prompt_version_number": number}, "X-API-KEY", adminKey); r.Status != 200 {
+			t.Fatalf("label: %d %s", r.Status, r.Body)
+		}
+		sidecar.eventually(func() bool { return version() == fmt.Sprint(number) }, func() string { return "the label does not come" })
+		best = min(best, time.Since(begun))
+	}
+	if best > time.Second {
+		t.Errorf("a label that one server moved came to a sidecar of the other after %v", best)
+	}
+	t.Logf("a moved label came after %v", best)
+}
+
+// Servers that share a database, their sidecars and the database itself are killed at random.
+func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Start(t, postgrestest.Options{Fsync: true})
+	dsn := db.Database(t)
+	var servers, sidecars [2]*node
+	var data, at, serverAt [2]string
+	startServer := func(i int) { servers[i] = startShared(t, dsn, fmt.Sprint("central-", i+1), serverAt[i]) }
+	startSidecar := func(i int) {
+		sidecars[i] = launch(t, data[i], at[i], "sidecar", "--name", fmt.Sprintf("pod-%d", i+1), "--upstream", "http://"+serverAt[i])
+	}
+	for i := range sidecars {
+		data[i], at[i], serverAt[i] = t.TempDir(), freePort(t), freePort(t)
+		startServer(i)
+		startSidecar(i)
+	}
+	o := startOracle(t, adminKey)
+	o.loadBoth(sidecars[0], sidecars[1], 4, 1000)
+	for round := range rounds(t, 8, 0.1) {
+		pauseFor(time.Duration(100+rand.IntN(400)) * time.Millisecond)
+		who := rand.IntN(6)
+		if round < 6 {
+			who = []int{0, 2, 4, 1, 3, 5}[round] // each at least once
+		}
+		switch {
+		case who < 2:
+			sidecars[who].kill()
+			startSidecar(who)
+		case who < 4:
+			servers[who-2].kill()
+			startServer(who - 2)
+		case who == 4:
+			db.Kill(t)
+			pauseFor(time.Duration(rand.IntN(400)) * time.Millisecond)
+			db.Restart(t)
+		default:
+			db.Stop(t)
+			pauseFor(time.Duration(rand.IntN(400)) * time.Millisecond)
+			db.Restart(t)
+		}
+	}
+	o.halt()
+	for _, s := range sidecars {
+		s.emptied()
+		if status := s.spoolStatus(); status["gaps"] != 0.0 || status["dead"] != 0.0 || status["held"] != 0.0 {
+			t.Errorf("the spool says %v", status)
+		}
+	}
+	for _, s := range servers { // either tells the same
+		if a := o.wantAll(s); a.Acked < 20 || a.Scored < 40 {
+			t.Errorf("only %d writes and %d scores were acked; the test shows nothing", a.Acked, a.Scored)
+		}
+	}
+	// The oracle sees what is not there: one record is taken out behind the servers' back.
+	conn := connect(t, dsn)
+	execute(t, conn, `DELETE FROM record_states WHERE request_id = (SELECT request_id FROM record_states WHERE NOT orphan ORDER BY request_id LIMIT 1)`)
+	if a := o.verify(servers[0]); a.Lost+a.Unsure == 0 || a.There+a.Lost != a.Acked {
+		t.Errorf("a record was deleted, and the oracle says %+v", a)
+	}
+}
+
+// told is a reply that refuses for now, with a remedy.
+func (r reply) told(remedy string) error {
+	if r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(fmt.Sprint(r.JSON["message"]), remedy) {
+		return fmt.Errorf("%d, Retry-After %q, %s; want 503 and a message with %q", r.Status, r.Header.Get("Retry-After"), r.Body, remedy)
+	}
+	return nil
+}
+
+// write sends a request of its own to a server.
+func (n *node) write() reply {
+	n.t.Helper()
+	return n.call("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
+}
+
+// probe is the status of a route of the operations listener.
+func (n *node) probe(path string) int {
+	n.t.Helper()
+	res, err := http.Get("http://" + n.ops + path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+func TestADatabaseThatStopsIsWaitedForAndSaid(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Start(t, postgrestest.Options{})
+	server := startShared(t, db.Database(t), "a", freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	server.write()
+	sidecar.eventually(func() bool { return server.probe("/readyz") == 200 }, func() string { return "it is not ready" })
+	db.Stop(t)
+	if err := server.write().told("The database"); err != nil {
+		t.Errorf("a write while the database is stopped: %v", err)
+	}
+	server.eventually(func() bool { return server.probe("/readyz") == 503 }, func() string { return "it stays ready" })
+	if status := server.probe("/livez"); status != 200 {
+		t.Errorf("livez is %d", status)
+	}
+	if r := sidecar.write(); r.Status != 200 {
+		t.Errorf("the sidecar answers %d %s", r.Status, r.Body)
+	}
+	if out, _, _ := runCommand(t, nil, "status", "--data", server.data); !strings.Contains(out, "does not answer") {
+		t.Errorf("status says\n%s", out)
+	}
+	db.Restart(t)
+	sidecar.emptied()
+	server.eventually(func() bool { return server.probe("/readyz") == 200 }, func() string { return "it does not become ready again" })
+	if r := server.write(); r.Status != 200 {
+		t.Errorf("after the database came back: %d %s", r.Status, r.Body)
+	}
+}
+
+func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Start(t, postgrestest.Options{Settings: []string{"max_connections=12", "superuser_reserved_connections=0"}})
+	dsn := db.Database(t)
+	server := startShared(t, dsn, "a", freePort(t))
+	// Others take what is left, and those that the server has are ended.
+	var others []*pgx.Conn
+	for {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			break
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		others = append(others, conn)
+	}
+	take := func() bool { // a connection that the server has let go
+		execute(t, others[0], `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'promptspool'`)
+		for len(others) < 12 {
+			conn, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				return false
+			}
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			others = append(others, conn)
+		}
+		return true
+	}
+	server.eventually(take, func() string { return fmt.Sprintf("others have %d connections", len(others)) })
+	if err := server.write().told("max_connections"); err != nil {
+		t.Errorf("a write without a connection: %v", err)
+	}
+	for _, conn := range others {
+		_ = conn.Close(context.Background())
+	}
+	if r := server.write(); r.Status != 200 {
+		t.Errorf("after the others left: %d %s", r.Status, r.Body)
+	}
+}
+
+func TestASlowDatabaseIsSaidAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	server := startShared(t, dsnWith(t, dsn, "statement_timeout", "500"), "a", freePort(t))
+	server.write()
+	conn := connect(t, dsn)
+	execute(t, conn, `BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE`)
+	r := server.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", adminKey)
+	if err := r.told("statement_timeout"); err != nil {
+		t.Errorf("a search that waits for a lock: %v", err)
+	}
+	if err := server.write().told("statement_timeout"); err != nil {
+		t.Errorf("a write that waits for a lock: %v", err)
+	}
+	execute(t, conn, `ROLLBACK`)
+	if r := server.write(); r.Status != 200 {
+		t.Errorf("after the lock was gone: %d %s", r.Status, r.Body)
+	}
+	if total := server.total(map[string]any{}); total != 2 {
+		t.Errorf("%d records are there", total)
+	}
+}

@@ -1,0 +1,299 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// A movePlace is where an Export stands: the number of a table in moves, and the key of its last row that was told, as JSON.
+type movePlace struct {
+	Table int       `json:"table"`
+	After [3]string `json:"after"` // account or hash, then what else the key has
+}
+
+// moves are the tables that Export walks, each in the order of its key. All else is made from them.
+var moves = []func(*DB, context.Context, [3]string) ([]moved, error){
+	(*DB).moveAccounts, (*DB).moveKeys, (*DB).moveUsers, (*DB).moveInvites, (*DB).moveSessions, (*DB).moveAudit, (*DB).moveSidecars,
+	(*DB).moveRegistries, (*DB).moveTemplates, (*DB).moveVersions, (*DB).moveTombstones, (*DB).moveDeletedValues, (*DB).moveRecords,
+}
+
+// moved is an item, and the key of its row.
+type moved struct {
+	item archive.Item
+	key  [3]string
+}
+
+// movePage is how many rows a step of Export reads; of records, whose bodies may be large, fewer.
+const movePage = 1000
+
+// Export walks over everything, table by table; see archive.Mover.
+func (db *DB) Export(ctx context.Context, from string, fn func(item archive.Item, place string) error) error {
+	var at movePlace
+	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
+		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", from)
+	}
+	for at.Table < len(moves) {
+		page, err := moves[at.Table](db, ctx, at.After)
+		if err != nil {
+			return err
+		}
+		for _, m := range page {
+			at.After = m.key
+			text, err := json.Marshal(at)
+			if err == nil {
+				err = fn(m.item, string(text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			at = movePlace{Table: at.Table + 1}
+		}
+	}
+	return nil
+}
+
+// movedOf lists rows as items.
+func movedOf[T any](ctx context.Context, db *DB, places func(*T) []any, item func(*T) moved, sql string, args ...any) ([]moved, error) {
+	rows, err := list(ctx, db, places, sql, args...)
+	page := make([]moved, len(rows))
+	for i := range rows {
+		page[i] = item(&rows[i])
+	}
+	return page, err
+}
+
+// hashed is a row of what is found by a hash.
+type hashed[T any] struct {
+	hash []byte
+	of   T
+}
+
+func (h *hashed[T]) item() archive.Hashed[T] {
+	return archive.Hashed[T]{Hash: [32]byte(h.hash), Of: h.of}
+}
+
+func (h *hashed[T]) key() [3]string { return [3]string{fmt.Sprintf("%x", h.hash)} }
+
+// owned is a row that belongs to an account.
+type owned[T any] struct {
+	account string
+	id      string
+	number  int64
+	of      T
+}
+
+func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
+
+func (db *DB) moveAccounts(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(a *wire.Account) []any { return []any{&a.ID, &a.Name, &a.CreatedAt} },
+		func(a *wire.Account) moved { return moved{archive.Item{Account: a}, [3]string{a.Name}} },
+		`SELECT id, name, created_at FROM accounts WHERE name > $1 ORDER BY name LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveKeys(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(h *hashed[wire.Key]) []any { return append([]any{&h.hash}, scanKey(&h.of)...) },
+		func(h *hashed[wire.Key]) moved { k := h.item(); return moved{archive.Item{Key: &k}, h.key()} },
+		`SELECT hash, `+keyColumns+` FROM keys WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveUsers(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(p *archive.Person) []any { return append(scanUser(&p.User), &p.Password) },
+		func(p *archive.Person) moved { return moved{archive.Item{User: p}, [3]string{p.ID}} },
+		`SELECT `+userColumns+`, password FROM users WHERE id > $1 ORDER BY id LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveInvites(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(h *hashed[wire.Invite]) []any { return append([]any{&h.hash}, scanInvite(&h.of)...) },
+		func(h *hashed[wire.Invite]) moved { i := h.item(); return moved{archive.Item{Invite: &i}, h.key()} },
+		`SELECT hash, `+inviteColumns+` FROM invites WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveSessions(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(h *hashed[wire.Session]) []any {
+		return []any{&h.hash, &h.of.UserID, &h.of.CreatedAt, &h.of.ExpiresAt}
+	}, func(h *hashed[wire.Session]) moved { s := h.item(); return moved{archive.Item{Session: &s}, h.key()} },
+		`SELECT hash, user_id, created_at, expires_at FROM sessions WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveAudit(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[wire.AuditEntry]) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *owned[wire.AuditEntry]) moved {
+			return moved{archive.Item{Of: o.account, Audit: &o.of}, o.key()}
+		},
+		`SELECT account_id, id::text, entry FROM audit WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), movePage)
+}
+
+func (db *DB) moveSidecars(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[wire.FleetSidecar]) []any {
+		return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen}
+	}, func(o *owned[wire.FleetSidecar]) moved {
+		return moved{archive.Item{Of: o.account, Sidecar: &o.of}, o.key()}
+	}, `SELECT account_id, id::text, heartbeat, last_seen FROM sidecars WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), movePage)
+}
+
+func (db *DB) moveRegistries(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[archive.Registry]) []any {
+		return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision}
+	}, func(o *owned[archive.Registry]) moved {
+		return moved{archive.Item{Of: o.account, Registry: &o.of}, o.key()}
+	}, `SELECT account_id, template, version, revision FROM registries WHERE account_id > $1 ORDER BY account_id LIMIT $2`, after[0], movePage)
+}
+
+func (db *DB) moveTemplates(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[wire.Template]) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *owned[wire.Template]) moved {
+			return moved{archive.Item{Of: o.account, Template: &o.of}, o.key()}
+		},
+		`SELECT account_id, name, head FROM templates WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`, after[0], after[1], movePage)
+}
+
+func (db *DB) moveVersions(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[wire.Version]) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
+		func(o *owned[wire.Version]) moved {
+			return moved{archive.Item{Of: o.account, Version: &o.of}, o.key()}
+		},
+		`SELECT account_id, template_id::text, number, version FROM template_versions WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
+		ORDER BY account_id, template_id, number LIMIT $4`, after[0], orNumber(after[1]), orNumber(after[2]), movePage/10)
+}
+
+// orZero is the lowest id where there is none yet.
+func orZero(id string) string {
+	if id == "" {
+		return "00000000-0000-0000-0000-000000000000"
+	}
+	return id
+}
+
+func orNumber(text string) string {
+	if text == "" {
+		return "-1"
+	}
+	return text
+}
+
+// Copying says how far an unfinished copy has come; see archive.Mover.
+func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
+	err = db.one(ctx, nil, []any{&place}, `SELECT place FROM copying`)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", false, nil
+	}
+	return place, err == nil, err
+}
+
+// Copied says that the copy is finished; see archive.Mover.
+func (db *DB) Copied(ctx context.Context) error { return db.do(ctx, `DELETE FROM copying`) }
+
+// Servers counts the connections that servers have to the database; those of a copy, which have another application_name, are none of them.
+func (db *DB) Servers(ctx context.Context) (connections int, err error) {
+	err = db.one(ctx, nil, []any{&connections}, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, applicationName)
+	return connections, err
+}
+
+func (db *DB) moveTombstones(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[archive.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At} },
+		func(o *owned[archive.Tombstone]) moved {
+			o.of.RequestID = o.id
+			return moved{archive.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
+		},
+		`SELECT account_id, request_id::text, deleted_at FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		after[0], orZero(after[1]), movePage)
+}
+
+func (db *DB) moveDeletedValues(ctx context.Context, after [3]string) ([]moved, error) {
+	return movedOf(ctx, db, func(o *owned[archive.Forgotten]) []any { return []any{&o.account, &o.id, &o.number} },
+		func(o *owned[archive.Forgotten]) moved {
+			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
+			o.of.Before = time.Unix(0, o.number).UTC()
+			return moved{archive.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
+		},
+		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
+		after[0], after[1], movePage)
+}
+
+// accountOf is what accountKey was given.
+func accountOf(key string) string {
+	if account, err := url.PathUnescape(key); err == nil {
+		return account
+	}
+	return key
+}
+
+// movedRecord is a row of record_states.
+type movedRecord struct {
+	account string
+	id      uuid
+	ts      time.Time
+	packed  []byte
+}
+
+// A step reads so many records at most, and of the bodies of one account so many bytes, or one record's.
+const (
+	moveRecordsMax = 100
+	moveBodiesMax  = 8 << 20
+)
+
+func (db *DB) moveRecords(ctx context.Context, after [3]string) (page []moved, err error) {
+	rows, err := list(ctx, db, func(r *movedRecord) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
+		`SELECT account_id, request_id, ts, state FROM record_states WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		after[0], orZero(after[1]), moveRecordsMax)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	bytes := 0
+	var ids []uuid
+	var times []time.Time
+	for _, r := range rows {
+		state, err := db.codec.unpackState(r.packed, r.id)
+		if err != nil {
+			return nil, err
+		}
+		if r.account != rows[0].account || bytes+state.Bytes() > moveBodiesMax && bytes > 0 {
+			break // the rest comes with the next step
+		}
+		bytes += state.Bytes()
+		ids, times = append(ids, r.id), append(times, r.ts)
+		whole := &archive.Whole{State: state, Bodies: map[string]json.RawMessage{}}
+		page = append(page, moved{archive.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
+	}
+	return page, db.moveBodies(ctx, rows[0].account, ids, times, page)
+}
+
+// moveBodies reads the bodies of a page's records.
+func (db *DB) moveBodies(ctx context.Context, account string, ids []uuid, times []time.Time, page []moved) error {
+	type row struct {
+		id, event uuid
+		packed    []byte
+	}
+	bodies, err := list(ctx, db, func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
+		`SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
+	if err != nil {
+		return err
+	}
+	packed := make(map[[2]uuid][]byte, len(bodies))
+	for _, b := range bodies {
+		packed[[2]uuid{b.id, b.event}] = b.packed
+	}
+	for i, m := range page {
+		whole := m.item.Record
+		for _, h := range whole.State.History {
+			if event, _ := parseUUID(h.ID); h.Hash != "" {
+				if whole.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+)
+
+// Import keeps items of another database; see archive.Mover.
+func (db *DB) Import(ctx context.Context, items []archive.Item, place string) error {
+	f, err := db.newImport(ctx, items)
+	if err != nil {
+		return err
+	}
+	return db.change(ctx, true, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		for i := range items {
+			if err := queueItem(b, &items[i]); err != nil {
+				return err
+			}
+		}
+		b.Queue(`INSERT INTO copying (one, place) VALUES (true, $1) ON CONFLICT (one) DO UPDATE SET place = EXCLUDED.place`, place)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		return f.bring(ctx, tx, items)
+	})
+}
+
+// queueItem writes what is no record.
+func queueItem(b *pgx.Batch, i *archive.Item) error {
+	var of, document string
+	var err error
+	if i.Of != "" {
+		if of, err = accountKey(i.Of); err != nil {
+			return err
+		}
+	}
+	switch {
+	case i.Account != nil:
+		b.Queue(`INSERT INTO accounts (name, id, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, i.Account.Name, i.Account.ID, i.Account.CreatedAt)
+	case i.Key != nil:
+		k := &i.Key.Of
+		b.Queue(`INSERT INTO keys (hash, `+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+			i.Key.Hash[:], k.ID, k.AccountID, k.AccountName, k.Name, k.Scope, k.CreatedAt, k.RevokedAt, k.LastUsedAt)
+	case i.User != nil:
+		u := i.User
+		b.Queue(insertUser+` ON CONFLICT DO NOTHING`, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, u.Password)
+	case i.Invite != nil:
+		v := &i.Invite.Of
+		b.Queue(insertInvite, i.Invite.Hash[:], v.ID, v.AccountName, v.Role, v.CreatedAt, v.ExpiresAt, v.Setup)
+	case i.Session != nil:
+		s := &i.Session.Of
+		b.Queue(insertSession, i.Session.Hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
+	case i.Audit != nil:
+		document, err = encode(i.Audit)
+		b.Queue(insertAudit, i.Of, i.Audit.ID, document)
+	case i.Sidecar != nil:
+		document, err = encode(i.Sidecar.Heartbeat)
+		b.Queue(insertSidecar, i.Of, i.Sidecar.ID, document, i.Sidecar.LastSeen)
+	case i.Registry != nil:
+		b.Queue(`INSERT INTO registries (account_id, template, version, revision) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+			i.Of, i.Registry.Template, i.Registry.Version, int64(i.Registry.Revision))
+	case i.Template != nil:
+		document, err = encode(i.Template)
+		b.Queue(insertTemplate, i.Of, i.Template.Name, i.Template.ID, int64(i.Template.Revision), document)
+	case i.Version != nil:
+		document, err = encode(i.Version)
+		b.Queue(insertVersion+` ON CONFLICT DO NOTHING`, i.Of, i.Version.TemplateID, i.Version.Number, document)
+	case i.Tombstone != nil:
+		id, ok := parseUUID(i.Tombstone.RequestID)
+		if !ok {
+			return badID(i.Tombstone.RequestID)
+		}
+		b.Queue(insertTombstone, of, id, i.Tombstone.At.UTC())
+	case i.Forgotten != nil:
+		b.Queue(`INSERT INTO deleted_values (account_id, hash, before) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, of, slices.Clone(i.Forgotten.Hash[:]), nanosOf(i.Forgotten.Before))
+	}
+	return err
+}
+
+// newImport prepares for the records among items.
+func (db *DB) newImport(ctx context.Context, items []archive.Item) (*folding, error) {
+	f := db.newFolding(0)
+	for i := range items {
+		if items[i].Record == nil {
+			continue
+		}
+		key, err := accountKey(items[i].Of)
+		if err == nil {
+			_, err = f.need(key, items[i].Record.State.RequestID)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, db.ensure(ctx, f.weeks())
+}
+
+// bring writes records as they were elsewhere, but for those that are here.
+func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []archive.Item) error {
+	if len(f.order) == 0 {
+		return nil
+	}
+	if err := f.load(ctx, tx, false); err != nil {
+		return err
+	}
+	for i := range items {
+		whole := items[i].Record
+		if whole == nil {
+			continue
+		}
+		key, _ := accountKey(items[i].Of) // newImport has seen them
+		r, err := f.need(key, whole.State.RequestID)
+		if err != nil {
+			return err
+		}
+		if r.revision > 0 {
+			continue
+		}
+		r.state, r.changed, r.removed = whole.State, true, false
+		for id, body := range whole.Bodies {
+			event, ok := parseUUID(id)
+			if !ok {
+				return badID(id)
+			}
+			r.bodies = append(r.bodies, keptBody{event, pack(f.db.codec.bodies, body)})
+		}
+	}
+	return f.write(ctx, tx)
+}
