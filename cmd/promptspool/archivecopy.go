@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/postgres"
@@ -61,11 +65,30 @@ func copyArchive(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	there, err := archive.Copy(c.Context, source, target, copyProgress(c, int64(size.Records)))
+	told, end := copyProgress(c, int64(size.Records))
+	there, err := archive.Copy(c.Context, source, target, told)
+	end()
 	if err != nil {
-		return fmt.Errorf("%w\nWhat was copied stays; run the same command again to go on", err)
+		return copyError(c.Context, err)
 	}
-	return output(c, there, func(t *table) { t.row("Copied, and proved the same: " + there.String() + ".") })
+	return output(c, there, func(t *table) {
+		t.row("Copied, and proved the same:")
+		for _, kind := range slices.Sorted(maps.Keys(there)) {
+			t.row("  "+kind, humanize.Comma(there[kind].Items))
+		}
+	})
+}
+
+// copyError says what to do about a copy that did not come to its end.
+func copyError(ctx context.Context, err error) error {
+	const goOn = "What was copied stays: run the same command again to go on."
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted. " + goOn)
+	case wire.IsCode(err, wire.CodeUnavailable):
+		return fmt.Errorf("%s\n%s", explained(err), goOn)
+	}
+	return errors.New(explained(err))
 }
 
 // openMovable opens an archive for a copy. One that a server uses is refused: what it changed meanwhile would be missing.
@@ -124,16 +147,15 @@ func openMovableDatabase(c *cli.Context, flag, dsn string) (movable, error) {
 	return db, nil
 }
 
-// copyProgress tells on stderr how far a copy is, if a person is there to read it.
-func copyProgress(c *cli.Context, records int64) func(archive.Progress) {
+// copyProgress tells on stderr how far a copy is, if a person is there to read it: a line each second, over the one before. end ends the line.
+func copyProgress(c *cli.Context, records int64) (told func(archive.Progress), end func()) {
 	if !isTerminal(c.App.ErrWriter) {
-		return func(archive.Progress) {}
+		return func(archive.Progress) {}, func() {}
 	}
-	return tellCopy(c, records, time.Now)
+	return tellCopy(c.App.ErrWriter, records, time.Now), func() { fmt.Fprintln(c.App.ErrWriter) }
 }
 
-// tellCopy writes a line each second, over the one before.
-func tellCopy(c *cli.Context, records int64, now func() time.Time) func(archive.Progress) {
+func tellCopy(w io.Writer, records int64, now func() time.Time) func(archive.Progress) {
 	begun, last, stage := now(), time.Time{}, ""
 	return func(p archive.Progress) {
 		if p.Stage != stage {
@@ -149,6 +171,6 @@ func tellCopy(c *cli.Context, records int64, now func() time.Time) func(archive.
 			left := time.Duration(float64(records-done) / rate * float64(time.Second))
 			line += fmt.Sprintf(", %s a second, %s left", humanize.Comma(int64(rate)), left.Round(time.Second))
 		}
-		fmt.Fprintf(c.App.ErrWriter, "\r%-78s", line)
+		fmt.Fprintf(w, "\r%-78s", line)
 	}
 }
