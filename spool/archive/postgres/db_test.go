@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
@@ -37,12 +38,23 @@ func TestOpeningMakesTheTablesOnce(t *testing.T) {
 func TestArchive(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
 		dsn := postgrestest.DSN(t)
-		db := open(t, dsn)
-		return db, func() archive.Store {
-			if err := db.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
-			return open(t, dsn)
-		}
+		return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
 	})
+}
+
+// summed is a database that makes summaries of everything at once, so that small scenes meet them.
+type summed struct{ *postgres.DB }
+
+func openSummed(t *testing.T, dsn string) summed {
+	db := open(t, dsn)
+	db.SummarizeFew()
+	return summed{db}
+}
+
+func (s summed) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	results, err := s.DB.Apply(ctx, account, events)
+	if err == nil && len(events) < 100 {
+		err = s.SummarizeAccount(ctx, account)
+	}
+	return results, err
 }

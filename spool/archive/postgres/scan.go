@@ -19,6 +19,8 @@ type scan struct {
 	visit   func(fill archive.Fill) (more bool, err error)
 
 	weeks    []weekSpan
+	oldest   int64 // order times between which rows are visited, both included
+	newest   int64
 	exact    bool // the database finds what the query finds, and nothing else
 	needs    archive.Columns
 	deadline time.Time // of looking into bodies; zero: none
@@ -50,31 +52,31 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive
 	}
 	var err error
 	s.weeks, err = spans(ctx, tx, account)
+	s.oldest, s.newest = bounds(q)
 	return s, err
 }
 
 // bounds are the order times between which everything lies that can match.
-func (s *scan) bounds() (oldest, newest int64) {
+func bounds(q *archive.Query) (oldest, newest int64) {
 	oldest, newest = nanosLeast, nanosMost
-	from, to := s.query.Span()
+	from, to := q.Span()
 	if !from.IsZero() {
 		oldest = nanosOf(from)
 	}
 	if !to.IsZero() {
 		newest = nanosOf(to)
 	}
-	if s.query.After != nil {
-		newest = min(newest, nanosOf(s.query.After.At))
+	if q.After != nil {
+		newest = min(newest, nanosOf(q.After.At))
 	}
 	return oldest, newest
 }
 
 // run calls visit for every match until it wants no more.
 func (s *scan) run(ctx context.Context) error {
-	oldest, newest := s.bounds()
 	after := s.query.After
 	step := stepLeast
-	for w := range windows(s.weeks, oldest, newest) {
+	for w := range windows(s.weeks, s.oldest, s.newest) {
 		for more := true; more && !s.done; {
 			if s.query.NeedsBody() {
 				step = bodiesStep

@@ -43,7 +43,6 @@ func (s *scan) asked() bool {
 // page has the database find the page and count what matches.
 func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 	q := s.query
-	oldest, newest := s.bounds()
 	want := q.Offset + q.Limit + 1
 	s.visit = func(fill archive.Fill) (bool, error) {
 		row, err := fill(archive.AllColumns)
@@ -52,7 +51,7 @@ func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 		}
 		return true, err
 	}
-	for w := range windows(s.weeks, oldest, newest) {
+	for w := range windows(s.weeks, s.oldest, s.newest) {
 		if _, err := s.step(ctx, w, q.After, want); err != nil {
 			return page, err
 		}
@@ -87,7 +86,7 @@ func (s *scan) count(ctx context.Context, most int) (n int, err error) {
 	all.After = nil
 	whole := *s
 	whole.query = &all
-	oldest, newest := whole.bounds()
+	oldest, newest := bounds(&all)
 	for w := range windows(s.weeks, oldest, newest) {
 		sql, st, err := whole.from(w, nil)
 		if err != nil {
@@ -120,6 +119,7 @@ func (s *scan) find(ctx context.Context) (archive.Page, error) {
 		all := *q
 		all.After = nil // what comes before the cursor counts
 		s.query = &all
+		s.oldest, s.newest = bounds(&all)
 	}
 	s.visit = f.Visit
 	if err := s.run(ctx); err != nil {

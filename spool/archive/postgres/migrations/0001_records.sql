@@ -87,9 +87,11 @@ CREATE TABLE deleted_values (
 -- Summaries of stretches of an account's list (archive.Summarize), for statistics. A change within a stretch removes its summary.
 CREATE TABLE summaries (
 	account_id text COLLATE "C" NOT NULL,
-	newest     bigint           NOT NULL, -- order times of the first and the last row; every row between them is in it
-	oldest     bigint           NOT NULL,
+	newest     bigint           NOT NULL, -- order time of its first row
+	oldest     bigint           NOT NULL, -- and of its last
+	bottom     bigint           NOT NULL, -- no other row is newer than this, or as new, and not newer than newest
 	row_count  bigint           NOT NULL,
-	summary    bytea            NOT NULL, -- empty: the rows' summary would be too large to be of use
+	summary    bytea            NOT NULL, -- empty: it would be too large to be of use
 	PRIMARY KEY (account_id, newest)
 );
+ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;
