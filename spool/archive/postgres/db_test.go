@@ -53,7 +53,7 @@ func openSummed(t *testing.T, dsn string) summed {
 
 func (s summed) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
 	results, err := s.DB.Apply(ctx, account, events)
-	if err == nil && len(events) < 100 {
+	if random := account != "account-a"; err == nil && random { // the scenes of one account have many records, or few
 		err = s.SummarizeAccount(ctx, account)
 	}
 	return results, err
