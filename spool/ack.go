@@ -86,11 +86,12 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 }
 
 // removeAcked removes the folders of generations that are wholly acknowledged. The newest one stays, also when all is
-// acknowledged: its name keeps sequences from being given out twice, should the cursor be lost. With readMu held.
+// acknowledged: its name keeps sequences from being given out twice, should the cursor be lost. One that is not sealed yet stays
+// until it is. With readMu held.
 func (s *Spool) removeAcked() error {
 	s.mu.Lock()
 	n := 0
-	for n+1 < len(s.generations) && s.generations[n].last < s.frontier {
+	for n+1 < len(s.generations) && s.generations[n].last < s.frontier && !s.generations[n].unsealed {
 		n++
 	}
 	acked := s.generations[:n:n]

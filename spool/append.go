@@ -217,6 +217,7 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
 	s.writing.frames += frames
 	s.writing.bytes += bytes
+	s.makeSpare()
 	return s.alive()
 }
 

@@ -9,6 +9,7 @@ const (
 	CrashGenerationMake    = "generation-make"      // a generation is to be made; nothing of it exists
 	CrashGenerationMkdir   = "generation-mkdir"     // its folder exists, empty
 	CrashGenerationOpened  = "generation-opened"    // Badger has made its files; their names are not synced
+	CrashGenerationNamed   = "generation-named"     // it has its name, which is not synced; the one before is not sealed
 	CrashGenerationSeal    = "generation-seal"      // it is full, and to be closed
 	CrashGenerationClosed  = "generation-closed"    // Badger has closed it; it has no SEAL
 	CrashGenerationRenamed = "generation-renamed"   // it is acknowledged, and has the name of trash
@@ -19,5 +20,5 @@ const (
 // CrashPoints are all names that CrashPoint is called with.
 var CrashPoints = []string{
 	CrashBeforeCommit, CrashBeforeSync, CrashAfterCommit, CrashGenerationMake, CrashGenerationMkdir, CrashGenerationOpened,
-	CrashGenerationSeal, CrashGenerationClosed, CrashGenerationRenamed, CrashBetweenSendAndAck, CrashLaneSynced,
+	CrashGenerationNamed, CrashGenerationSeal, CrashGenerationClosed, CrashGenerationRenamed, CrashBetweenSendAndAck, CrashLaneSynced,
 }

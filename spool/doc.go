@@ -10,8 +10,8 @@
 //     something empty.
 //   - What Hold and Bury move to a lane stays there until Release. How many events the lanes hold is written down apart from
 //     them, so that a file that is gone is counted as well.
-//   - Memory does not grow with what waits. Three databases are open at most: the generation that is written and two that
-//     are read. Of the lanes, some 100 bytes a file are kept.
+//   - Memory does not grow with what waits. Five databases are open at most: the generation that is written, the next one, one that
+//     is being sealed, and two that are read. Of the lanes, some 100 bytes a file are kept.
 //   - A failed fsync is the end: everybody who waits gets ErrFailed, and the process must end (see Spool.Failed).
 //   - It stays within its bounds of disk, and leaves some free (see FullError). At a bound it refuses new events and keeps
 //     the old ones; when there is room again, it goes on by itself within a second.
@@ -59,7 +59,7 @@
 //	lanes.count                   how many events each lane holds (lanecount.go), in two slots
 //	quarantine/                   what is damaged, for a person to look at; nothing removes it
 //	ballast                       4 MiB for a full disk (guard.go)
-//	.trash-* .build-*             being removed, being built; Open removes them, in lanes/ as well
+//	.trash-* .build-*             being removed, being built or made ahead; Open removes them, in lanes/ as well
 //
 // # Why generations
 //
@@ -68,9 +68,11 @@
 // keys that they fit in one memtable, so nothing is flushed or compacted while it is written, and damage stays within
 // it. Each opening of the spool writes to a new one, so an old one is never written again.
 //
-// They are of 16 MiB: to move on to a new one takes 10 to 20 ms, in which appends wait. With 32 MiB the p99 of an append was no better.
-// Sealing the old one in the background was tried: on the same disk its writes met the commits, and the p99 of an append grew
-// from 20-28 ms to 31-39.
+// They are of 16 MiB, the grain in which disk comes back. To make one takes longer than many commits, and so does to seal one. So
+// while events come quickly, the next one is made when half of the present one is full (spare.go), in a folder that gets its name
+// when it is needed, and the full one is sealed beside the commits to the new one; one that lies ready for longer than 5 s is dropped. Where
+// much waits, the next one is larger, up to 64 MiB, which shrinks again once all in it is acknowledged (roll.go). After a crash two
+// generations may be unsealed, and one may have no place yet; Open replays those and removes this.
 //
 // Badger does not sync; the spool does, after it took the pages of the logs out of the process's memory as a whole (logs.go). The value
 // log comes first, so that what the write-ahead log names has its frame. Only if the kernel writes the write-ahead log of its own accord

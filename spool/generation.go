@@ -26,15 +26,18 @@ type generation struct {
 	first uint64 // the first sequence that it may hold
 
 	// Under Spool.mu.
-	last    uint64 // the last sequence that it holds; first-1 when it is empty
-	firstAt time.Time
+	last     uint64 // the last sequence that it holds; first-1 when it is empty
+	firstAt  time.Time
+	unsealed bool // it is written, or to be sealed
 
 	// Owned by the committing goroutine while the generation is written. capacity is what it has room for on the disk,
 	// counted as hasRoom does.
 	capacity int64
 	frames   int
 	bytes    int64
+	begun    time.Time // when it got its place
 	logs     logs
+	folder   *os.File // nil once it is sealed; see makeGeneration
 
 	// Under Spool.readMu.
 	db *badger.DB // nil while closed
@@ -67,24 +70,76 @@ func (g *generation) hasRoom(frames int, bytes int64) bool {
 	return g.frames+frames <= generationFramesMax && g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= g.capacity
 }
 
-// createGeneration makes an empty database, durably, in a folder that must not exist, with disk blocks for all that will
-// be written to it. When it fails it leaves nothing.
-func createGeneration(options badger.Options, capacity int64) (*badger.DB, error) {
-	dir := options.Dir
+// makeGeneration makes an empty generation with disk blocks for all that will be written to it, in a folder that Open would remove.
+// Badger knows the folder by its open file, so that it can get its name from place while the database is open. When it fails it leaves
+// nothing.
+func makeGeneration(dir string, capacity int64, log badger.Logger) (g *generation, err error) {
 	CrashPoint(CrashGenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	CrashPoint(CrashGenerationMkdir)
+	g = &generation{name: filepath.Base(dir), capacity: capacity}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.discard(dir))
+		}
+	}()
+	if g.folder, err = os.Open(dir); err != nil {
+		return g, err
+	}
+	open := fmt.Sprintf("/proc/self/fd/%d", g.folder.Fd())
+	if g.db, err = createDatabase(generationOptions(open, capacity, log), capacity); err != nil {
+		return g, err
+	}
+	g.logs, err = openLogs(open)
+	return g, err
+}
+
+// createDatabase makes an empty database in an empty folder, durably but for the folder's own name, with disk blocks for all that will
+// be written to it.
+func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) {
+	dir := options.Dir
 	db, err := openWritable(options)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
 	CrashPoint(CrashGenerationOpened)
-	if err := errors.Join(reserve(dir, capacity), tighten(dir), syncDir(filepath.Dir(dir))); err != nil {
-		return nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
+	if err := errors.Join(reserve(dir, capacity), tighten(dir)); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// place gives a generation that was made its name among the others, durably.
+func (g *generation) place(dir string, first uint64) error {
+	name := generationName(first, 0)
+	if err := os.Rename(filepath.Join(dir, g.name), filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	CrashPoint(CrashGenerationNamed)
+	g.name, g.first, g.last = name, first, first-1
+	return syncDir(dir)
+}
+
+// close closes for good what was open to write the generation, and seals it.
+func (g *generation) close() error {
+	err := errors.Join(closeSealed(g.db), g.logs.close(), g.folder.Close())
+	g.db, g.logs, g.folder = nil, logs{}, nil
+	return err
+}
+
+// discard removes a generation that nothing was written to, as far as it was made.
+func (g *generation) discard(dir string) error {
+	var errs []error
+	if g.db != nil {
+		errs = append(errs, g.db.Close())
+	}
+	errs = append(errs, g.logs.close())
+	if g.folder != nil {
+		errs = append(errs, g.folder.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(dir))...)
 }
 
 // openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps no memtable for it.

@@ -93,6 +93,21 @@ func (g *guard) admit(bytes int64) error {
 	return err
 }
 
+// spares says whether there is room for so many bytes more that nobody needs yet, and counts them as made if so.
+func (g *guard) spares(bytes int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refusal != nil || g.overBound(bytes) != nil {
+		return false
+	}
+	free, freeMin, err := g.free()
+	if err != nil || free-bytes < freeMin {
+		return false
+	}
+	g.made += bytes
+	return true
+}
+
 // refuse notes that the disk was full although there seemed to be room: somebody else was quicker.
 func (g *guard) refuse(cause error) error {
 	g.mu.Lock()

@@ -41,7 +41,7 @@ type stalled struct {
 func stall(t *testing.T) stalled {
 	t.Helper()
 	s := openQuiet(t)
-	s.readMu.Lock() // a first commit makes a generation, and needs it
+	s.spare = &spare{made: make(chan struct{})} // a first commit needs a generation, and waits for this one
 	leader := make(chan error, 1)
 	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
 	for leading := false; !leading; {
@@ -50,7 +50,8 @@ func stall(t *testing.T) stalled {
 		s.mu.Unlock()
 		runtime.Gosched()
 	}
-	return stalled{s, leader, s.readMu.Unlock}
+	made := s.spare.made
+	return stalled{s, leader, func() { close(made) }}
 }
 
 // follow starts an append that parks behind the stalled one.

@@ -80,9 +80,18 @@ func (l logs) forget(seq uint64) {
 
 func syncData(file *os.File) error {
 	if err := unix.Fdatasync(int(file.Fd())); err != nil {
-		return fmt.Errorf("cannot sync %s: %w", file.Name(), err)
+		return fmt.Errorf("cannot sync %s: %w", pathOf(file), err)
 	}
 	return nil
+}
+
+// pathOf is where an open file lies now.
+func pathOf(file *os.File) string {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	if err != nil {
+		return file.Name()
+	}
+	return path
 }
 
 func (l logs) close() error {

@@ -26,9 +26,12 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := s.guard.freeBallast(generationRoom(capacity) + sealRoom); err != nil {
 		return "", err
 	}
-	db, err := createGeneration(generationOptions(build, capacity, s.storeLog()), capacity)
+	if err := os.Mkdir(build, 0o700); err != nil {
+		return "", err
+	}
+	db, err := createDatabase(generationOptions(build, capacity, s.storeLog()), capacity)
 	if err != nil {
-		return "", fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err)
+		return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err), os.RemoveAll(build))
 	}
 	kept := 0
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {

@@ -5,71 +5,118 @@ import (
 	"fmt"
 )
 
-// moveOn seals the generation that is written and makes one of this capacity for seq and what follows. The caller has the turn to
-// commit.
+// moveOn goes on in a generation of this capacity, for seq and what follows, and has the one that was written sealed beside what is
+// written then. When it fails, that one is written still. The caller has the turn to commit.
 func (s *Spool) moveOn(seq uint64, capacity int64) error {
-	if err := s.guard.admit(generationRoom(capacity)); err != nil {
+	g, err := s.nextGeneration(capacity)
+	if err != nil {
 		return err
 	}
-	s.readMu.Lock()
-	defer s.readMu.Unlock()
-	if s.writing != nil {
-		if err := s.seal(s.writing); err != nil {
-			return s.fail(err)
-		}
-	}
-	g := &generation{name: generationName(seq, 0), first: seq, last: seq - 1, capacity: capacity}
-	db, err := createGeneration(generationOptions(s.path(g.name), capacity, s.storeLog()), capacity)
-	if isFull(err) {
-		return s.guard.refuse(err)
-	}
-	if isBroken(err) {
+	s.awaitSeal()
+	if err := g.place(s.config.Dir, seq); err != nil {
 		return s.fail(err)
 	}
-	if err != nil {
-		return fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
-	}
-	g.db = db
-	if g.logs, err = openLogs(s.path(g.name)); err != nil {
-		return s.fail(err)
-	}
+	g.unsealed, g.begun = true, s.config.Now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	full := s.writing
 	s.generations = append(s.generations, g)
 	s.writing = g
-	return nil
+	s.mu.Unlock()
+	if full != nil {
+		s.sealBeside(full)
+	}
+	return s.alive()
 }
 
-// seal ends the generation that is written. With readMu held.
+// nextGeneration gives the spare one, or makes one.
+func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
+	if g := s.takeSpare(capacity); g != nil {
+		if err := s.guard.admit(0); err != nil {
+			return nil, errors.Join(err, g.discard(s.path(g.name)))
+		}
+		return g, nil
+	}
+	if err := s.guard.admit(generationRoom(capacity)); err != nil {
+		return nil, err
+	}
+	g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
+	if isFull(err) {
+		return nil, s.guard.refuse(err)
+	}
+	if isBroken(err) {
+		return nil, s.fail(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
+	}
+	return g, nil
+}
+
+// sealBeside seals a generation that is full, while the next one is written.
+func (s *Spool) sealBeside(g *generation) {
+	done := make(chan struct{})
+	s.sealing = done
+	go func() {
+		defer close(done)
+		s.readMu.Lock()
+		defer s.readMu.Unlock()
+		if err := s.seal(g); err != nil {
+			_ = s.fail(err)
+			return
+		}
+		if err := s.removeAcked(); err != nil { // those who acknowledged it could not
+			s.config.Logger.Warn("a generation that is acknowledged cannot be removed; it is tried again", "dir", s.config.Dir, "error", err)
+		}
+	}()
+}
+
+// awaitSeal returns when nothing is being sealed. The caller has the turn to commit.
+func (s *Spool) awaitSeal() {
+	if s.sealing != nil {
+		<-s.sealing
+		s.sealing = nil
+	}
+}
+
+// seal ends a generation that was written. With readMu held.
 func (s *Spool) seal(g *generation) error {
-	err := errors.Join(closeSealed(g.db), g.logs.close())
-	g.db, g.logs = nil, logs{}
+	err := g.close()
 	s.mu.Lock()
-	s.writing = nil
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	g.unsealed = err != nil
+	if s.writing == g {
+		s.writing = nil
+	}
 	return err
 }
 
-// shrink moves on from a generation that was made for a commit larger than usual, once all in it is acknowledged, and so gives its
-// room back. idleAt is the sequence that was the next one a while ago: if it still is, nobody appends. What stands in the way now is
-// no error; it is tried again.
+// shrink moves on from a generation that is larger than usual, once all in it is acknowledged, and so gives its room back; it drops a
+// spare that nobody needs now. idleAt is the sequence that was the next one a while ago: if it still is, nobody appends. What stands in
+// the way now is no error; it is tried again.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
-	idle := !s.leading && s.refusal() == nil && s.next == idleAt && s.frontier == s.next
-	if !idle || s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
+	if s.leading || s.refusal() != nil {
 		s.mu.Unlock()
 		return nil
 	}
 	s.leading = true
+	idle := s.next == idleAt && s.frontier == s.next
 	s.mu.Unlock()
 	defer s.handOn()
+	if !idle {
+		s.dropOldSpare()
+		return nil
+	}
+	s.dropSpare()
+	if s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
+		return nil
+	}
 	if err := s.moveOn(idleAt, s.config.GenerationBytes); err != nil {
 		if errors.Is(err, ErrFailed) {
 			return err
 		}
 		return nil
 	}
-	s.readMu.Lock()
-	defer s.readMu.Unlock()
-	return s.removeAcked()
+	s.awaitSeal() // which removes it
+	return nil
 }

@@ -97,7 +97,7 @@ type Spool struct {
 	failed chan error    // holds the reason until somebody takes it
 
 	// readMu guards all open databases but the lanes: who reads, opens, closes or removes a generation holds it. A commit
-	// holds it only while it moves on to a new generation.
+	// never does: it writes to the newest generation, which whoever has the turn to commit leaves before it is sealed.
 	readMu  sync.Mutex
 	reading []*generation // the sealed generations that are open for reading, at most readingMax; the one that was used last is last
 	raw     rawFiles      // the last damaged one that was read
@@ -105,6 +105,10 @@ type Spool struct {
 
 	lanes lanes  // has a lock of its own
 	guard *guard // as well
+
+	// Owned by who has the turn to commit.
+	spare   *spare
+	sealing chan struct{} // closed when the generation before the one that is written is sealed
 
 	mu          sync.Mutex
 	idle        sync.Cond     // on mu: leading became false, or the spool failed
@@ -118,7 +122,7 @@ type Spool struct {
 	newestAt    time.Time
 	oldestAt    time.Time     // of the event at the frontier, or the next one after it
 	generations []*generation // in order; the last one may be written
-	writing     *generation   // that one, else nil; changed by who commits, also with readMu held
+	writing     *generation   // that one, else nil; changed by who has the turn to commit
 	usage       usage         // what waits, also what is being committed
 	appended    int64         // bytes committed since the spool was opened
 	gaps        []span        // what was counted as lost
@@ -181,14 +185,20 @@ func (s *Spool) Close() error {
 	for s.leading && s.failure == nil {
 		s.idle.Wait()
 	}
-	state, failure := cursorState{s.frontier, s.next}, s.failure
+	failure := s.failure
 	s.mu.Unlock()
 	if failure != nil {
+		return s.abort()
+	}
+	s.awaitSeal()
+	s.dropSpare()
+	if s.alive() != nil {
 		return s.abort()
 	}
 
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
+	state := cursorState{s.frontier, s.next} // nobody changes them any more
 	errs := []error{s.cursor.save(state), s.closeAllReading()}
 	s.lanes.close()
 	if s.writing != nil {
