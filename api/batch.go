@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -60,7 +61,7 @@ func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.conns.Answering(c.ctx.Conn())
+	edge.Answering(c.ctx.Conn())
 	defer held.shrink(int64(cap(sent)))
 	select {
 	case decoders <- struct{}{}:

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -172,7 +173,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {
-		a.conns.Answering(ctx.Conn())
+		edge.Answering(ctx.Conn())
 		return b, nil
 	}
 	b.release()

@@ -103,7 +103,7 @@ func (a *API) answer(c *call) error {
 	switch c.route.body {
 	case noBody:
 		drain(c.ctx)
-		a.conns.Answering(c.ctx.Conn())
+		edge.Answering(c.ctx.Conn())
 	case batchBody: // the handler reads it, once the key is known: nobody's bytes are kept without one
 		if _, err := announced(c.ctx); err != nil {
 			return err

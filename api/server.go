@@ -64,7 +64,7 @@ func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 // Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.s.Serve(s.api.conns.Listener(lateListener{ln}))
+	return s.s.Serve(s.api.conns.Listener(ln))
 }
 
 // Quiet is for how long no call has been under way; 0 while one is. Before the first call it counts from the start.

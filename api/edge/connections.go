@@ -3,11 +3,13 @@
 package edge
 
 import (
-	"container/list"
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -22,17 +24,47 @@ import (
 type Connections struct {
 	most    int
 	metrics *metrics.Metrics
+	turns   atomic.Int64 // counts the moments at which some connection begins to keep us waiting
 
 	mu      sync.Mutex
-	open    map[net.Conn]*list.Element // under mu; its element in waiting, nil while its call is being answered
-	waiting *list.List                 // under mu; of net.Conn, the longest first
+	open    map[kept]struct{} // under mu
+	longest []candidate       // under mu; to be cut next, the one that was waiting longest when they were looked for first
 
 	gone chan struct{} // of one: holds something if a connection ended since it was looked at
 }
 
+// kept is a connection that is counted. It knows itself since when it keeps us waiting, so that no lock is taken for a call.
+type kept interface {
+	net.Conn
+	turn() *atomic.Int64
+}
+
+// waiting is the turn at which a connection began to keep us waiting; 0 while its call is being answered, and once it is cut or closed.
+type waiting struct{ since atomic.Int64 }
+
+func (w *waiting) turn() *atomic.Int64 { return &w.since }
+
+// plainConn is a connection without TLS.
+type plainConn struct {
+	lateConn
+	waiting
+}
+
+// secretConn is one with TLS, by whose methods the server knows that it is.
+type secretConn struct {
+	*tls.Conn
+	waiting
+}
+
+// candidate is a connection that was waiting since a turn. If it still is, all that are not among the candidates came later.
+type candidate struct {
+	conn  kept
+	since int64
+}
+
 // NewConnections bounds them to most, at least 1. They are counted in m.
 func NewConnections(most int, m *metrics.Metrics) *Connections {
-	return &Connections{most: most, metrics: m, open: map[net.Conn]*list.Element{}, waiting: list.New(), gone: make(chan struct{}, 1)}
+	return &Connections{most: most, metrics: m, open: map[kept]struct{}{}, gone: make(chan struct{}, 1)}
 }
 
 // Bound makes s, which must not serve yet, keep to c. What it serves must come from c.Listener.
@@ -63,8 +95,14 @@ func (b bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b.c.admit(conn) {
-			return conn, nil
+		var k kept
+		if secret, ok := conn.(*tls.Conn); ok {
+			k = &secretConn{Conn: secret}
+		} else {
+			k = &plainConn{lateConn: lateConn{Conn: conn}}
+		}
+		if b.c.admit(k) {
+			return k, nil
 		}
 		b.c.metrics.ConnectionsCut.WithLabelValues("refused").Inc()
 		refuse(conn)
@@ -88,7 +126,7 @@ func refuse(conn net.Conn) {
 }
 
 // admit says whether there is room for a connection, and makes some.
-func (c *Connections) admit(conn net.Conn) bool {
+func (c *Connections) admit(conn kept) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for patience := time.NewTimer(gonePatience); len(c.open) >= c.hardMost(); {
@@ -104,55 +142,79 @@ func (c *Connections) admit(conn net.Conn) bool {
 			return false
 		}
 	}
-	if len(c.open) >= c.most {
-		longest := c.waiting.Front()
-		if longest == nil {
-			return false
-		}
-		slow := c.waiting.Remove(longest).(net.Conn)
-		c.open[slow] = nil
-		c.metrics.ConnectionsCut.WithLabelValues("slow").Inc()
-		// Who reads from it finds out, answers and closes it. To close it here could wait, with TLS.
-		_ = slow.SetReadDeadline(time.Unix(1, 0))
+	if len(c.open) >= c.most && !c.cut() {
+		return false
 	}
-	c.open[conn] = c.waiting.PushBack(conn)
+	conn.turn().Store(c.turns.Add(1))
+	c.open[conn] = struct{}{}
 	c.metrics.Connections.Inc()
 	return true
 }
 
+// cut cuts the connection that has kept us waiting longest; false if none does. Called with mu held.
+func (c *Connections) cut() bool {
+	for looked := false; ; {
+		for len(c.longest) > 0 {
+			next := c.longest[0]
+			c.longest = c.longest[1:]
+			if next.conn.turn().CompareAndSwap(next.since, 0) {
+				c.metrics.ConnectionsCut.WithLabelValues("slow").Inc()
+				// Who reads from it finds out, answers and closes it. To close it here could wait, with TLS.
+				_ = next.conn.SetReadDeadline(time.Unix(1, 0))
+				return true
+			}
+		}
+		if looked {
+			return false
+		}
+		c.longest, looked = c.lookLongest(), true
+	}
+}
+
+// lookLongest lists those that keep us waiting, the longest first: an eighth of all there may be, so that to look at each and sort them
+// costs little for each that is cut. Called with mu held.
+func (c *Connections) lookLongest() []candidate {
+	all := make([]candidate, 0, len(c.open))
+	for conn := range c.open {
+		if since := conn.turn().Load(); since > 0 {
+			all = append(all, candidate{conn, since})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.since, b.since) })
+	return slices.Clone(all[:min(len(all), c.most/8+1)])
+}
+
 // state follows a connection's life. It is fasthttp's ConnState.
 func (c *Connections) state(conn net.Conn, now fasthttp.ConnState) {
-	if now == fasthttp.StateNew { // admit has seen it
-		return
+	k, ok := conn.(kept)
+	switch {
+	case !ok, now == fasthttp.StateNew: // admit has seen it
+	case now == fasthttp.StateClosed || now == fasthttp.StateHijacked:
+		c.forget(k)
+	default: // it begins a call, or its call was answered
+		k.turn().Store(c.turns.Add(1))
 	}
+}
+
+// forget takes a connection out of those that are open.
+func (c *Connections) forget(conn kept) {
+	conn.turn().Store(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element, known := c.open[conn]
-	switch {
-	case !known:
-	case now == fasthttp.StateClosed || now == fasthttp.StateHijacked:
-		if element != nil {
-			c.waiting.Remove(element)
-		}
-		delete(c.open, conn)
-		c.metrics.Connections.Dec()
-		select {
-		case c.gone <- struct{}{}:
-		default:
-		}
-	case element != nil: // it begins a call, or was refused before its call was whole
-		c.waiting.MoveToBack(element)
-	default: // its call was answered
-		c.open[conn] = c.waiting.PushBack(conn)
+	if _, known := c.open[conn]; !known {
+		return
+	}
+	delete(c.open, conn)
+	c.metrics.Connections.Dec()
+	select {
+	case c.gone <- struct{}{}:
+	default:
 	}
 }
 
 // Answering says that a call has come whole. Its connection is not cut before it is answered.
-func (c *Connections) Answering(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if element := c.open[conn]; element != nil {
-		c.waiting.Remove(element)
-		c.open[conn] = nil
+func Answering(conn net.Conn) {
+	if k, ok := conn.(kept); ok {
+		k.turn().Store(0)
 	}
 }

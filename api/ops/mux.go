@@ -33,7 +33,6 @@ type mux struct {
 	logger *slog.Logger
 	panics prometheus.Counter // may be nil
 	routes []route
-	server *Server
 }
 
 // handle answers a call. A panic in a handler is answered 500: fasthttp itself would end the process.
@@ -47,9 +46,7 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 			writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 	}()
-	if m.server.conns != nil {
-		m.server.conns.Answering(ctx.Conn())
-	}
+	edge.Answering(ctx.Conn())
 	err := edge.CheckHead(ctx)
 	var answer any
 	if err == nil {

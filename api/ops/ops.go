@@ -99,7 +99,7 @@ func New(c Config) *Server {
 func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
 	s := &Server{}
 	s.s = &fasthttp.Server{
-		Handler:            (&mux{logger, panics, routes, s}).handle,
+		Handler:            (&mux{logger, panics, routes}).handle,
 		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { writeError(ctx, parseError(err)) },
 		Name:               "promptspool",
 		MaxRequestBodySize: bodyBytesMax,

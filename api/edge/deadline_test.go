@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"errors"
@@ -22,12 +22,12 @@ func late(t *testing.T) (*lateConn, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Close() })
-	conn, err := lateListener{ln}.Accept()
+	conn, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return conn.(*lateConn), other
+	return &lateConn{Conn: conn}, other
 }
 
 func TestADeadlineIsKeptThoughItIsSetLate(t *testing.T) {

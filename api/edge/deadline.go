@@ -1,26 +1,14 @@
-package api
+package edge
 
 import (
 	"net"
 	"time"
 )
 
-// lateListener accepts connections whose deadlines reach the runtime's timers only where something may have to wait for them. The server
-// sets four for each call, most of which is in its buffer by then: that was a twentieth of what a cached template's fetch took.
-// Connections that are not plain sockets are left as they are.
-type lateListener struct{ net.Listener }
-
-func (l lateListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	switch conn.(type) {
-	case *net.TCPConn, *net.UnixConn:
-		return &lateConn{Conn: conn}, nil
-	}
-	return conn, err
-}
-
-// lateConn sets deadlines before it reads and writes. As in the server, one goroutine at a time may read, write and set them; any other
-// may set a deadline of reading that is long past, which ends a read that is under way.
+// lateConn is a connection whose deadlines reach the runtime's timers only where something may have to wait for them. The server
+// sets four for each call, most of which is in its buffer by then: that was a twentieth of what a cached template's fetch took. As in the
+// server, one goroutine at a time may read, write and set deadlines; any other may set a deadline of reading that is long past, which ends
+// a read that is under way.
 type lateConn struct {
 	net.Conn
 	read, write lateDeadline
