@@ -129,6 +129,7 @@ type API struct {
 	busy    *busy
 
 	counters map[string]counters // of the routes that apps call, by name
+	version  []byte              // Config.Version
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
 	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
@@ -156,7 +157,7 @@ func New(c Config) *API {
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}}
+	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a

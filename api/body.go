@@ -38,6 +38,7 @@ type body struct {
 	budget *budget
 	taken  int64
 
+	sent     counter
 	given    bool  // the bytes are somebody else's after the call
 	declared int64 // the length that the client announced, of a body that is sent as it is; else 0 or less
 
@@ -57,7 +58,7 @@ var bodyPool = sync.Pool{New: func() any { return new(body) }}
 // release gives the bytes back. They must not be used any more, but by who took them.
 func (b *body) release() {
 	taken := b.taken
-	b.taken, b.bytes = 0, b.bytes[:0]
+	b.taken, b.bytes, b.sent = 0, b.bytes[:0], counter{}
 	if b.given || cap(b.bytes) > pooledBytesMax {
 		b.given, b.bytes = false, nil
 	}
@@ -145,9 +146,12 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	if stream == nil {
 		stream = bytes.NewReader(nil)
 	}
-	sent := &counter{ctx: ctx, r: stream, max: max}
+	b := bodyPool.Get().(*body)
+	b.budget, b.declared = a.buffer, 0
+	sent := &b.sent
+	*sent = counter{ctx: ctx, r: stream, max: max}
 	var r io.Reader = sent
-	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.Peek("Content-Encoding"))))
+	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.PeekCanonical(encodingHeader))))
 	switch encoding {
 	case "", "identity":
 	case "gzip", "x-gzip":
@@ -155,15 +159,15 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	case "zstd":
 		decoder, err := zstd.NewReader(sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
+			b.release()
 			return nil, err
 		}
 		defer decoder.Close()
 		r = decoder
 	default:
+		b.release()
 		return nil, wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
 	}
-	b := bodyPool.Get().(*body)
-	b.budget, b.declared = a.buffer, 0
 	declared := int64(ctx.Request.Header.ContentLength())
 	if encoding == "" || encoding == "identity" {
 		b.declared = declared

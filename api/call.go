@@ -17,7 +17,8 @@ import (
 // call is one request on its way through a route. Its bytes are valid until the handler returns.
 type call struct {
 	ctx    *fasthttp.RequestCtx
-	life   context.Context // for whatever the handler calls; a callLife
+	life   context.Context // for whatever the handler calls
+	own    callLife        // what life is; in the same piece of memory
 	route  *route
 	ident  string // from the path
 	body   []byte // nil for noBody
@@ -40,13 +41,13 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 		var stamp [len(time.RFC3339Nano)]byte
-		ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
-		ctx.Response.Header.SetBytesV(wire.TimeHeader, a.c.Clock.Now().AppendFormat(stamp[:0], time.RFC3339Nano))
+		ctx.Response.Header.SetCanonical(versionHeader, a.version)
+		ctx.Response.Header.SetCanonical(timeHeader, a.c.Clock.Now().AppendFormat(stamp[:0], time.RFC3339Nano))
 		now := time.Now()
 		a.countCall(name, ctx.Response.StatusCode(), now.Sub(started))
 		a.busy.finish(now)
 	}()
-	r, ident, allow, err := find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
+	r, ident, allow, err := find(ctx.Method(), ctx.URI().PathOriginal())
 	if bad := edge.CheckHead(ctx); bad != nil {
 		r, err = nil, bad
 	}
@@ -56,9 +57,10 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		name, err = "page", a.page(ctx)
 	case r != nil:
 		name = r.name
-		life := &callLife{parent: a.life, deadline: started.Add(callTimeMax)}
-		err = a.answer(&call{ctx: ctx, life: life, route: r, ident: ident})
-		life.end()
+		c := &call{ctx: ctx, route: r, ident: ident, own: callLife{parent: a.life, deadline: started.Add(callTimeMax)}}
+		c.life = &c.own
+		err = a.answer(c)
+		c.own.end()
 	}
 	if err != nil {
 		a.c.Metrics.Refused.WithLabelValues(string(wire.AsError(err).Code)).Inc()
@@ -69,6 +71,18 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, a.c.Logger, err)
 	}
 }
+
+// Names of headers as fasthttp keeps them, so that it need not look how they are written each time.
+var (
+	versionHeader  = []byte("Promptspool-Version")
+	timeHeader     = []byte(wire.TimeHeader)
+	cacheHeader    = []byte("X-Cache")
+	ageHeader      = []byte("Age")
+	keyHeader      = []byte("X-Api-Key")
+	encodingHeader = []byte("Content-Encoding")
+	originHeader   = []byte("Origin")
+	siteHeader     = []byte("Sec-Fetch-Site")
+)
 
 // counters are the metrics of a route that apps call, looked up once.
 type counters struct {
@@ -174,7 +188,7 @@ func (a *API) authenticate(c *call) error {
 
 // key is the X-API-KEY header or the body's api_key. If both are there they must agree.
 func (c *call) key() (wire.Secret, error) {
-	header := string(c.ctx.Request.Header.Peek("X-API-KEY"))
+	header := string(c.ctx.Request.Header.PeekCanonical(keyHeader))
 	inBody := ""
 	if raw, ok := c.object.Get("api_key"); ok {
 		if raw[0] != '"' {

@@ -25,10 +25,10 @@ func guard(ctx *fasthttp.RequestCtx, hosts []string) error {
 	if host != "" && !isLoopback(host) && !slices.Contains(hosts, host) {
 		return wire.Errorf(wire.CodeForbidden, "The Host name %.100q is not allowed here. Call this sidecar by localhost, or name the host with --allow-host.", host)
 	}
-	if site := string(h.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" && site != "none" {
+	if site := string(h.PeekCanonical(siteHeader)); site != "" && site != "same-origin" && site != "none" {
 		return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")
 	}
-	if origin := string(h.Peek("Origin")); origin != "" {
+	if origin := string(h.PeekCanonical(originHeader)); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, string(h.Host())) {
 			return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"net/url"
 	"strings"
 
@@ -72,8 +73,10 @@ const (
 	batchBody                    // newline-delimited events, bounded by wire.BatchBodyBytesMax
 )
 
-// routes is the whole API. The first that fits wins.
+// routes is the whole API. The first that fits wins; what apps call most stands first.
 var routes = spell([]route{
+	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
+
 	{path: "/rest/track-request", name: "track-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, strict: true, handle: (*API).trackRequest},
 	{path: "/track-request", name: "track-request", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackRequest},
 	{path: "/rest/track-score /library-track-score", name: "track-score", needs: recorder, body: objectBody, scope: wire.ScopeApp, unverified: true, handle: (*API).trackScore},
@@ -92,7 +95,6 @@ var routes = spell([]route{
 	{method: "PATCH", path: "/rest/prompt-templates/", name: "patch-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).patchTemplate},
 	{method: "DELETE", path: "/rest/prompt-templates/", name: "archive-template", needs: templates, scope: wire.ScopeFull, handle: (*API).archiveTemplate},
 	{path: "/library-publish-prompt-template /rest/publish-prompt-template", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplateOld},
-	{path: "/prompt-templates/", name: "fetch-template", needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
 	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
 	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
 	{method: "GET", path: "/prompt-templates /rest/prompts", name: "list-templates", needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
@@ -135,27 +137,33 @@ func spell(table []route) []route {
 // find returns the route for a method and a raw path, and the identifier that stands in the path: all segments of the rest,
 // decoded once, for old clients send a name with slashes as it is, newer ones as %2F. Its errors are 404 and 405; with
 // 405 comes the list of what is allowed.
-func find(method, rawPath string) (r *route, ident, allow string, err error) {
-	path := "/" + strings.TrimLeft(rawPath, "/") // base URLs are often given with a slash at their end
+func find(method, path []byte) (r *route, ident, allow string, err error) {
+	for len(path) > 1 && path[1] == '/' { // base URLs are often given with a slash at their end
+		path = path[1:]
+	}
 	var allowed []string
 	for i := range routes {
 		r := &routes[i]
-		rest, fits := strings.CutPrefix(path, r.path)
-		prefix := strings.HasSuffix(r.path, "/")
-		if r.suffix != "" {
-			ended := false
-			rest, ended = strings.CutSuffix(rest, r.suffix)
-			fits = fits && ended
-		}
-		if !fits || prefix == (rest == "") {
+		if len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 			continue
 		}
-		if r.method != method {
+		rest := path[len(r.path):]
+		if r.suffix != "" {
+			ended := false
+			if rest, ended = bytes.CutSuffix(rest, []byte(r.suffix)); !ended {
+				continue
+			}
+		}
+		prefix := r.path[len(r.path)-1] == '/'
+		if prefix == (len(rest) == 0) {
+			continue
+		}
+		if r.method != string(method) {
 			allowed = append(allowed, r.method)
 			continue
 		}
 		if prefix {
-			if ident, err = url.PathUnescape(rest); err != nil {
+			if ident, err = url.PathUnescape(string(rest)); err != nil {
 				return nil, "", "", wire.Errorf(wire.CodeNotFound, "The path's last part is not valid percent-encoding.")
 			}
 		}

@@ -34,7 +34,7 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 		{"GET", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"POST", "/sync/events", "sync-events", ""},
 	} {
-		r, ident, _, err := find(c.method, c.path)
+		r, ident, _, err := find([]byte(c.method), []byte(c.path))
 		if err != nil || r.name != c.route || ident != c.ident {
 			t.Errorf("%s %s: %v %q %v, want %s %q", c.method, c.path, r, ident, err, c.route, c.ident)
 		}
@@ -56,7 +56,7 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 		{"DELETE", "/prompt-templates/greet", wire.CodeMethod, "POST, GET"},
 		{"PUT", "/prompt-templates", wire.CodeMethod, "GET"},
 	} {
-		_, _, allow, err := find(c.method, c.path)
+		_, _, allow, err := find([]byte(c.method), []byte(c.path))
 		if !wire.IsCode(err, c.code) || allow != c.allow {
 			t.Errorf("%s %s: %v, Allow %q; want %s, %q", c.method, c.path, err, allow, c.code, c.allow)
 		}

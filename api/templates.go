@@ -49,9 +49,9 @@ func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
 		return err
 	}
 	if t.Cache != "" {
-		c.ctx.Response.Header.Set("X-Cache", t.Cache)
-		var age [20]byte
-		c.ctx.Response.Header.SetBytesV("Age", strconv.AppendInt(age[:0], int64(t.Age.Seconds()), 10))
+		var how, age [20]byte
+		c.ctx.Response.Header.SetCanonical(cacheHeader, append(how[:0], t.Cache...))
+		c.ctx.Response.Header.SetCanonical(ageHeader, strconv.AppendInt(age[:0], int64(t.Age.Seconds()), 10))
 	}
 	writeTemplate(c.ctx, &t)
 	return nil

@@ -200,10 +200,9 @@ func (c *Cache) locate(ctx context.Context, id wire.Identity, k key) (found, err
 	if id.Account == "" {
 		return found{}, wire.Unavailable(unavailableWait, "This key was not verified yet, for the server is away; templates are served to verified keys only.")
 	}
-	feed := c.follow(id)
-	f, standing, err := c.copied(k)
+	feed, f, standing, err := c.copied(id, k)
 	if standing == unsure && feed.settle(ctx, c.now()) {
-		f, standing, err = c.copied(k)
+		_, f, standing, err = c.copied(id, k)
 	}
 	if standing == current || standing == unsure || err != nil {
 		return f, err
@@ -211,19 +210,20 @@ func (c *Cache) locate(ctx context.Context, id wire.Identity, k key) (found, err
 	return c.ask(ctx, id, k, f, standing == outdated)
 }
 
-// copied is local, with the files that follow.
-func (c *Cache) copied(k key) (found, standing, error) {
+// copied is local for the account's feed, with the files that follow.
+func (c *Cache) copied(id wire.Identity, k key) (*feed, found, standing, error) {
+	c.mu.Lock()
+	feed := c.follow(id)
 	f, standing, err := c.local(k)
+	c.mu.Unlock()
 	for _, k := range f.adopted {
 		c.agree(k)
 	}
-	return f, standing, err
+	return feed, f, standing, err
 }
 
-// local looks for a copy, or for the server's word that there is nothing.
+// local looks for a copy, or for the server's word that there is nothing. Called with mu held.
 func (c *Cache) local(k key) (found, standing, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if n, ok := c.negatives[k]; ok && c.now().Before(n.until) {
 		return found{}, absent, n.err
 	}

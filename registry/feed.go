@@ -38,10 +38,8 @@ type feed struct {
 	first     sync.Once          // closes settled
 }
 
-// follow finds the feed of an identity's account, or makes one for Run to start.
+// follow finds the feed of an identity's account, or makes one for Run to start. Called with mu held.
 func (c *Cache) follow(id wire.Identity) *feed {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	f := c.feeds[id.Account]
 	if f == nil {
 		f = &feed{account: id.Account, born: c.now(), settled: make(chan struct{}), cancel: func() {}}
@@ -52,7 +50,9 @@ func (c *Cache) follow(id wire.Identity) *feed {
 		default:
 		}
 	}
-	f.id = id
+	if f.id != id {
+		f.id = id
+	}
 	return f
 }
 
@@ -60,11 +60,14 @@ func (c *Cache) follow(id wire.Identity) *feed {
 func (c *Cache) Run(ctx context.Context) error {
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
-	for _, id := range c.identities() {
+	known := c.identities()
+	c.mu.Lock()
+	for _, id := range known {
 		if id.Account != "" {
 			c.follow(id)
 		}
 	}
+	c.mu.Unlock()
 	for {
 		c.mu.Lock()
 		start := c.unstarted
