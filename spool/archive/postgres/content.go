@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,47 +32,59 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	if err != nil {
 		return 0, err
 	}
-	var plain, lower []byte
-	for _, p := range places {
-		s.at, s.id, s.line = p.at, p.id, p.line
+	out, err := s.sift(places, bodies)
+	if err != nil {
+		return 0, err
+	}
+	var plain []byte
+	for i, p := range places {
 		n++
-		unpacked := false
-		body := func() (_ []byte, err error) {
-			if !unpacked {
-				unpacked = true
-				if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
-					return nil, damaged("the body of record "+p.id.String(), err)
-				}
-			}
-			return plain, nil
+		if out[i] {
+			continue
 		}
-		if len(s.query.Words) > 0 {
-			b, err := body()
-			if err != nil {
-				return n, err
+		s.at, s.id, s.line = p.at, p.id, p.line
+		err := s.judge(func() (_ []byte, err error) {
+			if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
+				err = damaged("the body of record "+p.id.String(), err)
 			}
-			may := false
-			if may, lower = s.query.MayHold(b, lower); !may {
-				if s.late(p) {
-					return n, nil
-				}
-				continue
-			}
-		}
-		if err := s.judge(body); err != nil || s.done {
+			return plain, err
+		})
+		if err != nil || s.done {
 			return n, err
 		}
+	}
+	last := places[len(places)-1]
+	s.at, s.id = last.at, last.id
+	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
+		s.stopped, s.done = &archive.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}, true
 	}
 	return n, nil
 }
 
-// late ends the scan behind a row if the time for bodies is over.
-func (s *scan) late(p place) bool {
-	if s.deadline.IsZero() || time.Now().Before(s.deadline) {
-		return false
+// sift says of which rows the bodies cannot hold the words of the query. Several goroutines share the work: most of it is unpacking.
+func (s *scan) sift(places []place, bodies map[uuid][]byte) (out []bool, err error) {
+	out = make([]bool, len(places))
+	if len(s.query.Words) == 0 {
+		return out, nil
 	}
-	s.stopped, s.done = &archive.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()}, true
-	return true
+	var wg sync.WaitGroup
+	var errs [workers]error
+	for w := range workers {
+		wg.Go(func() {
+			var plain, lower []byte
+			for i := w; i < len(places) && errs[w] == nil; i += workers {
+				if plain, errs[w] = s.db.codec.unpack(bodies[places[i].id], plain); errs[w] != nil {
+					errs[w] = damaged("the body of record "+places[i].id.String(), errs[w])
+					return
+				}
+				may := false
+				may, lower = s.query.MayHold(plain, lower)
+				out[i] = !may
+			}
+		})
+	}
+	wg.Wait()
+	return out, errors.Join(errs[:]...)
 }
 
 // bodies reads the packed bodies of the records' requests. A record has others beside it when different requests came under its id, or

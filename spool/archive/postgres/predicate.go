@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,6 +70,10 @@ func (s *statement) translate(c archive.Condition) predicate {
 func (s *statement) all(parts []archive.Condition) predicate {
 	p := predicate{exact: true}
 	var sql []string
+	parts, versions := s.versions(parts)
+	if versions != "" {
+		sql = append(sql, versions)
+	}
 	for _, part := range parts {
 		one := s.condition(part)
 		if one.sql != "" {
@@ -111,8 +116,8 @@ func (s *statement) test(t *archive.Test) predicate {
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
 		return predicate{column + " IS NULL", true} // is_null and is_empty are the others
-	case t.Column == archive.ColumnScores && t.Ranges != nil && t.Key != "":
-		return predicate{s.terms(archive.ColumnScores, "", []string{t.Key}).sql, false}
+	case t.Column == archive.ColumnScores && t.Ranges != nil:
+		return s.scores(t)
 	}
 	return predicate{}
 }
@@ -126,10 +131,61 @@ func (s *statement) terms(c archive.Column, key string, texts []string) predicat
 	for i, text := range texts {
 		terms[i] = term(s.account, c, key, text)
 	}
+	return predicate{s.anyTerm(terms), true}
+}
+
+// anyTerm asks for records that have one of the terms.
+func (s *statement) anyTerm(terms []int64) string {
 	if len(terms) == 1 {
-		return predicate{"terms @> " + s.arg(terms) + "::bigint[]", true}
+		return "terms @> " + s.arg(terms) + "::bigint[]"
 	}
-	return predicate{"terms && " + s.arg(terms) + "::bigint[]", true}
+	return "terms && " + s.arg(terms) + "::bigint[]"
+}
+
+// scores asks for a score in one of the ranges: there are only so many (wire.DecodeScore).
+func (s *statement) scores(t *archive.Test) predicate {
+	terms := []int64{}
+	for n := range 101 {
+		if slices.ContainsFunc(t.Ranges, func(r archive.Range) bool { return r.Has(float64(n)) }) {
+			terms = append(terms, term(s.account, scoreValues, t.Key, strconv.Itoa(n)))
+		}
+	}
+	return predicate{s.anyTerm(terms), true}
+}
+
+// versionsMax bounds the pairs of a template and a version that are asked for as such.
+const versionsMax = 100
+
+// versions takes a template and its version out of conditions that all must hold, for which there are terms of both; "" if there are none.
+func (s *statement) versions(parts []archive.Condition) (others []archive.Condition, sql string) {
+	var template, version *archive.Test
+	for _, part := range parts {
+		switch t, _ := part.(*archive.Test); {
+		case t == nil:
+		case t.Column == archive.ColumnTemplate && t.Texts != nil && template == nil:
+			template = t
+			continue
+		case t.Column == archive.ColumnVersion && onlyPoints(t.Ranges) && version == nil:
+			version = t
+			continue
+		}
+		others = append(others, part)
+	}
+	if template == nil || version == nil || len(template.Texts)*len(version.Ranges) > versionsMax {
+		return parts, ""
+	}
+	terms := []int64{}
+	for _, name := range template.Texts {
+		for _, r := range version.Ranges {
+			terms = append(terms, term(s.account, templateVersions, name, strconv.FormatFloat(r.Least, 'f', -1, 64)))
+		}
+	}
+	return others, s.anyTerm(terms)
+}
+
+// onlyPoints says whether ranges are numbers.
+func onlyPoints(ranges []archive.Range) bool {
+	return ranges != nil && !slices.ContainsFunc(ranges, func(r archive.Range) bool { return r.Least != r.Most })
 }
 
 // ids asks for records by their ids. A text that is none finds nothing.

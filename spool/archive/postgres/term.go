@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"strconv"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -26,8 +27,12 @@ func term(account string, c archive.Column, key, text string) int64 {
 	return int64(h.Sum64())
 }
 
-// metadataKeys stands for the keys of the metadata, as ColumnMetadata with a key does for that key's value.
-const metadataKeys = archive.ColumnBody
+// These stand for more than one column tells by itself.
+const (
+	metadataKeys     = archive.ColumnBody + 1 + iota // the keys of the metadata, as ColumnMetadata with a key is that key's value
+	scoreValues                                      // a score, with its name as the key, or without
+	templateVersions                                 // a version, with the template's name as the key
+)
 
 // termColumns are the columns whose texts have terms.
 const termColumns = 1<<archive.ColumnFunction | 1<<archive.ColumnModel | 1<<archive.ColumnProvider | 1<<archive.ColumnStatus | 1<<archive.ColumnSidecar |
@@ -61,6 +66,9 @@ func termsOf(account string, row *wire.Row) []int64 {
 	if row.PromptLabel != nil {
 		add(archive.ColumnLabel, "", *row.PromptLabel)
 	}
+	if row.PromptName != nil && row.PromptVersion != nil {
+		add(templateVersions, *row.PromptName, strconv.Itoa(*row.PromptVersion))
+	}
 	add(archive.ColumnTags, "", row.Tags...)
 	add(archive.ColumnGroups, "", row.GroupIDs...)
 	add(archive.ColumnTools, "", row.ToolNames...)
@@ -69,7 +77,10 @@ func termsOf(account string, row *wire.Row) []int64 {
 		add(metadataKeys, "", m.Key)
 	}
 	for _, s := range row.Scores {
+		value := strconv.Itoa(s.Score)
 		add(archive.ColumnScores, "", s.Name)
+		add(scoreValues, s.Name, value)
+		add(scoreValues, "", value)
 	}
 	return distinct(terms)
 }
