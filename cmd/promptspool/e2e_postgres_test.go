@@ -8,11 +8,15 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
 	"promptspool/spool/archive/postgres/postgrestest"
 )
@@ -61,7 +65,8 @@ func execute(t *testing.T, conn *pgx.Conn, sql string) {
 func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
-	a, b := startShared(t, dsn, "a", freePort(t)), startShared(t, dsn, "b", freePort(t))
+	a := startShared(t, dsn, "a", freePort(t))
+	b := startShared(t, dsnWith(t, dsn, "default_query_exec_mode", "cache_describe"), "b", freePort(t)) // as behind a pool by transaction
 	sidecar := startSidecar(t, t.TempDir(), b.addr)
 
 	// Records and keys.
@@ -150,7 +155,8 @@ func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing
 	dsn := db.Database(t)
 	var servers, sidecars [2]*node
 	var data, at, serverAt [2]string
-	startServer := func(i int) { servers[i] = startShared(t, dsn, fmt.Sprint("central-", i+1), serverAt[i]) }
+	dsns := [2]string{dsn, dsnWith(t, dsn, "default_query_exec_mode", "cache_describe")} // the second as behind a pool by transaction
+	startServer := func(i int) { servers[i] = startShared(t, dsns[i], fmt.Sprint("central-", i+1), serverAt[i]) }
 	startSidecar := func(i int) {
 		sidecars[i] = launch(t, data[i], at[i], "sidecar", "--name", fmt.Sprintf("pod-%d", i+1), "--upstream", "http://"+serverAt[i])
 	}
@@ -318,4 +324,66 @@ func TestASlowDatabaseIsSaidAndUsedAgain(t *testing.T) {
 	if total := server.total(map[string]any{}); total != 2 {
 		t.Errorf("%d records are there", total)
 	}
+}
+
+// The database's tables lie on a disk of 48 MiB, which somebody else fills.
+func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Start(t, postgrestest.Options{})
+	disk := smallDisk(t, db, 48)
+	dsn := db.Database(t)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := connect(t, db.DSN("postgres"))
+	execute(t, admin, fmt.Sprintf(`CREATE TABLESPACE small LOCATION '%s'`, disk))
+	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE small`, strings.TrimPrefix(u.Path, "/")))
+	server := startShared(t, dsn, "a", freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	o := startOracle(t, adminKey)
+	fill(t, filepath.Join(filepath.Dir(disk), "of others"))
+	o.load(sidecar, 2, 20_000, 60)
+	var r reply
+	sidecar.eventually(func() bool { r = server.write(); return r.Status != 200 }, func() string { return "nothing is refused" })
+	if err := r.told("disk is full"); err != nil {
+		t.Errorf("a write while the disk is full: %v", err)
+	}
+	if r := server.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", adminKey); r.Status != 200 {
+		t.Errorf("a search while the disk is full: %d %s", r.Status, r.Body)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(disk), "of others")); err != nil {
+		t.Fatal(err)
+	}
+	sidecar.eventually(func() bool { return !o.count().Loading }, func() string { return "the load does not end" })
+	o.halt()
+	sidecar.emptied()
+	o.wantAll(server)
+}
+
+// smallDisk is a folder for a tablespace, alone on a disk of so many MiB.
+func smallDisk(t *testing.T, db *postgrestest.Server, mebibytes int) string {
+	t.Helper()
+	mount, err := os.MkdirTemp("/tmp", "psp-small-") // where another user than root can go
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(mount) })
+	if err := unix.Mount("tmpfs", mount, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=755", mebibytes)); err != nil {
+		t.Fatal("a small disk: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(mount, unix.MNT_DETACH) })
+	info, err := os.Stat(db.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	folder := filepath.Join(mount, "tables")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }

@@ -22,11 +22,14 @@ const retryAfter = 5 * time.Second
 // Messages by SQLSTATE (https://www.postgresql.org/docs/15/errcodes-appendix.html), or by its class, the first two letters. All of them
 // are CodeUnavailable: the write or the question was all right, and may be sent again.
 var remedies = map[string]string{
+	"08P01": "A pool between this server and the database refuses what it asks for; for PgBouncer set ignore_startup_parameters = statement_timeout.",
 	"08":    "The connection to the database was lost. Look at its log if this goes on.",
 	"25006": "The database takes no writes: this host is a standby. Name all hosts in --archive and add target_session_attrs=read-write.",
+	"26000": mixedUp,
 	"28":    "The database refuses this server's user. Check user and password in --archive, and the database's pg_hba.conf.",
 	"3D000": "There is no such database. Create it (createdb), or correct the name in --archive.",
 	"40":    "Others changed the same records at the same time, several times in a row. Send it again.",
+	"42P05": mixedUp,
 	"42501": "The database user may not do this. Make it the owner of the tables, or grant it all rights on them.",
 	"42P01": "A table is missing in the database. Restart the server, which makes what is missing, or restore a backup.",
 	"53":    "The database is short of memory or of another resource. Look at its log.",
@@ -39,6 +42,9 @@ var remedies = map[string]string{
 	"57P03": "The database is starting, or a standby that takes no connections yet. The server goes on by itself when it is there.",
 	"58":    "The database cannot read or write its files. Look at its log and its disk.",
 }
+
+// mixedUp is for a statement that is not prepared, or is already: on another connection than this server thinks.
+const mixedUp = "A pool between this server and the database gives out connections by transaction, and does not know prepared statements. Add default_query_exec_mode=cache_describe to --archive."
 
 // failure makes a wire error of any error; one that is a wire error already is left as it is.
 func failure(ctx context.Context, err error) error {
