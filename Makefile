@@ -13,7 +13,7 @@ SHELL := /bin/bash
 test: deps fmt vet lint unit
 
 # The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
-# the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool.
+# the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
 deps:
 	missing=
 	for tool in curl losetup mount mkfs.ext4 chromium node npm; do command -v $$tool >/dev/null || missing=$$tool; done
@@ -24,6 +24,13 @@ deps:
 		(cd $$dir && apt-get download -qq prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool)
 		install $$dir/usr/bin/promtool /usr/local/bin/promtool
 		rm -r $$dir
+	fi
+	# PostgreSQL's programs alone are needed: its package shall make and start no database.
+	if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then
+		mkdir -p /etc/postgresql-common
+		[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+		apt-get update -qq
+		apt-get install -y --no-install-recommends postgresql
 	fi
 	if [ -n "$$missing" ] || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
 		apt-get update -qq

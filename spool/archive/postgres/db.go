@@ -118,6 +118,9 @@ func (db *DB) start(ctx context.Context) error {
 		if err == nil {
 			err = db.makeAhead(ctx)
 		}
+		if err == nil {
+			err = db.warnOfLoss(ctx)
+		}
 		if err == nil || !away(err) || time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
@@ -129,6 +132,17 @@ func (db *DB) start(ctx context.Context) error {
 		case <-time.After(openRetryInterval):
 		}
 	}
+}
+
+// warnOfLoss says so when the database acknowledges what is not on its disk: then a 200 of ours promises too much.
+func (db *DB) warnOfLoss(ctx context.Context) error {
+	var fsync, commit string
+	err := db.one(ctx, nil, []any{&fsync, &commit}, `SELECT current_setting('fsync'), current_setting('synchronous_commit')`)
+	if err == nil && (fsync == "off" || commit == "off") {
+		db.logger.Warn("the database acknowledges writes before they are on its disk; a crash of its machine may lose some that were answered 200. Set fsync and synchronous_commit to on",
+			"fsync", fsync, "synchronous_commit", commit)
+	}
+	return err
 }
 
 // Close waits for the calls that run and ends the connections. Every call after it fails with CodeUnavailable. Closing again does nothing.
