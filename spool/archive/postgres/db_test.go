@@ -29,6 +29,18 @@ func open(t testing.TB, dsn string) *postgres.DB {
 	return db
 }
 
+// checked opens a database that must agree with itself when the test ends.
+func checked(t testing.TB, dsn string) *postgres.DB {
+	t.Helper()
+	db := open(t, dsn)
+	t.Cleanup(func() {
+		if err := db.Check(context.Background()); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+	})
+	return db
+}
+
 func TestOpeningMakesTheTablesOnce(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	open(t, dsn)
@@ -46,7 +58,7 @@ func TestArchive(t *testing.T) {
 type summed struct{ *postgres.DB }
 
 func openSummed(t *testing.T, dsn string) summed {
-	db := open(t, dsn)
+	db := checked(t, dsn)
 	db.SummarizeFew()
 	return summed{db}
 }
