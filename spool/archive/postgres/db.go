@@ -93,6 +93,9 @@ func poolConfig(dsn string) (*pgxpool.Config, error) {
 	if settings["statement_timeout"] == "" {
 		settings["statement_timeout"] = statementTimeout
 	}
+	if b := newBound(settings["statement_timeout"]); b != nil {
+		config.ConnConfig.Tracer = b
+	}
 	if settings["application_name"] == "" {
 		settings["application_name"] = applicationName
 	}

@@ -110,6 +110,7 @@ func readSchema(ctx context.Context, tx pgx.Tx) (done, worksWith int, err error)
 
 // advance carries out what is missing, one server at a time, each step in a transaction.
 func (db *DB) advance(ctx context.Context, all []migration) (done, worksWith int, err error) {
+	ctx = patiently(ctx)
 	for err == nil {
 		err = db.change(ctx, true, func(tx pgx.Tx) error {
 			// Making tables may take longer than a question may. The lock ends with the transaction, also behind a pool of connections.
