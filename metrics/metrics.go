@@ -71,6 +71,8 @@ type Metrics struct {
 	ArchiveBatchEvents  prometheus.Histogram
 	ArchiveQuerySeconds prometheus.Histogram
 	ArchiveUp           prometheus.Gauge
+	ArchiveConns        prometheus.Gauge
+	ArchiveConnsMax     prometheus.Gauge
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
@@ -172,6 +174,8 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveBatchEvents = f.sizes("promptspool_archive_batch_events", "Events that were folded together.")
 	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds", "Time of one search, suggestion or statistics in the database.")
 	m.ArchiveUp = f.gauge("promptspool_archive_up", "1 while the server's database answers.")
+	m.ArchiveConns = f.gauge("promptspool_archive_connections", "Connections to the database that are in use at the moment; 0 for Badger.")
+	m.ArchiveConnsMax = f.gauge("promptspool_archive_connections_max", "How many connections to the database this server may use; 0 for Badger.")
 	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")

@@ -42,11 +42,18 @@ type database interface {
 
 // opened is a database and what depends on which it is.
 type opened struct {
-	database                                                   // itself may be a registry.Watcher
-	name     string                                            // for people; tells no password
-	tools    ops.Archive                                       // nil: it comes with its own
-	failed   <-chan error                                      // ends the process; nil: never
-	pulse    func(ctx context.Context, told func(error)) error // tells whether it answers, until ctx ends; nil: it is this process
+	database // itself may be a registry.Watcher
+
+	name   string         // for people; tells no password
+	tools  ops.Archive    // nil: it comes with its own
+	failed <-chan error   // ends the process; nil: never
+	remote remoteDatabase // nil: it is in this process
+}
+
+// remoteDatabase is a database in another process.
+type remoteDatabase interface {
+	Pulse(ctx context.Context, told func(error)) error // tells again and again whether it answers, until ctx ends
+	Connections() (used, most int)
 }
 
 // openDatabase opens what --archive names.
@@ -67,7 +74,7 @@ func openDatabase(ctx context.Context, c serverConfig) (opened, error) {
 	if err != nil {
 		return opened{}, fmt.Errorf("--archive %s: %s", name, explained(err))
 	}
-	return opened{database: db, name: name, pulse: db.Pulse}, whole(ctx, db, name)
+	return opened{database: db, name: name, remote: db}, whole(ctx, db, name)
 }
 
 // explained is what a database's error says to a person, and what is behind it.

@@ -53,10 +53,15 @@ func (p *pulse) text() string {
 func (p *pulse) watch(db opened) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p.tell(nil)
-		if db.pulse == nil {
+		if db.remote == nil {
 			<-ctx.Done()
 			return nil
 		}
-		return db.pulse(ctx, p.tell)
+		return db.remote.Pulse(ctx, func(err error) {
+			p.tell(err)
+			used, most := db.remote.Connections()
+			p.metrics.ArchiveConns.Set(float64(used))
+			p.metrics.ArchiveConnsMax.Set(float64(most))
+		})
 	}
 }
