@@ -1,6 +1,9 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"io/fs"
+)
 
 // SummarizeFew lets summaries be made of a few rows, as soon as there are any.
 func (db *DB) SummarizeFew() { db.summarizing = summarizing{rows: 3, least: 1} }
@@ -13,3 +16,15 @@ func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 	}
 	return err
 }
+
+// MigrateTo carries out the migrations in some files.
+func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error {
+	all, err := migrations(files)
+	if err == nil {
+		err = db.migrateTo(ctx, all)
+	}
+	return err
+}
+
+// MakeAhead makes the partitions of the weeks to come.
+func (db *DB) MakeAhead(ctx context.Context) error { return db.makeAhead(ctx) }

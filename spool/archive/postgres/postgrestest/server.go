@@ -194,6 +194,16 @@ func (s *Server) Log() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-4096):]))
 }
 
+// WholeLog is all that the server has written to its log.
+func (s *Server) WholeLog(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // Stop stops the server in good order, but without waiting for its clients ("fast").
 func (s *Server) Stop(t testing.TB) { t.Helper(); s.end(t, syscall.SIGINT) }
 

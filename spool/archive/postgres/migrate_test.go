@@ -1,0 +1,108 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// files makes migrations behind those that the database knows, which stand there by their numbers alone.
+func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
+	t.Helper()
+	f := fstest.MapFS{}
+	conn := connect(t, dsn)
+	rows, _ := conn.Query(context.Background(), `SELECT lpad(number::text, 4, '0') FROM promptspool_schema ORDER BY number`)
+	numbers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range numbers {
+		f["migrations/"+n+"_known.sql"] = &fstest.MapFile{Data: []byte("-- works with 1\nSELECT nothing FROM nowhere")} // is not carried out again
+	}
+	for i, sql := range more {
+		f["migrations/"+number(len(numbers)+i+1)+"_more.sql"] = &fstest.MapFile{Data: []byte(sql)}
+	}
+	return f
+}
+
+func number(n int) string { return strings.Repeat("0", 3) + string(rune('0'+n)) }
+
+func connect(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func execute(t testing.TB, dsn string, sql string) {
+	t.Helper()
+	if _, err := connect(t, dsn).Exec(context.Background(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestServersThatStartTogetherMakeTheTablesOnce(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			db, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = db.Close()
+		})
+	}
+	wg.Wait()
+}
+
+func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db := open(t, dsn)
+	err := db.MigrateTo(context.Background(), files(t, dsn, "-- works with 1\nCREATE TABLE half (x int);\nSELECT nothing FROM nowhere;"))
+	if err == nil {
+		t.Fatal("a migration that cannot be carried out is no error")
+	}
+	// Mended, it is carried out from its beginning, with the one behind it.
+	if err := db.MigrateTo(context.Background(), files(t, dsn, "-- works with 1\nCREATE TABLE half (x int);", "-- works with 2\nALTER TABLE half ADD y int;")); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, dsn, "INSERT INTO half (x, y) VALUES (1, 2)")
+}
+
+func TestTablesOfANewerVersionAreRefusedUnlessTheyWorkWithThis(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	open(t, dsn)
+	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) VALUES (90, 'a newer one', 2, '2026-01-01')`)
+	open(t, dsn) // a rollout: the newer server has made its tables beside these
+	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) VALUES (91, 'another', 91, '2026-01-01')`)
+	_, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), "Start the newer version again") {
+		t.Errorf("tables that it cannot know were opened: %v", err)
+	}
+}
+
+func TestMigrationsMustBeInOrder(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db := open(t, dsn)
+	for name, f := range map[string]fstest.MapFS{
+		"a gap":                    {"migrations/0002_x.sql": {Data: []byte("-- works with 1\n")}},
+		"no promise":               {"migrations/0001_x.sql": {Data: []byte("CREATE TABLE x (y int)")}},
+		"a promise that cannot be": {"migrations/0001_x.sql": {Data: []byte("-- works with 2\n")}},
+	} {
+		if err := db.MigrateTo(context.Background(), f); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package postgres_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+// planned is a database of some weeks, whose server tells how it carries out each statement (auto_explain).
+type planned struct {
+	server *postgrestest.Server
+	db     *postgres.DB
+	calls  *archivetest.Calls
+}
+
+const (
+	planWeeks   = 8
+	planRecords = 16_000
+)
+
+func newPlanned(t *testing.T) planned {
+	p := planned{server: postgrestest.Start(t, postgrestest.Options{Settings: []string{"shared_preload_libraries=auto_explain", "auto_explain.log_min_duration=-1",
+		"autovacuum=off", "jit=off", "max_parallel_workers_per_gather=0"}})}
+	dsn := p.server.Database(t)
+	p.db = open(t, dsn)
+	p.calls = archivetest.NewCalls(t, time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), planWeeks*7*24*time.Hour/planRecords)
+	for n := 0; n < planRecords; n += 500 {
+		var events []archive.Event
+		for i := n; i < n+500; i++ {
+			for _, e := range p.calls.Events(i) {
+				events = append(events, archivetest.Decode(t, e, e.AcceptedAt))
+			}
+		}
+		if _, err := p.db.Apply(context.Background(), "account-a", events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.db.Summarize(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, dsn, "VACUUM ANALYZE")
+	// Of new connections every statement is told, with its plan.
+	execute(t, dsn, "ALTER ROLE postgres SET auto_explain.log_min_duration = 0")
+	p.db = open(t, dsn)
+	return p
+}
+
+// plans are those of what do asks, in the order of the statements, without what changes from run to run.
+func (p planned) plans(t *testing.T, do func()) string {
+	t.Helper()
+	begin := len(p.server.WholeLog(t))
+	do()
+	var told []string
+	for _, entry := range strings.Split(p.server.WholeLog(t)[begin:], " LOG:  duration: ")[1:] {
+		_, plan, ok := strings.Cut(entry, "plan:\n")
+		if !ok {
+			continue
+		}
+		// The text of the statement stands in the sources; the plan begins behind it.
+		var lines []string
+		for _, line := range strings.Split(plan, "\n") {
+			if line = changing.ReplaceAllString(costs.ReplaceAllString(line, ""), "?"); strings.Contains(line, "Query Text:") {
+				continue
+			}
+			if strings.HasPrefix(line, "\t") {
+				lines = append(lines, strings.TrimPrefix(line, "\t"))
+			}
+		}
+		told = append(told, strings.Join(lines, "\n"))
+	}
+	return strings.Join(told, "\n--\n") + "\n"
+}
+
+var (
+	costs = regexp.MustCompile(`  \(cost=[^)]*\)`)
+	// Terms are hashes, and order times those of the records; a statement that was asked often is planned without its values.
+	changing = regexp.MustCompile(`'\{-?[0-9,-]+\}'::bigint\[\]|'[0-9-]{16,}'::bigint|'account-a'::text|\$\d+`)
+
+	sequential = regexp.MustCompile(`Seq Scan on (records|record_states|record_bodies)\S*`)
+	partition  = regexp.MustCompile(`on (records\S+)`)
+)
+
+func TestReadingAWholeTableIsNoticed(t *testing.T) {
+	if !sequential.MatchString("        ->  Seq Scan on records_w20260302 records_1") || sequential.MatchString("Seq Scan on account_weeks") {
+		t.Error("the goldens would not notice a sequential scan")
+	}
+}
+
+func TestHowListsAreFound(t *testing.T) {
+	p := newPlanned(t)
+	a := func(s wire.Search) func() {
+		return func() {
+			t.Helper()
+			s.PerPage = 25
+			q, err := archive.Compile(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, err := p.db.Search(context.Background(), "account-a", q)
+			if err != nil || len(page.Rows) == 0 {
+				t.Fatalf("%d rows, %v", len(page.Rows), err)
+			}
+		}
+	}
+	by := func(f ...wire.Filter) wire.Search { return wire.Search{FilterGroup: &wire.Filter{Filters: f}} }
+	from := p.calls.Begin.Add(24 * 24 * time.Hour)
+	day := []wire.Filter{archivetest.Condition("accepted_at", "", "gte", from), archivetest.Condition("accepted_at", "", "lt", from.Add(24*time.Hour))}
+	for _, c := range []struct {
+		name  string
+		weeks int // that it may look at, at most
+		ask   func()
+	}{
+		{"newest page", 1, a(wire.Search{})},
+		{"a day", 1, a(by(day...))},
+		{"a tag within a day", 1, a(by(append(day, archivetest.Condition("tags", "", "is", "tag-7"))...))},
+		{"a score within a day", 1, a(by(append(day, archivetest.Condition("score", "quality", "between", []int{20, 60}))...))},
+		{"words within a day", 1, a(wire.Search{FilterGroup: by(day...).FilterGroup, Q: "the"})},
+		{"a part of a tag within a day", 1, a(by(append(day, archivetest.Condition("tags", "", "contains", "ag-7"))...))},
+		// These count what matches, and so look at all there is; each partition has an index that tells.
+		{"a tag", planWeeks, a(by(archivetest.Condition("tags", "", "is", "tag-7")))},
+		{"a metadata value", planWeeks, a(by(archivetest.Condition("metadata", "user", "is", "user-7")))},
+		{"a version of a template", planWeeks, a(by(archivetest.Condition("prompt_name", "", "is", "template-3"), archivetest.Condition("prompt_version_number", "", "eq", 2)))},
+		{"one record", 0, func() {
+			if _, _, err := p.db.Record(context.Background(), "account-a", p.calls.ID(9000, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plans := p.plans(t, c.ask)
+			if found := sequential.FindAllString(plans, -1); found != nil {
+				t.Errorf("it reads all of a table: %q", found)
+			}
+			weeks := map[string]bool{}
+			for _, m := range partition.FindAllStringSubmatch(plans, -1) {
+				name := strings.NewReplacer("_account_id_at_request_id_ts_idx", "", "_pkey", "", "_terms_idx", "").Replace(m[1])
+				if strings.HasPrefix(name, "records_w") {
+					weeks[name] = true
+				}
+			}
+			if len(weeks) > c.weeks {
+				t.Errorf("it looks at %d weeks, at most %d should do: %v", len(weeks), c.weeks, weeks)
+			}
+			golden(t, c.name, plans)
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "plans", strings.ReplaceAll(name, " ", "_")+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%w; make it with -update", err))
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the plans (-want +got), -update takes them:\n%s", diff)
+	}
+}
