@@ -14,6 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
 )
 
@@ -40,7 +42,13 @@ type archiveReport struct {
 	DiskBytes int64  `json:"disk_bytes"`
 }
 
-func checkArchive(ctx context.Context, db *badgerdb.DB) (archiveReport, error) {
+// checkable is an archive that can prove itself whole.
+type checkable interface {
+	Check(ctx context.Context) error
+	Size(ctx context.Context) (archive.Size, error)
+}
+
+func checkArchive(ctx context.Context, db checkable) (archiveReport, error) {
 	if err := db.Check(ctx); err != nil {
 		return archiveReport{}, err
 	}
@@ -60,7 +68,7 @@ func archiveTarget(c *cli.Context) (data string, running bool, err error) {
 	case err == nil && status.Role != "server":
 		return data, false, wrong(c, "data", data, "is the folder of a "+status.Role+", which has no archive; give a server's")
 	case err == nil && isPostgres(status.Archive):
-		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies", status.Archive)
+		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies. `promptspool archive check --archive` proves it whole while no server runs", status.Archive)
 	case err == nil:
 		return data, true, nil
 	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
@@ -86,25 +94,53 @@ func archiveGroup() *cli.Command {
 		Name: "archive", Usage: "prove a server's archive whole, and bring it into another",
 		Subcommands: []*cli.Command{archiveCopyCommand(), {
 			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
-			Flags: []cli.Flag{serverDataFlag(), outputFlag()},
-			Action: func(c *cli.Context) error {
-				data, running, err := archiveTarget(c)
-				if err != nil {
-					return err
-				}
-				var report archiveReport
-				if running {
-					err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
-				} else {
-					err = withArchive(c, data, func(db *badgerdb.DB) (err error) { report, err = checkArchive(c.Context, db); return err })
-				}
-				if err != nil {
-					return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
-				}
-				return output(c, report, func(t *table) {
-					t.row(fmt.Sprintf("Sound: %s records, each whole, %s of disk.", humanize.Comma(int64(report.Records)), humanize.IBytes(uint64(report.DiskBytes))))
-				})
-			},
+			Flags: append([]cli.Flag{serverDataFlag(), outputFlag()}, own("archive check",
+				stringFlag("archive", "", "a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"))...),
+			Action: checkArchiveCommand,
 		}},
 	}
+}
+
+func checkArchiveCommand(c *cli.Context) error {
+	if url := text(c, "archive"); url != "" {
+		return checkDatabase(c, url)
+	}
+	data, running, err := archiveTarget(c)
+	if err != nil {
+		return err
+	}
+	var report archiveReport
+	if running {
+		err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
+	} else {
+		err = withArchive(c, data, func(db *badgerdb.DB) (err error) { report, err = checkArchive(c.Context, db); return err })
+	}
+	return tellCheck(c, report, err)
+}
+
+// checkDatabase checks a PostgreSQL. What a server writes meanwhile would be taken for a fault.
+func checkDatabase(c *cli.Context, url string) error {
+	if !isPostgres(url) {
+		return wrong(c, "archive", showArchive(url), "is not postgres://USER@HOST/NAME; for Badger give --data")
+	}
+	db, err := openUnused(c, "archive", url)
+	if err != nil {
+		return err
+	}
+	report, err := checkArchive(c.Context, db)
+	return errors.Join(tellCheck(c, report, err), db.Close())
+}
+
+func tellCheck(c *cli.Context, report archiveReport, err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeUnavailable {
+		return errors.New(explained(err)) // that says nothing about the archive
+	} else if ok && e.Cause != nil {
+		err = e.Cause
+	}
+	if err != nil {
+		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
+	}
+	return output(c, report, func(t *table) {
+		t.row(fmt.Sprintf("Sound: %s records, each whole, %s of disk.", humanize.Comma(int64(report.Records)), humanize.IBytes(uint64(report.DiskBytes))))
+	})
 }

@@ -97,7 +97,7 @@ func openMovable(c *cli.Context, flag, name string, existing bool) (movable, err
 	case isBadger && dir != "":
 		return openMovableFolder(c, flag, dir, existing)
 	case isPostgres(name):
-		return openMovableDatabase(c, flag, name)
+		return openUnused(c, flag, name)
 	}
 	return nil, wrong(c, flag, showArchive(name), "is neither badger:DIR nor postgres://USER@HOST/NAME")
 }
@@ -122,7 +122,8 @@ func openMovableFolder(c *cli.Context, flag, dir string, existing bool) (movable
 // copierName is what the database knows a copy's connections by; servers have another name.
 const copierName = "promptspool-copy"
 
-func openMovableDatabase(c *cli.Context, flag, dsn string) (movable, error) {
+// openUnused opens a PostgreSQL that no server uses.
+func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return nil, err

@@ -202,11 +202,29 @@ func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing
 			t.Errorf("only %d writes and %d scores were acked; the test shows nothing", a.Acked, a.Scored)
 		}
 	}
-	// The oracle sees what is not there: one record is taken out behind the servers' back.
+	// The oracle sees what is not there: one record is taken out behind the servers' back. So does the check.
 	conn := connect(t, dsn)
+	check := func() (string, int) {
+		out, errs, code := runCommand(t, nil, "archive", "check", "--archive", dsn)
+		return out + errs, code
+	}
+	if said, code := check(); code != 1 || !strings.Contains(said, "stop them first") {
+		t.Errorf("a check of a database that servers use: %d %s", code, said)
+	}
+	servers[1].stop()
+	sidecars[1].stop()
+	servers[0].stop()
+	if said, code := check(); code != 0 || !strings.Contains(said, "Sound") {
+		t.Errorf("the check after all that: %d %s", code, said)
+	}
+	startServer(0)
 	execute(t, conn, `DELETE FROM record_states WHERE request_id = (SELECT request_id FROM record_states WHERE NOT orphan ORDER BY request_id LIMIT 1)`)
 	if a := o.verify(servers[0]); a.Lost+a.Unsure == 0 || a.There+a.Lost != a.Acked {
 		t.Errorf("a record was deleted, and the oracle says %+v", a)
+	}
+	servers[0].stop()
+	if said, code := check(); code != 1 || !strings.Contains(said, "damaged") {
+		t.Errorf("a record was deleted, and the check says %d %s", code, said)
 	}
 }
 

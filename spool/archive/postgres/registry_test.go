@@ -39,7 +39,15 @@ func TestFleet(t *testing.T) {
 }
 
 func TestMove(t *testing.T) {
-	here := func(t *testing.T) archivetest.Server { return open(t, postgrestest.DSN(t)) }
+	here := func(t *testing.T) archivetest.Server {
+		db := open(t, postgrestest.DSN(t))
+		t.Cleanup(func() {
+			if err := db.Check(context.Background()); err != nil {
+				t.Errorf("Check: %v", err)
+			}
+		})
+		return db
+	}
 	inFolder := func(t *testing.T) archivetest.Server {
 		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
 		if err != nil {
