@@ -81,10 +81,10 @@ func copyArchive(c *cli.Context) (err error) {
 
 // copyError says what to do about a copy that did not come to its end.
 func copyError(ctx context.Context, err error) error {
-	const goOn = "What was copied stays: run the same command again to go on."
+	const goOn = "what was copied stays: run the same command again to go on"
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("interrupted. " + goOn)
+		return errors.New("the copy was interrupted; " + goOn)
 	case wire.IsCode(err, wire.CodeUnavailable):
 		return fmt.Errorf("%s\n%s", explained(err), goOn)
 	}

@@ -42,8 +42,7 @@ type database interface {
 
 // opened is a database and what depends on which it is.
 type opened struct {
-	database // itself may be a registry.Watcher
-
+	db     database
 	name   string         // for people; tells no password
 	tools  ops.Archive    // nil: it comes with its own
 	failed <-chan error   // ends the process; nil: never
@@ -64,17 +63,20 @@ func openDatabase(ctx context.Context, c serverConfig) (opened, error) {
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{database: db, name: "badger", tools: liveArchive{db}, failed: db.Failed()}, whole(ctx, db, "badger:"+c.data)
+		return opened{db: db, name: "badger", tools: liveArchive{db}, failed: db.Failed()}, whole(ctx, db, "badger:"+c.data)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
 		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}
 	name := showArchive(string(c.archive))
 	db, err := postgres.Open(ctx, postgres.Config{DSN: string(c.archive), Logger: c.logger, Retention: c.retention})
+	if ctx.Err() != nil {
+		err = errors.New("the server was stopped while it waited for the database")
+	}
 	if err != nil {
 		return opened{}, fmt.Errorf("--archive %s: %s", name, explained(err))
 	}
-	return opened{database: db, name: name, remote: db}, whole(ctx, db, name)
+	return opened{db: db, name: name, remote: db}, whole(ctx, db, name)
 }
 
 // explained is what a database's error says to a person, and what is behind it.

@@ -49,17 +49,17 @@ func (p *pulse) text() string {
 	return ""
 }
 
-// watch follows the database until ctx ends.
-func (p *pulse) watch(db opened) func(context.Context) error {
+// watch follows a database until ctx ends; nil is one in this process.
+func (p *pulse) watch(db remoteDatabase) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p.tell(nil)
-		if db.remote == nil {
+		if db == nil {
 			<-ctx.Done()
 			return nil
 		}
-		return db.remote.Pulse(ctx, func(err error) {
+		return db.Pulse(ctx, func(err error) {
 			p.tell(err)
-			used, most := db.remote.Connections()
+			used, most := db.Connections()
 			p.metrics.ArchiveConns.Set(float64(used))
 			p.metrics.ArchiveConnsMax.Set(float64(most))
 		})

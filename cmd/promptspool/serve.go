@@ -38,12 +38,13 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	started := time.Now().UTC()
 	m := metrics.New("server", version)
-	db, err := openDatabase(ctx, c)
+	at, err := openDatabase(ctx, c)
 	if err != nil {
 		return err
 	}
+	db := at.db
 	keys := auth.New(auth.Config{Store: db})
-	templates := registry.New(registry.Config{Store: db.database, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
+	templates := registry.New(registry.Config{Store: db, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
 	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger})
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
@@ -57,7 +58,7 @@ func server(ctx context.Context, c serverConfig) error {
 	}
 	live := newServerLive(c, keys, m)
 	pulse := &pulse{metrics: m, logger: c.logger}
-	status := func() serverStatus { return statusOfServer(c.name, started, db, pulse) }
+	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
 	writes := api.NewTurns(records, m)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
@@ -79,9 +80,9 @@ func server(ctx context.Context, c serverConfig) error {
 		tls:        live.certs,
 		reload:     c.reload,
 		keys:       keys,
-		archive:    db.tools,
-		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(db), watchArchive(db, m), watchDisk(c.data, m)},
-		failed:     db.failed,
+		archive:    at.tools,
+		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(db, m), watchDisk(c.data, m)},
+		failed:     at.failed,
 	}
 	return errors.Join(p.run(ctx), db.Close())
 }

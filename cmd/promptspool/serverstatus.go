@@ -27,17 +27,17 @@ type serverStatus struct {
 const statusPatience = 5 * time.Second
 
 // statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
-func statusOfServer(name string, started time.Time, db opened, p *pulse) serverStatus {
-	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: db.name, Away: p.text()}
+func statusOfServer(name string, started time.Time, at opened, p *pulse) serverStatus {
+	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: at.name, Away: p.text()}
 	if s.Away != "" {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
 	defer cancel()
-	size, _ := db.Size(ctx)
+	size, _ := at.db.Size(ctx)
 	s.Records, s.DiskBytes = size.Records, size.DiskBytes
-	s.Orphans, _ = db.OrphansOfAll(ctx)
-	s.Sidecars, s.Alive, _ = db.FleetOfAll(ctx)
+	s.Orphans, _ = at.db.OrphansOfAll(ctx)
+	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
 	return s
 }
 
