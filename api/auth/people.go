@@ -25,14 +25,13 @@ type PeopleConfig struct {
 	Now    func() time.Time // nil: time.Now
 }
 
-// People are those who sign in at the dashboard. Safe for concurrent use. It keeps nothing but its Store and the count
-// of failed sign-ins.
+// People are those who sign in at the dashboard. Safe for concurrent use. It keeps nothing but its Store.
 type People struct {
 	store    PeopleStore
 	signUp   wire.SignUp
 	now      func() time.Time
 	hashers  hashers
-	throttle *throttle
+	throttle throttle
 }
 
 // NewPeople makes a People over config.Store.
@@ -43,7 +42,7 @@ func NewPeople(config PeopleConfig) *People {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &People{config.Store, config.SignUp, config.Now, make(hashers, hashersMax), newThrottle()}
+	return &People{config.Store, config.SignUp, config.Now, make(hashers, hashersMax), throttle{config.Store}}
 }
 
 // SignUp tells who may sign up.
@@ -147,7 +146,7 @@ func checkEmail(email string) (string, []wire.FieldError) {
 func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	now := p.now().UTC()
-	if err := p.throttle.check(now, email, ip); err != nil {
+	if err := p.throttle.check(ctx, now, email, ip); err != nil {
 		return wire.SignedIn{}, err
 	}
 	u, stored, err := p.store.UserByEmail(ctx, email)
@@ -164,10 +163,14 @@ func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.S
 		}
 	}
 	if !fits || u.ID == "" || u.DisabledAt != nil {
-		p.throttle.failed(now, email, ip)
+		if err := p.throttle.failed(ctx, now, email, ip); err != nil {
+			return wire.SignedIn{}, err
+		}
 		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Email and password do not fit.")
 	}
-	p.throttle.succeeded(email)
+	if err := p.throttle.succeeded(ctx, email); err != nil {
+		return wire.SignedIn{}, err
+	}
 	return p.begin(ctx, u)
 }
 

@@ -31,6 +31,7 @@ type PeopleStore interface {
 	UserStore
 	InviteStore
 	SessionStore
+	FailureStore
 	AuditStore
 }
 
@@ -72,6 +73,16 @@ type SessionStore interface {
 	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
 	// DeleteSession ends one; that there is none is no error.
 	DeleteSession(ctx context.Context, hash [32]byte) error
+}
+
+// FailureStore counts failed sign-ins, by the SHA-256 of what they have in common. Those whose time is over may be gone.
+type FailureStore interface {
+	// Failures finds those of some sources, in their order; zero where there are none. They may be over.
+	Failures(ctx context.Context, sources [][32]byte) ([]wire.Failures, error)
+	// AddFailure counts one more of each source. Where there are none, or those that there were ended by now, the count begins anew and ends at until.
+	AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error
+	// ForgetFailures forgets those of a source; that there are none is no error.
+	ForgetFailures(ctx context.Context, source [32]byte) error
 }
 
 // AuditStore keeps what people changed.

@@ -1,7 +1,7 @@
 package auth
 
 import (
-	"sync"
+	"context"
 	"time"
 
 	"promptspool/api/wire"
@@ -11,30 +11,26 @@ const (
 	throttleWindow  = 15 * time.Minute
 	failuresByEmail = 10
 	failuresByIP    = 50
-	throttledMax    = 10_000 // emails and addresses remembered; beyond it the windows that ended go, then any
 )
 
-// throttle counts failed sign-ins by what they have in common. It forgets at a restart. Safe for concurrent use.
-type throttle struct {
-	mu       sync.Mutex
-	failures map[string]failures // under mu
-}
+// throttle counts failed sign-ins by what they have in common, for all servers of a database.
+type throttle struct{ store FailureStore }
 
-type failures struct {
-	count int
-	until time.Time // the window ends
+// sourcesOf are what sign-ins with an email from an address have in common with others, and how many of each may fail in a window.
+func sourcesOf(email, ip string) (sources [][32]byte, bounds []int) {
+	return [][32]byte{hash(wire.Secret("email " + email)), hash(wire.Secret("ip " + ip))}, []int{failuresByEmail, failuresByIP}
 }
-
-func newThrottle() *throttle { return &throttle{failures: map[string]failures{}} }
 
 // check is an error while one of the sources has failed too often.
-func (t *throttle) check(now time.Time, email, ip string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for source, bound := range map[string]int{"email " + email: failuresByEmail, "ip " + ip: failuresByIP} {
-		if f := t.failures[source]; f.count >= bound && now.Before(f.until) {
-			wait := f.until.Sub(now)
-			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: wait,
+func (t throttle) check(ctx context.Context, now time.Time, email, ip string) error {
+	sources, bounds := sourcesOf(email, ip)
+	failures, err := t.store.Failures(ctx, sources)
+	if err != nil {
+		return err
+	}
+	for i, f := range failures {
+		if f.Count >= bounds[i] && now.Before(f.Until) {
+			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: f.Until.Sub(now),
 				Message: "Too many sign-ins failed. Wait a quarter of an hour, or ask an owner for a new password."}
 		}
 	}
@@ -42,40 +38,13 @@ func (t *throttle) check(now time.Time, email, ip string) error {
 }
 
 // failed counts a failure of both sources.
-func (t *throttle) failed(now time.Time, email, ip string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.makeRoom(now)
-	for _, source := range []string{"email " + email, "ip " + ip} {
-		f := t.failures[source]
-		if !now.Before(f.until) {
-			f = failures{until: now.Add(throttleWindow)}
-		}
-		f.count++
-		t.failures[source] = f
-	}
+func (t throttle) failed(ctx context.Context, now time.Time, email, ip string) error {
+	sources, _ := sourcesOf(email, ip)
+	return t.store.AddFailure(ctx, sources, now, now.Add(throttleWindow))
 }
 
 // succeeded forgets the failures of an email.
-func (t *throttle) succeeded(email string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.failures, "email "+email)
-}
-
-func (t *throttle) makeRoom(now time.Time) {
-	if len(t.failures) < throttledMax {
-		return
-	}
-	for source, f := range t.failures {
-		if !now.Before(f.until) {
-			delete(t.failures, source)
-		}
-	}
-	for source := range t.failures {
-		if len(t.failures) < throttledMax {
-			return
-		}
-		delete(t.failures, source)
-	}
+func (t throttle) succeeded(ctx context.Context, email string) error {
+	sources, _ := sourcesOf(email, "")
+	return t.store.ForgetFailures(ctx, sources[0])
 }

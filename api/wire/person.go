@@ -74,6 +74,12 @@ type Session struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
+// Failures are the failed sign-ins that have something in common.
+type Failures struct {
+	Count int       `json:"count"`
+	Until time.Time `json:"until"` // when they are forgotten
+}
+
 // SignedIn is a session of somebody, with the token that their browser shows for it.
 type SignedIn struct {
 	Token     Secret

@@ -27,6 +27,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"a change ends sessions, and the last owner stays", changes},
 		{"another account's people and invites cannot be touched", strangers},
 		{"a session is found by its token until it is ended", sessions},
+		{"failed sign-ins are counted until their time is over", failures},
 		{"the audit log pages backwards, account by account", audit},
 		{"callers at the same time: one gets the email", emailAtTheSameTime},
 		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
@@ -252,6 +253,33 @@ func sessions(t *testing.T, s people) {
 	wantCode(t, err, wire.CodeNotFound)
 	_, _, err = s.Session(t.Context(), hash(3))
 	s.must("Session", err)
+}
+
+func failures(t *testing.T, s people) {
+	a, b, none := hash(1), hash(2), hash(3)
+	until, later := noon.Add(time.Minute), noon.Add(time.Hour)
+	want := func(what string, want ...wire.Failures) {
+		t.Helper()
+		got, err := s.Failures(t.Context(), [][32]byte{a, none, b})
+		s.must("Failures", err)
+		same(t, what, got, want)
+	}
+	want("at first", make([]wire.Failures, 3)...)
+	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{a, b}, noon, until))
+	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b}, noon.Add(time.Second), later))
+	want("after two", wire.Failures{Count: 1, Until: until}, wire.Failures{}, wire.Failures{Count: 2, Until: until})
+	s.must("ForgetFailures", s.ForgetFailures(t.Context(), a))
+	s.must("ForgetFailures", s.ForgetFailures(t.Context(), none))
+	want("after the first was forgotten", wire.Failures{}, wire.Failures{}, wire.Failures{Count: 2, Until: until})
+	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b, a}, until, later))
+	want("after their time was over", wire.Failures{Count: 1, Until: later}, wire.Failures{}, wire.Failures{Count: 1, Until: later})
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() { s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{a, b}, until, later)) })
+		callers.Go(func() { s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b, a}, until, later)) })
+	}
+	callers.Wait()
+	want("after many at once", wire.Failures{Count: 17, Until: later}, wire.Failures{}, wire.Failures{Count: 17, Until: later})
 }
 
 func audit(t *testing.T, s people) {

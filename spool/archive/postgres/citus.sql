@@ -13,6 +13,7 @@ SELECT create_reference_table('keys');
 SELECT create_reference_table('users');
 SELECT create_reference_table('invites');
 SELECT create_reference_table('sessions');
+SELECT create_reference_table('sign_in_failures');
 SELECT create_reference_table('audit');
 SELECT create_reference_table('sidecars');
 SELECT create_reference_table('registries');

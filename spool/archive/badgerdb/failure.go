@@ -1,0 +1,70 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+)
+
+// failurePrefix is what the keys of failed sign-ins begin with.
+var failurePrefix = []byte{ofServer, 'f'}
+
+// Failures finds failed sign-ins; see auth.FailureStore.
+func (db *DB) Failures(ctx context.Context, sources [][32]byte) ([]wire.Failures, error) {
+	found := make([]wire.Failures, len(sources))
+	err := db.view(func(txn *badger.Txn) error {
+		for i, source := range sources {
+			if _, err := load(txn, serverKey(failurePrefix, source[:]), &found[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// AddFailure counts a failed sign-in, and forgets some of those whose time is over; see auth.FailureStore.
+func (db *DB) AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error {
+	return db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+		err = db.each(ctx, txn, failurePrefix, nil, func(key, value []byte) (bool, error) {
+			var f wire.Failures
+			err := decode(key, value, &f)
+			if err == nil && !now.Before(f.Until) {
+				writes = append(writes, write{bytes.Clone(key), nil})
+			}
+			return len(writes) < sweepMax, err
+		})
+		for _, source := range sources {
+			var f wire.Failures
+			if err == nil {
+				_, err = load(txn, serverKey(failurePrefix, source[:]), &f)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !now.Before(f.Until) {
+				f = wire.Failures{Until: until.UTC()}
+			}
+			f.Count++
+			if writes, err = store(writes, serverKey(failurePrefix, source[:]), f); err != nil {
+				return nil, err
+			}
+		}
+		return writes, nil
+	})
+}
+
+// ForgetFailures forgets failed sign-ins; see auth.FailureStore.
+func (db *DB) ForgetFailures(ctx context.Context, source [32]byte) error {
+	key := serverKey(failurePrefix, source[:])
+	return db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+		if there, err := loadBytes(txn, key); there == nil || err != nil {
+			return nil, err
+		}
+		return []write{{key: key}}, nil
+	})
+}
