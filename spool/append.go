@@ -40,8 +40,8 @@ func newWrite(key uint32, data [][]byte, split func([]byte) [][]byte) (*write, e
 }
 
 // Append stores data, each element one event of this key, in the order given and in one commit: all or none. When it
-// returns nil they are fsynced. Appends that come at the same time share a commit and its fsync; one that comes alone
-// commits at once. Together data may hold 36 MiB.
+// returns nil they are fsynced. Appends that come at the same time share a commit and its fsync, for which those of several busy
+// writers wait up to 5 ms; one that comes alone commits at once. Together data may hold 36 MiB.
 //
 // Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
 // the outcome is unknown: the events may be, or become, durable. The same holds for ErrFailed: the next start may find
@@ -67,7 +67,7 @@ func (s *Spool) append(ctx context.Context, key uint32, data [][]byte, split fun
 	if err != nil || w.frames == 0 {
 		return err
 	}
-	lead, err := s.enqueue(w)
+	lead, err := s.enqueue(w, start)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Spool) append(ctx context.Context, key uint32, data [][]byte, split fun
 }
 
 // enqueue counts w and queues it. It says whether the caller has to commit.
-func (s *Spool) enqueue(w *write) (lead bool, err error) {
+func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusal(); err != nil {
@@ -96,6 +96,7 @@ func (s *Spool) enqueue(w *write) (lead bool, err error) {
 	}
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
+	s.arrive(at)
 	if !s.leading {
 		s.leading, w.lead = true, true
 	}
@@ -119,8 +120,10 @@ func (s *Spool) abandon(w *write) (lead bool) {
 
 // commitQueue commits what fits in one transaction, tells the writers, and hands the turn on.
 func (s *Spool) commitQueue() {
+	s.gather()
 	s.mu.Lock()
 	batch := s.takeBatch()
+	s.begun, s.committing = time.Now(), len(batch)
 	seq, at, err := s.next, s.config.Now().UTC(), s.refusal()
 	s.mu.Unlock()
 
@@ -225,6 +228,7 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.committing = 0
 	if err == nil {
 		if s.frontier == s.next {
 			s.oldestAt = at

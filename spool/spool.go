@@ -117,8 +117,13 @@ type Spool struct {
 	failure     error    // why the spool failed; nil while it is well
 	queue       []*write // appends that wait for a commit
 	leading     bool     // somebody commits, or was told to
-	frontier    uint64   // the lowest sequence that is not acknowledged
-	next        uint64   // the lowest sequence that is not committed
+	committing  int      // how many appends are being committed
+	crowd       crowd
+	begun       time.Time     // when the last commit began
+	enough      int           // how many who waits in gather waits for
+	full        chan struct{} // closed when so many wait; nil when nobody waits for them
+	frontier    uint64        // the lowest sequence that is not acknowledged
+	next        uint64        // the lowest sequence that is not committed
 	newestAt    time.Time
 	oldestAt    time.Time     // of the event at the frontier, or the next one after it
 	generations []*generation // in order; the last one may be written
