@@ -52,6 +52,7 @@ type process struct {
 
 // run serves until ctx ends or something fails. Then it stops in order: not ready, no new calls, drain, background, operations.
 func (p *process) run(ctx context.Context) error {
+	useProcessors()
 	var taking atomic.Bool
 	able := p.ops.Ready
 	p.ops.Ready = func() error {
