@@ -46,8 +46,8 @@ type stage struct {
 
 var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
 
-// benchSettings are those of a small server: a quarter of two gigabytes for its cache, and checkpoints that do not come all the time.
-var benchSettings = []string{"shared_buffers=512MB", "max_wal_size=4GB", "checkpoint_timeout=15min", "autovacuum_naptime=20s", "wal_compression=off"}
+// benchSettings are those of a server of 8 GB: a quarter of it for its cache, and checkpoints that do not come all the time.
+var benchSettings = []string{"shared_buffers=2GB", "max_wal_size=4GB", "checkpoint_timeout=15min", "autovacuum_naptime=20s", "wal_compression=off"}
 
 func newStage(b *testing.B) *stage {
 	s := &stage{records: 100_000, dsn: os.Getenv("PROMPTSPOOL_BENCH_DSN")}

@@ -33,10 +33,9 @@ type scan struct {
 	row  wire.Row
 }
 
-// Rows are asked for in steps, each larger than the one before: whoever wants few gets few, and whoever wants all asks few times.
+// Rows are asked for in a small step and then in large ones: whoever wants few gets few, and whoever wants all asks few times.
 const (
-	stepLeast  = 500
-	stepGrowth = 8
+	stepFirst  = 1000
 	stepMost   = 500_000
 	bodiesStep = 200 // rows of which the bodies are looked into, at a time
 )
@@ -75,7 +74,7 @@ func bounds(q *archive.Query) (oldest, newest int64) {
 // run calls visit for every match until it wants no more.
 func (s *scan) run(ctx context.Context) error {
 	after := s.query.After
-	step := stepLeast
+	step := stepFirst
 	for w := range windows(s.weeks, s.oldest, s.newest) {
 		for more := true; more && !s.done; {
 			if s.query.NeedsBody() {
@@ -88,7 +87,7 @@ func (s *scan) run(ctx context.Context) error {
 			if more = n == step; more {
 				after = &archive.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
 			}
-			step = min(step*stepGrowth, stepMost)
+			step = stepMost
 		}
 		if s.done {
 			return nil
