@@ -12,21 +12,20 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/registry/render"
 )
 
 // Bounds of a Cache.
 const (
-	entriesMax       = 10_000
-	entryBytesMax    = 64 << 20 // of all entries together
-	preparedBytesMax = 4 << 20  // of parsed forms, beside the entries: of some 400 templates of 2 KB, which is more than an app uses at a time
-	negativesMax     = 1000
-	negativeTTL      = 3 * time.Second
-	askTimeout       = 2 * time.Second        // for the server, when nothing is cached
-	refreshTimeout   = time.Second            // for the server, when a stale copy can be served instead
-	copyTTL          = time.Minute            // after which a copy that no feed confirms is asked for beside its use
-	settleMax        = 250 * time.Millisecond // after a start, for the feed to speak
-	unavailableWait  = time.Second            // Retry-After of what a server that is away would have to answer
+	entriesMax      = 10_000
+	entryBytesMax   = 64 << 20 // of all entries together, unpacked
+	openedBytesMax  = 4 << 20  // of opened ones, beside them: of some 400 templates of 2 KB, which is more than an app uses at a time
+	negativesMax    = 1000
+	negativeTTL     = 3 * time.Second
+	askTimeout      = 2 * time.Second        // for the server, when nothing is cached
+	refreshTimeout  = time.Second            // for the server, when a stale copy can be served instead
+	copyTTL         = time.Minute            // after which a copy that no feed confirms is asked for beside its use
+	settleMax       = 250 * time.Millisecond // after a start, for the feed to speak
+	unavailableWait = time.Second            // Retry-After of what a server that is away would have to answer
 )
 
 // CacheConfig is what a Cache needs. Dir, Upstream and Metrics must be set.
@@ -53,6 +52,7 @@ type Cache struct {
 	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
 	now        func() time.Time
+	packer     packer
 	disk       disk
 	files      [64]sync.Mutex // by key: who makes a file agree with memory. Locked before mu
 	added      chan struct{}  // wakes Run: there is a feed to start
@@ -102,9 +102,13 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Identities == nil {
 		c.Identities = func() []wire.Identity { return nil }
 	}
+	packer, err := newPacker()
+	if err != nil {
+		return nil, err
+	}
 	cache := &Cache{
 		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, hits: c.Metrics.TemplateCache.WithLabelValues("hit"), log: c.Logger, now: c.Now,
-		disk: disk{dir: c.Dir, log: c.Logger}, added: make(chan struct{}, 1),
+		packer: packer, disk: disk{dir: c.Dir, packer: packer, log: c.Logger}, added: make(chan struct{}, 1),
 		entries: newEntries(), negatives: make(map[key]negative), flights: make(map[key]*flight), feeds: make(map[string]*feed),
 	}
 	loaded, err := cache.disk.load()
@@ -128,11 +132,11 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	prepared, err := c.prepared(found)
+	o, err := c.open(found)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	out, err := renderTemplate(found.raw, prepared, f)
+	out, err := renderTemplate(o.raw, o.prepared, f)
 	out.Cache, out.Age = found.how, found.age
 	return out, err
 }
@@ -143,7 +147,11 @@ func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
-	return *found.raw, nil
+	raw, err := c.raw(found)
+	if err != nil {
+		return wire.RawTemplate{}, err
+	}
+	return *raw, nil
 }
 
 // Version says what a selector means now; ok is false if there is no copy that is known to be current.
@@ -154,33 +162,48 @@ func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, 
 	if standing != current {
 		return 0, false
 	}
-	return e.raw.Version, true
+	return e.about.version, true
 }
 
 // found is a version and how it was come by.
 type found struct {
-	raw   *wire.RawTemplate // never changes
-	entry *entry            // where it is cached; nil if it is not
+	told  *wire.RawTemplate // what the server just told; nil if it comes from entry
+	entry *entry            // nil with told
 	how   string            // hit, stale or miss
 	age   time.Duration
 
 	adopted []key // whose files are to follow
 }
 
-// prepared is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
-func (c *Cache) prepared(f found) (*render.Prepared, error) {
+// raw is the version as the server told it. It must not be changed.
+func (c *Cache) raw(f found) (*wire.RawTemplate, error) {
+	if f.entry == nil {
+		return f.told, nil
+	}
+	if o := f.entry.opened.Load(); o != nil {
+		return o.raw, nil
+	}
+	return c.packer.unpack(f.entry.text)
+}
+
+// open is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
+func (c *Cache) open(f found) (*opened, error) {
 	if f.entry != nil {
-		if p := f.entry.prepared.Load(); p != nil {
-			return p, nil
+		if o := f.entry.opened.Load(); o != nil {
+			return o, nil
 		}
 	}
-	p, err := render.Prepare(f.raw.Blueprint, f.raw.Metadata)
+	raw, err := c.raw(f)
+	if err != nil {
+		return nil, err
+	}
+	o, err := open(raw)
 	if err == nil && f.entry != nil {
 		c.mu.Lock()
-		c.entries.keepPrepared(f.entry, p)
+		c.entries.keepOpened(f.entry, o)
 		c.mu.Unlock()
 	}
-	return p, err
+	return o, err
 }
 
 func (c *Cache) find(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (found, error) {
@@ -243,13 +266,13 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if standing == current {
 		how = "hit"
 	}
-	return found{&e.raw, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
+	return found{nil, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
 }
 
 // adopt keeps the copy of another selector for a key as well, since the other may go on to another version, and tells the keys whose
 // files are to follow. Called with mu held.
 func (c *Cache) adopt(k key, of *entry) (*entry, []key) {
-	e := &entry{key: k, raw: of.raw, currentAt: c.confirmed(of)}
+	e := &entry{key: k, about: of.about, text: of.text, textBytes: of.textBytes, currentAt: c.confirmed(of)}
 	c.entries.put(e)
 	return e, append(c.entries.shrink(), k)
 }
@@ -289,7 +312,7 @@ func (c *Cache) look(k key) (*entry, standing) {
 	switch {
 	case e == nil:
 		return nil, absent
-	case k.pinned() && len(e.raw.Snippets) == 0:
+	case k.pinned() && len(e.about.snippets) == 0:
 		return e, current
 	case connected:
 		return e, c.standing(e)
@@ -301,7 +324,7 @@ func (c *Cache) look(k key) (*entry, standing) {
 func (c *Cache) standing(e *entry) standing {
 	feed := c.feeds[e.key.account]
 	switch {
-	case e.key.pinned() && !e.invalid && len(e.raw.Snippets) == 0: // with snippets the same version can get another text
+	case e.key.pinned() && !e.invalid && len(e.about.snippets) == 0: // with snippets the same version can get another text
 		return current
 	case feed == nil || !feed.connected:
 		return unsure
@@ -327,13 +350,13 @@ func (c *Cache) invalidate(account string, names []string, revision uint64) []ke
 		told[name] = true
 	}
 	return c.mark(account, func(e *entry) bool {
-		if e.raw.Revision < revision && slices.ContainsFunc(e.raw.Snippets, func(s wire.UsedSnippet) bool { return told[s.Name] }) {
+		if e.about.revision < revision && slices.ContainsFunc(e.about.snippets, func(s wire.UsedSnippet) bool { return told[s.Name] }) {
 			return true
 		}
 		if e.key.pinned() { // unless the ident, once an id, has become the name of another template
-			return told[e.key.ident] && e.key.ident != e.raw.Name
+			return told[e.key.ident] && e.key.ident != e.about.name
 		}
-		return e.raw.Revision < revision && (told[e.raw.Name] || told[e.key.ident])
+		return e.about.revision < revision && (told[e.about.name] || told[e.key.ident])
 	})
 }
 

@@ -27,8 +27,9 @@ import (
 //
 // under the name of its key's SHA-256: names of templates are no file names.
 type disk struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	packer packer
+	log    *slog.Logger
 }
 
 type cachedFile struct {
@@ -61,18 +62,23 @@ func (d disk) path(k key) string {
 
 // encodeFile is the content of an entry's file.
 func encodeFile(k key, raw wire.RawTemplate, currentAt time.Time) []byte {
+	body := encodeJSON(cachedFile{k.account, k.ident, k.selector.Version, k.selector.Label, currentAt, raw})
+	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, crc32.Checksum(body, castagnoli)), body...)
+}
+
+// encodeJSON encodes what holds a template that was read as JSON. The blueprint keeps its bytes.
+func encodeJSON(v any) []byte {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // the blueprint keeps its bytes
-	err := enc.Encode(cachedFile{k.account, k.ident, k.selector.Version, k.selector.Label, currentAt, raw})
-	if err != nil {
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		panic(fmt.Sprintf("registry: a template that was read as JSON does not encode: %v", err))
 	}
-	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, crc32.Checksum(body.Bytes(), castagnoli)), body.Bytes()...)
+	return body.Bytes()
 }
 
 // decodeFile is the reverse of encodeFile.
-func decodeFile(content []byte) (*entry, error) {
+func (d disk) decodeFile(content []byte) (*entry, error) {
 	head, body, _ := bytes.Cut(content, []byte("\n"))
 	if want := fmt.Sprintf("%s%08x", fileMagic, crc32.Checksum(body, castagnoli)); string(head) != want {
 		return nil, errors.New("its checksum does not fit its content")
@@ -82,7 +88,9 @@ func decodeFile(content []byte) (*entry, error) {
 		return nil, err
 	}
 	k := newKey(f.Account, f.Ident, wire.Selector{Version: f.Version, Label: f.Label})
-	return &entry{key: k, raw: f.Template, currentAt: f.CurrentAt, saved: true}, nil
+	e := d.packer.entry(k, &f.Template, f.CurrentAt)
+	e.saved = true
+	return e, nil
 }
 
 func (d disk) write(k key, content []byte) error {
@@ -148,7 +156,7 @@ func (d disk) read(path string) *entry {
 	content, err := os.ReadFile(path)
 	var e *entry
 	if err == nil {
-		e, err = decodeFile(content)
+		e, err = d.decodeFile(content)
 	}
 	if err == nil && d.path(e.key) != path {
 		err = errors.New("its name does not fit its content")

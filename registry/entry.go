@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/registry/render"
 )
 
-// entry is one cached version. key and raw never change; the rest is guarded by Cache.mu.
+// entry is one cached version. key, about, text and textBytes never change; the rest is guarded by Cache.mu.
 type entry struct {
-	key key
-	raw wire.RawTemplate
+	key       key
+	about     about
+	text      []byte // packed
+	textBytes int    // of its blueprint and metadata, unpacked
 
 	currentAt time.Time // when the server last said that it is what the key means, as far as the entry itself knows
 	invalid   bool      // the server said since that it may not be
@@ -22,15 +23,34 @@ type entry struct {
 
 	place *list.Element
 
-	// prepared is set when it is first asked for, and taken away when there are too many; nil without it. It is read without Cache.mu.
-	prepared      atomic.Pointer[render.Prepared]
-	preparedPlace *list.Element // nil without it
+	// opened is set when it is first asked for, and taken away when there are too many; nil without it. It is read without Cache.mu.
+	opened      atomic.Pointer[opened]
+	openedPlace *list.Element // nil without it
 }
 
-// bytes is about what the entry takes, in memory as on disk.
+// about is what decides which version a key means, and whether it is still current.
+type about struct {
+	name     string
+	version  int
+	revision uint64 // the account's when it was read
+	latest   int    // as labels the template's, at that revision
+	labels   []wire.Label
+	snippets []wire.UsedSnippet
+}
+
+func (p packer) entry(k key, raw *wire.RawTemplate, currentAt time.Time) *entry {
+	e := &entry{key: k, text: p.pack(raw), textBytes: len(raw.Blueprint) + len(raw.Metadata), currentAt: currentAt,
+		about: about{raw.Name, raw.Version, raw.Revision, raw.Latest, raw.AllLabels, raw.Snippets}}
+	if raw.Name == k.ident {
+		e.about.name = k.ident // one text for both
+	}
+	return e
+}
+
+// bytes is about what the entry takes on disk, which is more than in memory.
 func (e *entry) bytes() int {
 	const rest = 1 << 10 // times, ids, bookkeeping
-	return len(e.raw.Blueprint) + len(e.raw.Metadata) + 2*len(e.key.ident) + rest
+	return e.textBytes + 2*len(e.key.ident) + rest
 }
 
 // entries are what is cached, with the order of use. Guarded by Cache.mu.
@@ -40,15 +60,15 @@ type entries struct {
 	used    *list.List         // of *entry; the last used first
 	bytes   int
 
-	preparedOrder *list.List // of *entry that have theirs; the last made first
-	preparedBytes int
+	opened      *list.List // of *entry that are; the last used first
+	openedBytes int
 
-	countMax, bytesMax, preparedBytesMax int
+	countMax, bytesMax, openedBytesMax int
 }
 
 func newEntries() entries {
 	return entries{byKey: make(map[key]*entry), byIdent: make(map[ident][]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
-		preparedOrder: list.New(), preparedBytesMax: preparedBytesMax}
+		opened: list.New(), openedBytesMax: openedBytesMax}
 }
 
 // ident is a template of an account, as callers name it.
@@ -59,20 +79,20 @@ type ident struct{ account, name string }
 func (s *entries) sibling(k key, tells func(*entry) bool) *entry {
 	var told *entry
 	for _, e := range s.byIdent[k.of()] {
-		if tells(e) && e.raw.Latest > 0 && (told == nil || e.raw.Revision > told.raw.Revision) {
+		if tells(e) && e.about.latest > 0 && (told == nil || e.about.revision > told.about.revision) {
 			told = e
 		}
 	}
 	if told == nil {
 		return nil
 	}
-	head := wire.Template{Labels: told.raw.AllLabels, Versions: make([]wire.Stamp, told.raw.Latest)}
+	head := wire.Template{Labels: told.about.labels, Versions: make([]wire.Stamp, told.about.latest)}
 	version, ok := head.Resolve(k.selector)
 	if !ok {
 		return nil
 	}
 	for _, e := range s.byIdent[k.of()] {
-		if e.raw.Version == version && (!e.invalid || len(e.raw.Snippets) == 0) {
+		if e.about.version == version && (!e.invalid || len(e.about.snippets) == 0) {
 			return e
 		}
 	}
@@ -89,7 +109,12 @@ func (s *entries) put(e *entry) {
 	s.bytes += e.bytes()
 }
 
-func (s *entries) touch(e *entry) { s.used.MoveToFront(e.place) }
+func (s *entries) touch(e *entry) {
+	s.used.MoveToFront(e.place)
+	if e.openedPlace != nil {
+		s.opened.MoveToFront(e.openedPlace)
+	}
+}
 
 func (s *entries) drop(k key) {
 	if e := s.byKey[k]; e != nil {
@@ -101,30 +126,31 @@ func (s *entries) drop(k key) {
 		} else {
 			delete(s.byIdent, of)
 		}
-		s.dropPrepared(e)
+		s.close(e)
 	}
 }
 
-// keepPrepared keeps the parsed form of an entry, and lets the oldest ones go when there are too many bytes of them.
-func (s *entries) keepPrepared(e *entry, p *render.Prepared) {
-	if s.byKey[e.key] != e || e.prepared.Load() != nil || p.Bytes() > s.preparedBytesMax {
+// keepOpened keeps an entry open, and closes those that were not used for longest when there are too many bytes of them.
+func (s *entries) keepOpened(e *entry, o *opened) {
+	if s.byKey[e.key] != e || e.openedPlace != nil || o.prepared.Bytes() > s.openedBytesMax {
 		return
 	}
-	e.prepared.Store(p)
-	e.preparedPlace = s.preparedOrder.PushFront(e)
-	s.preparedBytes += p.Bytes()
-	for s.preparedBytes > s.preparedBytesMax {
-		s.dropPrepared(s.preparedOrder.Back().Value.(*entry))
+	e.opened.Store(o)
+	e.openedPlace = s.opened.PushFront(e)
+	s.openedBytes += o.prepared.Bytes()
+	for s.openedBytes > s.openedBytesMax {
+		s.close(s.opened.Back().Value.(*entry))
 	}
 }
 
-func (s *entries) dropPrepared(e *entry) {
-	if e.preparedPlace == nil {
+// close lets go of the opened form.
+func (s *entries) close(e *entry) {
+	if e.openedPlace == nil {
 		return
 	}
-	s.preparedBytes -= e.prepared.Swap(nil).Bytes()
-	s.preparedOrder.Remove(e.preparedPlace)
-	e.preparedPlace = nil
+	s.openedBytes -= e.opened.Swap(nil).prepared.Bytes()
+	s.opened.Remove(e.openedPlace)
+	e.openedPlace = nil
 }
 
 // shrink drops the least recently used until all is within the bounds, and tells their keys.
@@ -142,8 +168,8 @@ func (s *entries) lowestRevision(account string) uint64 {
 	var lowest uint64
 	first := true
 	for k, e := range s.byKey {
-		if k.account == account && (first || e.raw.Revision < lowest) {
-			lowest, first = e.raw.Revision, false
+		if k.account == account && (first || e.about.revision < lowest) {
+			lowest, first = e.about.revision, false
 		}
 	}
 	return lowest

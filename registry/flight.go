@@ -27,7 +27,7 @@ func (c *Cache) ask(ctx context.Context, id wire.Identity, k key, copied found, 
 	raw, err := c.join(ctx, id, k)
 	switch {
 	case err == nil:
-		return found{raw: &raw, how: "miss"}, nil
+		return found{told: &raw, how: "miss"}, nil
 	case definite(err):
 		return found{}, err
 	case haveCopy:
@@ -75,14 +75,17 @@ func (c *Cache) fly(f *flight, k key) {
 	defer close(f.done)
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	f.raw, f.err = c.upstream.Raw(ctx, f.id, k.ident, k.selector)
-	for _, k := range c.land(f, k) {
+	var e *entry
+	if f.raw, f.err = c.upstream.Raw(ctx, f.id, k.ident, k.selector); f.err == nil {
+		e = c.packer.entry(k, &f.raw, c.now())
+	}
+	for _, k := range c.land(f, e, k) {
 		c.agree(k)
 	}
 }
 
-// land takes the answer over and tells the keys whose files are to follow.
-func (c *Cache) land(f *flight, k key) []key {
+// land takes the answer over, an entry if there is one, and tells the keys whose files are to follow.
+func (c *Cache) land(f *flight, e *entry, k key) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	remembered := c.flights[k] == f // else a change was told meanwhile, and whoever asks now has another flight
@@ -95,8 +98,8 @@ func (c *Cache) land(f *flight, k key) []key {
 		if old := c.entries.byKey[k]; old != nil && !old.invalid && !remembered {
 			return nil
 		}
-		older := f.epoch != feed.epoch || f.raw.Revision < feed.position // than a change that is known
-		c.entries.put(&entry{key: k, raw: f.raw, currentAt: c.now(), invalid: older})
+		e.invalid = f.epoch != feed.epoch || f.raw.Revision < feed.position // it is older than a change that is known
+		c.entries.put(e)
 		return append(c.entries.shrink(), k)
 	case !definite(f.err):
 		feed.doubt()
@@ -142,7 +145,10 @@ func (c *Cache) agree(k key) {
 	case e == nil:
 		err = c.disk.remove(k)
 	case write:
-		err = c.disk.write(k, encodeFile(k, e.raw, currentAt))
+		var raw *wire.RawTemplate
+		if raw, err = c.packer.unpack(e.text); err == nil {
+			err = c.disk.write(k, encodeFile(k, *raw, currentAt))
+		}
 	}
 	if err != nil {
 		c.log.Error("a template is not kept on disk; after a restart it is there only while the server is", "name", k.ident, "error", err)

@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,9 +24,20 @@ const (
 	fetchTemplates = 10_000
 )
 
-// chatOf2KB is a chat template of some two kilobytes, with variables.
+// chatOf2KB is a chat template of some two kilobytes, with variables. Its text is another one for each name, and repeats itself no more
+// than prose does: what is cached is kept packed.
 func chatOf2KB(name string) map[string]any {
-	text := func(n int) string { return strings.Repeat("All happy families are alike. ", n) }
+	seed := fnv.New64a()
+	_, _ = seed.Write([]byte(name))
+	random := rand.New(rand.NewPCG(seed.Sum64(), 1))
+	text := func(bytes int) string {
+		var b strings.Builder
+		for b.Len() < bytes {
+			b.WriteString(benchWords()[random.IntN(len(benchWords()))])
+			b.WriteByte(' ')
+		}
+		return b.String()
+	}
 	message := func(role, text string) any {
 		return map[string]any{"role": role, "content": []any{map[string]any{"type": "text", "text": text}}}
 	}
@@ -30,14 +45,23 @@ func chatOf2KB(name string) map[string]any {
 		"prompt_template": map[string]any{"prompt_name": name, "tags": []string{"bench"}},
 		"prompt_version": map[string]any{
 			"prompt_template": map[string]any{"type": "chat", "messages": []any{
-				message("system", "You answer for {company}. "+text(26)),
-				message("user", "Hello, I am {name}. "+text(26)+"{question}"),
+				message("system", "You answer for {company}. "+text(780)),
+				message("user", "Hello, I am {name}. "+text(780)+"{question}"),
 			}},
 			"metadata": map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-4o", "parameters": map[string]any{"temperature": 0.5}}},
 		},
 		"release_labels": []string{"prod"},
 	}
 }
+
+// benchWords are some words of this project's own documents, common ones more often.
+var benchWords = sync.OnceValue(func() []string {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		panic(err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(readme)), func(word string) bool { return strings.Trim(word, "abcdefghijklmnopqrstuvwxyz,.") != "" })
+})
 
 // BenchmarkTemplateFetch fetches a chat template of 2 KB, filled in, from a sidecar's cache, beside a bare fasthttp handler: one whose
 // answer is short, and one that answers with the same bytes.
