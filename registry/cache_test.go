@@ -522,6 +522,56 @@ func TestBothSidesGiveTheSameAnswer(t *testing.T) {
 	})
 }
 
+func TestTemplatesAreOpenedAndClosedAsTheyAreUsed(t *testing.T) {
+	scene(t, "opened", func(t *testing.T, s *server, dir string) {
+		c := start(t, dir, s)
+		name := func(i int) string { return fmt.Sprint("t", i) }
+		var want [8]wire.RenderedTemplate
+		fetch := wire.TemplateFetch{Provider: "openai", Variables: map[string]json.RawMessage{"a": json.RawMessage(`"&"`)}}
+		for i := range want {
+			s.publish(t, wire.Publish{Name: name(i), Tags: []string{name(i)}, CommitMessage: "m", Metadata: json.RawMessage(fmt.Sprintf(`{"n":%d.50}`, i)),
+				Blueprint: json.RawMessage(fmt.Sprintf(`{"messages":[{"role":"user","content":"<{a}> \u00fc %d"}]}`, i))})
+			var err error
+			if want[i], err = s.registry().Fetch(t.Context(), ann, name(i), fetch); err != nil {
+				t.Fatal(err)
+			}
+			c.fetched(t, name(i), latest)
+		}
+		check := func(i int) {
+			t.Helper()
+			got, err := c.Fetch(t.Context(), ann, name(i), fetch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[i].Cache, want[i].Age = "hit", got.Age
+			equal(t, name(i), got, want[i])
+			raw, err := c.Raw(t.Context(), ann, name(i), latest)
+			if err != nil || string(raw.Blueprint) != string(want[i].Blueprint) {
+				t.Errorf("%s is %s unrendered, %v", name(i), raw.Blueprint, err)
+			}
+		}
+		check(0)
+		one, bytes := c.Opened()
+		if one != 1 {
+			t.Fatalf("%d are open, though one was asked for since they were there", one)
+		}
+		c.SetOpened(3*bytes + bytes/2)
+		for round := range 3 {
+			for i := range want {
+				check(i)
+				check(round) // is used all the time, so it stays open
+			}
+			if open, all := c.Opened(); open != 3 || all > 3*bytes+bytes/2 {
+				t.Errorf("%d are open with %d bytes, want 3", open, all)
+			}
+		}
+		c.SetOpened(bytes / 2)
+		for i := range want {
+			check(i) // none fits any more, and each is answered all the same
+		}
+	})
+}
+
 // BenchmarkFetch is a fetch from the cache, rendered: a chat of about 2 KB with three variables.
 func BenchmarkFetch(b *testing.B) {
 	s := newServer()

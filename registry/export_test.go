@@ -6,3 +6,17 @@ func (c *Cache) SetBounds(count, bytes int) {
 	defer c.mu.Unlock()
 	c.entries.countMax, c.entries.bytesMax = count, bytes
 }
+
+// SetOpened bounds the bytes of opened templates.
+func (c *Cache) SetOpened(bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries.openedBytesMax = bytes
+}
+
+// Opened is how many templates are open, and how many bytes they take.
+func (c *Cache) Opened() (count, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries.opened.Len(), c.entries.openedBytes
+}

@@ -77,7 +77,7 @@ func measureLayout(b *testing.B, name string) {
 	rate := layoutEvents / time.Since(start).Seconds()
 	debug.FreeOSMemory()
 	anon := residentAnonymous(b)
-	full := diskBytes(dir)
+	full := diskBytes(dir, "")
 	start = time.Now()
 	if err := q.ackAll(); err != nil {
 		b.Fatal(err)
@@ -87,7 +87,7 @@ func measureLayout(b *testing.B, name string) {
 	slices.Sort(took)
 	const payload = layoutEvents * layoutBytes
 	fmt.Printf("\n%-13s %10.0f %9s %9.1f %9.3f %9.3f %6.1f MiB %10s\n", name, rate, took[len(took)*99/100].Round(10*time.Microsecond), float64(anon)/(1<<20),
-		float64(written)/payload, float64(full)/payload, float64(diskBytes(dir))/(1<<20), acked.Round(time.Millisecond))
+		float64(written)/payload, float64(full)/payload, float64(diskBytes(dir, ""))/(1<<20), acked.Round(time.Millisecond))
 }
 
 func openLayout(b *testing.B, name, dir string) layout {

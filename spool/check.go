@@ -23,7 +23,7 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 func (f *Folder) Status(ctx context.Context) (Status, error) {
 	r, err := f.Check(ctx)
 	st := Status{
-		Events: r.Events, Bytes: r.Bytes, DiskBytes: diskBytes(f.dir), Frontier: r.Frontier, Next: r.Next,
+		Events: r.Events, Bytes: r.Bytes, DiskBytes: diskBytes(f.dir, ""), Frontier: r.Frontier, Next: r.Next,
 		Gaps: r.LostEvents(), Generations: len(r.Generations),
 	}
 	for _, l := range r.Lanes {

@@ -29,7 +29,8 @@
 // The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax) and in the data folder around it
 // (Config.DiskMax). A walk over all files counts them, when the spool is opened and whenever Status is asked, which
 // Run does every second; in between, what is made is added (guard.go). So what others write into the data folder counts a second
-// later. The lanes may take a quarter of BytesMax; beyond it Hold and Bury answer ErrLanesFull, and the events stay where they are.
+// later, and some seconds if there are thousands of files. The lanes may take a quarter of BytesMax; beyond it Hold and Bury answer
+// ErrLanesFull, and the events stay where they are.
 //
 // # The life of an event
 //

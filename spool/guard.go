@@ -61,7 +61,16 @@ type guard struct {
 	walked  diskUse   // as of the last walk, when made was madeThen
 	// made counts the bytes of all that was made since the spool was opened, and nothing of what was removed.
 	made, madeThen int64
+
+	othersMu   sync.Mutex
+	others     int64         // bytes in the data folder outside the spool's; under othersMu, as all below
+	othersAt   time.Time     // when they were counted
+	othersTook time.Duration // and how long that took
 }
+
+// othersPart is the part of the time that may be spent on counting what others keep in the data folder: a sidecar's templates may be
+// ten thousand files. A folder for which that is enough is looked at each time.
+const othersPart = 400
 
 // diskUse is the disk blocks of the spool's folder, and of the data folder if that is bounded, all in bytes.
 type diskUse struct{ spool, data int64 }
@@ -122,18 +131,26 @@ func (g *guard) walk() int64 {
 	g.mu.Lock()
 	made := g.made
 	g.mu.Unlock()
-	use := g.count()
+	use := g.count(false)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.walked, g.madeThen = use, made // what was made during the walk may count twice, until the next one
 	return use.spool
 }
 
-func (g *guard) count() (use diskUse) {
-	use.spool = diskBytes(g.config.Dir)
-	if g.config.DiskMax > 0 {
-		use.data = diskBytes(g.config.DataDir)
+// count walks over the spool's folder, and over the rest of the data folder if that is due or shall be fresh.
+func (g *guard) count(fresh bool) (use diskUse) {
+	use.spool = diskBytes(g.config.Dir, "")
+	if g.config.DiskMax <= 0 {
+		return use
 	}
+	g.othersMu.Lock()
+	defer g.othersMu.Unlock()
+	if begun := time.Now(); fresh || g.othersTook < time.Second/othersPart || begun.Sub(g.othersAt) > othersPart*g.othersTook {
+		g.others = diskBytes(g.config.DataDir, g.config.Dir)
+		g.othersAt, g.othersTook = begun, time.Since(begun)
+	}
+	use.data = use.spool + g.others
 	return use
 }
 
@@ -147,7 +164,7 @@ func (g *guard) add(bytes int64) {
 // look says why the bounds do not allow so many more bytes, nil if they do. With mu held.
 func (g *guard) look(bytes int64) error {
 	if g.overBound(bytes) != nil {
-		g.walked, g.madeThen = g.count(), g.made
+		g.walked, g.madeThen = g.count(true), g.made
 	}
 	if err := g.overBound(bytes); err != nil {
 		return err

@@ -138,12 +138,16 @@ func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	return max(0, room) / r.perSecond
 }
 
-// diskBytes adds up the blocks of a folder; a sparse file counts what it occupies. What vanishes meanwhile counts nothing.
-func diskBytes(dir string) int64 {
+// diskBytes adds up the blocks of a folder, but for those of one in it; a sparse file counts what it occupies. What vanishes meanwhile
+// counts nothing.
+func diskBytes(dir, but string) int64 {
 	var bytes int64
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
+		}
+		if path == but {
+			return fs.SkipDir
 		}
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {

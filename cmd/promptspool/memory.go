@@ -19,8 +19,8 @@ const (
 	sidecarSlack = 16 << 20
 	// outsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
 	outsideHeap = 16 << 20
-	// quietBytes is what an idle sidecar allocates between two looks at most.
-	quietBytes = 1 << 20
+	// quietBytes is what an idle sidecar allocates between two looks at most: when it counts the disk blocks of thousands of templates.
+	quietBytes = 8 << 20
 )
 
 // tendMemory keeps a sidecar small until ctx ends. The collector's limit follows what is in use, once a second: a fixed one would make
