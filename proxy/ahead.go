@@ -65,9 +65,34 @@ func (d *dispatch) frontierMoves() bool {
 
 func (d *dispatch) fetch(ctx context.Context, r reading) {
 	d.workers.Go(func() {
-		r.events, r.err = d.spool.Read(ctx, r.from, wire.BatchEventsMax, readBytesMax)
+		r.events, r.err = d.readPieces(ctx, r.from)
 		d.readings <- r // there is room for both
 	})
+}
+
+// readPieces reads the spool once, in pieces while the app writes.
+func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, error) {
+	if !d.manners.writing() {
+		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
+	}
+	begun := time.Now()
+	events, err := d.spool.Read(ctx, from, wire.BatchEventsMax, pieceBytes)
+	for bytes := bytesOf(events); err == nil; {
+		from = events[len(events)-1].Seq + 1
+		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || from >= d.spool.Next() {
+			break
+		}
+		begun = d.manners.rest(begun)
+		// If all that follows is lost, this would wait for what comes next, and what was read with it.
+		short, cancel := context.WithTimeout(ctx, linger)
+		piece, notNow := d.spool.Read(short, from, wire.BatchEventsMax-len(events), pieceBytes)
+		cancel()
+		if notNow != nil {
+			break // the next reading meets it again, if it lasts
+		}
+		events, bytes = append(events, piece...), bytes+bytesOf(piece)
+	}
+	return events, err
 }
 
 // receive takes in what was read.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -51,14 +52,16 @@ func newEncoders() encoders {
 	return free
 }
 
-// compress puts the lines of a batch together as they travel. The result is the caller's.
-func (free encoders) compress(p *parcel) []byte {
+// compress puts the lines of a batch together as they travel, with good manners. The result is the caller's.
+func (free encoders) compress(p *parcel, m *manners) []byte {
 	encoder := <-free
 	defer func() { free <- encoder }()
 	out := bytes.NewBuffer(make([]byte, 0, p.bytes/3+1<<10))
 	encoder.Reset(out)
+	begun := time.Now()
 	for _, e := range p.events {
 		_, _ = encoder.Write(e.Data) // a buffer takes everything
+		begun = m.rest(begun)
 	}
 	_ = encoder.Close()
 	return out.Bytes()

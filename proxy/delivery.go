@@ -50,7 +50,7 @@ func (d *delivery) run(ctx context.Context) {
 func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (goOn bool) {
 	var body []byte
 	if p.bytes <= compressBytesMax {
-		body = d.encoders.compress(p)
+		body = d.encoders.compress(p, d.manners)
 	}
 	for answers := uint64(0); ; {
 		v, asked := d.send(ctx, secret, p, body, answers)

@@ -47,6 +47,7 @@ type Forwarder struct {
 	circuit    *circuit
 	bound      *bound
 	suspicion  *suspicion
+	manners    *manners
 	asideBytes int64        // what may be delivered and not acknowledged, because one key waits, before its events are set aside
 	away       atomic.Bool  // the last attempt found no server
 	newest     atomic.Int64 // when the newest event that the server has was accepted, in milliseconds since 1970
@@ -57,7 +58,7 @@ func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics,
 	m.ForwardInFlightMax.Set(inFlightMax)
 	return &Forwarder{
 		spool: s, keys: keys, upstream: u, metrics: m, logger: logger,
-		encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(),
+		encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(), manners: newManners(s.Next),
 		asideBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
 	}
 }

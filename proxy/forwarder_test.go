@@ -417,3 +417,35 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 		}
 	})
 }
+
+func TestABacklogIsDeliveredWhileTheAppWritesOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		srv.always = network
+		s := newSidecar(t, srv)
+		stop := s.forward()
+		defer stop()
+		for i := range 60 { // some of them larger than what is read at once beside an app that writes
+			events := scores(fmt.Sprintf("e%d", i+1))
+			if i%2 == 0 {
+				events = padded(events)
+			}
+			if _, err := s.Record(context.Background(), s.identity(annsKey), events); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(10 * time.Second)
+		srv.set(func(s *server) { s.always = nil })
+		var later []string
+		for i := range 100 {
+			later = append(later, fmt.Sprintf("later%d", i))
+			s.mustWrite(annsKey, later[i])
+			<-time.After(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		wantDelivered(t, srv, append(numbered(60), later...)...)
+		if _, again := srv.got(); again {
+			t.Error("events that were taken were sent again")
+		}
+	})
+}

@@ -54,6 +54,13 @@ func (s *Spool) Newest() (seq uint64, at time.Time) {
 	return s.next - 1, at
 }
 
+// Next is the sequence that the next event will get.
+func (s *Spool) Next() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
 // Run refreshes the metrics and syncs the cursor once a second until ctx ends or Close; then it returns nil. It returns an
 // error, an ErrFailed, when the process must end; Failed delivers the same.
 func (s *Spool) Run(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -30,9 +31,9 @@ import (
 const longVariable = "PROMPTSPOOL_BENCH_LONG"
 
 const (
-	drainBytes  = 4096             // of an event's text
-	steadyEvery = time.Second / 50 // how often each of the writers beside a draining writes
-	steadyConns = 4
+	drainBytes = 4096            // of an event's text
+	besideRate = 200             // writes a second beside a draining
+	besideTime = 5 * time.Second // for so long
 )
 
 func drainEvents() int {
@@ -121,26 +122,53 @@ func evict(b *testing.B, dir string) {
 	}
 }
 
-// BenchmarkLatencyWhileDraining measures writes at a steady pace: to a sidecar with nothing else to do, then to the same while it
-// drains a backlog.
+// BenchmarkLatencyWhileDraining measures writes at an even pace: to a sidecar with nothing else to do, then to the same while it
+// drains a backlog. Sidecar, sink and loads share the processors, so a handler that does nothing is called beside it, in both: what
+// it waits for is the machine's.
 func BenchmarkLatencyWhileDraining(b *testing.B) {
 	for range b.N {
 		dir := b.TempDir()
 		fillSpool(b, dir, 3*drainEvents())
-		upstream := freePort(b)
+		unix.Sync() // what filling has left to be written would make the quiet time unquiet
+		upstream, nothing := freePort(b), startFloor(b)
 		sidecar := beginMeasured(b, dir, upstream)
 		if !sidecar.takes() {
 			b.Fatal("the sidecar does not start")
 		}
-		idle := steady(b, sidecar, 5*time.Second, func() bool { return true })
+		quiet, floorQuiet := pressBoth(b, sidecar.addr, nothing)
 		startSink(b, upstream)
 		sidecar.eventually(func() bool { return counted(b, upstream).Events > 0 }, func() string { return "it does not begin to drain" })
-		draining := steady(b, sidecar, 5*time.Second, func() bool { return sidecar.waiting() > 0 })
-		fmt.Printf("\n%d writers at %v: server away p50 %s p99 %s (%d writes); draining p50 %s p99 %s (%d writes), p99 %.2f of that\n", steadyConns, steadyEvery,
-			short(idle.P50), short(idle.P99), idle.Requests, short(draining.P50), short(draining.P99), draining.Requests, float64(draining.P99)/float64(idle.P99))
+		before, begun := counted(b, upstream).Events, time.Now()
+		draining, floorDraining := pressBoth(b, sidecar.addr, nothing)
+		took := time.Since(begun)
+		if sidecar.waiting() <= 0 {
+			b.Fatal("the backlog is too small to measure beside it")
+		}
+		fmt.Printf("\n%d writes a second: server away p50 %s p99 %s; draining %.0f/s p50 %s p99 %s, p99 %.2f of that; a handler that does nothing p99 %s, then %s\n",
+			besideRate, short(quiet.P50), short(quiet.P99), float64(counted(b, upstream).Events-before)/took.Seconds(), short(draining.P50), short(draining.P99),
+			float64(draining.P99)/float64(quiet.P99), short(floorQuiet.P99), short(floorDraining.P99))
 		sidecar.kill()
 		os.RemoveAll(dir)
 	}
+}
+
+// pressBoth writes to two addresses at once, from a process each.
+func pressBoth(b *testing.B, one, other string) (ofOne, ofOther pace) {
+	b.Helper()
+	p := pressure{Addr: other, Connections: 16, Bytes: drainBytes, Time: besideTime, PerSecond: besideRate, Requests: int64(besideRate * besideTime.Seconds())}
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		ofOther, err = tryPress(p)
+		failed <- err
+	}()
+	q := p
+	q.Addr = one
+	ofOne, err := tryPress(q)
+	if err := errors.Join(err, <-failed); err != nil {
+		b.Fatal(err)
+	}
+	return ofOne, ofOther
 }
 
 // BenchmarkVisible measures, with nothing else to do, from the sidecar's 200 until the server finds the record.
@@ -170,55 +198,6 @@ func BenchmarkVisible(b *testing.B) {
 
 // pauseFor lets time pass in a benchmark.
 func pauseFor(d time.Duration) { <-time.After(d) }
-
-// steady writes at an even pace, for a time and as long as there is reason to.
-func steady(b *testing.B, n *node, most time.Duration, goOn func() bool) pace {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	times := make(chan time.Duration, 1<<16)
-	done := make(chan bool)
-	body := string(bodyOf(drainBytes))
-	for range steadyConns {
-		go func() {
-			defer func() { done <- true }()
-			tick := time.NewTicker(steadyEvery)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				begun := time.Now()
-				if r, err := n.try("POST", "/rest/track-request", body, "X-API-KEY", adminKey); err != nil || r.Status != 200 {
-					b.Errorf("%v %d %s", err, r.Status, r.Body)
-					return
-				}
-				times <- time.Since(begun)
-			}
-		}()
-	}
-	for ctx.Err() == nil {
-		if !goOn() {
-			cancel()
-		}
-		pauseFor(50 * time.Millisecond)
-	}
-	for range steadyConns {
-		<-done
-	}
-	close(times)
-	var all []time.Duration
-	for d := range times {
-		all = append(all, d)
-	}
-	slices.Sort(all)
-	if len(all) < 100 {
-		b.Fatalf("only %d writes: the backlog is too small to measure beside it", len(all))
-	}
-	return pace{Requests: int64(len(all)), P50: all[len(all)/2], P99: all[len(all)*99/100]}
-}
 
 // startSink runs a sink until the benchmark ends.
 func startSink(b *testing.B, addr string) {

@@ -40,25 +40,32 @@ type pace struct {
 // press runs a pressure in a process of its own, so that whoever is pressed meets the same one.
 func press(b *testing.B, p pressure) pace {
 	b.Helper()
-	order, err := json.Marshal(p)
+	got, err := tryPress(p)
 	if err != nil {
 		b.Fatal(err)
+	}
+	return got
+}
+
+func tryPress(p pressure) (got pace, err error) {
+	order, err := json.Marshal(p)
+	if err != nil {
+		return got, err
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperVariable+"=pressure", "PRESSURE="+string(order))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		b.Fatal("the load: ", err)
+	if err == nil {
+		err = json.Unmarshal(out, &got)
 	}
-	var got pace
-	if err := json.Unmarshal(out, &got); err != nil {
-		b.Fatal("the load: ", err)
+	if err != nil {
+		return got, fmt.Errorf("the load: %w", err)
 	}
 	if got.Requests == 0 || got.Failed > 0 {
-		b.Fatalf("of the load %d failed and %d succeeded; one failure: %s", got.Failed, got.Requests, got.Failure)
+		return got, fmt.Errorf("of the load %d failed and %d succeeded; one failure: %s", got.Failed, got.Requests, got.Failure)
 	}
-	return got
+	return got, nil
 }
 
 // runPressure is the main of the process that press starts.
