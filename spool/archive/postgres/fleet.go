@@ -30,16 +30,20 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 		return err
 	}
 	now := db.now().UTC()
+	known := false
+	err = db.ask(ctx, func(conn *pgx.Conn) error { // nearly always it is there
+		tag, err := conn.Exec(ctx, `UPDATE sidecars SET heartbeat = $3::json, last_seen = $4 WHERE account_id = $1 AND id = $2::uuid`, id.Account, h.ID, heartbeat, now)
+		known = tag.RowsAffected() > 0
+		return err
+	})
+	if known || err != nil {
+		return err
+	}
 	return db.change(ctx, true, func(tx pgx.Tx) error {
-		var known bool
-		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM sidecars WHERE account_id = $1 AND id = $2::uuid)`, id.Account, h.ID).Scan(&known)
-		if err == nil && !known {
-			err = makeRoom(ctx, tx, id.Account, now)
-		}
-		if err != nil {
+		if err := makeRoom(ctx, tx, id.Account, now); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, insertSidecar, id.Account, h.ID, heartbeat, now)
+		_, err := tx.Exec(ctx, insertSidecar, id.Account, h.ID, heartbeat, now)
 		return err
 	})
 }
