@@ -14,7 +14,7 @@ import (
 // deleteStep is how many records one transaction deletes.
 const deleteStep = 200
 
-// Delete deletes records and leaves tombstones; see archive.Store.
+// Delete deletes records and leaves tombstones; see archive.Store. When the bytes leave the files is up to the database.
 func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (sum wire.Deleted, err error) {
 	key, err := accountKey(account)
 	if err != nil {
