@@ -91,7 +91,7 @@ func withArchive(c *cli.Context, data string, do func(*badgerdb.DB) error) error
 
 func archiveGroup() *cli.Command {
 	return &cli.Command{
-		Name: "archive", Usage: "prove a server's archive whole, and bring it into another",
+		Name: "archive", Usage: "prove a server's archive whole, or bring it into another",
 		Subcommands: []*cli.Command{archiveCopyCommand(), {
 			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
 			Flags: append([]cli.Flag{serverDataFlag(), outputFlag()}, own("archive check",

@@ -104,8 +104,8 @@ func whole(ctx context.Context, db movable, name string) error {
 // archiveFlags say where a server keeps what it holds.
 func archiveFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("archive", "", "where records, templates, keys and people are kept: `badger`, files in --data, one server and nothing else to run; "+
-			"or postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL or Citus. If absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
+		stringFlag("archive", "", "where records, templates, keys and people are kept: badger, files in --data, for one server and with nothing else to run; "+
+			"or the `URL` postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL or Citus; if absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
 		stringFlag("archive-file", "", "a `file` that holds the --archive, instead"),
 	}
 }

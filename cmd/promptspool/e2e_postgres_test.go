@@ -34,10 +34,7 @@ func startShared(t *testing.T, dsn, name, addr string) *node {
 // dsnWith adds a setting to a connection string.
 func dsnWith(t *testing.T, dsn, name, value string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := parsed(t, dsn)
 	q := u.Query()
 	q.Set(name, value)
 	u.RawQuery = q.Encode()
@@ -368,13 +365,9 @@ func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
 	db := postgrestest.Start(t, postgrestest.Options{})
 	disk := smallDisk(t, db, 48)
 	dsn := db.Database(t)
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
 	admin := connect(t, db.DSN("postgres"))
 	execute(t, admin, fmt.Sprintf(`CREATE TABLESPACE small LOCATION '%s'`, disk))
-	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE small`, strings.TrimPrefix(u.Path, "/")))
+	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE small`, strings.TrimPrefix(parsed(t, dsn).Path, "/")))
 	server := startShared(t, dsn, "a", freePort(t))
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	o := startOracle(t, adminKey)
@@ -422,4 +415,35 @@ func smallDisk(t *testing.T, db *postgrestest.Server, mebibytes int) string {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// The database's machine is lost, and its standby takes over.
+func TestAStandbyTakesOverWithoutALoss(t *testing.T) {
+	t.Parallel()
+	first := postgrestest.Start(t, postgrestest.Options{Fsync: true})
+	second := first.Standby(t)
+	dsn := first.DSN("postgres")
+	hosts := parsed(t, dsn).Query().Get("host") + "," + parsed(t, second.DSN("postgres")).Query().Get("host")
+	dsn = dsnWith(t, dsnWith(t, dsn, "host", hosts), "target_session_attrs", "read-write")
+	server := startShared(t, dsn, "a", freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	o := startOracle(t, adminKey)
+	o.load(sidecar, 2, 1000, 0)
+	sidecar.eventually(func() bool { return o.count().Acked > 50 && server.total(map[string]any{}) > 10 }, func() string { return fmt.Sprintf("%+v", o.count()) })
+	first.Kill(t)
+	before := o.count().Acked
+	second.Promote(t)
+	sidecar.eventually(func() bool { return o.count().Acked > before+50 }, func() string { return fmt.Sprintf("%+v", o.count()) })
+	o.halt()
+	sidecar.emptied()
+	o.wantAll(server)
+}
+
+func parsed(t *testing.T, dsn string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }

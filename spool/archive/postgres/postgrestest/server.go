@@ -28,13 +28,14 @@ type Options struct {
 
 // Server is a PostgreSQL in a temporary folder, on a unix socket there. Its methods are for one goroutine at a time.
 type Server struct {
-	dir    string // its socket and its log
-	data   string
-	args   []string
-	bin    string
-	cred   *syscall.Credential
-	cmd    *exec.Cmd
-	exited chan error // closed when the process has ended
+	dir  string // its socket and its log
+	data string
+	bin  string
+
+	settings []string
+	cred     *syscall.Credential
+	cmd      *exec.Cmd
+	exited   chan error // closed when the process has ended
 }
 
 // Start starts a server for one test, which ends with it.
@@ -84,17 +85,40 @@ func (s *Server) prepare(o Options) error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("postgrestest: initdb: %w\n%s", err, out)
 	}
-	settings := []string{"listen_addresses=", "unix_socket_directories=" + s.dir, "max_connections=100", "shared_buffers=64MB", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+	settings := []string{"listen_addresses=", "max_connections=100", "shared_buffers=64MB", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
 		"autovacuum_naptime=5s", "logging_collector=off"}
 	if o.Fsync {
 		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
 	}
-	s.args = []string{"-D", s.data, "-k", s.dir}
-	for _, setting := range append(settings, o.Settings...) {
-		s.args = append(s.args, "-c", setting)
-	}
+	s.settings = append(settings, o.Settings...)
 	return s.run()
 }
+
+// Standby starts a copy of the server that follows it, and takes over when it is promoted. From then on a commit waits for it.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "psp-pg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Server{dir: dir, data: filepath.Join(dir, "data"), bin: s.bin, settings: s.settings}
+	t.Cleanup(b.close)
+	if err := b.drop(); err != nil {
+		t.Fatal(err)
+	}
+	backup := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "-h", s.dir, "-U", "postgres", "-D", b.data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	backup.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred}
+	backup.Dir = dir
+	if out, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("postgrestest: pg_basebackup: %v\n%s", err, out)
+	}
+	b.Restart(t)
+	run(t, s.DSN("postgres"), `ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
+	return b
+}
+
+// Promote makes a standby take writes.
+func (s *Server) Promote(t testing.TB) { t.Helper(); run(t, s.DSN("postgres"), `SELECT pg_promote()`) }
 
 // drop finds who may run a server, which root may not, and gives them the folders.
 func (s *Server) drop() error {
@@ -126,7 +150,11 @@ func (s *Server) run() error {
 		return err
 	}
 	defer log.Close()
-	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), s.args...)
+	args := []string{"-D", s.data, "-k", s.dir}
+	for _, setting := range append(s.settings, "unix_socket_directories="+s.dir) {
+		args = append(args, "-c", setting)
+	}
+	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
 	// It shall not outlive a test binary that is killed. The signal comes when the thread that started it ends, so that thread stays; and
 	// it must not end with this goroutine either, for it may have started other processes before.
