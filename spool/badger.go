@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	memTableBytes = 4 << 20
+	memTableBytes = 2 << 20
+	// recoveryMemTableBytes is for generations that an earlier version wrote, of twice as many frames.
+	recoveryMemTableBytes = 4 << 20
 
 	// valueThreshold sends every frame, which is longer, to the value log, and keeps Badger's own end-of-transaction
 	// mark, at most 20 bytes, out of it. With 0 that mark would go to the value log too, and Badger 4.9.6 then drops the
@@ -23,8 +25,8 @@ const (
 	// appendBytesMax bounds what one transaction holds: an event of 32 MiB and its envelope.
 	appendBytesMax = 36 << 20
 	// appendFramesMax stays below Badger's bound on the entries of a transaction: 15 % of the memtable in nodes of 96
-	// bytes is 6,553. Its bound in bytes counts keys and pointers only, some 50 bytes a frame, and is wider.
-	appendFramesMax = 4096
+	// bytes is 3,276. Its bound in bytes counts keys and pointers only, some 50 bytes a frame, and is wider.
+	appendFramesMax = 3072
 )
 
 // storeOptions are the options that all our Badger databases share. The spool syncs itself (logs.go); there is no cache, no

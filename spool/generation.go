@@ -12,9 +12,9 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 )
 
-// generationFramesMax keeps all keys of a generation in one memtable: 32,768 of them take some 3 MiB of its 4, in memory
+// generationFramesMax keeps all keys of a generation in one memtable: 16,384 of them take some 1.5 MiB of its 2, in memory
 // and in its log. So nothing is flushed while a generation is written, and level 0 never holds more than one table.
-const generationFramesMax = 32768
+const generationFramesMax = 16384
 
 // frameOverheadBytes is what a frame costs beside its payload, on both of Badger's files; rounded up.
 const frameOverheadBytes = 192
@@ -159,7 +159,7 @@ func replay(dir string, generationBytes int64, log badger.Logger) error {
 	if err := refuseWithoutManifest(dir); err != nil {
 		return err
 	}
-	db, err := openWritable(generationOptions(dir, generationBytes, log))
+	db, err := openWritable(generationOptions(dir, generationBytes, log).WithMemTableSize(recoveryMemTableBytes))
 	if err != nil {
 		return err
 	}

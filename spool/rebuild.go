@@ -29,7 +29,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := os.Mkdir(build, 0o700); err != nil {
 		return "", err
 	}
-	db, err := createDatabase(generationOptions(build, capacity, s.storeLog()), capacity)
+	db, err := createDatabase(generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes), capacity)
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err), os.RemoveAll(build))
 	}
