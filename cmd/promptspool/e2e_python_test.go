@@ -88,6 +88,8 @@ func TestWhatThePythonSDKSendsIsAnsweredAsItReads(t *testing.T) {
 			group, _ = r.JSON["id"].(string)
 		}
 	}
+	// Batches come in any order: that one record is whole does not tell that all are there.
+	sidecar.eventually(func() bool { return sidecar.waiting() == 0 }, func() string { return "the spool does not empty" })
 	rec := server.record(strings.Trim(id, `"`), events(6))
 	if rec.Model != "gpt-4-0613" || *rec.Tokens != 3 || len(rec.Scores) != 2 || rec.Metadata["user"] != "ann" || *rec.Prompt.Version != 1 || rec.GroupIDs[0] != group ||
 		rec.StartTime.Nanosecond() != 123456000 {
