@@ -13,6 +13,9 @@
 // that the server asks to come back, for events that it wants later, for a key whose events have no room in a lane, or for one that a
 // person has to look at: its events are let go of, others are read on and delivered, and it is read again when its time has come.
 //
+// The app's writes go first: while there are some, the work of forwarding is done in short pieces with rests between (manners.go), and a
+// backlog drains at about half of the speed.
+//
 // What is delivered out of order stays on the disk until all before it is settled. So two bounds hold for how far reading goes ahead
 // of the oldest event that waits (ahead.go): when more than an eighth of the spool, at most 64 MiB, was delivered behind it, its key's
 // events are moved to the held lane, from where they go out by themselves when the server takes them; and when the lanes are

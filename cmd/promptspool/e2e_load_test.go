@@ -107,28 +107,37 @@ func ownClient(t testing.TB, connections int) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// storm lets so many sidecars connect at once and deliver a few events each. It returns how long each of them took.
-func (c *crowd) storm(sidecars, events int, patience time.Duration) []time.Duration {
+// storm lets so many sidecars connect at once and deliver a few events each: half of them with the first key, the others with the rest
+// in turn. It returns how long the sidecars of each key took, the quickest first.
+func (c *crowd) storm(keys []string, sidecars, events int, patience time.Duration) [][]time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	took := make([]time.Duration, sidecars)
+	var mu sync.Mutex // of took
+	took := make([][]time.Duration, len(keys))
 	gate := make(chan struct{})
 	var wait sync.WaitGroup
 	for i := range sidecars {
-		client, batch := ownClient(c.t, 1), c.batch(events, 1000)
+		client, batch, key := ownClient(c.t, 1), c.batch(events, 1000), 0
+		if i%2 == 1 && len(keys) > 1 {
+			key = 1 + i/2%(len(keys)-1)
+		}
 		wait.Go(func() {
 			<-gate
 			begun := time.Now()
-			if !c.send(ctx, client, adminKey, events, batch) {
+			if !c.send(ctx, client, keys[key], events, batch) {
 				c.t.Errorf("sidecar %d did not get through within %v", i, patience)
 			}
-			took[i] = time.Since(begun)
+			mu.Lock()
+			took[key] = append(took[key], time.Since(begun))
+			mu.Unlock()
 			client.CloseIdleConnections()
 		})
 	}
 	close(gate)
 	wait.Wait()
-	slices.Sort(took)
+	for _, t := range took {
+		slices.Sort(t)
+	}
 	return took
 }
 
@@ -158,15 +167,34 @@ func watchMemory(t testing.TB, n *node) (most func() int64) {
 // loadedServerBytesMax is the most memory of its own that a server may take in these loads.
 const loadedServerBytesMax = 512 << 20
 
-func TestAThousandSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
+func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
 	t.Parallel()
+	sidecars, modest := 1000, 2
+	long := soak(t, 1) > 0
+	if long {
+		sidecars, modest = 3000, 15
+	}
 	server := startPlainServer(t, "127.0.0.1:0")
+	keys := accountKeys(t, server, 1+modest)
 	c, memory := newCrowd(t, server), watchMemory(t, server)
-	took := c.storm(1000, 5, 60*time.Second)
-	peak := memory()
-	t.Logf("1,000 sidecars with 5 events each: median %v, last %v, %d turned away, %d MiB of memory", took[500], took[999], c.turned.Load(), peak>>20)
-	if n := server.total(map[string]any{}); n != 5000 {
-		t.Errorf("%d records arrived, of 5,000", n)
+	const events = 5
+	took := c.storm(keys, sidecars, events, 60*time.Second)
+	peak, all := memory(), slices.Sorted(slices.Values(slices.Concat(took...)))
+	t.Logf("%d sidecars with %d events each: median %v, last %v, %d turned away, %d MiB of memory", sidecars, events, all[len(all)/2], all[len(all)-1], c.turned.Load(), peak>>20)
+	greedy := took[0]
+	t.Logf("half of them with one key: median %v, last %v", greedy[len(greedy)/2], greedy[len(greedy)-1])
+	for k, own := range took {
+		if n := server.totalOf(keys[k], map[string]any{}); n != len(own)*events {
+			t.Errorf("of key %d %d records arrived, of %d", k, n, len(own)*events)
+		}
+		median := own[len(own)/2]
+		if k > 0 {
+			t.Logf("%d of them with another: median %v, last %v", len(own), median, own[len(own)-1])
+		}
+		// Nobody waits because another key has more sidecars; a moment more or less is the machine's. Asked alone, in the long form.
+		if long && median > greedy[len(greedy)/2]*3/2 {
+			t.Errorf("the %d sidecars of key %d took %v, those of the greedy one %v", len(own), k, median, greedy[len(greedy)/2])
+		}
 	}
 	if peak > loadedServerBytesMax {
 		t.Errorf("the server had %d MiB of memory", peak>>20)
@@ -217,7 +245,7 @@ func accountKeys(t *testing.T, server *node, count int) []string {
 	t.Helper()
 	keys := make([]string, count)
 	for i := range keys {
-		out, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", fmt.Sprint("account-", i), "-o", "json")
+		out, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", fmt.Sprint("account-", i), "--scope", "full", "-o", "json")
 		var key struct{ Key string }
 		if err := json.Unmarshal([]byte(out), &key); err != nil || code != 0 || key.Key == "" {
 			t.Fatalf("keys create: %d %v\n%s%s", code, err, out, errs)
@@ -263,7 +291,7 @@ func BenchmarkSidecarsThatComeBackAtOnce(b *testing.B) {
 		const sidecars, events = 5000, 5
 		begun := time.Now()
 		c, memory := newCrowd(b, server), watchMemory(b, server)
-		took := c.storm(sidecars, events, 2*time.Minute)
+		took := c.storm([]string{adminKey}, sidecars, events, 2*time.Minute)[0]
 		b.ReportMetric(sidecars*events/time.Since(begun).Seconds(), "events/s")
 		b.ReportMetric(took[sidecars/2].Seconds(), "s-median")
 		b.ReportMetric(took[sidecars-1].Seconds(), "s-last")

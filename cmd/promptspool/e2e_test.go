@@ -314,7 +314,13 @@ func events(count int) func(wire.Record) bool {
 // total is how many records the server finds.
 func (n *node) total(search any) int {
 	n.t.Helper()
-	r := n.call("POST", "/api/public/v2/requests/search", search, "X-API-KEY", adminKey)
+	return n.totalOf(adminKey, search)
+}
+
+// totalOf is total for another key.
+func (n *node) totalOf(key string, search any) int {
+	n.t.Helper()
+	r := n.call("POST", "/api/public/v2/requests/search", search, "X-API-KEY", key)
 	if r.Status != 200 {
 		n.t.Fatalf("search: %d %s", r.Status, r.Body)
 	}
