@@ -28,6 +28,9 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	}
 	b := &batch{account: key, events: events, packed: make([][]byte, len(events))}
 	for i := range events {
+		if _, ok := parseUUID(events[i].RequestID); !ok {
+			return nil, badID(events[i].RequestID) // others may share the transaction
+		}
 		b.bytes += len(events[i].Body)
 		if events[i].Hash != "" {
 			b.packed[i] = pack(db.codec.bodies, events[i].Body)

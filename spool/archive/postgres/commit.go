@@ -79,18 +79,31 @@ func (c *committer) take() []*batch {
 // commitGroup commits the next group and hands the lead on.
 func (c *committer) commitGroup(ctx context.Context, lane int) {
 	group := c.take()
-	var err error = wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again.") // unless it comes to an end below
 	defer func() {
-		for _, b := range group {
-			b.done <- err
+		for _, b := range group { // they have their answers, unless something panicked
+			b.finish(wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again."))
 		}
 		c.lanes <- lane
 	}()
 	if len(group) == 0 {
-		err = nil
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	err = c.commit(ctx, lane, group)
+	err := c.commit(ctx, lane, group)
+	for _, b := range group {
+		if err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable) {
+			b.finish(c.commit(ctx, lane, []*batch{b})) // so that one that can never be written harms no other
+		} else {
+			b.finish(err)
+		}
+	}
+}
+
+// finish gives the answer, unless there was one.
+func (b *batch) finish(err error) {
+	select {
+	case b.done <- err:
+	default:
+	}
 }

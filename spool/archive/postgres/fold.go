@@ -204,6 +204,9 @@ func find(parts []*part, account string, week time.Time) *part {
 	return nil
 }
 
+// selectStates reads the states of records of one week.
+const selectStates = `SELECT request_id, revision, state FROM record_states WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`
+
 // queueStates reads the states of a part.
 func (f *folding) queueStates(b *pgx.Batch, p *part) {
 	ids := make([]uuid, len(p.records))
@@ -211,7 +214,7 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		ids[i] = r.id
 	}
 	from, to := weekEnds(p.week)
-	b.Queue(`SELECT request_id, revision, state FROM record_states WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`, p.account, ids, from, to).
+	b.Queue(selectStates, p.account, ids, from, to).
 		Query(func(rows pgx.Rows) error {
 			var id uuid
 			var revision int64

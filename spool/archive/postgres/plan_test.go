@@ -146,6 +146,7 @@ func TestHowListsAreFound(t *testing.T) {
 		{"a tag", planWeeks, a(by(archivetest.Condition("tags", "", "is", "tag-7")))},
 		{"a metadata value", planWeeks, a(by(archivetest.Condition("metadata", "user", "is", "user-7")))},
 		{"a version of a template", planWeeks, a(by(archivetest.Condition("prompt_name", "", "is", "template-3"), archivetest.Condition("prompt_version_number", "", "eq", 2)))},
+		{"requests by their ids", 2, a(by(archivetest.Condition("request_id", "", "in", []string{idAt(p.at(10), 10), idAt(p.at(5000), 5000)})))},
 		{"one record", 0, func() {
 			if _, _, err := p.db.Record(context.Background(), account, idAt(p.at(3000), 3000)); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +38,7 @@ type scan struct {
 // Rows are asked for in a small step and then in large ones: whoever wants few gets few, and whoever wants all asks few times.
 const (
 	stepFirst  = 1000
-	stepMost   = 500_000
+	stepMost   = 100_000
 	bodiesStep = 200 // rows of which the bodies are looked into, at a time
 )
 
@@ -49,10 +51,68 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive
 	if q.Budget > 0 {
 		s.deadline = time.Now().Add(q.Budget)
 	}
-	var err error
-	s.weeks, err = spans(ctx, tx, account)
 	s.oldest, s.newest = bounds(q)
+	ids, some := idsOf(q.Where)
+	var err error
+	if some {
+		s.weeks, err = s.placesOf(ctx, ids)
+	} else {
+		s.weeks, err = spans(ctx, tx, account)
+	}
 	return s, err
+}
+
+// idsOf are the ids of which a record must have one; some is false if the filter does not say so.
+func idsOf(c archive.Condition) (ids []uuid, some bool) {
+	switch c := c.(type) {
+	case archive.All:
+		for _, part := range c {
+			if ids, some := idsOf(part); some {
+				return ids, true
+			}
+		}
+	case *archive.Test:
+		if c.Column != archive.ColumnID || c.Texts == nil {
+			return nil, false
+		}
+		for _, text := range c.Texts {
+			if id, ok := parseUUID(text); ok {
+				ids = append(ids, id)
+			}
+		}
+		return ids, true
+	}
+	return nil, false
+}
+
+// placesOf says where the records with these ids stand in the list, as if each were a week of its own. The list has no index of ids.
+func (s *scan) placesOf(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
+	byWeek := make(map[time.Time][]uuid)
+	for _, id := range ids {
+		byWeek[weekOf(tsOf(id))] = append(byWeek[weekOf(tsOf(id))], id)
+	}
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		ids := byWeek[week]
+		from, to := weekEnds(week)
+		rows, err := s.tx.Query(ctx, selectStates, s.account, ids, from, to)
+		if err != nil {
+			return nil, err
+		}
+		var id uuid
+		var revision int64
+		var packed []byte
+		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
+			state, err := s.db.codec.unpackState(packed, id)
+			if err == nil && !state.Orphan() {
+				at := nanosOf(state.Request.At)
+				places = append(places, weekSpan{week: week, oldest: at, newest: at})
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return places, nil
 }
 
 // bounds are the order times between which everything lies that can match.

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
@@ -183,6 +186,49 @@ func TestIdsOfNoClockAreKept(t *testing.T) {
 	for _, id := range ids {
 		if _, body, err := db.Record(context.Background(), account, id); err != nil || !strings.Contains(string(body), `"x"`) {
 			t.Errorf("record %s: %q (%v)", id, body, err)
+		}
+	}
+}
+
+func TestRequestsAreFoundByTheirIds(t *testing.T) {
+	db := at(t, postgrestest.DSN(t), monday)
+	var rows []wire.Row
+	var ids []string
+	for n := range 6 {
+		e := requestAt(t, monday.Add(-time.Duration(n)*3*24*time.Hour), n)
+		apply(t, db, e)
+		state, _, err := db.Record(context.Background(), account, e.RequestID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, _ := state.Row()
+		rows, ids = append(rows, row), append(ids, e.RequestID)
+	}
+	waits := idAt(monday, 50)
+	apply(t, db, eventAt(t, monday, wire.KindScore, waits, 50, `{"request_id":"`+waits+`","score":1}`))
+	in := func(ids ...string) wire.Filter { return archivetest.Condition("request_id", "", "in", append([]string{}, ids...)) }
+	for name, f := range map[string]wire.Filter{
+		"one":                     archivetest.Condition("request_id", "", "is", ids[2]),
+		"several weeks":           in(ids[0], ids[5], ids[3]),
+		"one that there is not":   in(idAt(monday, 70), ids[1]),
+		"an orphan":               in(waits),
+		"no id":                   in("x", "", strings.ToUpper(ids[1])),
+		"none":                    in(),
+		"an id and its tag":       {Filters: []wire.Filter{in(ids...), archivetest.Condition("tags", "", "is", "number 4")}},
+		"an id and another's tag": {Filters: []wire.Filter{in(ids[1]), archivetest.Condition("tags", "", "contains", "number 4")}},
+		"an id or a tag":          {Logic: "OR", Filters: []wire.Filter{in(ids[1]), archivetest.Condition("tags", "", "is", "number 4")}},
+		"all others":              archivetest.Condition("request_id", "", "not_in", ids[:2]),
+	} {
+		for _, order := range []string{"", "accepted_at"} {
+			q, err := archive.Compile(wire.Search{FilterGroup: &f, PerPage: 3, SortBy: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := q.Select(rows, nil)
+			got, err := db.Search(context.Background(), account, q)
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("%s, by %q (%v) (-want +got):\n%s", name, order, err, diff)
+			}
 		}
 	}
 }
