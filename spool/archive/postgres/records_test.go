@@ -206,7 +206,9 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 	}
 	waits := idAt(monday, 50)
 	apply(t, db, eventAt(t, monday, wire.KindScore, waits, 50, `{"request_id":"`+waits+`","score":1}`))
-	in := func(ids ...string) wire.Filter { return archivetest.Condition("request_id", "", "in", append([]string{}, ids...)) }
+	in := func(ids ...string) wire.Filter {
+		return archivetest.Condition("request_id", "", "in", append([]string{}, ids...))
+	}
 	for name, f := range map[string]wire.Filter{
 		"one":                     archivetest.Condition("request_id", "", "is", ids[2]),
 		"several weeks":           in(ids[0], ids[5], ids[3]),
