@@ -10,7 +10,7 @@ import (
 
 // Progress is how far a Copy is.
 type Progress struct {
-	Stage string   // "copying", then "checking"
+	Stage string   // "copying", then "counting" what the source holds if an earlier run copied some of it, then "checking"
 	Done  Contents // of this stage; while copying, only what this run has copied. Only to be read before told returns
 }
 
@@ -38,7 +38,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 		return nil, err
 	}
 	if place != "" { // an earlier run brought the rest
-		if brought, err = Count(ctx, source, func(Contents) {}); err != nil {
+		if brought, err = Count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
 			return nil, err
 		}
 	}
