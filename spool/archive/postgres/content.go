@@ -19,7 +19,7 @@ type place struct {
 	line []byte
 }
 
-// stepBodies visits rows with what their requests say. The bodies of all of them are read at once.
+// stepBodies visits rows with what their requests say. The bodies of as many as memory is for are read at once.
 func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error) {
 	places, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
 		err = row.Scan(&p.at, &p.id, &p.line)
@@ -28,17 +28,34 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	if err != nil || len(places) == 0 {
 		return len(places), err
 	}
+	sizes, err := s.sizes(ctx, places)
+	for err == nil && n < len(places) && !s.done {
+		end, bytes := n, int64(0)
+		for end < len(places) && (end == n || bytes+sizes[places[end].id] <= s.db.bodiesBytesMax) {
+			bytes += sizes[places[end].id]
+			end++
+		}
+		err = s.look(ctx, places[n:end])
+		n = end
+	}
+	return n, err
+}
+
+// bodiesBytesDefault bounds the packed bodies that a search has in memory at a time, unless one is larger.
+const bodiesBytesDefault = 16 << 20
+
+// look visits rows with what their requests say.
+func (s *scan) look(ctx context.Context, places []place) error {
 	bodies, err := s.bodies(ctx, places)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	out, err := s.sift(places, bodies)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	var plain []byte
 	for i, p := range places {
-		n++
 		if out[i] {
 			continue
 		}
@@ -50,7 +67,7 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 			return plain, err
 		})
 		if err != nil || s.done {
-			return n, err
+			return err
 		}
 	}
 	last := places[len(places)-1]
@@ -58,7 +75,7 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 		s.stopped, s.done = &archive.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}, true
 	}
-	return n, nil
+	return nil
 }
 
 // sift says of which rows the bodies cannot hold the words of the query. Several goroutines share the work: most of it is unpacking.
@@ -90,16 +107,7 @@ func (s *scan) sift(places []place, bodies map[uuid][]byte) (out []bool, err err
 // bodies reads the packed bodies of the records' requests. A record has others beside it when different requests came under its id, or
 // something could not be read: then its state tells.
 func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, error) {
-	ids := make([]uuid, len(places))
-	first, last := tsOf(places[0].id), tsOf(places[0].id)
-	for i, p := range places {
-		ids[i] = p.id
-		if ts := tsOf(p.id); ts.Before(first) {
-			first = ts
-		} else if ts.After(last) {
-			last = ts
-		}
-	}
+	ids, first, last := idsOfPlaces(places)
 	rows, err := s.tx.Query(ctx, `SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
 		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
 	if err != nil {
@@ -128,6 +136,36 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 		bodies[id], err = s.winner(ctx, id, all)
 	}
 	return bodies, err
+}
+
+// sizes are how many bytes the bodies of each record have, packed. To tell does not read them.
+func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error) {
+	ids, first, last := idsOfPlaces(places)
+	rows, err := s.tx.Query(ctx, `SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4) GROUP BY request_id`,
+		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
+	if err != nil {
+		return nil, err
+	}
+	sizes := make(map[uuid]int64, len(places))
+	var id uuid
+	var size int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &size}, func() error { sizes[id] = size; return nil })
+	return sizes, err
+}
+
+// idsOfPlaces are the ids, and the moments in the first and the last of them.
+func idsOfPlaces(places []place) (ids []uuid, first, last time.Time) {
+	ids = make([]uuid, len(places))
+	first, last = tsOf(places[0].id), tsOf(places[0].id)
+	for i, p := range places {
+		ids[i] = p.id
+		if ts := tsOf(p.id); ts.Before(first) {
+			first = ts
+		} else if ts.After(last) {
+			last = ts
+		}
+	}
+	return ids, first, last
 }
 
 // winner is the body of the request among the bodies of a record.

@@ -35,11 +35,12 @@ type DB struct {
 	retention archive.Retention
 	closed    atomic.Bool
 
-	codec       *codec
-	commits     *committer
-	partitions  partitions
-	summarizing summarizing
-	slot        int // the first of those in which this server counts what accounts have
+	codec          *codec
+	commits        *committer
+	partitions     partitions
+	summarizing    summarizing
+	bodiesBytesMax int64
+	slot           int // the first of those in which this server counts what accounts have
 }
 
 // What the connection string leaves open.
@@ -74,7 +75,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	db := &DB{pool: pool, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault}
+	db := &DB{pool: pool, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault}
 	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
 		pool.Close()

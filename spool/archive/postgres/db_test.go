@@ -81,7 +81,7 @@ type summed struct{ *postgres.DB }
 
 func openSummed(t *testing.T, dsn string) summed {
 	db := checked(t, dsn)
-	db.SummarizeFew()
+	db.InSmallSteps()
 	return summed{db}
 }
 

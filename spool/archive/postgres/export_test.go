@@ -5,8 +5,11 @@ import (
 	"io/fs"
 )
 
-// SummarizeFew lets summaries be made of a few rows, as soon as there are any.
-func (db *DB) SummarizeFew() { db.summarizing = summarizing{rows: 3, least: 1} }
+// InSmallSteps lets summaries be made of a few rows, as soon as there are any, and few bodies be looked into at a time.
+func (db *DB) InSmallSteps() {
+	db.summarizing = summarizing{rows: 3, least: 1}
+	db.bodiesBytesMax = 600
+}
 
 // SummarizeAccount makes the summaries of one account.
 func (db *DB) SummarizeAccount(ctx context.Context, account string) error {

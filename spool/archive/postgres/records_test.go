@@ -95,7 +95,7 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	// Of the first week a late record stays, and an orphan of the second goes.
 	apply(t, db, eventAt(t, now, wire.KindRequest, idAt(monday, 100), 100, `{"function_name":"f"}`))
 	apply(t, db, eventAt(t, monday.Add(week), wire.KindScore, idAt(monday.Add(week), 101), 101, `{"request_id":"`+idAt(monday.Add(week), 101)+`","score":1}`))
-	db.SummarizeFew()
+	db.InSmallSteps()
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*time.Hour), n))
 	}
 	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50, `{"request_id":"`+idAt(monday, 50)+`","score":1}`))
-	db.SummarizeFew()
+	db.InSmallSteps()
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
 	}
