@@ -339,7 +339,7 @@ func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
 func TestASlowDatabaseIsSaidAndUsedAgain(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
-	server := startShared(t, dsnWith(t, dsn, "statement_timeout", "500"), "a", freePort(t))
+	server := startShared(t, dsnWith(t, dsn, "statement_timeout", "2s"), "a", freePort(t))
 	server.write()
 	conn := connect(t, dsn)
 	execute(t, conn, `BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE`)

@@ -23,7 +23,7 @@ func TestAStatementTimeoutIsReadAsTheDatabaseReadsIt(t *testing.T) {
 func TestADatabaseThatHangsIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t, postgrestest.Options{})
-	db, err := Open(t.Context(), Config{DSN: server.Database(t) + "&statement_timeout=100", Logger: silent})
+	db, err := Open(t.Context(), Config{DSN: server.Database(t) + "&statement_timeout=3s", Logger: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestADatabaseThatHangsIsNotWaitedForForEver(t *testing.T) {
 	begun := time.Now()
 	err = db.do(t.Context(), `SELECT 1`)
 	waited := time.Since(begun)
-	if waited < answerGrace || waited > answerGrace+20*time.Second {
+	if waited < answerGrace || waited > answerGrace+30*time.Second {
 		t.Errorf("it was waited for %v", waited)
 	}
 	if err != nil && !wire.IsCode(err, wire.CodeUnavailable) { // another connection may have answered
