@@ -35,6 +35,8 @@ func runHelper() bool {
 		runContained()
 	case "glutton":
 		runGlutton()
+	case "weak":
+		runWeak()
 	}
 	return true
 }
