@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"strconv"
 	"sync"
 
@@ -82,16 +83,23 @@ func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 	writeJSON(ctx, e.Status(), errorBody{Error: e.Code, Message: e.Message, Fields: fields})
 }
 
+const notInTime = "The call did not come in time. Send it again, on a new connection."
+
 // parseError answers what fasthttp could not read as a request. The connection is closed behind it.
 func parseError(version string) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {
 		ctx.Response.Header.Set("Promptspool-Version", version)
 		var small *fasthttp.ErrSmallBuffer
+		var late net.Error
 		switch {
 		case errors.As(err, &small):
 			writeJSON(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, errorBody{Error: wire.CodeTooLarge, Message: "The request's header is too large; at most 16 KiB are read.", Fields: []wire.FieldError{}})
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
 			writeJSON(ctx, 413, errorBody{Error: wire.CodeTooLarge, Message: "The body is too large.", Fields: []wire.FieldError{}})
+		case errors.As(err, &late) && late.Timeout():
+			// Also on a connection that was opened and never used: a client knows that a 408 is no answer to the call that it was about to
+			// send (RFC 9110, 15.5.9), which it might take a 400 for.
+			writeJSON(ctx, 408, errorBody{Error: wire.CodeTimeout, Message: notInTime, Fields: []wire.FieldError{}})
 		default:
 			writeJSON(ctx, 400, errorBody{Error: wire.CodeBadJSON, Message: "This is not a whole, valid HTTP request.", Fields: []wire.FieldError{}})
 		}

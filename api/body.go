@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -183,6 +184,9 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	b.release()
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
 		return nil, e
+	}
+	if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() {
+		return nil, &wire.Error{Code: wire.CodeTimeout, Message: notInTime, Cause: err}
 	}
 	if encoding == "" {
 		return nil, wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -89,6 +90,9 @@ func parseError(err error) error {
 	var small *fasthttp.ErrSmallBuffer
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
 		return wire.Errorf(wire.CodeTooLarge, "The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
+	}
+	if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() {
+		return wire.Errorf(wire.CodeTimeout, "The call did not come in time.")
 	}
 	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")
 }

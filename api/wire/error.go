@@ -16,6 +16,7 @@ const (
 	CodeMethod         Code = "method_not_allowed"
 	CodeTooLarge       Code = "too_large"
 	CodeEncoding       Code = "unsupported_encoding"
+	CodeTimeout        Code = "timeout"
 	CodeBadJSON        Code = "bad_json"
 	CodeUnauthorized   Code = "unauthorized"
 	CodeForbidden      Code = "forbidden"
@@ -28,7 +29,7 @@ const (
 )
 
 var statuses = map[Code]int{
-	CodeNotFound: 404, CodeMethod: 405, CodeTooLarge: 413, CodeEncoding: 415, CodeBadJSON: 400,
+	CodeNotFound: 404, CodeMethod: 405, CodeTooLarge: 413, CodeEncoding: 415, CodeTimeout: 408, CodeBadJSON: 400,
 	CodeUnauthorized: 401, CodeForbidden: 403, CodeInvalid: 422, CodeConflict: 409, CodeTooMany: 429,
 	CodeNotImplemented: 501, CodeUnavailable: 503, CodeInternal: 500,
 }

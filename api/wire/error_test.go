@@ -10,9 +10,9 @@ import (
 )
 
 func TestEveryCodeHasItsStatus(t *testing.T) {
-	codes := []Code{CodeNotFound, CodeMethod, CodeTooLarge, CodeEncoding, CodeBadJSON, CodeUnauthorized, CodeForbidden, CodeInvalid, CodeConflict,
+	codes := []Code{CodeNotFound, CodeMethod, CodeTooLarge, CodeEncoding, CodeTimeout, CodeBadJSON, CodeUnauthorized, CodeForbidden, CodeInvalid, CodeConflict,
 		CodeTooMany, CodeNotImplemented, CodeUnavailable, CodeInternal}
-	want := []int{404, 405, 413, 415, 400, 401, 403, 422, 409, 429, 501, 503, 500}
+	want := []int{404, 405, 413, 415, 408, 400, 401, 403, 422, 409, 429, 501, 503, 500}
 	if len(statuses) != len(codes) {
 		t.Errorf("%d codes have a status, %d are listed here", len(statuses), len(codes))
 	}
