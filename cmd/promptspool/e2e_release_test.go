@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -51,6 +52,9 @@ func (r releases) move(name string, version int) {
 func live(sidecar *node) (text, cache string) {
 	sidecar.t.Helper()
 	r := sidecar.call("POST", "/prompt-templates/team/letter", map[string]any{"label": "live", "input_variables": map[string]any{}}, "X-API-KEY", adminKey)
+	if age, err := strconv.Atoi(r.Header.Get("Age")); r.Status == 200 && (err != nil || age < 0) {
+		sidecar.t.Errorf("Age is %q", r.Header.Get("Age"))
+	}
 	kwargs, _ := r.JSON["llm_kwargs"].(map[string]any)
 	return fmt.Sprint(kwargs["prompt"]), r.Header.Get("X-Cache")
 }

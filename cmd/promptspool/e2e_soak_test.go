@@ -135,6 +135,9 @@ func memoryOf(t testing.TB, n *node, field string) int64 {
 		t.Fatal(err)
 	}
 	_, after, _ := strings.Cut(string(text), field+":")
+	if after == "" {
+		return 0 // it has just ended
+	}
 	kibibytes, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)
