@@ -352,10 +352,23 @@ func (n *node) trySpoolStatus() (map[string]any, error) {
 	return status.Spool, err
 }
 
-// emptied waits until everything in the spool was delivered or set aside.
+// emptied waits until everything in the spool was delivered or set aside, and fails when nothing leaves it for 30 s.
 func (n *node) emptied() {
 	n.t.Helper()
-	n.eventually(func() bool { return n.spoolStatus()["events"] == 0.0 }, func() string { return fmt.Sprint("the spool does not empty: ", n.spoolStatus()) })
+	for frontier := any(nil); ; {
+		status := n.spoolStatus()
+		if status["events"] == 0.0 {
+			return
+		}
+		if status["frontier"] == frontier {
+			n.t.Fatal("the spool does not empty: ", status)
+		}
+		frontier = status["frontier"]
+		deadline := time.Now().Add(30 * time.Second)
+		for time.Now().Before(deadline) && n.spoolStatus()["events"] != 0.0 {
+			pauseFor(10 * time.Millisecond)
+		}
+	}
 }
 
 // eventually waits for a condition, and fails with what it was told last.
