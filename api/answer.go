@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -90,13 +90,12 @@ func parseError(version string) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {
 		ctx.Response.Header.Set("Promptspool-Version", version)
 		var small *fasthttp.ErrSmallBuffer
-		var late net.Error
 		switch {
 		case errors.As(err, &small):
 			writeJSON(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, errorBody{Error: wire.CodeTooLarge, Message: "The request's header is too large; at most 16 KiB are read.", Fields: []wire.FieldError{}})
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
 			writeJSON(ctx, 413, errorBody{Error: wire.CodeTooLarge, Message: "The body is too large.", Fields: []wire.FieldError{}})
-		case errors.As(err, &late) && late.Timeout():
+		case edge.IsLate(err):
 			// Also on a connection that was opened and never used: a client knows that a 408 is no answer to the call that it was about to
 			// send (RFC 9110, 15.5.9), which it might take a 400 for.
 			writeJSON(ctx, 408, errorBody{Error: wire.CodeTimeout, Message: notInTime, Fields: []wire.FieldError{}})

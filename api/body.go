@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -185,7 +184,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
 		return nil, e
 	}
-	if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() {
+	if edge.IsLate(err) {
 		return nil, &wire.Error{Code: wire.CodeTimeout, Message: notInTime, Cause: err}
 	}
 	if encoding == "" {

@@ -106,15 +106,17 @@ func (g *guard) admit(bytes int64) error {
 func (g *guard) spares(bytes int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refusal != nil || g.overBound(bytes) != nil {
-		return false
-	}
-	free, freeMin, err := g.free()
-	if err != nil || free-bytes < freeMin {
+	if g.refusal != nil || !g.fits(bytes) {
 		return false
 	}
 	g.made += bytes
 	return true
+}
+
+// fits says whether the bounds allow so many more bytes, by the last walk. With mu held.
+func (g *guard) fits(bytes int64) bool {
+	free, freeMin, err := g.free()
+	return err == nil && free-bytes >= freeMin && g.overBound(bytes) == nil
 }
 
 // refuse notes that the disk was full although there seemed to be room: somebody else was quicker.
@@ -224,11 +226,10 @@ func (g *guard) makeBallast() {
 	if exists(g.ballast) {
 		return
 	}
-	free, freeMin, err := g.free()
 	g.mu.Lock()
-	bound := g.overBound(ballastBytes)
+	fits := g.fits(ballastBytes)
 	g.mu.Unlock()
-	if err != nil || free < freeMin+ballastBytes || bound != nil {
+	if !fits {
 		return
 	}
 	file, err := os.OpenFile(g.ballast, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -66,4 +67,10 @@ func (c *lateConn) Write(p []byte) (int, error) {
 		}
 	}
 	return c.Conn.Write(p)
+}
+
+// IsLate says whether an error means that what was waited for did not come before its deadline.
+func IsLate(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }

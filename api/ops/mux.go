@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"net"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -91,7 +90,7 @@ func parseError(err error) error {
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
 		return wire.Errorf(wire.CodeTooLarge, "The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
 	}
-	if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() {
+	if edge.IsLate(err) {
 		return wire.Errorf(wire.CodeTimeout, "The call did not come in time.")
 	}
 	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")

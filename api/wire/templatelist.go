@@ -74,3 +74,11 @@ func (q *TemplateListQuery) Compare(a, b *Template) int {
 	}
 	return order
 }
+
+// PageOf sorts the heads that match, in place, and returns the page of them and how many they are. The page aliases them.
+func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
+	slices.SortFunc(matching, func(a, b Template) int { return q.Compare(&a, &b) })
+	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	from := min(len(matching), (page-1)*perPage)
+	return matching[from:min(len(matching), from+perPage)], len(matching)
+}

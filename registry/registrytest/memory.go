@@ -127,10 +127,8 @@ func (m *Memory) Templates(_ context.Context, accountID string, q wire.TemplateL
 			found = append(found, clone(t))
 		}
 	}
-	slices.SortFunc(found, func(a, b wire.Template) int { return q.Compare(&a, &b) })
-	from := min((q.Page-1)*q.PerPage, len(found))
-	to := min(from+q.PerPage, len(found))
-	return found[from:to], len(found), nil
+	page, total := q.PageOf(found)
+	return page, total, nil
 }
 
 // TemplateChanges is registry.Store's.

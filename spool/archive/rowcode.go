@@ -90,19 +90,19 @@ func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 	case ColumnShape:
 		return append(b, row.OutputShape...)
 	case ColumnTools:
-		return appendTexts(b, row.ToolNames)
+		return AppendTexts(b, row.ToolNames)
 	case ColumnTags:
-		return appendTexts(b, row.Tags)
+		return AppendTexts(b, row.Tags)
 	case ColumnGroups:
-		return appendTexts(b, row.GroupIDs)
+		return AppendTexts(b, row.GroupIDs)
 	case ColumnMetadata:
 		for _, m := range row.Metadata {
-			b = appendText(appendText(b, m.Key), m.Value)
+			b = AppendText(AppendText(b, m.Key), m.Value)
 		}
 		return b
 	case ColumnScores:
 		for _, s := range row.Scores {
-			b = binary.AppendVarint(appendText(b, s.Name), int64(s.Score))
+			b = binary.AppendVarint(AppendText(b, s.Name), int64(s.Score))
 		}
 		return b
 	case ColumnCost:
@@ -154,17 +154,6 @@ func WholeOf(c Column, row *wire.Row) (n int64, ok bool) {
 	return *p, true
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func appendTexts(b []byte, texts []string) []byte {
-	for _, s := range texts {
-		b = appendText(b, s)
-	}
-	return b
-}
-
 func appendOptional(b []byte, s *string) []byte {
 	if s == nil {
 		return b
@@ -181,7 +170,7 @@ func appendMoment(b []byte, t *time.Time) []byte {
 
 // ReadValue reads what AppendValue wrote into the row's field, which no value leaves as a row without one has it.
 func ReadValue(b []byte, c Column, row *wire.Row) error {
-	r := reader{b: b}
+	r := rowReader{Reader{Rest: b}}
 	switch c {
 	case ColumnFunction:
 		row.FunctionName = string(b)
@@ -211,13 +200,13 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 		row.GroupIDs = r.texts(nil)
 	case ColumnMetadata:
 		row.Metadata = []wire.MetadataRow{}
-		for len(r.b) > 0 && r.err == nil {
-			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.text(), Value: r.text()})
+		for len(r.Rest) > 0 && r.Err == nil {
+			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.Text(), Value: r.Text()})
 		}
 	case ColumnScores:
 		row.Scores = []wire.Score{}
-		for len(r.b) > 0 && r.err == nil {
-			row.Scores = append(row.Scores, wire.Score{Name: r.text(), Score: int(r.varint())})
+		for len(r.Rest) > 0 && r.Err == nil {
+			row.Scores = append(row.Scores, wire.Score{Name: r.Text(), Score: int(r.Varint())})
 		}
 	case ColumnCost:
 		row.Price = r.number()
@@ -230,91 +219,53 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 	default:
 		r.whole(c, row)
 	}
-	return r.err
+	return r.Err
 }
 
-// reader takes values off the front of bytes. After a fault it returns zero values.
-type reader struct {
-	b   []byte
-	err error
-}
+// rowReader reads the fields of a row.
+type rowReader struct{ Reader }
 
-func (r *reader) fail() { r.b, r.err = nil, ErrRow }
-
-func (r *reader) uvarint() uint64 {
-	n, used := binary.Uvarint(r.b)
-	if used <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[used:]
-	return n
-}
-
-func (r *reader) varint() int64 {
-	n, used := binary.Varint(r.b)
-	if used <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[used:]
-	return n
-}
-
-// take returns the next n bytes, which alias those that are read.
-func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.fail()
-		return nil
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
-}
-
-func (r *reader) text() string { return string(r.take(r.uvarint())) }
-
-func (r *reader) texts(none []string) []string {
+func (r *rowReader) texts(none []string) []string {
 	texts := none
-	for len(r.b) > 0 && r.err == nil {
-		texts = append(texts, r.text())
+	for len(r.Rest) > 0 && r.Err == nil {
+		texts = append(texts, r.Text())
 	}
 	return texts
 }
 
-func (r *reader) optional() *string {
-	if len(r.b) == 0 {
+func (r *rowReader) optional() *string {
+	if len(r.Rest) == 0 {
 		return nil
 	}
-	s := string(r.b[1:])
+	s := string(r.Rest[1:])
 	return &s
 }
 
-func (r *reader) number() *float64 {
-	if len(r.b) == 0 {
+func (r *rowReader) number() *float64 {
+	if len(r.Rest) == 0 {
 		return nil
 	}
-	bits := r.take(8)
-	if r.err != nil {
+	bits := r.Take(8)
+	if r.Err != nil {
 		return nil
 	}
 	x := math.Float64frombits(binary.LittleEndian.Uint64(bits))
 	return &x
 }
 
-func (r *reader) moment() *time.Time {
-	if len(r.b) == 0 {
+func (r *rowReader) moment() *time.Time {
+	if len(r.Rest) == 0 {
 		return nil
 	}
-	s := r.varint()
-	t := time.Unix(s, int64(r.uvarint())).UTC()
+	s := r.Varint()
+	t := time.Unix(s, int64(r.Uvarint())).UTC()
 	return &t
 }
 
-func (r *reader) whole(c Column, row *wire.Row) {
+func (r *rowReader) whole(c Column, row *wire.Row) {
 	var p *int64
-	if len(r.b) > 0 {
-		n := r.varint()
+	if len(r.Rest) > 0 {
+		n := r.Varint()
 		p = &n
 	}
 	switch c {

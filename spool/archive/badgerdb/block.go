@@ -44,20 +44,20 @@ func (h *blockHead) encode() []byte {
 	for _, n := range []int64{h.oldest, h.startMin, h.startMax} {
 		b = binary.AppendVarint(b, n)
 	}
-	return appendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	return archive.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
 }
 
 func decodeHead(b []byte) (h blockHead, err error) {
 	if len(b) == 0 || b[0] != headVersion {
 		return h, errHead
 	}
-	r := reader{b: b[1:]}
-	h.rows = int(r.uvarint())
-	h.oldest, h.startMin, h.startMax = r.varint(), r.varint(), r.varint()
-	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-		h.keys = append(h.keys, r.text())
+	r := archive.Reader{Rest: b[1:]}
+	h.rows = int(r.Uvarint())
+	h.oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
+	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
+		h.keys = append(h.keys, r.Text())
 	}
-	if r.err != nil || h.rows < 1 {
+	if r.Err != nil || h.rows < 1 {
 		return h, errHead
 	}
 	return h, nil
@@ -122,7 +122,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	put(k.column(place, archive.ColumnMetadata), encodeDictionary(len(rows), func(i int, b []byte) []byte {
 		for _, m := range rows[i].row.Metadata {
 			if _, own := slices.BinarySearch(head.keys, m.Key); !own {
-				b = appendText(appendText(b, m.Key), m.Value)
+				b = archive.AppendText(archive.AppendText(b, m.Key), m.Value)
 			}
 		}
 		return b

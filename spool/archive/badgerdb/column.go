@@ -228,21 +228,21 @@ func decodeColumn(plain []byte, c *column) error {
 	if len(plain) < 5 {
 		return errColumn
 	}
-	r := reader{b: plain[5:]}
+	r := archive.Reader{Rest: plain[5:]}
 	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
 	if c.n > columnRowsMax {
 		return errColumn
 	}
 	switch c.kind {
 	case 'd':
-		count := r.take(4)
-		if r.err != nil {
+		count := r.Take(4)
+		if r.Err != nil {
 			return errColumn
 		}
 		entries := int(binary.LittleEndian.Uint32(count))
 		for range entries {
-			c.entries = append(c.entries, r.take(r.uvarint()))
-			if r.err != nil {
+			c.entries = append(c.entries, r.Take(r.Uvarint()))
+			if r.Err != nil {
 				return errColumn
 			}
 		}
@@ -251,22 +251,22 @@ func decodeColumn(plain []byte, c *column) error {
 			return errColumn
 		}
 	case 'i':
-		head := r.take(9)
-		if r.err != nil {
+		head := r.Take(9)
+		if r.Err != nil {
 			return errColumn
 		}
 		c.width, c.least = int(head[0]), int64(binary.LittleEndian.Uint64(head[1:]))
 		if c.width != 1 && c.width != 2 && c.width != 4 && c.width != 8 {
 			return errColumn
 		}
-		c.present = r.take(uint64(c.n+7) / 8)
+		c.present = r.Take(uint64(c.n+7) / 8)
 	case 'p':
 		c.width = placeBytes
 	default:
 		return errColumn
 	}
-	c.codes = r.take(uint64(c.n) * uint64(c.width))
-	if r.err != nil || len(r.b) > 0 {
+	c.codes = r.Take(uint64(c.n) * uint64(c.width))
+	if r.Err != nil || len(r.Rest) > 0 {
 		return errColumn
 	}
 	return c.verify()

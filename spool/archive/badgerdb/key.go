@@ -2,9 +2,7 @@ package badgerdb
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"slices"
-	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -123,25 +121,6 @@ var secretPrefix = []byte{ofServer, 'k'}
 func secretKey(hash [32]byte) []byte { return append(slices.Clone(secretPrefix), hash[:]...) }
 
 // uuid is an id as it stands in a key.
-type uuid [16]byte
+type uuid = archive.UUID
 
-// parseUUID reads an id in the one form that the archive uses.
-func parseUUID(s string) (id uuid, ok bool) {
-	digits := strings.ReplaceAll(s, "-", "")
-	if len(s) != 36 || len(digits) != 32 {
-		return id, false
-	}
-	_, err := hex.Decode(id[:], []byte(digits))
-	return id, err == nil
-}
-
-func (id uuid) String() string {
-	var s [36]byte
-	hex.Encode(s[:8], id[:4])
-	hex.Encode(s[9:13], id[4:6])
-	hex.Encode(s[14:18], id[6:8])
-	hex.Encode(s[19:23], id[8:10])
-	hex.Encode(s[24:], id[10:])
-	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
-	return string(s[:])
-}
+func parseUUID(s string) (uuid, bool) { return archive.ParseUUID(s) }

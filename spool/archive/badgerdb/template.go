@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/dgraph-io/badger/v4"
@@ -179,10 +178,8 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 	if err != nil {
 		return nil, 0, err
 	}
-	slices.SortFunc(heads, func(a, b wire.Template) int { return q.Compare(&a, &b) })
-	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
-	from := min(len(heads), (page-1)*perPage)
-	return heads[from:min(len(heads), from+perPage)], len(heads), nil
+	page, total := q.PageOf(heads)
+	return page, total, nil
 }
 
 // changesMax is how many names one answer of TemplateChanges tells.

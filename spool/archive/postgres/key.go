@@ -3,7 +3,6 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
 // accountBytesMax bounds an account's id.
@@ -47,21 +47,14 @@ func accountLock(account string) int64 {
 }
 
 // uuid is an id as it stands in a table.
-type uuid [16]byte
+type uuid archive.UUID
 
-// parseUUID reads an id in the one form that the archive uses.
-func parseUUID(s string) (id uuid, ok bool) {
-	digits := strings.ReplaceAll(s, "-", "")
-	if len(s) != 36 || len(digits) != 32 {
-		return id, false
-	}
-	_, err := hex.Decode(id[:], []byte(digits))
-	return id, err == nil
+func parseUUID(s string) (uuid, bool) {
+	id, ok := archive.ParseUUID(s)
+	return uuid(id), ok
 }
 
-func (id uuid) String() string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-}
+func (id uuid) String() string { return archive.UUID(id).String() }
 
 // UUIDValue and ScanUUID are pgx's.
 func (id uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }

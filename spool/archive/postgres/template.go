@@ -156,10 +156,8 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 		return nil, 0, err
 	}
 	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return !q.Match(&t) })
-	slices.SortFunc(heads, func(a, b wire.Template) int { return q.Compare(&a, &b) })
-	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
-	from := min(len(heads), (page-1)*perPage)
-	return heads[from:min(len(heads), from+perPage)], len(heads), nil
+	page, total := q.PageOf(heads)
+	return page, total, nil
 }
 
 // changesMax is how many names one answer of TemplateChanges tells.
