@@ -54,8 +54,8 @@ type Test struct {
 	Texts []string
 	// Ranges are those in one of which a number of the field must lie, for a test that asks just that; nil: it asks something else.
 	Ranges []Range
-	// From and To bound the moments for which the condition can hold, for a field that is a time; zero: no bound. Where there is
-	// one, the condition holds for every moment between them, and perhaps for themselves.
+	// From and To are the first and the last moment for which the condition can hold, for a field that is a time; zero: no bound. Where
+	// there is one, the condition holds for every moment between them, and for themselves.
 	From, To time.Time
 
 	match func(s *Subject) bool

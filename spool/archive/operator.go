@@ -184,16 +184,22 @@ func (o operation) intent(t *Test, fd field) error {
 	return nil
 }
 
-// span bounds the moments for which a positive operator on a time can hold; zero: no bound.
+// span is the first and the last moment for which a positive operator on a time can hold, to the nanosecond; zero: no bound.
 func (o operation) span() (from, to time.Time) {
 	switch o.Operator {
 	case "is", "eq":
 		at, _, _ := parseMoment(o.Value)
 		return at, at
-	case "after", "gt", "gte":
+	case "gte":
 		from, _, _ = parseMoment(o.Value)
-	case "before", "lt", "lte":
+	case "lte":
 		to, _, _ = parseMoment(o.Value)
+	case "after", "gt":
+		from, _, _ = parseMoment(o.Value)
+		from = from.Add(1)
+	case "before", "lt":
+		to, _, _ = parseMoment(o.Value)
+		to = to.Add(-1)
 	case "between":
 		if ends, err := list(o, parseMoment); err == nil && len(ends) == 2 {
 			return ends[0], ends[1]

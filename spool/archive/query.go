@@ -94,11 +94,10 @@ func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
 // Columns are what Where looks at.
 func (q *Query) Columns() Columns { return columnsOf(q.Where) }
 
-// Span bounds the order times of what can match; zero: no bound.
+// Span is the first and the last order time that can match; zero: no bound.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, ColumnTime) }
 
-// Spanned says whether the search finds all records of a stretch of time: strictly between the bounds that Span gives, and perhaps at
-// them.
+// Spanned says whether the search finds all records of a stretch of time, that of Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
 
 // StartSpan bounds the callers' start times of what can match; zero: no bound.

@@ -2,8 +2,10 @@ package archivetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -157,5 +159,42 @@ func totals(t *testing.T, open Open) {
 	last, err := s.Search(context.Background(), account, q)
 	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID || last.More || !last.TotalIsLowerBound {
 		t.Fatalf("the last page is %+v (%v)", last, err)
+	}
+}
+
+func spans(t *testing.T, open Open) {
+	s, _ := open(t)
+	const hours = 120
+	events := make([]archive.Event, hours)
+	for i := range events {
+		e := Event(t, 0, wire.KindRequest, ID(1000+i), fmt.Sprintf(`{"tags":["tag-%d"]}`, i%3))
+		e.ID, e.OrderTime = ID(i), Start.Add(time.Duration(i)*time.Hour)
+		events[i] = e
+	}
+	apply(t, s, account, events...)
+	hour := func(operator string, n int) wire.Filter {
+		return Condition("accepted_at", "", operator, Start.Add(time.Duration(n)*time.Hour))
+	}
+	for _, length := range []int{1, 7, 24, 30, 50, 80, hours} {
+		for from := 0; from+length <= hours; from += 11 {
+			to := from + length // not included
+			want := map[string]int{}
+			for i := from; i < to; i++ {
+				want[fmt.Sprintf("tag-%d", i%3)]++
+			}
+			for _, c := range []struct {
+				filter wire.Filter
+				want   int
+			}{
+				{*tagged("tag-1"), want["tag-1"]},
+				{wire.Filter{Logic: "OR", Filters: []wire.Filter{*tagged("tag-0"), *tagged("tag-2")}}, want["tag-0"] + want["tag-2"]},
+				{Condition("tags", "", "is_not", "tag-1"), want["tag-0"] + want["tag-2"]},
+			} {
+				page := search(t, s, account, wire.Search{PerPage: 5, FilterGroup: &wire.Filter{Filters: []wire.Filter{hour("gte", from), hour("lt", to), c.filter}}})
+				if page.Total != c.want || len(page.Rows) != min(5, c.want) {
+					t.Fatalf("hours %d to %d of %+v: %d rows of %d, want %d", from, to, c.filter, len(page.Rows), page.Total, c.want)
+				}
+			}
+		}
 	}
 }

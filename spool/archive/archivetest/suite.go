@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"pages and cursors meet every row once", paging},
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
 		{"a filter counts exactly up to a bound", totals},
+		{"a filter within a span counts what lies in it, however days cut it", spans},
 		{"opening again finds everything", reopening},
 		{"words, bodies and every order find what the oracle finds", everyOrder},
 		{"statistics are those of the oracle", statistics},

@@ -30,6 +30,7 @@ type Config struct {
 // number of servers at the same time.
 type DB struct {
 	pool      *pgxpool.Pool
+	searches  *pgxpool.Pool // pool, unless a standby is searched
 	logger    *slog.Logger
 	now       func() time.Time
 	retention archive.Retention
@@ -71,14 +72,14 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	pool, searches, err := newPools(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	db := &DB{pool: pool, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault}
+	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault}
 	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
-		pool.Close()
+		db.closePools()
 		return nil, fmt.Errorf("open the database %s: %w", where(config.ConnConfig), err)
 	}
 	return db, nil
@@ -152,20 +153,20 @@ func (db *DB) warnOfLoss(ctx context.Context) error {
 // Close waits for the calls that run and ends the connections. Every call after it fails with CodeUnavailable. Closing again does nothing.
 func (db *DB) Close() error {
 	db.closed.Store(true)
-	db.pool.Close()
+	db.closePools()
 	return nil
 }
 
 // acquire takes a connection, and gives up with CodeUnavailable when all stay in use.
-func (db *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+func (db *DB) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	if db.closed.Load() {
 		return nil, wire.Unavailable(0, "The database is closed: the server is stopping. Send it again, to another server or to this one when it is back.")
 	}
 	patient, cancel := context.WithTimeout(ctx, acquirePatience)
 	defer cancel()
-	conn, err := db.pool.Acquire(patient)
+	conn, err := pool.Acquire(patient)
 	if err != nil && ctx.Err() == nil && errors.Is(patient.Err(), context.DeadlineExceeded) {
-		if s := db.pool.Stat(); s.AcquiredConns() >= s.MaxConns() {
+		if s := pool.Stat(); s.AcquiredConns() >= s.MaxConns() {
 			return nil, &wire.Error{Code: wire.CodeUnavailable, RetryAfter: retryAfter, Cause: err, Message: fmt.Sprintf(
 				"All %d connections of this server to the database are in use. Raise pool_max_conns in --archive, or start another server.", s.MaxConns())}
 		}
@@ -175,12 +176,19 @@ func (db *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // view runs reads on the database as of one moment.
 func (db *DB) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return db.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, true, fn)
+	return db.transact(ctx, db.pool, viewing, true, fn)
 }
+
+// search runs reads as view does, at a standby if the connection string wants that and one answers.
+func (db *DB) search(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return db.transact(ctx, db.searches, viewing, true, fn)
+}
+
+var viewing = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // change runs fn in a transaction, again from its beginning after a conflict with another or a lost connection, so fn must
 // have no effects of its own. It reads what others have committed (READ COMMITTED). again says that fn may be run even if an earlier run
 // was perhaps committed, of which nobody can tell when the connection is lost at that moment.
 func (db *DB) change(ctx context.Context, again bool, fn func(tx pgx.Tx) error) error {
-	return db.transact(ctx, pgx.TxOptions{}, again, fn)
+	return db.transact(ctx, db.pool, pgx.TxOptions{}, again, fn)
 }

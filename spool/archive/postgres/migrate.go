@@ -78,7 +78,7 @@ func (db *DB) migrate(ctx context.Context) error {
 // migrateTo carries out the migrations that the database has not seen. It refuses tables that a newer version has made such that this one
 // cannot work on them.
 func (db *DB) migrateTo(ctx context.Context, all []migration) error {
-	done, worksWith, err := db.schema(ctx)
+	done, worksWith, err := db.schema(ctx, all)
 	if err == nil && done < len(all) {
 		done, worksWith, err = db.advance(ctx, all)
 	}
@@ -91,20 +91,28 @@ func (db *DB) migrateTo(ctx context.Context, all []migration) error {
 
 // schema says which migrations were carried out, and the oldest version that can work on them. It only reads, so that servers that find
 // nothing to do wait for nobody.
-func (db *DB) schema(ctx context.Context) (done, worksWith int, err error) {
+func (db *DB) schema(ctx context.Context, all []migration) (done, worksWith int, err error) {
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		there := false
 		if err := tx.QueryRow(ctx, `SELECT to_regclass('promptspool_schema') IS NOT NULL`).Scan(&there); err != nil || !there {
 			return err
 		}
-		done, worksWith, err = readSchema(ctx, tx)
+		done, worksWith, err = readSchema(ctx, tx, all)
 		return err
 	})
 	return done, worksWith, err
 }
 
-func readSchema(ctx context.Context, tx pgx.Tx) (done, worksWith int, err error) {
-	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0), coalesce(max(works_with), 0) FROM promptspool_schema`).Scan(&done, &worksWith)
+// readSchema refuses tables that other migrations have made than ours of the same numbers: those of a version that was never released.
+func readSchema(ctx context.Context, tx pgx.Tx, all []migration) (done, worksWith int, err error) {
+	var names []string
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0), coalesce(max(works_with), 0), coalesce(array_agg(name ORDER BY number), '{}') FROM promptspool_schema`).Scan(&done, &worksWith, &names)
+	for i := range min(len(names), len(all)) {
+		if err == nil && names[i] != all[i].name {
+			err = wire.Errorf(wire.CodeUnavailable, "its tables were made by %s, where this version has %s: they are of a version that was never released. Carry its records over with that version's requests export, into a database that is empty.",
+				names[i], all[i].name)
+		}
+	}
 	return done, worksWith, err
 }
 
@@ -119,7 +127,7 @@ func (db *DB) advance(ctx context.Context, all []migration) (done, worksWith int
 					return err
 				}
 			}
-			if done, worksWith, err = readSchema(ctx, tx); err != nil || done >= len(all) {
+			if done, worksWith, err = readSchema(ctx, tx, all); err != nil || done >= len(all) {
 				return err
 			}
 			m := all[done]

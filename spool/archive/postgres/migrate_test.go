@@ -93,6 +93,16 @@ func TestTablesOfANewerVersionAreRefusedUnlessTheyWorkWithThis(t *testing.T) {
 	}
 }
 
+func TestTablesOfAVersionThatWasNeverReleasedAreRefused(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	open(t, dsn)
+	execute(t, dsn, `UPDATE promptspool_schema SET name = '0001_records' WHERE number = 1`)
+	_, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), "requests export") {
+		t.Errorf("tables that others made were opened: %v", err)
+	}
+}
+
 func TestMigrationsMustBeInOrder(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	db := open(t, dsn)

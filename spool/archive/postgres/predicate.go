@@ -1,25 +1,26 @@
 package postgres
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
 
-// predicate is what a filter asks, in SQL, as far as the columns can tell: all that the filter finds, it finds; exact says that it finds
-// nothing else.
+// predicate is what a filter asks, in SQL, as far as the columns can tell: all that the filter finds, it finds.
 type predicate struct {
 	sql   string // "": everything
-	exact bool
+	exact bool   // it finds nothing else
+	terms bool   // nothing is found that the index on terms does not find
 }
 
 // statement gathers the arguments of one statement.
 type statement struct {
 	account string
+	at      string // how it names the order time; "": at
 	args    []any
 }
 
@@ -28,6 +29,9 @@ func (s *statement) arg(v any) string {
 	s.args = append(s.args, v)
 	return "$" + strconv.Itoa(len(s.args))
 }
+
+// orderTime names the order time.
+func (s *statement) orderTime() string { return cmp.Or(s.at, "at") }
 
 // where makes the predicate of a query's filter. What depends on words in bodies is never exact.
 func (s *statement) where(q *archive.Query) predicate {
@@ -56,9 +60,9 @@ func (s *statement) translate(c archive.Condition) predicate {
 		return s.any(c)
 	case archive.Not:
 		if p := s.condition(c.Condition); p.exact && p.sql != "" {
-			return predicate{"(" + p.sql + ") IS NOT TRUE", true}
+			return predicate{sql: "(" + p.sql + ") IS NOT TRUE", exact: true}
 		} else if p.exact {
-			return predicate{"false", true}
+			return predicate{sql: "false", exact: true}
 		}
 		return predicate{}
 	case *archive.Test:
@@ -72,7 +76,7 @@ func (s *statement) all(parts []archive.Condition) predicate {
 	var sql []string
 	parts, versions := s.versions(parts)
 	if versions != "" {
-		sql = append(sql, versions)
+		sql, p.terms = append(sql, versions), true
 	}
 	for _, part := range parts {
 		one := s.condition(part)
@@ -80,20 +84,21 @@ func (s *statement) all(parts []archive.Condition) predicate {
 			sql = append(sql, one.sql)
 		}
 		p.exact = p.exact && one.exact
+		p.terms = p.terms || one.terms
 	}
 	p.sql = strings.Join(sql, " AND ")
 	return p
 }
 
 func (s *statement) any(parts []archive.Condition) predicate {
-	p := predicate{exact: true}
+	p := predicate{exact: true, terms: len(parts) > 0}
 	var sql []string
 	everything := false
 	for _, part := range parts {
 		one := s.condition(part)
 		everything = everything || one.sql == ""
 		sql = append(sql, "("+one.sql+")")
-		p.exact = p.exact && one.exact
+		p.exact, p.terms = p.exact && one.exact, p.terms && one.terms
 	}
 	if !everything {
 		p.sql = "(" + strings.Join(sql, " OR ") + ")"
@@ -115,7 +120,7 @@ func (s *statement) test(t *archive.Test) predicate {
 	case hasRange && t.Ranges != nil:
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
-		return predicate{column + " IS NULL", true} // is_null and is_empty are the others
+		return predicate{sql: column + " IS NULL", exact: true} // is_null and is_empty are the others
 	case t.Column == archive.ColumnScores && t.Ranges != nil:
 		return s.scores(t)
 	}
@@ -131,7 +136,7 @@ func (s *statement) terms(c archive.Column, key string, texts []string) predicat
 	for i, text := range texts {
 		terms[i] = term(s.account, c, key, text)
 	}
-	return predicate{s.anyTerm(terms), true}
+	return predicate{s.anyTerm(terms), true, true}
 }
 
 // anyTerm asks for records that have one of the terms.
@@ -150,7 +155,7 @@ func (s *statement) scores(t *archive.Test) predicate {
 			terms = append(terms, term(s.account, scoreValues, t.Key, strconv.Itoa(n)))
 		}
 	}
-	return predicate{s.anyTerm(terms), true}
+	return predicate{s.anyTerm(terms), true, true}
 }
 
 // versionsMax bounds the pairs of a template and a version that are asked for as such.
@@ -196,13 +201,13 @@ func (s *statement) ids(texts []string) predicate {
 			ids = append(ids, id)
 		}
 	}
-	return predicate{"request_id = ANY(" + s.arg(ids) + "::uuid[])", true}
+	return predicate{sql: "request_id = ANY(" + s.arg(ids) + "::uuid[])", exact: true}
 }
 
 // ranges asks for a number in one of the ranges.
 func (s *statement) ranges(column string, ranges []archive.Range) predicate {
 	if len(ranges) == 0 {
-		return predicate{"false", true}
+		return predicate{sql: "false", exact: true}
 	}
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {
@@ -219,7 +224,7 @@ func (s *statement) ranges(column string, ranges []archive.Range) predicate {
 			parts[i] += " AND " + column + "::float8 " + or("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
 		}
 	}
-	return predicate{"(" + strings.Join(parts, " OR ") + ")", true}
+	return predicate{sql: "(" + strings.Join(parts, " OR ") + ")", exact: true}
 }
 
 func or(closed, open string, isOpen bool) string {
@@ -229,18 +234,16 @@ func or(closed, open string, isOpen bool) string {
 	return closed
 }
 
-// span asks for an order time. A test says by itself whether it holds for its ends.
+// span asks for an order time.
 func (s *statement) span(t *archive.Test) predicate {
 	var parts []string
 	if !t.From.IsZero() {
-		holds := t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: t.From}})
-		parts = append(parts, "at "+or(">=", ">", !holds)+" "+s.arg(nanosOf(t.From)))
+		parts = append(parts, s.orderTime()+" >= "+s.arg(nanosOf(t.From)))
 	}
 	if !t.To.IsZero() {
-		holds := t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: t.To}})
-		parts = append(parts, "at "+or("<=", "<", !holds)+" "+s.arg(nanosOf(t.To)))
+		parts = append(parts, s.orderTime()+" <= "+s.arg(nanosOf(t.To)))
 	}
-	return predicate{strings.Join(parts, " AND "), true}
+	return predicate{sql: strings.Join(parts, " AND "), exact: true}
 }
 
 // startSpan asks for a start time, the ends included.
@@ -252,5 +255,5 @@ func (s *statement) startSpan(t *archive.Test) predicate {
 	if !t.To.IsZero() {
 		parts = append(parts, "start_at <= "+s.arg(nanosOf(t.To)))
 	}
-	return predicate{strings.Join(parts, " AND "), false}
+	return predicate{sql: strings.Join(parts, " AND "), exact: false}
 }

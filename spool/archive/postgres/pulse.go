@@ -37,12 +37,6 @@ func (db *DB) Pulse(ctx context.Context, told func(error)) error {
 	}
 }
 
-// Connections are how many of this server's connections are in use at the moment, and how many there may be.
-func (db *DB) Connections() (used, most int) {
-	s := db.pool.Stat()
-	return int(s.AcquiredConns()), int(s.MaxConns())
-}
-
 // beat asks the database for a sign of life, on a connection that it makes if there is none. That there is none left for it says that others
 // are being served.
 func (db *DB) beat(ctx context.Context, conn **pgx.Conn) (err error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // How long a transaction is tried: it bridges a failover to another host of the connection string, and no longer outage: for that,
@@ -20,14 +21,14 @@ const (
 )
 
 // transact runs fn in a transaction until it is committed, fails for good, or patience ends. Its errors are wire errors.
-func (db *DB) transact(ctx context.Context, o pgx.TxOptions, again bool, fn func(tx pgx.Tx) error) error {
-	return db.persist(ctx, again, func() (committing bool, err error) { return db.try(ctx, o, fn) })
+func (db *DB) transact(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, again bool, fn func(tx pgx.Tx) error) error {
+	return db.persist(ctx, again, func() (committing bool, err error) { return db.try(ctx, pool, o, fn) })
 }
 
 // ask runs fn, which runs one statement that may be run twice, as transact does: such a statement is a transaction by itself.
 func (db *DB) ask(ctx context.Context, fn func(conn *pgx.Conn) error) error {
 	return db.persist(ctx, true, func() (committing bool, err error) {
-		conn, err := db.acquire(ctx)
+		conn, err := db.acquire(ctx, db.pool)
 		if err != nil {
 			return false, err
 		}
@@ -60,8 +61,8 @@ func (db *DB) persist(ctx context.Context, again bool, once func() (committing b
 
 // try runs fn in one transaction. committing says that it was to be committed when it failed: whether it was is not known, unless the
 // database itself says so.
-func (db *DB) try(ctx context.Context, o pgx.TxOptions, fn func(tx pgx.Tx) error) (committing bool, err error) {
-	conn, err := db.acquire(ctx)
+func (db *DB) try(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, fn func(tx pgx.Tx) error) (committing bool, err error) {
+	conn, err := db.acquire(ctx, pool)
 	if err != nil {
 		return false, err
 	}

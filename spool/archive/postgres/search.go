@@ -16,7 +16,7 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (page
 	if err != nil {
 		return page, err
 	}
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
@@ -64,8 +64,8 @@ func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 		page.Rows = page.Rows[:q.Limit]
 	}
 	if !q.Filtered() {
-		page.Total, err = s.records(ctx)
-		return page, err
+		page.Total = s.records()
+		return page, nil
 	}
 	page.Total, err = s.count(ctx, archive.TotalMax+1)
 	if page.Total > archive.TotalMax {
@@ -75,9 +75,11 @@ func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 }
 
 // records is how many the account has.
-func (s *scan) records(ctx context.Context) (n int, err error) {
-	err = s.tx.QueryRow(ctx, `SELECT coalesce(sum(records), 0)::bigint FROM account_weeks WHERE account_id = $1`, s.account).Scan(&n)
-	return n, err
+func (s *scan) records() (n int) {
+	for _, w := range s.weeks {
+		n += w.records
+	}
+	return n
 }
 
 // count counts what matches, wherever the page begins, up to most.
@@ -87,6 +89,9 @@ func (s *scan) count(ctx context.Context, most int) (n int, err error) {
 	whole := *s
 	whole.query = &all
 	oldest, newest := bounds(&all)
+	if (&statement{account: s.account}).where(&all).terms {
+		whole.days = dayTerms(s.account, oldest, newest)
+	}
 	for w := range windows(s.weeks, oldest, newest) {
 		sql, st, err := whole.from(w, nil)
 		if err != nil {
@@ -109,11 +114,7 @@ func (s *scan) find(ctx context.Context) (archive.Page, error) {
 	q := s.query
 	f := archive.NewFinder(q)
 	if !q.Filtered() {
-		n, err := s.records(ctx)
-		if err != nil {
-			return archive.Page{}, err
-		}
-		f.Total(n)
+		f.Total(s.records())
 	}
 	if !q.Streams() && (q.Filtered() || q.Order.By != "") {
 		all := *q
@@ -143,7 +144,7 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 		return nil, err
 	}
 	var ended error // of fn: it has seen rows, so nothing may be done again
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err

@@ -141,7 +141,7 @@ func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want arc
 		return err
 	}
 	var ended error // of sums: it has counted rows, so nothing may be done again
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.search(ctx, func(tx pgx.Tx) error {
 		u := summing{db: db, tx: tx, sums: sums}
 		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
 			return err
@@ -191,15 +191,11 @@ const summariesStep = 32
 
 func (u *summing) run(ctx context.Context) error {
 	oldest, newest := u.scan.oldest, u.scan.newest
-	from, to := oldest, newest // of rows that surely match
-	if f, t := u.scan.query.Span(); !f.IsZero() || !t.IsZero() {
-		from, to = oldest+1, newest-1
-	}
-	if err := u.reach(ctx, from, to); err != nil {
+	if err := u.reach(ctx, oldest, newest); err != nil {
 		return err
 	}
 	for top := newest; ; {
-		part, err := u.summaries(ctx, from, min(to, top))
+		part, err := u.summaries(ctx, oldest, top)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -32,6 +33,7 @@ const (
 	metadataKeys     = archive.ColumnBody + 1 + iota // the keys of the metadata, as ColumnMetadata with a key is that key's value
 	scoreValues                                      // a score, with its name as the key, or without
 	templateVersions                                 // a version, with the template's name as the key
+	days                                             // the day of the order time, UTC, since 1970
 )
 
 // termColumns are the columns whose texts have terms.
@@ -39,9 +41,27 @@ const termColumns = 1<<archive.ColumnFunction | 1<<archive.ColumnModel | 1<<arch
 	1<<archive.ColumnTemplate | 1<<archive.ColumnLabel | 1<<archive.ColumnTags | 1<<archive.ColumnGroups | 1<<archive.ColumnMetadata | 1<<archive.ColumnScores |
 	1<<archive.ColumnTools | 1<<archive.ColumnFinish | 1<<archive.ColumnErrorType
 
+// daysMax is how many days may be asked for by their terms: each costs as much as a term with as many records.
+const daysMax = 3
+
+// dayTerms are the terms of the days between two order times, both included; nil if they are too many.
+func dayTerms(account string, oldest, newest int64) (terms []int64) {
+	first, last := dayOf(oldest), dayOf(newest)
+	if last-first >= daysMax {
+		return nil
+	}
+	for day := first; day <= last; day++ {
+		terms = append(terms, term(account, days, "", strconv.FormatInt(day, 10)))
+	}
+	return terms
+}
+
+func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
+
 // termsOf are the terms of a row, each once.
 func termsOf(account string, row *wire.Row) []int64 {
-	terms := make([]int64, 0, 20)
+	day := nanosOf(row.AcceptedAt)
+	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 	add := func(c archive.Column, key string, texts ...string) {
 		for _, text := range texts {
 			terms = append(terms, term(account, c, key, text))

@@ -15,6 +15,7 @@ import (
 type weekSpan struct {
 	week           time.Time
 	oldest, newest int64
+	records        int
 }
 
 // window is a part of an account's list, and the partitions that it lies in.
@@ -23,14 +24,14 @@ type window struct {
 	from, to       pgtype.Timestamptz
 }
 
-// spans reads when the account's records were accepted.
+// spans reads when the account's records were accepted, and how many they are.
 func spans(ctx context.Context, tx pgx.Tx, account string) (all []weekSpan, err error) {
-	rows, err := tx.Query(ctx, `SELECT week, min(oldest), max(newest) FROM account_weeks WHERE account_id = $1 AND newest IS NOT NULL GROUP BY week`, account)
+	rows, err := tx.Query(ctx, `SELECT week, min(oldest), max(newest), sum(records)::bigint FROM account_weeks WHERE account_id = $1 GROUP BY week HAVING max(newest) IS NOT NULL`, account)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s weekSpan, err error) {
-		err = row.Scan(&s.week, &s.oldest, &s.newest)
+		err = row.Scan(&s.week, &s.oldest, &s.newest, &s.records)
 		return s, err
 	})
 }
