@@ -18,16 +18,16 @@ func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 	t.Helper()
 	f := fstest.MapFS{}
 	conn := connect(t, dsn)
-	rows, _ := conn.Query(context.Background(), `SELECT lpad(number::text, 4, '0') FROM promptspool_schema ORDER BY number`)
-	numbers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	rows, _ := conn.Query(context.Background(), `SELECT name FROM promptspool_schema ORDER BY number`)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range numbers {
-		f["migrations/"+n+"_known.sql"] = &fstest.MapFile{Data: []byte("-- works with 1\nSELECT nothing FROM nowhere")} // is not carried out again
+	for _, name := range names {
+		f["migrations/"+name+".sql"] = &fstest.MapFile{Data: []byte("-- works with 1\nSELECT nothing FROM nowhere")} // is not carried out again
 	}
 	for i, sql := range more {
-		f["migrations/"+number(len(numbers)+i+1)+"_more.sql"] = &fstest.MapFile{Data: []byte(sql)}
+		f["migrations/"+number(len(names)+i+1)+"_more.sql"] = &fstest.MapFile{Data: []byte(sql)}
 	}
 	return f
 }
