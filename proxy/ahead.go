@@ -20,8 +20,13 @@ type reading struct {
 
 // read starts what readings there is memory for: one at the tail, and one of what was skipped and is due. It tells when to look again.
 func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
-	room := memoryBytesMax - d.inMemory
-	if room < readBytesMax {
+	if d.away.Load() && d.inFlight > 0 { // what is on its way finds out when the server is back; the rest is as well on the disk meanwhile
+		for _, q := range d.queues {
+			d.forget(q)
+		}
+		return wake
+	}
+	if room := memoryBytesMax - d.inMemory; room < readBytesMax {
 		return wake // a delivery will make some
 	}
 	switch {

@@ -48,9 +48,10 @@ type Forwarder struct {
 	bound      *bound
 	suspicion  *suspicion
 	manners    *manners
-	asideBytes int64        // what may be delivered and not acknowledged, because one key waits, before its events are set aside
-	away       atomic.Bool  // the last attempt found no server
-	newest     atomic.Int64 // when the newest event that the server has was accepted, in milliseconds since 1970
+	asideBytes int64         // what may be delivered and not acknowledged, because one key waits, before its events are set aside
+	away       atomic.Bool   // the last attempt found no server
+	turned     chan struct{} // away has changed
+	newest     atomic.Int64  // when the newest event that the server has was accepted, in milliseconds since 1970
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
@@ -58,6 +59,7 @@ func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics,
 	m.ForwardInFlightMax.Set(inFlightMax)
 	return &Forwarder{
 		spool: s, keys: keys, upstream: u, metrics: m, logger: logger,
+		turned:   make(chan struct{}, 1),
 		encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(), manners: newManners(s.Next),
 		asideBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
 	}
@@ -107,6 +109,10 @@ func (f *Forwarder) noteAway(away bool, err error) {
 	if was := f.away.Swap(away); was == away {
 		return
 	}
+	select {
+	case f.turned <- struct{}{}:
+	default: // it is told already
+	}
 	if away {
 		f.logger.Warn("the server cannot be reached; events wait in the spool and are tried again", "error", err)
 	} else {
@@ -147,6 +153,7 @@ func (d *dispatch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+		case <-d.turned:
 		case r := <-d.readings:
 			if err := d.receive(ctx, time.Now(), r); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -352,6 +353,34 @@ func TestAnHourWithoutTheServer(t *testing.T) {
 			if n := strings.Count(s.log.String(), line); n != 1 {
 				t.Errorf("the log says %d times that the server %s; want once", n, line)
 			}
+		}
+	})
+}
+
+func TestAServerThatGoesAwayInTheMiddleGetsTheRestWhenItIsBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := newServer(t)
+		s := newSidecar(t, srv)
+		names, _ := s.fill(annsKey)
+		var calls atomic.Int32
+		srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+			if calls.Add(1) == 1 {
+				return take(ctx, s, c)
+			}
+			return network(ctx, s, c)
+		}
+		stop := s.forward()
+		defer stop()
+		<-time.After(20 * time.Second)
+		if got, _ := srv.got(); len(got) == 0 || len(got) == len(names) {
+			t.Fatalf("%d of %d events were delivered before it went away", len(got), len(names))
+		}
+		srv.set(func(s *server) { s.always = nil })
+		<-time.After(time.Minute)
+		synctest.Wait()
+		wantDelivered(t, srv, names...)
+		if _, again := srv.got(); again {
+			t.Error("events that were taken were sent again")
 		}
 	})
 }
