@@ -126,7 +126,7 @@ func depth(body []byte) int {
 	for i := 0; i < len(body) && deepest <= JSONDepthMax; i++ {
 		switch body[i] {
 		case '"':
-			i = skipString(body, i) - 1
+			i = SkipString(body, i) - 1
 		case '{', '[':
 			now++
 			deepest = max(deepest, now)
@@ -152,23 +152,23 @@ func members(body []byte) iter.Seq[Member] {
 // rawMembers is members with the names as they are written, in quotes, and not in the Member.
 func rawMembers(body []byte) iter.Seq2[[]byte, Member] {
 	return func(yield func([]byte, Member) bool) {
-		i := skipSpace(body, 0) + 1
+		i := SkipSpace(body, 0) + 1
 		for {
-			i = skipSpace(body, i)
+			i = SkipSpace(body, i)
 			if body[i] == '}' {
 				return
 			}
 			start := i
-			i = skipValue(body, i)
+			i = SkipValue(body, i)
 			name := body[start:i]
-			i = skipSpace(body, i) + 1 // the colon
-			i = skipSpace(body, i)
+			i = SkipSpace(body, i) + 1 // the colon
+			i = SkipSpace(body, i)
 			value := i
-			i = skipValue(body, i)
+			i = SkipValue(body, i)
 			if !yield(name, Member{Value: body[value:i:i], start: start, end: i}) {
 				return
 			}
-			if i = skipSpace(body, i); body[i] == ',' {
+			if i = SkipSpace(body, i); body[i] == ',' {
 				i++
 			}
 		}
@@ -178,72 +178,20 @@ func rawMembers(body []byte) iter.Seq2[[]byte, Member] {
 // elements walks the elements of a JSON array that json.Valid has accepted.
 func elements(array []byte) iter.Seq2[int, json.RawMessage] {
 	return func(yield func(int, json.RawMessage) bool) {
-		i := skipSpace(array, 0) + 1
+		i := SkipSpace(array, 0) + 1
 		for n := 0; ; n++ {
-			i = skipSpace(array, i)
+			i = SkipSpace(array, i)
 			if array[i] == ']' {
 				return
 			}
 			start := i
-			i = skipValue(array, i)
+			i = SkipValue(array, i)
 			if !yield(n, array[start:i:i]) {
 				return
 			}
-			if i = skipSpace(array, i); array[i] == ',' {
+			if i = SkipSpace(array, i); array[i] == ',' {
 				i++
 			}
-		}
-	}
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skipValue returns the index just behind the JSON value that begins at b[i].
-func skipValue(b []byte, i int) int {
-	switch b[i] {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		for level := 0; ; i++ {
-			switch b[i] {
-			case '"':
-				i = skipString(b, i) - 1
-			case '{', '[':
-				level++
-			case '}', ']':
-				if level--; level == 0 {
-					return i + 1
-				}
-			}
-		}
-	}
-	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ']' && b[i] != '}' {
-		i++
-	}
-	return i
-}
-
-// skipString returns the index just behind the string that begins at b[i], or len(b) if it does not end. It leaps from
-// quote to quote, for most bytes of a body lie in strings.
-func skipString(b []byte, i int) int {
-	start := i + 1
-	for i = start; ; i++ {
-		leap := bytes.IndexByte(b[i:], '"')
-		if leap < 0 {
-			return len(b)
-		}
-		i += leap
-		escapes := 0
-		for i-escapes > start && b[i-escapes-1] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return i + 1
 		}
 	}
 }

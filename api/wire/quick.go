@@ -19,12 +19,12 @@ func (o Object) quick(body []byte) (_ Object, ok bool) {
 	}
 	room := o[:cap(o)]
 	o = o[:0]
-	i := skipSpace(body, 0)
+	i := SkipSpace(body, 0)
 	if i == len(body) || body[i] != '{' {
 		return nil, false
 	}
-	if i = skipSpace(body, i+1); i < len(body) && body[i] == '}' {
-		return slices.Grow(o, 1), skipSpace(body, i+1) == len(body)
+	if i = SkipSpace(body, i+1); i < len(body) && body[i] == '}' {
+		return slices.Grow(o, 1), SkipSpace(body, i+1) == len(body)
 	}
 	for i < len(body) && body[i] == '"' && len(o) < listedMax-1 {
 		m := Member{start: i}
@@ -41,10 +41,10 @@ func (o Object) quick(body []byte) (_ Object, ok bool) {
 		if o.Has(m.Name) {
 			return nil, false
 		}
-		if i = skipSpace(body, i); i == len(body) || body[i] != ':' {
+		if i = SkipSpace(body, i); i == len(body) || body[i] != ':' {
 			return nil, false
 		}
-		value := skipSpace(body, i+1)
+		value := SkipSpace(body, i+1)
 		if i = quickValue(body, value, 1); i < 0 {
 			return nil, false
 		}
@@ -53,16 +53,16 @@ func (o Object) quick(body []byte) (_ Object, ok bool) {
 			o = make(Object, 0, 8)
 		}
 		o = append(o, m)
-		if i = skipSpace(body, i); i == len(body) {
+		if i = SkipSpace(body, i); i == len(body) {
 			return nil, false
 		}
 		if body[i] == '}' {
-			return o, skipSpace(body, i+1) == len(body)
+			return o, SkipSpace(body, i+1) == len(body)
 		}
 		if body[i] != ',' {
 			return nil, false
 		}
-		i = skipSpace(body, i+1)
+		i = SkipSpace(body, i+1)
 	}
 	return nil, false
 }
@@ -105,7 +105,7 @@ func quickNested(b []byte, i, depth int) int {
 	}
 	object := b[i] == '{'
 	end := b[i] + 2 // ] and } come two behind [ and {
-	if i = skipSpace(b, i+1); i < len(b) && b[i] == end {
+	if i = SkipSpace(b, i+1); i < len(b) && b[i] == end {
 		return i + 1
 	}
 	for i < len(b) {
@@ -116,15 +116,15 @@ func quickNested(b []byte, i, depth int) int {
 			if i, _ = quickString(b, i+1); i < 0 {
 				return -1
 			}
-			if i = skipSpace(b, i); i == len(b) || b[i] != ':' {
+			if i = SkipSpace(b, i); i == len(b) || b[i] != ':' {
 				return -1
 			}
-			i = skipSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 		}
 		if i = quickValue(b, i, depth); i < 0 {
 			return -1
 		}
-		i = skipSpace(b, i)
+		i = SkipSpace(b, i)
 		switch {
 		case i == len(b):
 			return -1
@@ -133,7 +133,7 @@ func quickNested(b []byte, i, depth int) int {
 		case b[i] != ',':
 			return -1
 		}
-		i = skipSpace(b, i+1)
+		i = SkipSpace(b, i+1)
 	}
 	return -1
 }

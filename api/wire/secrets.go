@@ -85,11 +85,11 @@ func (o *overwriting) maskCredentials(from, end int) {
 		if source[i] != '"' {
 			continue
 		}
-		after := skipString(source, i)
-		colon := skipSpace(source, after)
+		after := SkipString(source, i)
+		colon := SkipSpace(source, after)
 		if colon < end && source[colon] == ':' && isCredential(unquote(source[i:after])) {
-			at := skipSpace(source, colon+1)
-			after = skipValue(source, at)
+			at := SkipSpace(source, colon+1)
+			after = SkipValue(source, at)
 			if string(source[at:after]) != "null" {
 				o.keep(kept, at)
 				o.add(Masked, after)

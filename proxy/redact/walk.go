@@ -30,7 +30,7 @@ func (r *Rules) Body(body []byte, count func(rule, action string)) []byte {
 	for i := range r.paths {
 		states[i].rule = i
 	}
-	w.container(skipSpace(body, 0), states, "", true)
+	w.container(wire.SkipSpace(body, 0), states, "", true)
 	return w.done()
 }
 
@@ -65,15 +65,15 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 	prevEnd, any, dropped := i+1, false, false
 	var renamed map[string]bool
 	for n := 0; ; n++ {
-		if i = skipSpace(w.src, i+1); w.src[i] == '}' || w.src[i] == ']' {
+		if i = wire.SkipSpace(w.src, i+1); w.src[i] == '}' || w.src[i] == ']' {
 			return i + 1
 		}
 		start, name := i, ""
 		nameEnd := i
 		if object {
-			nameEnd = skipString(w.src, i)
+			nameEnd = wire.SkipString(w.src, i)
 			name = unquote(w.src[i:nameEnd])
-			i = skipSpace(w.src, skipSpace(w.src, nameEnd)+1)
+			i = wire.SkipSpace(w.src, wire.SkipSpace(w.src, nameEnd)+1)
 		}
 		left := top && kept[name]
 		next, action := w.step(states, object, name, n)
@@ -84,7 +84,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			w.count("path", action)
 		}
 		if action == Drop {
-			end := skipValue(w.src, i)
+			end := wire.SkipValue(w.src, i)
 			if c := w.src[i]; top && (c == '{' || c == '[') { // the server wants one of its kind there
 				if dropped && !any {
 					w.put(w.copied, start, "")
@@ -107,13 +107,13 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 				action = force
 			}
 			if left {
-				i = skipValue(w.src, i)
+				i = wire.SkipValue(w.src, i)
 			} else {
 				i = w.value(i, next, action)
 			}
 			any, prevEnd = true, i
 		}
-		if i = skipSpace(w.src, i); w.src[i] != ',' {
+		if i = wire.SkipSpace(w.src, i); w.src[i] != ',' {
 			return i + 1
 		}
 	}
@@ -125,7 +125,7 @@ func (w *walker) value(i int, states []state, force string) int {
 	case c == '{' || c == '[':
 		return w.container(i, states, force, false)
 	case c == '"':
-		end := skipString(w.src, i)
+		end := wire.SkipString(w.src, i)
 		raw := w.src[i:end]
 		if force != "" {
 			w.put(i, end, `"`+w.r.replace(pathKind(force), force, unquote(raw))+`"`)
@@ -134,7 +134,7 @@ func (w *walker) value(i int, states []state, force string) int {
 		}
 		return end
 	default:
-		end := skipValue(w.src, i)
+		end := wire.SkipValue(w.src, i)
 		switch {
 		case c != '-' && (c < '0' || c > '9'):
 			if force != "" && c != 'n' { // true, false
@@ -198,7 +198,7 @@ func (w *walker) name(start, end int, name string, renamed map[string]bool) map[
 func (w *walker) text(text string) (string, bool) {
 	if trimmed := strings.TrimLeft(text, " \t\r\n"); w.nested < nestedMax && len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text)) {
 		inner := walker{r: w.r, src: []byte(text), nested: w.nested + 1, count: w.count}
-		inner.value(skipSpace(inner.src, 0), nil, "")
+		inner.value(wire.SkipSpace(inner.src, 0), nil, "")
 		out := inner.done()
 		return string(out), inner.copied > 0
 	}
@@ -270,50 +270,3 @@ const (
 	escapes = `nt"\/rbf`
 	escaped = "\n\t\"\\/\r\b\f"
 )
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skipString returns the index behind the string that begins at b[i]. It leaps from quote to quote.
-func skipString(b []byte, i int) int {
-	start := i + 1
-	for i = start; ; i++ {
-		i += bytes.IndexByte(b[i:], '"')
-		escapes := 0
-		for i-escapes > start && b[i-escapes-1] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return i + 1
-		}
-	}
-}
-
-// skipValue returns the index behind the value that begins at b[i].
-func skipValue(b []byte, i int) int {
-	switch b[i] {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		for level := 0; ; i++ {
-			switch b[i] {
-			case '"':
-				i = skipString(b, i) - 1
-			case '{', '[':
-				level++
-			case '}', ']':
-				if level--; level == 0 {
-					return i + 1
-				}
-			}
-		}
-	}
-	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ']' && b[i] != '}' {
-		i++
-	}
-	return i
-}

@@ -15,24 +15,12 @@ func cohere(c *call) (wire.Object, error) {
 	if err := c.modernize(); err != nil {
 		return nil, err
 	}
-	list := c.messages
-	if !c.chat {
-		list = []message{{at: "prompt_template", role: "user", content: c.content}}
-	}
-	messages := make([]json.RawMessage, 0, len(list))
-	for i := range list {
-		m := &list[i]
-		if m.role == "placeholder" { // nothing was filled in
-			continue
-		}
-		out, err := c.cohereMessage(m)
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, out)
+	messages, err := c.eachMessage(c.cohereMessage)
+	if err != nil {
+		return nil, err
 	}
 	kwargs = append(kwargs, memberOf("messages", array(messages)))
-	kwargs, err := c.cohereTools(kwargs)
+	kwargs, err = c.cohereTools(kwargs)
 	if err != nil {
 		return nil, err
 	}

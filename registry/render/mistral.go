@@ -14,24 +14,12 @@ func mistral(c *call) (wire.Object, error) {
 	if err := c.modernize(); err != nil {
 		return nil, err
 	}
-	list := c.messages
-	if !c.chat {
-		list = []message{{at: "prompt_template", role: "user", content: c.content}}
-	}
-	messages := make([]json.RawMessage, 0, len(list))
-	for i := range list {
-		m := &list[i]
-		if m.role == "placeholder" { // nothing was filled in
-			continue
-		}
-		out, err := c.mistralMessage(m)
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, out)
+	messages, err := c.eachMessage(c.mistralMessage)
+	if err != nil {
+		return nil, err
 	}
 	kwargs = append(kwargs, memberOf("messages", array(messages)))
-	kwargs, err := c.functionTools(kwargs)
+	kwargs, err = c.functionTools(kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +85,27 @@ func (c *call) mistralMessage(m *message) (json.RawMessage, error) {
 		out = out.raw("tool_calls", openAICalls(m.calls))
 	}
 	return out.end(), nil
+}
+
+// eachMessage makes a list of what one makes of each message. A completion becomes a message of the user.
+func (c *call) eachMessage(one func(m *message) (json.RawMessage, error)) ([]json.RawMessage, error) {
+	list := c.messages
+	if !c.chat {
+		list = []message{{at: "prompt_template", role: "user", content: c.content}}
+	}
+	messages := make([]json.RawMessage, 0, len(list))
+	for i := range list {
+		m := &list[i]
+		if m.role == "placeholder" { // nothing was filled in
+			continue
+		}
+		out, err := one(m)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, out)
+	}
+	return messages, nil
 }
 
 // chunks is the content of a message: a string where it is one text or nothing, else a list of what chunk makes of each block.
