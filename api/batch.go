@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -27,8 +29,11 @@ import (
 // batchChunk is by how much the buffer of a batch grows at first; it doubles from there.
 const batchChunk = 16 << 10
 
-// decoders bounds how many batches are unpacked at once.
-var decoders = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+// decoders bounds how many batches are unpacked at once, and shares the time for it between keys by the bytes of what they sent.
+var decoders = gate{room: int64(2 * runtime.GOMAXPROCS(0)), most: math.MaxInt}
+
+// forever is the patience of who waits until a call ends.
+const forever time.Duration = math.MaxInt64
 
 var zstdPool = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
@@ -63,12 +68,10 @@ func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
 	}
 	edge.Answering(c.ctx.Conn())
 	defer held.shrink(int64(cap(sent)))
-	select {
-	case decoders <- struct{}{}:
-		defer func() { <-decoders }()
-	case <-c.life.Done():
+	if decoders.enter(c.life, held.key, 1, int64(len(sent)), forever) != nil {
 		return nil, stopping(c.life)
 	}
+	defer decoders.leave(1)
 	var r io.Reader = bytes.NewReader(sent)
 	switch encoding {
 	case "gzip", "x-gzip":

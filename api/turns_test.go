@@ -153,7 +153,7 @@ func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
 		if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
 			t.Errorf("who comes then: %v", err)
 		}
-		if turns.running != 0 || turns.waiting != 0 || len(turns.lines) != 0 || len(turns.order) != 0 {
+		if turns.gate.through != 0 || turns.gate.waiting != 0 || len(turns.gate.lines) != 0 || len(turns.gate.order) != 0 {
 			t.Errorf("something is left: %+v", turns)
 		}
 	})

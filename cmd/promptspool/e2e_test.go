@@ -387,11 +387,15 @@ func (n *node) eventually(condition func() bool, told func() string) {
 }
 
 // freePort is an address where nobody listens, and nobody will by chance: it lies below the ports that the kernel gives to those
-// who ask for any, so that it stays free while a process that is to listen there is not running.
+// who ask for any, so that it stays free while a process that is to listen there is not running. None is given twice.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		port := 20_000 + rand.IntN(12_000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			defer ln.Close()
 			return ln.Addr().String()
@@ -400,6 +404,8 @@ func freePort(t testing.TB) string {
 	t.Fatal("no port is free")
 	return ""
 }
+
+var givenPorts sync.Map
 
 // runCommand runs a command to its end and returns what it printed, with its exit code.
 func runCommand(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
