@@ -13,7 +13,10 @@
 // A record is a row of record_states, under its id; once its request has come also a row of records, the header, under its place in
 // the account's list; and a row of record_bodies for each body that is kept. All three are partitioned by the week in the record's id.
 // Lists walk over the weeks that account_weeks tells of, newest first. What a filter asks of texts is asked of the index on their hashes,
-// terms; what the columns cannot tell is asked in Go, of the rows that they leave (archive.Query.Match).
+// terms; what the columns cannot tell is asked in Go, of the rows that they leave (archive.Query.Match). The day has a term as well, so that
+// what a filter finds within a few days is counted in that one index.
+//
+// Searches, statistics and exports may go to a standby (pool.go); everything else is read where writes go.
 //
 // # Writes
 //
