@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,9 +43,13 @@ func open(t testing.TB, dir string, settings ...func(*spool.Config)) *spool.Spoo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closeSpool(t, s) })
+	running.Store(dir, s)
+	t.Cleanup(func() { running.Delete(dir); closeSpool(t, s) })
 	return s
 }
+
+// running are the spools that open has opened, by their folders.
+var running sync.Map
 
 func tryOpen(dir string, settings ...func(*spool.Config)) (*spool.Spool, error) {
 	c := spool.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
@@ -113,6 +118,9 @@ func numbered(n int) []string {
 // copyDir copies the folder of an open spool, as a disk would look after the power failed.
 func copyDir(t testing.TB, dir string) string {
 	t.Helper()
+	if s, ok := running.Load(dir); ok { // a copy is not of one moment: nothing may be moved during it
+		s.(*spool.Spool).Rest()
+	}
 	target := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", "--sparse=always", dir, target).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))

@@ -19,6 +19,9 @@ func openQuiet(t *testing.T) *Spool {
 	return s
 }
 
+// Rest returns when nothing is being sealed. Nobody may append meanwhile.
+func (s *Spool) Rest() { s.awaitSeal() }
+
 // parkingContext tells when somebody waits for it.
 type parkingContext struct {
 	context.Context

@@ -138,7 +138,7 @@ func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	servers, err := db.Servers(c.Context)
+	servers, err := serversOf(c.Context, db)
 	if err == nil && servers > 0 {
 		err = fmt.Errorf("--%s: servers have %d connections to %s; stop them first: the sidecars keep what comes meanwhile", flag, servers, showArchive(dsn))
 	}
@@ -146,6 +146,22 @@ func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// A database tells of the connections of a server that has ended for a moment more.
+const (
+	leavingMax   = 2 * time.Second
+	leavingPause = 50 * time.Millisecond
+)
+
+// serversOf is how many connections servers have, once those that ended are gone.
+func serversOf(ctx context.Context, db *postgres.DB) (connections int, err error) {
+	for begun := time.Now(); ; time.Sleep(leavingPause) {
+		connections, err = db.Servers(ctx)
+		if err != nil || connections == 0 || time.Since(begun) > leavingMax {
+			return connections, err
+		}
+	}
 }
 
 // copyProgress tells on stderr how far a copy is, if a person is there to read it: a line each second, over the one before. end ends the line.
