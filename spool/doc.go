@@ -82,8 +82,9 @@
 // were kept.
 //
 // Measured on a machine with two cores, server away, beside a bare file of frames with grouped fdatasync behind the same HTTP handler
-// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): 1 connection reaches 0.71 of the file's rate, 64 reach 0.71 to 0.76 and
-// 256 reach 0.77; their p99 is 1.5, 1.9 to 2.0 and 2.4 times the file's. Bodies of 100 KB from 64: 0.65 of the rate, p99 3.1 times.
+// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): in some ten runs 1 connection reaches 0.50 to 0.73 of the file's rate,
+// 64 reach 0.62 to 0.76 and 256 reach 0.70 to 0.77; their p99 is 1.4 to 2.0, 1.6 to 2.3 and 2.1 to 2.4 times the file's. Bodies of 100 KB from 64: 0.65 and 0.95 of the rate, p99 3.1 and
+// 1.5 times.
 //
 // Beside a queue in one Badger database that syncs itself (BenchmarkLayouts; 131,072 events of 4 KB in commits of 16, then all are
 // acknowledged; both in one run):

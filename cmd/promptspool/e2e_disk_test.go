@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A disk of 64 MiB is filled from inside, by writes that nobody takes away, and from outside, to the last block. The sidecar
@@ -31,20 +30,10 @@ func fillDisk(t *testing.T, bytes int) {
 	refused := func() {
 		t.Helper()
 		before := o.count().Unsure
-		done := func() bool {
+		sidecar.whileItMoves(func() bool {
 			a := o.count()
 			return sidecar.ended() || a.Unsure > before+20 && strings.HasPrefix(a.Refusal, "503 ")
-		}
-		for acked := -1; !done(); {
-			a := o.count()
-			if a.Acked == acked {
-				t.Fatalf("nothing is taken or refused: %+v", a)
-			}
-			acked = a.Acked
-			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !done(); {
-				pauseFor(10 * time.Millisecond)
-			}
-		}
+		}, func() any { return o.count().Acked }, func() string { return fmt.Sprintf("nothing is taken or refused: %+v", o.count()) })
 		if sidecar.ended() {
 			t.Fatalf("the sidecar ended: signal %v", sidecar.diedOf())
 		}

@@ -355,17 +355,20 @@ func (n *node) trySpoolStatus() (map[string]any, error) {
 // emptied waits until everything in the spool was delivered or set aside, and fails when nothing leaves it for 30 s.
 func (n *node) emptied() {
 	n.t.Helper()
-	for frontier := any(nil); ; {
-		status := n.spoolStatus()
-		if status["events"] == 0.0 {
-			return
+	n.whileItMoves(func() bool { return n.spoolStatus()["events"] == 0.0 }, func() any { return n.spoolStatus()["frontier"] },
+		func() string { return fmt.Sprint("the spool does not empty: ", n.spoolStatus()) })
+}
+
+// whileItMoves waits for a condition for as long as the place that it is at is another one every 30 s, and fails with what it was told last.
+func (n *node) whileItMoves(condition func() bool, place func() any, told func() string) {
+	n.t.Helper()
+	for last := any(nil); !condition(); {
+		now := place()
+		if now == last {
+			n.t.Fatal(told())
 		}
-		if status["frontier"] == frontier {
-			n.t.Fatal("the spool does not empty: ", status)
-		}
-		frontier = status["frontier"]
-		deadline := time.Now().Add(30 * time.Second)
-		for time.Now().Before(deadline) && n.spoolStatus()["events"] != 0.0 {
+		last = now
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !condition(); {
 			pauseFor(10 * time.Millisecond)
 		}
 	}

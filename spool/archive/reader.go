@@ -10,25 +10,26 @@ type Reader struct {
 
 func (r *Reader) fail() { r.Rest, r.Err = nil, ErrRow }
 
+// pass goes over a number that took so many bytes; none, or fewer, if there was no whole one.
+func (r *Reader) pass(used int) {
+	if used <= 0 {
+		r.fail()
+		return
+	}
+	r.Rest = r.Rest[used:]
+}
+
 // Uvarint reads what binary.AppendUvarint wrote.
 func (r *Reader) Uvarint() uint64 {
 	n, used := binary.Uvarint(r.Rest)
-	if used <= 0 {
-		r.fail()
-		return 0
-	}
-	r.Rest = r.Rest[used:]
+	r.pass(used)
 	return n
 }
 
 // Varint reads what binary.AppendVarint wrote.
 func (r *Reader) Varint() int64 {
 	n, used := binary.Varint(r.Rest)
-	if used <= 0 {
-		r.fail()
-		return 0
-	}
-	r.Rest = r.Rest[used:]
+	r.pass(used)
 	return n
 }
 

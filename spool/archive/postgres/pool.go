@@ -44,18 +44,23 @@ func newPools(ctx context.Context, config *pgxpool.Config) (pool, searches *pgxp
 
 // closePools waits for the calls that run and ends the connections.
 func (db *DB) closePools() {
-	db.searches.Close()
-	if db.pool != db.searches {
-		db.pool.Close()
+	for _, p := range db.pools() {
+		p.Close()
 	}
+}
+
+// pools are all, each once.
+func (db *DB) pools() []*pgxpool.Pool {
+	if db.searches == db.pool {
+		return []*pgxpool.Pool{db.pool}
+	}
+	return []*pgxpool.Pool{db.searches, db.pool}
 }
 
 // Connections are how many of this server's connections are in use at the moment, and how many there may be.
 func (db *DB) Connections() (used, most int) {
-	s := db.pool.Stat()
-	used, most = int(s.AcquiredConns()), int(s.MaxConns())
-	if db.searches != db.pool {
-		s = db.searches.Stat()
+	for _, p := range db.pools() {
+		s := p.Stat()
 		used, most = used+int(s.AcquiredConns()), most+int(s.MaxConns())
 	}
 	return used, most

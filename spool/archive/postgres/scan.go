@@ -90,7 +90,8 @@ func idsOf(c archive.Condition) (ids []uuid, some bool) {
 func (s *scan) placesOf(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
-		byWeek[weekOf(tsOf(id))] = append(byWeek[weekOf(tsOf(id))], id)
+		week := weekOf(tsOf(id))
+		byWeek[week] = append(byWeek[week], id)
 	}
 	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
 		ids := byWeek[week]

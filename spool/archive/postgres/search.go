@@ -35,10 +35,10 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (page
 }
 
 // asked says whether the database can answer the whole question by itself.
-func (s *scan) asked() bool {
-	st := &statement{account: s.account}
-	return s.query.Order.By == "" && st.where(s.query).exact
-}
+func (s *scan) asked() bool { return s.query.Order.By == "" && s.predicate().exact }
+
+// predicate tells what the database can find of the query.
+func (s *scan) predicate() predicate { return (&statement{account: s.account}).where(s.query) }
 
 // page has the database find the page and count what matches.
 func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
@@ -89,7 +89,7 @@ func (s *scan) count(ctx context.Context, most int) (n int, err error) {
 	whole := *s
 	whole.query = &all
 	oldest, newest := bounds(&all)
-	if (&statement{account: s.account}).where(&all).terms {
+	if s.predicate().terms {
 		whole.days = dayTerms(s.account, oldest, newest)
 	}
 	for w := range windows(s.weeks, oldest, newest) {
