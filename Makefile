@@ -15,8 +15,17 @@ test: deps fmt vet lint unit
 # The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
 # the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
 deps:
+	# Only what is missing: where node came from its maker's own package, Debian's npm cannot stand beside it.
 	missing=
-	for tool in curl losetup mount mkfs.ext4 chromium node npm; do command -v $$tool >/dev/null || missing=$$tool; done
+	need() { command -v $$1 >/dev/null || missing="$$missing $$2"; }
+	need curl curl
+	need losetup mount
+	need mount mount
+	need mkfs.ext4 e2fsprogs
+	need chromium chromium
+	need node nodejs
+	need npm npm
+	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"
 	# promtool alone: its package would start a Prometheus.
 	if ! command -v promtool >/dev/null; then
 		dir=$$(mktemp -d)
@@ -32,9 +41,9 @@ deps:
 		apt-get update -qq
 		apt-get install -y --no-install-recommends postgresql
 	fi
-	if [ -n "$$missing" ] || ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
+	if [ -n "$$missing" ]; then
 		apt-get update -qq
-		apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates e2fsprogs mount util-linux chromium nodejs npm
+		apt-get install -y --no-install-recommends ca-certificates $$missing
 	fi
 
 fmt:
