@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type Config struct {
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
 type DB struct {
 	dir    string
+	lock   *folderLock
 	bdb    *badger.DB
 	codec  *codec
 	commit *committer
@@ -100,6 +102,23 @@ func Open(c Config) (*DB, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the database's folder: %w", err)
+	}
+	lock, err := lockFolder(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
+	}
+
+	db, err := openLocked(c, lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return db, nil
+}
+
+// openLocked is Open for a folder that is locked.
+func openLocked(c Config, lock *folderLock) (*DB, error) {
 	if err := prepare(c.Dir); err != nil {
 		return nil, err
 	}
@@ -108,11 +127,12 @@ func Open(c Config) (*DB, error) {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	h := newHealth()
-	bdb, err := badger.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}))
+	bdb, err := openBadger(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("open the database in %s (is another promptspool running on it?): %w", c.Dir, err)
+		return nil, err
 	}
-	db := &DB{dir: c.Dir, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+
+	db := &DB{dir: c.Dir, lock: lock, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
 	if err := errors.Join(db.recallErase(), db.countTombstones()); err != nil {
@@ -142,14 +162,14 @@ const closePatience = 2 * time.Second
 // disk. What it leaves then is what a crash leaves, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
 	if db.commit.health.fault() == nil {
-		return db.bdb.Close()
+		return errors.Join(db.bdb.Close(), db.lock.release())
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- db.bdb.Close() }()
 	select {
 	case err := <-closed:
-		return err
-	case <-time.After(closePatience):
+		return errors.Join(err, db.lock.release())
+	case <-time.After(closePatience): // the lock stays: Badger may still write
 		db.logger.Error("the database cannot be closed on this disk and is left as a crash would leave it")
 		return nil
 	}

@@ -107,7 +107,7 @@ func (db *DB) reopen() error {
 	err := db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
-		if bdb, err = badger.Open(db.bdb.Opts()); err == nil {
+		if bdb, err = openBadger(db.bdb.Opts(), db.logger); err == nil {
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
 			return nil
 		}

@@ -22,9 +22,6 @@ const (
 // prepare makes the folder ready, or says why what lies in it must not be opened: Badger itself would start afresh over
 // tables whose MANIFEST is gone, and delete them.
 func prepare(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the database's folder: %w", err)
-	}
 	files, manifest, err := badgerFiles(dir)
 	if err != nil {
 		return err

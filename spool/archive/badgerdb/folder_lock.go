@@ -1,0 +1,58 @@
+package badgerdb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockName is the file that holds the pid of the process that has the folder locked. Badger
+// gives its own the same name, so an older promptspool shows it as well.
+const lockName = "LOCK"
+
+// folderLock keeps other processes out of a database's folder. It is the lock that Badger would
+// take, an flock on the folder itself, taken by us because files are removed before Badger opens.
+// The kernel releases it when the process ends, however it ends.
+type folderLock struct{ dir *os.File }
+
+// lockFolder locks a folder, or returns an error that names the process that has it locked.
+func lockFolder(path string) (*folderLock, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("another promptspool (%s) uses it; stop that one first, or choose another folder", holder(path))
+	}
+
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path, lockName), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &folderLock{dir}, nil
+}
+
+// holder describes the process that has a folder locked.
+func holder(path string) string {
+	pid, err := os.ReadFile(filepath.Join(path, lockName))
+	if err != nil || strings.TrimSpace(string(pid)) == "" {
+		return "its pid is unknown"
+	}
+	return "pid " + strings.TrimSpace(string(pid))
+}
+
+// release unlocks the folder. Badger must have closed its files.
+func (l *folderLock) release() error {
+	err := os.Remove(filepath.Join(l.dir.Name(), lockName))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, l.dir.Close())
+}

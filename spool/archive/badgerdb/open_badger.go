@@ -1,0 +1,56 @@
+package badgerdb
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// openBadger opens Badger's files. The caller has locked the folder.
+func openBadger(options badger.Options, log *slog.Logger) (*badger.DB, error) {
+	if err := removeEmptyLogs(options.Dir, log); err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", options.Dir, err)
+	}
+	db, err := badger.Open(options.WithBypassLockGuard(true))
+	if err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", options.Dir, err)
+	}
+	return db, nil
+}
+
+// removeEmptyLogs removes the logs of 0 bytes that a kill leaves where Badger makes a log, which
+// it sizes after naming it, or deletes one, which it cuts first. Badger refuses to open them.
+// Nothing refers to them: a log is sized before it is written, and cut once all in it is elsewhere.
+func removeEmptyLogs(dir string, log *slog.Logger) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".vlog" && ext != ".mem" {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if info.Size() > 0 {
+			continue
+		}
+
+		path := filepath.Join(dir, e.Name())
+		log.Warn("removing an empty log file that was being made or deleted when the last process ended", "file", path)
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		removed = true
+	}
+	if !removed {
+		return nil
+	}
+	return syncDir(dir)
+}
