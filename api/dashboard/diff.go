@@ -3,6 +3,8 @@ package dashboard
 import (
 	"strings"
 	"unicode"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
 // diffRow is a line of a comparison: what stood left, what stands right. A side without a line has Number 0.
@@ -25,8 +27,8 @@ type diffWord struct {
 }
 
 const (
-	diffContext  = 3       // equal lines that are shown around a change
-	diffCellsMax = 4 << 20 // of the table that finds what two texts have in common; beyond it all is a change
+	diffContext = 3  // equal lines shown around a change
+	diffRounds  = 32 // times some hundred changes that are found between two texts; the rest counts as one change
 )
 
 // diff compares two texts line by line, and within lines that took each other's place word by word. Equal lines far from
@@ -73,32 +75,56 @@ func whole(i int, line string, change bool) diffSide {
 }
 
 // wordDiff marks what is not common to two lines. Lines with little in common are not marked: that would only confuse.
-func wordDiff(a, b []string) (left, right []diffWord) {
+func wordDiff(a, b []string) ([]diffWord, []diffWord) {
 	same := common(a, b)
 	if 3*len(same) < max(len(a), len(b)) {
 		return []diffWord{{strings.Join(a, ""), false}}, []diffWord{{strings.Join(b, ""), false}}
 	}
+	var left, right wordSide
 	i, j := 0, 0
-	for _, s := range append(same, [2]int{len(a), len(b)}) {
-		left = add(left, strings.Join(a[i:s[0]], ""), true)
-		right = add(right, strings.Join(b[j:s[1]], ""), true)
-		if i, j = s[0]+1, s[1]+1; s[0] < len(a) {
-			left, right = add(left, a[s[0]], false), add(right, b[s[1]], false)
-		}
+	for _, s := range same {
+		left.add(a[i:s[0]], true)
+		right.add(b[j:s[1]], true)
+		i, j = s[0]+1, s[1]+1
+
+		left.add(a[s[0]:i], false)
+		right.add(b[s[1]:j], false)
 	}
-	return left, right
+	left.add(a[i:], true)
+	right.add(b[j:], true)
+
+	return left.end(), right.end()
 }
 
-func add(words []diffWord, text string, change bool) []diffWord {
-	last := len(words) - 1
-	switch {
-	case text == "":
-	case last >= 0 && words[last].Change == change:
-		words[last].Text += text
-	default:
-		words = append(words, diffWord{text, change})
+// wordSide gathers one side of a line. Words of the same kind become one stretch.
+type wordSide struct {
+	words  []diffWord
+	text   strings.Builder // of the open stretch
+	change bool            // what the open stretch is
+}
+
+func (s *wordSide) add(words []string, change bool) {
+	if len(words) == 0 {
+		return
 	}
-	return words
+	if change != s.change {
+		s.end()
+		s.change = change
+	}
+
+	for _, w := range words {
+		s.text.WriteString(w)
+	}
+}
+
+// end closes the open stretch and returns all of them.
+func (s *wordSide) end() []diffWord {
+	if s.text.Len() > 0 {
+		s.words = append(s.words, diffWord{s.text.String(), s.change})
+		s.text.Reset()
+	}
+
+	return s.words
 }
 
 // words cuts a line where letters and digits begin or end.
@@ -116,55 +142,47 @@ func words(line string) []string {
 	return append(out, line[from:])
 }
 
-// common is a longest sequence of elements that a and b have in common, as pairs of their indices.
+// common returns what a and b have in common, as pairs of their indices in rising order.
 func common(a, b []string) [][2]int {
-	var pairs, tail [][2]int
-	head := 0
-	for head < len(a) && head < len(b) && a[head] == b[head] {
-		pairs = append(pairs, [2]int{head, head})
-		head++
+	var pairs [][2]int
+	i, j := 0, 0
+	keep := func(end int) {
+		for ; i < end; i, j = i+1, j+1 {
+			pairs = append(pairs, [2]int{i, j})
+		}
 	}
-	endA, endB := len(a), len(b)
-	for endA > head && endB > head && a[endA-1] == b[endB-1] {
-		endA, endB = endA-1, endB-1
+
+	for _, c := range changes(a, b, diffRounds) {
+		keep(c.Start)
+		i, j = c.End, c.ReplEnd
 	}
-	for i := endA; i < len(a); i++ {
-		tail = append(tail, [2]int{i, i - endA + endB})
-	}
-	for _, p := range longest(a[head:endA], b[head:endB]) {
-		pairs = append(pairs, [2]int{p[0] + head, p[1] + head})
-	}
-	return append(pairs, tail...)
+	keep(len(a))
+
+	return pairs
 }
 
-// longest is common by the textbook's table: entry (i, j) is how much a[i:] and b[j:] have in common.
-func longest(a, b []string) (pairs [][2]int) {
-	width := len(b) + 1
-	if len(a) == 0 || len(b) == 0 || (len(a)+1)*width > diffCellsMax {
-		return nil
+// changes returns what makes b of a. Its time is linear in the length of both.
+func changes(a, b []string, rounds int) []lcs.Diff {
+	found := lcs.DiffLines(a, b)
+	if rounds == 1 || len(found) < 2 {
+		return found
 	}
-	table := make([]int32, (len(a)+1)*width)
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				table[i*width+j] = table[(i+1)*width+j+1] + 1
-			} else {
-				table[i*width+j] = max(table[(i+1)*width+j], table[i*width+j+1])
-			}
+
+	// The library gives up after some hundred changes, and reports the stretch between the first
+	// and the last of them as one. Look into each stretch again.
+	var all []lcs.Diff
+	for _, c := range found {
+		for _, within := range changes(a[c.Start:c.End], b[c.ReplStart:c.ReplEnd], rounds-1) {
+			all = append(all, lcs.Diff{
+				Start:     c.Start + within.Start,
+				End:       c.Start + within.End,
+				ReplStart: c.ReplStart + within.ReplStart,
+				ReplEnd:   c.ReplStart + within.ReplEnd,
+			})
 		}
 	}
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i] == b[j]:
-			pairs = append(pairs, [2]int{i, j})
-			i, j = i+1, j+1
-		case table[(i+1)*width+j] >= table[i*width+j+1]:
-			i++
-		default:
-			j++
-		}
-	}
-	return pairs
+
+	return all
 }
 
 // folded leaves out equal lines far from any change.

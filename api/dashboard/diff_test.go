@@ -1,8 +1,11 @@
 package dashboard
 
 import (
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -83,4 +86,62 @@ func TestEachSideOfADiffIsTheTextItself(t *testing.T) {
 			t.Fatalf("%d and %d lines of %d and %d", seen[0], seen[1], len(left), len(right))
 		}
 	})
+}
+
+// Long prompts without line breaks are honest, and so are many long lines.
+func TestComparingCostsInProportionToTheText(t *testing.T) {
+	cost := func(times int) time.Duration {
+		line := strings.Repeat("word ", 20_000*times)
+		lines := strings.Repeat(strings.Repeat("some word ", 450)+"\n", 15*times)
+
+		return processor(t, func() {
+			diff(line+"left", line+"right")
+			diff(lines, strings.ReplaceAll(lines, "some", "any"))
+			diff(strings.ReplaceAll(line, " ", "\n"), strings.ReplaceAll(line, "word ", "other\n"))
+		})
+	}
+
+	once, fourfold := cost(1), cost(4)
+	if fourfold > 8*once || fourfold > 5*time.Second {
+		t.Errorf("comparing four times as much took %v, not about four times %v", fourfold, once)
+	}
+}
+
+func TestManyChangesAreFoundOneByOne(t *testing.T) {
+	var left, right []string
+	for i := range 2000 {
+		line := fmt.Sprint("line ", i)
+		left = append(left, line)
+		if i%4 == 0 {
+			line += " changed"
+		}
+		right = append(right, line)
+	}
+
+	changed := 0
+	for _, r := range diff(strings.Join(left, "\n"), strings.Join(right, "\n")) {
+		if r.Left.Change || r.Right.Change {
+			changed++
+		}
+	}
+	if changed != 500 {
+		t.Errorf("%d lines are shown as changed, 500 were", changed)
+	}
+}
+
+// processor returns the processor time that this process spends in run.
+func processor(t *testing.T, run func()) time.Duration {
+	t.Helper()
+	spent := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+
+	before := spent()
+	run()
+
+	return spent() - before
 }

@@ -144,22 +144,74 @@ func TestALineDiffTurnsTheOneTextIntoTheOther(t *testing.T) {
 	diff, added, removed := lineDiff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n")
 	equal(t, "diff", diff, "@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+10\n")
 	equal(t, "counts", []int{added, removed}, []int{2, 1})
+
 	line := rapid.SampledFrom([]string{"a", "b", "c", ""})
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.SliceOf(line).Draw(t, "a"), rapid.SliceOf(line).Draw(t, "b")
-		before, after := []string{}, []string{}
-		for _, e := range editsOf(a, b) {
-			if e.kind != '+' {
-				before = append(before, e.line)
-			}
-			if e.kind != '-' {
-				after = append(after, e.line)
-			}
+	text := rapid.Custom(func(t *rapid.T) string {
+		var text strings.Builder
+		for _, l := range rapid.SliceOf(line).Draw(t, "lines") {
+			text.WriteString(l + "\n")
 		}
-		if !cmp.Equal(before, a) || !cmp.Equal(after, b) {
-			t.Fatalf("%q %q", before, after)
+		return text.String()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := text.Draw(t, "before"), text.Draw(t, "after")
+		diff, _, _ := lineDiff(before, after)
+		if got := patched(t, before, diff); got != after {
+			t.Fatalf("%q and this diff give %q, not %q:\n%s", before, got, after, diff)
 		}
 	})
+}
+
+// patched applies a diff to a text, as patch does, and checks its heads.
+func patched(t *rapid.T, text, diff string) string {
+	lines := splitLines(text)
+	var out []string
+	at, ends := 0, [2]int{} // of the hunk, in each text
+
+	for _, l := range splitLines(diff) {
+		if numbers, ok := strings.CutPrefix(l, "@@ "); ok {
+			if at != ends[0] || len(out) != ends[1] {
+				t.Fatalf("a hunk ends at lines %d and %d, its head says %v", at, len(out), ends)
+			}
+			from, to := lineRangeOf(t, numbers, 0), lineRangeOf(t, numbers, 1)
+			out = append(out, lines[at:from[0]]...)
+			at, ends = from[0], [2]int{from[1], to[1]}
+			if len(out) != to[0] {
+				t.Fatalf("a hunk begins at line %d, its head says %d", len(out), to[0])
+			}
+			continue
+		}
+
+		if l[0] != '+' {
+			if lines[at] != l[1:] {
+				t.Fatalf("line %d is %q, the diff says %q", at, lines[at], l[1:])
+			}
+			at++
+		}
+		if l[0] != '-' {
+			out = append(out, l[1:])
+		}
+	}
+
+	out = append(out, lines[at:]...)
+	if len(out) == 0 {
+		return ""
+	}
+
+	return strings.Join(out, "\n") + "\n"
+}
+
+// lineRangeOf returns where the lines of one side of a hunk's head begin and end, counted from 0.
+func lineRangeOf(t *rapid.T, head string, side int) [2]int {
+	var start, count int
+	if _, err := fmt.Sscanf(strings.Fields(head)[side][1:], "%d,%d", &start, &count); err != nil {
+		t.Fatal(err)
+	}
+	if count > 0 {
+		start--
+	}
+
+	return [2]int{start, start + count}
 }
 
 func TestAFolderIsNotLeft(t *testing.T) {
