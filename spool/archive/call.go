@@ -66,15 +66,17 @@ func (c *Call) Shape() string {
 	if len(c.Tools()) > 0 {
 		return ShapeToolCall
 	}
-	text := ""
+
+	var whole strings.Builder
 	for _, m := range c.Output {
 		for _, p := range m.Parts {
 			if p.Kind == PartText {
-				text += p.Text
+				whole.WriteString(p.Text)
 			}
 		}
 	}
-	switch text = strings.TrimSpace(text); {
+
+	switch text := strings.TrimSpace(whole.String()); {
 	case text == "":
 		return ""
 	case (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)):

@@ -27,14 +27,20 @@ type stream struct {
 	message Message
 	text    []byte // of the part that is open
 	kind    PartKind
-	calls   map[int64]int // of a chunk's tool call index, in message.ToolCalls
+	calls   map[int64]int  // of a chunk's tool call index, in message.ToolCalls
+	tools   map[int][]byte // arguments of message.ToolCalls, until the stream ends
 }
 
 // readStream puts a stream together. Of several choices the first is read.
 func (c *Call) readStream(chunks node) {
-	s := stream{call: c, message: Message{Role: "assistant"}, kind: PartText, calls: map[int64]int{}}
+	s := stream{call: c, message: Message{Role: "assistant"}, kind: PartText, calls: map[int64]int{}, tools: map[int][]byte{}}
 	chunks.each(s.chunk)
+
 	s.end()
+	for at, arguments := range s.tools {
+		s.message.ToolCalls[at].Arguments += string(arguments)
+	}
+
 	c.Readable = !s.message.empty() || c.FinishReason != ""
 	c.answer(s.message)
 }
@@ -52,8 +58,11 @@ func (s *stream) chunk(n node) {
 	if r := n.at("response"); r.at("output").isArray() && len(s.call.Output) == 0 && n.texts("type") != "response.created" && n.texts("type") != "response.in_progress" {
 		s.call.responses(r)
 		if len(s.call.Output) > 0 {
+			// The whole answer takes the place of its pieces, and their numbers mean nothing in it.
 			s.message = s.call.Output[0]
 			s.call.Output = nil
+			clear(s.calls)
+			clear(s.tools)
 		}
 		return
 	}
@@ -107,7 +116,7 @@ func (s *stream) toolCall(index int64, id, name, arguments string) {
 	}
 	c := &s.message.ToolCalls[at]
 	c.Name = clip(c.Name + name)
-	c.Arguments += arguments
+	s.tools[at] = append(s.tools[at], arguments...)
 }
 
 func (s *stream) openai(choice node) {
