@@ -46,6 +46,7 @@ type Metrics struct {
 	SpoolCommitEvents   prometheus.Histogram
 	SpoolGaps           prometheus.Counter
 	SpoolQuarantined    prometheus.Gauge
+	SpoolUncertain      prometheus.Counter
 	HeldEvents          prometheus.Gauge
 	DeadLetters         prometheus.Gauge
 	LanesFull           prometheus.Gauge
@@ -140,6 +141,7 @@ func (m *Metrics) spool(f factory) {
 	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds", "Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
+	m.SpoolUncertain = f.counter("promptspool_spool_uncertain_total", "Events of the newest commit that were missing after a crash and most likely had not been acknowledged to the app.")
 	m.SpoolQuarantined = f.gauge("promptspool_spool_quarantined", "Files and folders in the spool's quarantine, which nothing removes.")
 	m.HeldEvents = f.gauge("promptspool_held_events", "Events set aside because the server refuses their key.")
 	m.DeadLetters = f.gauge("promptspool_dead_letters", "Events set aside because the server refuses their content.")

@@ -24,7 +24,7 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 	r, err := f.Check(ctx)
 	st := Status{
 		Events: r.Events, Bytes: r.Bytes, DiskBytes: diskBytes(f.dir, ""), Frontier: r.Frontier, Next: r.Next,
-		Gaps: r.LostEvents(), Generations: len(r.Generations),
+		Gaps: r.LostEvents(), Uncertain: uint64(r.Uncertain), Generations: len(r.Generations),
 	}
 	for _, l := range r.Lanes {
 		switch l.Lane {
@@ -112,6 +112,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 		return err
 	}
 	if follower == 0 {
+		r.Uncertain += ev.dropUncertain(r.Next)
 		end = max(end, ev.end(first))
 		for seq := range ev.events {
 			if sealed {

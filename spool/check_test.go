@@ -101,12 +101,13 @@ func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := test.make(t)
 			test.damage(t, dir)
-			lost := uint64(10 - len(test.want))
+			lost := test.lost()
 			found, whole := checkDir(t, dir)
 			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
 				t.Errorf("whole events (-want +got):\n%s", diff)
 			}
-			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) || found.Next != 11 {
+			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) ||
+				found.Uncertain != test.uncertain || found.Next != uint64(11-test.uncertain) {
 				t.Errorf("%d are lost; the report says %+v", lost, found)
 			}
 

@@ -77,9 +77,9 @@
 // generations may be unsealed, and one may have no place yet; Open replays those and removes this.
 //
 // Badger does not sync; the spool does, after it took the pages of the logs out of the process's memory as a whole (logs.go). The value
-// log comes first, so that what the write-ahead log names has its frame. Only if the kernel writes the write-ahead log of its own accord
-// in the fraction of a millisecond before, and then the power fails, does the next start count events as lost that nobody was told
-// were kept.
+// log comes first, so that what the write-ahead log names has its frame. If the kernel writes the write-ahead log of its own accord
+// before, and then the power fails, the newest commit lacks frames although nobody was told that it is kept. So what is missing of the
+// newest commit, and of no other, is not counted as lost but as uncertain (uncertain.go).
 //
 // Measured on a machine with two cores, server away, beside a bare file of frames with grouped fdatasync behind the same HTTP handler
 // (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): in some ten runs 1 connection reaches 0.50 to 0.73 of the file's rate,

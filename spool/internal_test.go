@@ -22,6 +22,9 @@ func openQuiet(t *testing.T) *Spool {
 // Rest returns when nothing is being sealed. Nobody may append meanwhile.
 func (s *Spool) Rest() { s.awaitSeal() }
 
+// SaveCursor does what Run does each second.
+func (s *Spool) SaveCursor() error { return s.saveCursor() }
+
 // parkingContext tells when somebody waits for it.
 type parkingContext struct {
 	context.Context

@@ -168,6 +168,7 @@ func (p *proof) examine() error {
 	}
 	p.evidence = &ev
 	if p.newest {
+		p.spool.noteUncertain(ev.dropUncertain(p.spool.next), p.name)
 		p.end = max(p.end, ev.end(p.first))
 	}
 	return nil

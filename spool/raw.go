@@ -29,6 +29,8 @@ type evidence struct {
 	events map[uint64][]frameRef
 	// committed is the last sequence that a write-ahead log says was committed; 0 if none is left.
 	committed uint64
+	// newest is the first sequence of the commit that committed belongs to.
+	newest uint64
 	// broken: Badger would cut off whole frames if it opened the generation for writing, or would not open it at all.
 	broken bool
 }
@@ -52,7 +54,9 @@ func examine(dir string) (evidence, error) {
 	}
 	for _, path := range logs {
 		err := mapped(path, func(data []byte) error {
-			ev.committed = max(ev.committed, lastCommitted(data))
+			if newest, last := lastCommitted(data); last > ev.committed {
+				ev.newest, ev.committed = newest, last
+			}
 			ev.broken = ev.broken || !isPlain(data)
 			return nil
 		})
@@ -184,18 +188,27 @@ func logEntries(data []byte) iter.Seq[logEntry] {
 	}
 }
 
-// lastCommitted is the highest sequence in the finished transactions of a write-ahead log.
-func lastCommitted(data []byte) (last uint64) {
-	var open uint64
+// lastCommitted returns the first and the last sequence of the last finished transaction of a
+// write-ahead log; 0 and 0 if there is none.
+func lastCommitted(data []byte) (first, last uint64) {
+	var open span // of the transaction that is being read; end is its last sequence
 	for e := range logEntries(data) {
 		if k, ok := decodeEventKey(e.key); ok {
-			open = max(open, k.seq)
+			if open.from == 0 {
+				open.from = k.seq
+			}
+			open.from, open.end = min(open.from, k.seq), max(open.end, k.seq)
 		}
-		if e.meta&metaTransactionOK != 0 {
-			last = max(last, open)
+		if e.meta&metaTransactionOK == 0 {
+			continue
 		}
+
+		if open.end > last {
+			first, last = open.from, open.end
+		}
+		open = span{}
 	}
-	return last
+	return first, last
 }
 
 // mapped calls fn with the content of a file, up to its last block of data, which must not be kept. Badger makes its files

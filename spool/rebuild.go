@@ -80,10 +80,15 @@ func copyEvent(db *badger.DB, refs []frameRef) error {
 		if err := readAt(ref.file, b, ref.offset); err != nil {
 			return err
 		}
-		if _, err := decodeFrame(b); err != nil {
+		f, err := decodeFrame(b)
+		if err != nil {
 			return err
 		}
 		k := ref.key
+		if f.seq != k.seq {
+			f.seq = k.seq
+			sealFrame(b, f)
+		}
 		k.bytes = size
 		if err := txn.Set(k.encode(), b); err != nil {
 			return err

@@ -10,6 +10,9 @@ type Report struct {
 	Lanes       []LaneReport       `json:"lanes"`
 	Lost        []Loss             `json:"lost"`       // in order; what the server has is none
 	Quarantine  []string           `json:"quarantine"` // folders that were set aside earlier
+	// Uncertain counts events of the newest commit that are missing and may never have been
+	// acknowledged to the app. They are not in Lost.
+	Uncertain int `json:"uncertain"`
 }
 
 // GenerationReport is what was found of one generation.

@@ -132,6 +132,7 @@ type Spool struct {
 	appended    int64         // bytes committed since the spool was opened
 	gaps        []span        // what was counted as lost
 	gapEvents   uint64
+	uncertain   uint64 // events missing that may never have been answered
 }
 
 // path of a file or folder of the spool.

@@ -23,6 +23,9 @@ type Status struct {
 	Dead        int       `json:"dead"`        // events in the dead letters
 	Gaps        uint64    `json:"gaps"`        // events that were found lost since the spool was opened
 	Generations int       `json:"generations"` // folders of events
+	// Uncertain counts events that a crash took and that most likely were never acknowledged, since
+	// the spool was opened. They are not in Gaps.
+	Uncertain uint64 `json:"uncertain"`
 }
 
 // Status counts what the spool holds. It looks at every file for DiskBytes, and reads none.
@@ -33,7 +36,7 @@ func (s *Spool) Status() Status {
 	defer s.mu.Unlock()
 	st := Status{
 		Events: s.usage.total.events, Bytes: s.usage.total.bytes, BytesMax: s.config.BytesMax, DiskBytes: disk,
-		Frontier: s.frontier, Next: s.next, Held: held, Dead: dead, Gaps: s.gapEvents, Generations: len(s.generations),
+		Frontier: s.frontier, Next: s.next, Held: held, Dead: dead, Gaps: s.gapEvents, Uncertain: s.uncertain, Generations: len(s.generations),
 	}
 	if s.frontier < s.next {
 		st.Oldest = s.oldestAt

@@ -73,6 +73,10 @@ func reportTable(t *table, r spool.Report) {
 	for _, q := range r.Quarantine {
 		t.row("in quarantine", q)
 	}
+	if r.Uncertain > 0 {
+		t.row("not certain", fmt.Sprintf("%s events of the newest commit are missing; the power most likely failed before the app was told that they are safe",
+			humanize.Comma(int64(r.Uncertain))))
+	}
 	if r.Sound() {
 		t.row(fmt.Sprintf("Sound: %s events wait, each is whole, and none is missing.", humanize.Comma(int64(r.Events))))
 	} else {

@@ -44,6 +44,9 @@ func spoolStatus(c *cli.Context) error {
 		t.row("held", humanize.Comma(int64(s.Held))+" events, whose key the server refuses")
 		t.row("dead letters", humanize.Comma(int64(s.Dead)))
 		t.row("lost", humanize.Comma(int64(s.Gaps))+" events, by damage to the disk")
+		if s.Uncertain > 0 {
+			t.row("not certain", humanize.Comma(int64(s.Uncertain))+" events of the newest commit were missing after a crash, most likely never acknowledged")
+		}
 		t.row("server", status.Upstream)
 	})
 }

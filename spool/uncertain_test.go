@@ -1,0 +1,130 @@
+package spool_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool"
+)
+
+// beforeSync gives the folder of a spool whose power failed while its newest commit, of four
+// events, was being made durable: the write-ahead log is on the disk, and some pages of the value
+// log are not. Ten events were answered before.
+func beforeSync(t testing.TB, unwritten ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 7, numbered(10)...)
+	commitNewest(t, s)
+	cut := copyDir(t, dir)
+	for _, text := range unwritten {
+		zero(t, cut, text)
+	}
+	return cut
+}
+
+// commitNewest appends events 11 to 14 in one commit.
+func commitNewest(t testing.TB, s *spool.Spool) {
+	t.Helper()
+	if err := s.Append(t.Context(), 7, []byte("event 11"), []byte("event 12"), []byte("event 13"), []byte("event 14")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// zero takes the end of an event's frame out of the first generation's value log.
+func zero(t testing.TB, dir, text string) {
+	t.Helper()
+	path := find(t, dir, "*.vlog")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := bytes.Index(data, []byte(text))
+	if i < 0 {
+		t.Fatalf("%q is not in %s", text, path)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt(make([]byte, len(text)), int64(i)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatThePowerTookBeforeTheSyncIsNotCountedAsLost(t *testing.T) {
+	for name, unwritten := range map[string][]string{
+		"one of them":      {"event 12"},
+		"the last":         {"event 14"},
+		"two of them":      {"event 11", "event 13"},
+		"the whole commit": {"event 11", "event 12", "event 13", "event 14"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := beforeSync(t, unwritten...)
+			want := slices.DeleteFunc(numbered(14), func(text string) bool { return slices.Contains(unwritten, text) })
+
+			found, whole := checkDir(t, dir)
+			if diff := cmp.Diff(want, whole); diff != "" {
+				t.Errorf("whole events (-want +got):\n%s", diff)
+			}
+			if !found.Sound() || found.Uncertain != len(unwritten) || found.LostEvents() != 0 {
+				t.Errorf("the report says %+v", found)
+			}
+
+			s := open(t, dir)
+			appendAll(t, s, 7, "new")
+			want = append(want, "new")
+			wantTexts(t, s, want)
+			if st := s.Status(); st.Gaps != 0 || st.Uncertain != uint64(len(unwritten)) || st.Events != len(want) || st.Next != uint64(len(want)+1) {
+				t.Errorf("status %+v", st)
+			}
+			if r, err := s.Check(t.Context()); err != nil || !r.Sound() || len(r.Quarantine) > 0 {
+				t.Errorf("the running spool says %+v (%v)", r, err)
+			}
+			closeSpool(t, s)
+
+			again := open(t, dir)
+			wantTexts(t, again, want)
+			if st := again.Status(); st.Gaps != 0 || st.Uncertain != 0 {
+				t.Errorf("opened again: %+v", st)
+			}
+		})
+	}
+}
+
+// What certainly was answered is counted as lost: the same hole, with a proof beside it.
+func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
+	for name, proof := range map[string]func(*spool.Spool) error{
+		"a later commit": func(s *spool.Spool) error { return s.Append(t.Context(), 7, []byte("event 15")) },
+		"the cursor": (*spool.Spool).SaveCursor,
+		"another generation": func(s *spool.Spool) error {
+			return s.Append(t.Context(), 7, make([]byte, 17<<20))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			appendAll(t, s, 7, numbered(10)...)
+			commitNewest(t, s)
+			if err := proof(s); err != nil {
+				t.Fatal(err)
+			}
+			after := copyDir(t, dir)
+			zero(t, after, "event 12")
+			found, _ := checkDir(t, after)
+			if found.Sound() || found.Uncertain != 0 || found.LostEvents() != 1 {
+				t.Errorf("the report says %+v", found)
+			}
+			s = open(t, after)
+			waiting(t, s) // a sealed generation's payloads are verified when they are read
+			if st := s.Status(); st.Gaps != 1 || st.Uncertain != 0 {
+				t.Errorf("status %+v", st)
+			}
+		})
+	}
+}
