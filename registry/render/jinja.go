@@ -11,6 +11,7 @@ import (
 const (
 	jinjaStepsMax  = 1_000_000 // steps of one rendering, over all texts of a blueprint
 	jinjaBytesMax  = 32 << 20  // bytes of values that one rendering makes, over all texts
+	readPerStep    = 256       // bytes of text that can be read for a step
 	jinjaSourceMax = 256 << 10 // bytes of one text
 	jinjaDepthMax  = 100       // nesting of blocks and of expressions
 	jinjaChainMax  = 1000      // parts of an expression in a row: a + b + c
@@ -129,6 +130,14 @@ func (x *jinjaRun) pay(bytes int) {
 		jinjaFail("makes more than %d MiB of values", jinjaBytesMax>>20)
 	}
 	x.r.memory -= bytes
+}
+
+// read takes what looking through a text costs off the steps. Whoever takes a value as a text pays for it, so that no
+// filter, test or method can be made to read a large text without end.
+func (x *jinjaRun) read(bytes int) {
+	if x.r.steps -= bytes / readPerStep; x.r.steps < 0 {
+		jinjaFail("takes more than %d steps to render", jinjaStepsMax)
+	}
 }
 
 // write adds to the outcome.

@@ -3,6 +3,7 @@ package render_test
 import (
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,5 +129,22 @@ func TestJinjaInABlueprint(t *testing.T) {
 	if diff := cmp.Diff([]string{"These variables were not given and are empty: gone.",
 		`messages[3].content[0] was left as it is: it has "%}" on line 1, where a value is wanted.`}, warnings); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Jinja takes comments out one after the other, from the left, each time from the beginning.
+func TestStriptagsTakesOutWhatJinjaDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a<!-- b -->c":              "ac",
+		"<!-<!-- x -->- y -->z":     "z",
+		"<<!-- x -->!-- y -->z":     "z",
+		"a <b>c</b> <!-- d -- e":    "a c <!-- d -- e",
+		"<!--a--><!--b--><i>c</i>d": "cd",
+		"<<b>c>":                    "c>",
+	} {
+		vars := map[string]json.RawMessage{"text": json.RawMessage(strconv.Quote(text))}
+		if got, _, err := renderJinja("{{ text|striptags }}", vars); got != want || err != nil {
+			t.Errorf("%q becomes %q, %v; want %q", text, got, err, want)
+		}
 	}
 }

@@ -44,6 +44,7 @@ func (a *jinjaArgs) get(i int, name string) (any, bool) {
 	if i < len(a.list) {
 		return a.list[i], true
 	}
+	a.x.read(16 * len(a.names))
 	if j := slices.Index(a.names, name); j >= 0 {
 		return a.named[j], true
 	}
@@ -366,7 +367,10 @@ func (x *jinjaRun) textQuestion(s, name string, a jinjaArgs) (any, bool) {
 
 func (x *jinjaRun) anyOf(v any, is func(string) bool) bool {
 	if l, ok := v.(*jinjaList); ok {
-		return slices.ContainsFunc(l.items, func(e any) bool { return is(x.str(e)) })
+		return slices.ContainsFunc(l.items, func(e any) bool {
+			x.step()
+			return is(x.str(e))
+		})
 	}
 	return is(x.str(v))
 }

@@ -199,6 +199,7 @@ func jinjaFloat(x *jinjaRun, v any, a jinjaArgs) any {
 		return toFloat(n)
 	}
 	if s, ok := v.(string); ok {
+		x.read(len(s))
 		if f, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(s), "_", ""), 64); err == nil && !strings.ContainsAny(s, "xXpP") {
 			return f
 		}
@@ -221,6 +222,7 @@ func jinjaToInt(x *jinjaRun, v any, a jinjaArgs) any {
 			return int64(v)
 		}
 	case string:
+		x.read(len(v))
 		s := strings.ReplaceAll(strings.TrimSpace(v), "_", "")
 		base := a.number(1, "base", 10)
 		if base == 16 || base == 8 || base == 2 {
@@ -255,6 +257,7 @@ func jinjaItems(x *jinjaRun, v any, _ jinjaArgs) any {
 func jinjaLength(x *jinjaRun, v any, _ jinjaArgs) any {
 	switch v := v.(type) {
 	case string:
+		x.read(len(v))
 		return int64(utf8.RuneCountInString(v))
 	case *jinjaList:
 		return int64(len(v.items))
@@ -340,6 +343,7 @@ func (x *jinjaRun) attributes(items []any, attribute, other any) []any {
 func (x *jinjaRun) attribute(item, attribute, other any) any {
 	path := []any{attribute}
 	if s, ok := attribute.(string); ok {
+		x.read(len(s))
 		path = nil
 		for _, step := range strings.Split(s, ".") {
 			x.pay(32)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"strings"
@@ -33,33 +34,38 @@ func jinjaIndent(x *jinjaRun, s string, a jinjaArgs) any {
 
 // withoutTags takes out <...> and <!-- -->, and makes one blank of every run of them.
 func withoutTags(s string) string {
-	for {
-		start := strings.Index(s, "<!--")
-		if start < 0 {
-			break
-		}
-		end := strings.Index(s[start:], "-->")
-		if end < 0 {
-			break
-		}
-		s = s[:start] + s[start+end+3:]
-	}
-	var b strings.Builder
-	for {
-		start := strings.IndexByte(s, '<')
-		if start < 0 {
-			break
-		}
-		end := strings.IndexByte(s[start:], '>')
-		if end < 0 {
-			break
-		}
-		b.WriteString(s[:start])
-		s = s[start+end+1:]
-	}
-	b.WriteString(s)
-	plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&").Replace(b.String())
+	b := []byte(s)
+	b = cutOut(b, "<!--", "-->")
+	b = cutOut(b, "<", ">")
+	plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&").Replace(string(b))
+
 	return strings.Join(strings.Fields(plain), " ")
+}
+
+// cutOut takes out all stretches from begin to end, one after the other, as Jinja does: what is left on both sides of
+// one may make the begin of the next. It works within b, in one pass.
+func cutOut(b []byte, begin, end string) []byte {
+	kept, rest := 0, 0 // b[:kept] stays, b[rest:] is still to be looked at
+	for {
+		from := bytes.Index(b[rest:], []byte(begin))
+		if from < 0 {
+			break
+		}
+		length := bytes.Index(b[rest+from:], []byte(end))
+		if length < 0 {
+			break
+		}
+		kept += copy(b[kept:], b[rest:rest+from])
+		rest += from + length + len(end)
+
+		// Look again at what may be the first half of another begin.
+		seam := min(kept, len(begin)-1)
+		kept, rest = kept-seam, rest-seam
+		copy(b[rest:], b[kept:kept+seam])
+	}
+	kept += copy(b[kept:], b[rest:])
+
+	return b[:kept]
 }
 
 func jinjaURLEncode(x *jinjaRun, v any) any {

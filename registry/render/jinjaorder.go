@@ -52,7 +52,7 @@ func (x *jinjaRun) equal(a, b any) (same bool) {
 		return ok
 	case string:
 		if b, ok := b.(string); ok {
-			x.r.steps -= min(len(a), len(b)) / 256
+			x.read(min(len(a), len(b)))
 			return a == b
 		}
 		return false
@@ -75,7 +75,7 @@ func (x *jinjaRun) order(a, b any) (order int) {
 	}
 	if s, ok := a.(string); ok {
 		if t, ok := b.(string); ok {
-			x.r.steps -= min(len(s), len(t)) / 256
+			x.read(min(len(s), len(t)))
 			return strings.Compare(s, t)
 		}
 	}
@@ -120,7 +120,7 @@ func (x *jinjaRun) contains(hay, needle any) bool {
 			}
 			jinjaFail("looks for %s in a text", jinjaType(needle))
 		}
-		x.r.steps -= len(hay) / 64
+		x.read(4 * len(hay)) // searching is slower than reading
 		return strings.Contains(hay, s)
 	case *jinjaDict:
 		_, ok := hay.get(x, needle)

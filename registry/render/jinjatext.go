@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,7 +22,12 @@ func stripped(s, side string, a jinjaArgs) string {
 	cut := unicode.IsSpace
 	if ok && set != nil {
 		chars := a.x.str(set)
-		cut = func(r rune) bool { return strings.ContainsRune(chars, r) }
+		a.x.pay(len(chars))
+		runes := make(map[rune]bool)
+		for _, r := range chars {
+			runes[r] = true
+		}
+		cut = func(r rune) bool { return runes[r] }
 	}
 	if side != "rstrip" {
 		s = strings.TrimLeftFunc(s, cut)
@@ -66,12 +72,15 @@ func splitBlank(s string, most int, right bool) []string {
 		for s = strings.TrimRightFunc(s, unicode.IsSpace); s != ""; most-- {
 			i := strings.LastIndexFunc(s, unicode.IsSpace)
 			if i < 0 || most == 0 {
-				return append([]string{s}, parts...)
+				parts = append(parts, s)
+				break
 			}
 			_, size := utf8.DecodeRuneInString(s[i:])
-			parts = append([]string{s[i+size:]}, parts...)
+			parts = append(parts, s[i+size:])
 			s = strings.TrimRightFunc(s[:i], unicode.IsSpace)
 		}
+		slices.Reverse(parts)
+
 		return parts
 	}
 	for s = strings.TrimLeftFunc(s, unicode.IsSpace); s != ""; most-- {

@@ -49,7 +49,10 @@ func (x *jinjaRun) key(v any) any {
 			return int64(v)
 		}
 		return v
-	case nil, int64, string, jinjaBig:
+	case string:
+		x.read(len(v)) // to hash it
+		return v
+	case nil, int64, jinjaBig:
 		return v
 	case *jinjaList:
 		if v.tuple {
@@ -196,6 +199,7 @@ func (x *jinjaRun) truth(v any) bool {
 func (x *jinjaRun) str(v any) string {
 	switch v := v.(type) {
 	case string:
+		x.read(len(v))
 		return v
 	case *jinjaUndefined:
 		if v.name != "" {
