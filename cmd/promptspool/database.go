@@ -105,7 +105,7 @@ func whole(ctx context.Context, db movable, name string) error {
 func archiveFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag("archive", "", "where records, templates, keys and people are kept: badger, files in --data, for one server and with nothing else to run; "+
-			"or the `URL` postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL or Citus; if absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
+			"or the `URL` postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL; if absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
 		stringFlag("archive-file", "", "a `file` that holds the --archive, instead"),
 	}
 }

@@ -54,10 +54,6 @@ func migrations(files fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// migrationLock is the advisory lock of whoever changes the tables. Advisory locks are numbers that all who use a database agree on;
-// ours begin with the letters "psp".
-const migrationLock = 0x707370<<32 + 1
-
 // schemaTable holds what was done. It comes before the first migration.
 const schemaTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
 	number int PRIMARY KEY,

@@ -26,9 +26,6 @@ type partitions struct {
 	known map[time.Time]bool // by their Monday; under mu
 }
 
-// partitionLock is the advisory lock of whoever makes or drops partitions.
-const partitionLock = 0x707370<<32 + 2
-
 // bounded says whether a week gets a partition of its own.
 func (db *DB) bounded(week time.Time) bool {
 	today := weekOf(db.now())
@@ -152,7 +149,7 @@ func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Tim
 		return err
 	}
 	within := fmt.Sprintf(`ts >= '%s 00:00:00+00' AND ts < '%s 00:00:00+00'`, from, to)
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`_default WHERE `+within+`)`).Scan(&strays); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+`_default WHERE `+within+`)`).Scan(&strays); err != nil {
 		return err
 	}
 	bounds := fmt.Sprintf(`FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')`, from, to)

@@ -10,9 +10,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// lockPeople is the advisory lock of whoever makes a person.
-const lockPeople = 0x707370<<32 + 3
-
 // userColumns are what scanUser reads.
 const userColumns = `users.id, email, account_id, account_name, role, users.created_at, disabled_at, sessions_from`
 
@@ -32,7 +29,7 @@ func (db *DB) CreateUser(ctx context.Context, u wire.User, password string, invi
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockPeople); err != nil {
 			return err
 		}
-		if taken, err := exists(ctx, tx, `SELECT EXISTS (SELECT FROM users WHERE email = $1)`, u.Email); taken || err != nil {
+		if taken, err := exists(ctx, tx, `SELECT EXISTS (SELECT 1 FROM users WHERE email = $1)`, u.Email); taken || err != nil {
 			return orElse(err, wire.Errorf(wire.CodeConflict, "This email is taken."))
 		}
 		if err := join(ctx, tx, &u, invite, db.now()); err != nil {
@@ -63,7 +60,7 @@ func exists(ctx context.Context, tx pgx.Tx, sql string, args ...any) (found bool
 // join finds the account of an invite, which it spends, or founds one without. It sets u's account and role.
 func join(ctx context.Context, tx pgx.Tx, u *wire.User, invite [32]byte, now time.Time) (err error) {
 	if invite == ([32]byte{}) {
-		if taken, err := exists(ctx, tx, `SELECT EXISTS (SELECT FROM accounts WHERE name = $1)`, u.AccountName); taken || err != nil {
+		if taken, err := exists(ctx, tx, `SELECT EXISTS (SELECT 1 FROM accounts WHERE name = $1)`, u.AccountName); taken || err != nil {
 			return orElse(err, wire.Errorf(wire.CodeConflict, "This account's name is taken."))
 		}
 		u.AccountID = wire.NewID()
@@ -80,7 +77,7 @@ func join(ctx context.Context, tx pgx.Tx, u *wire.User, invite [32]byte, now tim
 		return err
 	}
 	if i.Setup {
-		if spent, err = exists(ctx, tx, `SELECT EXISTS (SELECT FROM users)`); err != nil {
+		if spent, err = exists(ctx, tx, `SELECT EXISTS (SELECT 1 FROM users)`); err != nil {
 			return err
 		}
 	}
@@ -160,6 +157,6 @@ func apply(u *wire.User, c wire.UserChange) {
 
 // HasUsers says whether anybody signed up; see auth.UserStore.
 func (db *DB) HasUsers(ctx context.Context) (has bool, err error) {
-	err = db.one(ctx, nil, []any{&has}, `SELECT EXISTS (SELECT FROM users)`)
+	err = db.one(ctx, nil, []any{&has}, `SELECT EXISTS (SELECT 1 FROM users)`)
 	return has, err
 }

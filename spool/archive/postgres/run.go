@@ -14,9 +14,6 @@ const (
 	retainEvery = 10 * time.Minute
 )
 
-// runLock is the advisory lock of the server that keeps house: one at a time.
-const runLock = 0x707370<<32 + 3
-
 // Run makes the partitions of the weeks to come, drops what is beyond the retention and makes summaries, now and then, until ctx ends. Of
 // several servers one does so at a time; when it goes, another takes over. It returns nil.
 func (db *DB) Run(ctx context.Context) error {

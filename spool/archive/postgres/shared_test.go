@@ -297,3 +297,26 @@ func TestTheOwnerOfTwoServersStays(t *testing.T) {
 		}
 	}
 }
+
+// Maintenance of a large database takes minutes; a sign-up does not wait for it.
+func TestSigningUpDoesNotWaitForMaintenance(t *testing.T) {
+	db := servers(t, 1)[0]
+
+	err := db.alone(t.Context(), runLock, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+
+		_, err := db.CreateUser(ctx, wire.User{
+			ID:           wire.NewID(),
+			AccountName:  "team",
+			Email:        "ann@example.com",
+			Role:         wire.RoleOwner,
+			CreatedAt:    time.Now(),
+			SessionsFrom: time.Now(),
+		}, "hash", [32]byte{})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -36,6 +36,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(?i)\bDROP\s+(TABLE|INDEX)\s+(IF\s+EXISTS\s+)?[a-z_]+\s*,`), "one table or index for each statement", `DROP INDEX a, b`},
 	{regexp.MustCompile(`(?i)\bUPDATE\s+(record_states|records|record_bodies|tombstones)\b.*\bSET\b[^;]*\brequest_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE records SET request_id = $1 WHERE at = $2`},
 	{regexp.MustCompile(`(?i)\bUPDATE\s+(account_weeks|summaries|deleted_values)\b.*\bSET\b[^;]*\baccount_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE summaries SET account_id = $1 WHERE newest = $2`},
+	{regexp.MustCompile(`(?i)\(\s*SELECT\s+FROM\b`), "a sub-select needs a column to be carried to the nodes", `SELECT EXISTS (SELECT FROM records_default WHERE true)`},
 	{regexp.MustCompile(`(?i)\bSELECT\s+\*`), "an older server reads a newer table by the names of its columns", `SELECT * FROM records`},
 }
 

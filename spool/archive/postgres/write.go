@@ -191,7 +191,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			}
 		}
 		if places = distinct(places); len(places) > 0 {
-			b.Queue(`DELETE FROM summaries WHERE account_id = $1 AND newest >= $2 AND EXISTS (SELECT FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
+			b.Queue(`DELETE FROM summaries WHERE account_id = $1 AND newest >= $2 AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
 				name, places[0], places)
 		}
 	}
