@@ -5,9 +5,11 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // chart is a series of numbers over time, drawn by the server as SVG, with the same as a table for those who cannot see it.
@@ -17,6 +19,7 @@ type chart struct {
 	Points []point  // by time
 	Format func(float64) string
 	Bars   bool          // stacked; else lines
+	Time   bool          // values are seconds, so the grid goes by minutes and hours
 	Bucket time.Duration // how long a point stands for
 
 	// Link is the address behind a bar or a point; nil for none.
@@ -39,10 +42,13 @@ type point struct {
 const (
 	chartWidth  = 460
 	chartHeight = 190
-	chartLeft   = 60
+	chartLeft   = 60 // or more: see scale
 	chartRight  = 8
 	chartTop    = 10
 	chartBottom = 24
+
+	chartText = 15 // the largest size of its letters, which style.css sets; on wide screens they are smaller
+	labelGap  = 6  // between a label and the axis
 
 	barWidthMax = 40
 )
@@ -51,6 +57,14 @@ const (
 type scale struct {
 	from, to time.Time // of the drawing's inner left and right edge
 	top      float64   // the value at the upper edge; the lower is 0
+	left     float64   // of the drawing's inner edge, behind the labels
+	ticks    []tick
+}
+
+// tick is a line of the grid, with its label.
+type tick struct {
+	value float64
+	label string
 }
 
 func (c *chart) scale() scale {
@@ -71,8 +85,52 @@ func (c *chart) scale() scale {
 			highest = max(highest, sum)
 		}
 	}
-	s.top = niceStep(highest) * max(math.Ceil(highest/niceStep(highest)), 1)
+	step := c.step(highest)
+	s.top = step * max(math.Ceil(highest/step), 1)
+
+	// The labels get the room that they need, or their beginnings would be cut at the drawing's edge.
+	s.left = chartLeft
+	step = c.step(s.top)
+	for v := 0.0; v <= s.top*1.0001; v += step {
+		label := c.Format(v)
+		s.ticks = append(s.ticks, tick{v, label})
+		s.left = max(s.left, math.Ceil(textWidth(label)+labelGap))
+	}
 	return s
+}
+
+// textWidth is about how much room a label takes, at the most: as letters of DejaVu Sans do, which is wider than the
+// fonts of most systems.
+func textWidth(label string) float64 {
+	width := 0.0
+	for _, r := range label {
+		switch {
+		case strings.ContainsRune(" .,:;il|'\u202f", r):
+			width += 0.34
+		case strings.ContainsRune("mwMW%", r):
+			width += 0.99
+		case unicode.IsUpper(r):
+			width += 0.79
+		default:
+			width += 0.65
+		}
+	}
+	return width * chartText
+}
+
+// timeSteps are the distances of a grid of seconds that read well.
+var timeSteps = []float64{15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600}
+
+// step is the distance between the lines of the grid.
+func (c *chart) step(highest float64) float64 {
+	last := timeSteps[len(timeSteps)-1]
+	switch rough := highest / 4; {
+	case !c.Time || rough <= 10:
+		return niceStep(highest)
+	case rough <= last:
+		return timeSteps[slices.IndexFunc(timeSteps, func(step float64) bool { return rough <= step*1.0001 })]
+	}
+	return last * niceStep(highest/last)
 }
 
 // niceStep is the distance of about four lines of a grid up to highest: 1, 2 or 5 times a power of ten.
@@ -92,7 +150,7 @@ func niceStep(highest float64) float64 {
 
 func (s scale) x(t time.Time) float64 {
 	share := float64(t.Sub(s.from)) / float64(s.to.Sub(s.from))
-	return chartLeft + share*(chartWidth-chartLeft-chartRight)
+	return s.left + share*(chartWidth-s.left-chartRight)
 }
 
 func (s scale) y(v float64) float64 {
@@ -122,12 +180,12 @@ func (c *chart) SVG() template.HTML {
 }
 
 func (c *chart) grid(b *strings.Builder, s scale) {
-	step := niceStep(s.top)
-	for v := 0.0; v <= s.top*1.0001; v += step {
-		y := s.y(v)
-		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
-			chartLeft, chartWidth-chartRight, y, y, chartLeft-6, y+4, html.EscapeString(c.Format(v)))
+	for _, t := range s.ticks {
+		y := s.y(t.value)
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`,
+			s.left, chartWidth-chartRight, y, y, s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
+
 	layout := time.DateOnly
 	switch {
 	case c.Bucket < time.Minute:
@@ -135,7 +193,7 @@ func (c *chart) grid(b *strings.Builder, s scale) {
 	case c.Bucket < 24*time.Hour:
 		layout = "Jan 2 15:04"
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`, chartLeft, chartHeight-6, s.from.UTC().Format(layout))
+	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, chartHeight-6, s.from.UTC().Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, chartWidth-chartRight, chartHeight-6, last.UTC().Format(layout))
 	}

@@ -9,15 +9,37 @@ import (
 
 // latency prints seconds for a table.
 func latency(seconds *float64) string {
-	switch {
-	case seconds == nil:
+	if seconds == nil {
 		return "–"
-	case *seconds < 1:
-		return fmt.Sprintf("%.0f ms", *seconds*1000)
-	case *seconds < 60:
-		return fmt.Sprintf("%.2f s", *seconds)
 	}
-	return fmt.Sprintf("%.0f min %02.0f s", float64(int(*seconds)/60), float64(int(*seconds)%60))
+
+	// Each unit is left where its number would be rounded to one of the next unit.
+	ms, whole := *seconds*1000, int(math.Round(*seconds))
+	switch {
+	case ms > 0 && ms < 9.95:
+		return significant(ms, 2) + " ms"
+	case ms < 999.5:
+		return fmt.Sprintf("%.0f ms", ms)
+	case *seconds < 59.995:
+		return fmt.Sprintf("%.2f s", *seconds)
+	case whole < 3600:
+		return units(whole, 60, "min", "s")
+	}
+	return units(int(math.Round(*seconds/60)), 60, "h", "min")
+}
+
+// units prints a whole number of small units, so many of which are a large one.
+func units(n, of int, large, small string) string {
+	if n%of == 0 {
+		return fmt.Sprintf("%d %s", n/of, large)
+	}
+	return fmt.Sprintf("%d %s %02d %s", n/of, large, n%of, small)
+}
+
+// significant prints a number with so many digits that count, without an exponent.
+func significant(v float64, digits int) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // it reads what it wrote
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // tokens prints a count of tokens.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"promptspool/api/wire"
@@ -135,6 +134,7 @@ func charts(f filter, a wire.Analytics) []*chart {
 	for _, c := range all[1:] {
 		c.Bare = true
 	}
+	all[1].Time = true
 	return all
 }
 
@@ -227,15 +227,15 @@ func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdow
 func count(v float64) string {
 	switch {
 	case v >= 1e12:
-		return strconv.FormatFloat(v/1e12, 'g', 3, 64) + " T"
+		return significant(v/1e12, 3) + " T"
 	case v >= 1e9:
-		return strconv.FormatFloat(v/1e9, 'g', 3, 64) + " G"
+		return significant(v/1e9, 3) + " G"
 	case v >= 1e6:
-		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + " M"
+		return significant(v/1e6, 3) + " M"
 	case v >= 1e4:
-		return strconv.FormatFloat(v/1e3, 'g', 3, 64) + " k"
+		return significant(v/1e3, 3) + " k"
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	return significant(v, 4)
 }
 
 func seconds(v float64) string {

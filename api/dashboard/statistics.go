@@ -220,8 +220,10 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 			return math.NaN()
 		}))
 	}
+	latency := draw("Latency, p50", false, seconds, func(t *wire.Totals) float64 { return orNaN(t.Latency.P50) })
+	latency.Time = true
 	all = append(all,
-		draw("Latency, p50", false, seconds, func(t *wire.Totals) float64 { return orNaN(t.Latency.P50) }),
+		latency,
 		draw("Cost of 1000 requests", false, dollars, func(t *wire.Totals) float64 {
 			if t.Requests == t.Unpriced {
 				return math.NaN()
