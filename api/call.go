@@ -53,8 +53,9 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	}
 	switch {
 	case wire.IsCode(err, wire.CodeBadJSON): // of the head
-	case err != nil && a.c.Pages != nil && a.c.Pages.Serves(string(ctx.Path())):
-		name, err = "page", a.page(ctx)
+	case err != nil && a.isForPages(ctx):
+		name, err = "page", nil
+		a.page(ctx)
 	case r != nil:
 		name = r.name
 		c := &call{ctx: ctx, route: r, ident: ident, own: callLife{parent: a.life, deadline: started.Add(callTimeMax)}}
@@ -82,6 +83,7 @@ var (
 	encodingHeader = []byte("Content-Encoding")
 	originHeader   = []byte("Origin")
 	siteHeader     = []byte("Sec-Fetch-Site")
+	acceptHeader   = []byte("Accept")
 )
 
 // counters are the metrics of a route that apps call, looked up once.

@@ -7,19 +7,22 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"promptspool/api/wire"
 )
 
 // Pages are what people see in a browser. They are asked only for paths that are no route of the API. A page is made whole
 // before it is sent; one that is long asks its ResponseWriter for a Streamer.
 type Pages interface {
-	http.Handler
+	http.Handler // any path: one that is no page gets a page that says so
 	Serves(path string) bool
+
+	// Refuse answers with a page that shows an error met before the page itself was asked.
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // Streamer is what a page's ResponseWriter also is. What write writes is sent as it comes, once the page's handler has
@@ -34,37 +37,65 @@ const (
 	streamTimeMax    = time.Hour
 )
 
-// page answers a call with a page.
-func (a *API) page(ctx *fasthttp.RequestCtx) error {
-	b, err := a.readBody(ctx, pageBodyBytesMax)
-	if err != nil {
-		return err
+// isForPages reports whether a call that no route takes is answered with a page. It is when its path is a page's, or
+// when a browser asks for a path that no program would: programs get errors as JSON whatever they accept, because some
+// HTTP libraries name text/html by default.
+func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
+	if a.c.Pages == nil {
+		return false
 	}
-	defer b.release()
-	life, done := context.WithTimeout(a.life, callTimeMax)
-	defer done()
-	r, err := pageRequest(life, ctx, b.bytes)
-	if err != nil {
-		return wire.Errorf(wire.CodeNotFound, "There is no such page.")
+	path := string(ctx.Path())
+	if a.c.Pages.Serves(path) {
+		return true
 	}
-	w := &pageWriter{header: http.Header{}, status: http.StatusOK}
-	a.c.Pages.ServeHTTP(w, r)
-	w.send(a, ctx)
-	return nil
+	return !programPaths[firstSegment(path)] && bytes.Contains(ctx.Request.Header.PeekCanonical(acceptHeader), []byte("text/html"))
 }
 
-// pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes.
-func pageRequest(life context.Context, ctx *fasthttp.RequestCtx, body []byte) (*http.Request, error) {
+// programPaths are the first segments of all paths that programs call.
+var programPaths = func() map[string]bool {
+	all := map[string]bool{}
+	for _, r := range routes {
+		all[firstSegment(r.path)] = true
+	}
+	return all
+}()
+
+func firstSegment(path string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(path, "/"), "/")
+	return first
+}
+
+// page answers a call with a page.
+func (a *API) page(ctx *fasthttp.RequestCtx) {
+	life, done := context.WithTimeout(a.life, callTimeMax)
+	defer done()
+	w := &pageWriter{header: http.Header{}, status: http.StatusOK}
+
+	b, err := a.readBody(ctx, pageBodyBytesMax)
+	if err != nil {
+		drain(ctx)
+		a.c.Pages.Refuse(w, pageRequest(life, ctx, nil), err)
+	} else {
+		defer b.release()
+		a.c.Pages.ServeHTTP(w, pageRequest(life, ctx, b.bytes))
+	}
+	w.send(a, ctx)
+}
+
+// pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes. An address that net/http
+// cannot read is no page's; its path stays as it came.
+func pageRequest(life context.Context, ctx *fasthttp.RequestCtx, body []byte) *http.Request {
 	r, err := http.NewRequestWithContext(life, string(ctx.Method()), string(ctx.RequestURI()), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		at := &url.URL{Path: "/" + string(ctx.URI().PathOriginal())}
+		r = (&http.Request{Method: string(ctx.Method()), URL: at, Header: http.Header{}, Body: http.NoBody}).WithContext(life)
 	}
 	r.Host, r.RequestURI = string(ctx.Host()), string(ctx.RequestURI())
 	r.RemoteAddr, r.TLS = ctx.RemoteAddr().String(), ctx.TLSConnectionState()
 	for k, v := range ctx.Request.Header.All() {
 		r.Header.Add(string(k), string(v))
 	}
-	return r, nil
+	return r
 }
 
 // pageWriter keeps a page until its handler has returned.

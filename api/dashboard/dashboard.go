@@ -105,7 +105,8 @@ func New(c Config) *Dashboard {
 	if err != nil {
 		panic("dashboard: " + err.Error())
 	}
-	d.mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(static))))
+	d.mux.HandleFunc("/", d.nowhere)
+	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
 	d.signRoutes()
 	d.overviewRoutes()
 	d.requestRoutes()
@@ -113,19 +114,24 @@ func New(c Config) *Dashboard {
 	d.templateRoutes()
 	d.operationRoutes()
 	d.accountRoutes()
-	d.guarded = http.NewCrossOriginProtection().Handler(d.mux)
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(d.foreign))
+	d.guarded = protection.Handler(d.mux)
 	return d
 }
 
-// Serves says whether path is a page, whatever the method.
-func (d *Dashboard) Serves(path string) bool {
-	r := http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}
-	if _, pattern := d.mux.Handler(&r); pattern != "" {
-		return true
+// Serves reports whether path is a page, whatever the method.
+func (d *Dashboard) Serves(path string) bool { return len(d.methods(path)) > 0 }
+
+// methods are those that a path takes.
+func (d *Dashboard) methods(path string) (all []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		r := http.Request{Method: method, URL: &url.URL{Path: path}}
+		if _, pattern := d.mux.Handler(&r); pattern != "/" {
+			all = append(all, method)
+		}
 	}
-	r.Method = http.MethodPost
-	_, pattern := d.mux.Handler(&r)
-	return pattern != ""
+	return all
 }
 
 // ServeHTTP answers a call for a page.
@@ -150,10 +156,15 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// cached lets a browser keep our own files for an hour; the version stands in their address.
-func cached(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// staticFile serves our own files. A browser may keep them for an hour; the version is in their address.
+func (d *Dashboard) staticFile(files fs.FS) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		if info, err := fs.Stat(files, name); err != nil || info.IsDir() {
+			d.nowhere(w, r)
+			return
+		}
 		w.Header().Set("Cache-Control", "public, max-age=3600")
-		next.ServeHTTP(w, r)
-	})
+		http.ServeFileFS(w, r, files, name)
+	}
 }

@@ -175,17 +175,6 @@ func (c *call) done(to, word string) error {
 	return nil
 }
 
-// fail answers with what went wrong.
-func (d *Dashboard) fail(c *call, err error) {
-	e := wire.AsError(err)
-	if e.Status() >= 500 {
-		d.Logger.Error("a page failed", "path", c.URL.Path, "error", err)
-	}
-	if shown := d.show(c, e.Status(), "error", "Something is not right", "", e); shown != nil {
-		d.Logger.Error("the page that tells an error failed", "error", shown)
-	}
-}
-
 // curl is a line that logs a call, for somebody who has nothing logged yet.
 func curl(r *http.Request) string {
 	return "curl " + base(r) + `/rest/track-request -H 'Content-Type: application/json' -d '{

@@ -146,7 +146,7 @@ func TestEveryPageWantsSomebodyOfItsRoleAndATokenOfTheirs(t *testing.T) {
 		}
 		for email, role := range map[string]wire.Role{"vic@example.com": wire.RoleViewer, "eve@example.com": wire.RoleEditor} {
 			if !role.Includes(r.role) {
-				if got := s.call(email, r.method, r.path, s.form(email)); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "This takes the role") {
+				if got := s.call(email, r.method, r.path, s.form(email)); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), " can do this. Your role is ") {
 					t.Errorf("%s %s answers %d to a %s", r.method, r.path, got.Code, role)
 				}
 			}

@@ -54,7 +54,7 @@ func form(r *http.Request, s wire.SignedIn) error {
 		return wire.Errorf(wire.CodeTooLarge, "This form could not be read: %w. It may have at most 4 MiB.", err)
 	}
 	if !s.Bears(r.PostForm.Get("csrf")) {
-		return wire.Errorf(wire.CodeForbidden, "This form is out of date. Go back, load the page again, and send it once more.")
+		return errStaleForm
 	}
 	return nil
 }

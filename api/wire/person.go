@@ -45,7 +45,11 @@ func (u User) Allow(role Role) error {
 	if u.Role.Includes(role) {
 		return nil
 	}
-	return Errorf(CodeForbidden, "This takes the role %s; yours is %s. Ask an owner of the account.", role, u.Role)
+	who := "editors and owners"
+	if role == RoleOwner {
+		who = "owners"
+	}
+	return Errorf(CodeForbidden, "Only %s can do this. Your role is %s; an owner of the account can change it.", who, u.Role)
 }
 
 // UserChange is what changes of a person; nil leaves it as it is.

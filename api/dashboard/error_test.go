@@ -1,0 +1,84 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestAnErrorIsAPageThatNamesItsCauseAndAWayOn(t *testing.T) {
+	s := openSite(t)
+	const ann, vic, overview, signIn = "ann@example.com", "vic@example.com", `href="/">Go to Overview`, `href="/sign-in">Sign in`
+	for _, tt := range []struct {
+		who, method, path string
+		status            int
+		allow             string
+		says              []string
+	}{
+		{ann, "GET", "/nowhere", 404, "", []string{"Page not found", overview, `href="/requests"`}},
+		{"", "GET", "/nowhere", 404, "", []string{"Page not found", signIn}},
+		{ann, "GET", "/requests/a/b/c", 404, "", []string{"Page not found", overview}},
+		{ann, "GET", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd", 404, "", []string{"Page not found", overview}},
+		{ann, "GET", "/static/", 404, "", []string{"Page not found", overview}},
+		{ann, "GET", "/static/nothing.js", 404, "", []string{"Page not found"}},
+		{ann, "GET", "/sign-out", 405, "POST", []string{"Nothing to show here", overview}},
+		{ann, "POST", "/requests", 405, "GET", []string{"Nothing to show here", overview}},
+		{"", "DELETE", "/requests", 405, "GET", []string{"Nothing to show here", signIn}},
+		{ann, "POST", "/keys", 403, "", []string{"Form out of date", overview}}, // without a token
+		{vic, "GET", "/keys", 403, "", []string{"No access", "Only owners can do this. Your role is viewer", overview}},
+		{vic, "GET", "/template/edit", 403, "", []string{"No access", "Only editors and owners can do this. Your role is viewer", overview}},
+	} {
+		got := s.call(tt.who, tt.method, tt.path, nil)
+		isPage(t, tt.method+" "+tt.path, got, tt.status, tt.says...)
+		if allow := got.Header().Get("Allow"); allow != tt.allow {
+			t.Errorf("%s %s allows %q, want %q", tt.method, tt.path, allow, tt.allow)
+		}
+	}
+}
+
+// isPage fails the test unless an answer is a whole page with a status that says all texts.
+func isPage(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says ...string) {
+	t.Helper()
+	body := got.Body.String()
+	if kind := got.Header().Get("Content-Type"); got.Code != status || kind != "text/html; charset=utf-8" || !strings.Contains(body, "</html>") {
+		t.Errorf("%s answers %d %s: %s", what, got.Code, kind, body)
+		return
+	}
+	for _, text := range says {
+		if !strings.Contains(body, text) {
+			t.Errorf("%s does not say %q:\n%s", what, text, body)
+		}
+	}
+}
+
+func TestAnErrorLeadsBackToThePageBeforeIt(t *testing.T) {
+	s := openSite(t)
+	ask := func(method, referer string) string {
+		r := httptest.NewRequest(method, "http://localhost/nowhere", nil)
+		r.Header.Set("Referer", referer)
+		w := httptest.NewRecorder()
+		s.d.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	if body := ask("GET", "http://localhost/requests?tags=a&span=7d"); !strings.Contains(body, `href="/requests?tags=a&amp;span=7d">Back`) {
+		t.Errorf("it does not lead back:\n%s", body)
+	}
+	for _, referer := range []string{"", "http://other.example/requests", "http://localhost/nowhere", "::"} {
+		if body := ask("GET", referer); strings.Contains(body, "Back<") {
+			t.Errorf("%q leads back:\n%s", referer, body)
+		}
+	}
+	if body := ask("GET", "http://localhost//other.example/"); strings.Contains(body, "other.example") {
+		t.Errorf("it leads to another site:\n%s", body)
+	}
+}
+
+func TestAFormOfAnotherSiteGetsAPageToo(t *testing.T) {
+	s := openSite(t)
+	r := httptest.NewRequest("POST", "http://localhost/keys", nil)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	s.d.ServeHTTP(w, r)
+	isPage(t, "a form of another site", w, http.StatusForbidden, "No access", "another site")
+}
