@@ -20,8 +20,55 @@ type batch struct {
 	done    chan error // gets one answer
 }
 
-// Apply folds events in one transaction; see archive.Store.
+// Apply folds events in one transaction; see archive.Store. Only where the database refuses a statement for the sake of
+// some of them are they folded apart: those that it refuses alone are answered later, so that they hold up no others.
 func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	results, err := db.apply(ctx, account, events)
+	if refused(err) {
+		tries := refusalsMax
+		results, err = db.applyApart(ctx, account, events, &tries, err)
+	}
+
+	return results, err
+}
+
+// refusalsMax bounds the transactions that are spent on finding the events that the database refuses.
+const refusalsMax = 64
+
+// applyApart folds each half of the events by itself; err is why they could not be folded together.
+func (db *DB) applyApart(
+	ctx context.Context, account string, events []archive.Event, tries *int, err error,
+) ([]wire.Result, error) {
+	if *tries--; *tries < 0 {
+		return nil, unavailable("The database refuses the statements of this server; the server's log says which. Upgrade the server.", err)
+	}
+	if len(events) == 1 {
+		db.logger.Error("the database refuses an event; its sidecar keeps it and sends it again",
+			"event", events[0].ID, "error", err)
+		return []wire.Result{{
+			ID:     events[0].ID,
+			Code:   wire.ResultLater,
+			Reason: "the database refuses it; the server's log says why",
+		}}, nil
+	}
+
+	var all []wire.Result
+	for _, half := range [][]archive.Event{events[:len(events)/2], events[len(events)/2:]} {
+		results, err := db.apply(ctx, account, half)
+		if refused(err) {
+			results, err = db.applyApart(ctx, account, half, tries, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+
+	return all, nil
+}
+
+// apply folds events in one transaction.
+func (db *DB) apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, err

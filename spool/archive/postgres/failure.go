@@ -89,6 +89,14 @@ func away(err error) bool {
 	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
+// refused reports whether the database refuses a statement as it is: sending it again changes nothing. Where a person can
+// mend it (a table is missing, rights are), it counts as unavailable instead.
+func refused(err error) bool {
+	state := sqlState(err)
+
+	return wire.IsCode(err, wire.CodeInternal) && (strings.HasPrefix(state, "42") || strings.HasPrefix(state, "0A"))
+}
+
 // stale says whether the connection leads to a host that no longer takes writes.
 func stale(err error) bool { return sqlState(err) == "25006" }
 

@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// refuse has the database refuse states for which a condition holds, as Citus refuses statements that it cannot carry out.
+func refuse(t *testing.T, db *DB, condition string) {
+	t.Helper()
+	for _, sql := range []string{
+		`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF ` + condition + ` THEN RAISE EXCEPTION 'not supported' USING ERRCODE = '0A000'; END IF;
+			RETURN NEW;
+		END $$`,
+		`CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record_states FOR EACH ROW EXECUTE FUNCTION refuse()`,
+	} {
+		if err := db.do(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnEventThatTheDatabaseRefusesHoldsUpNoOther(t *testing.T) {
+	db := servers(t, 1)[0]
+	refuse(t, db, fmt.Sprintf(`NEW.request_id = '%s'`, archivetest.ID(3)))
+
+	var events []archive.Event
+	for n := range 9 {
+		events = append(events, archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`))
+	}
+	results, err := db.Apply(t.Context(), "a", events)
+	if err != nil || len(results) != len(events) {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+
+	for n, r := range results {
+		want := wire.ResultAccepted
+		if n == 3 {
+			want = wire.ResultLater
+		}
+		if r.Code != want || r.ID != events[n].ID {
+			t.Errorf("event %d: %+v, want %s", n, r, want)
+		}
+	}
+}
+
+func TestADatabaseThatRefusesEverythingIsUnavailable(t *testing.T) {
+	db := servers(t, 1)[0]
+	refuse(t, db, `true`)
+
+	var events []archive.Event
+	for n := range 200 {
+		events = append(events, archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`))
+	}
+	if _, err := db.Apply(t.Context(), "a", events); !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("%v, want unavailable", err)
+	}
+}
