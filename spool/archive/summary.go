@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -31,8 +32,9 @@ const (
 	// wideMin is how many values a metadata key has at least, among the rows of a summary, to be one that tells requests apart rather than
 	// sorts them: a session's id, say. Its values are not summed up.
 	wideMin = 1000
-	// hoursMax is how many hours rows may span so that their summary goes by hours; by days else.
-	hoursMax = 48
+	// summaryBucketsMax is how many buckets rows may span so that their summary has buckets of that length. Short ones serve
+	// statistics of an hour as well as those of a year; long ones keep small what is spread over months.
+	summaryBucketsMax = 48
 )
 
 // ErrSummary says that what was merged is no summary.
@@ -53,11 +55,36 @@ type Sums interface {
 
 // Summarize makes the summary of at least one row, newest first; nil if it would be too large to be of use.
 func Summarize(rows int, row func(i int) *wire.Row) []byte {
-	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
-	bucket := "hour"
-	if newest.Sub(oldest) > hoursMax*time.Hour {
-		bucket = "day"
+	span := row(0).AcceptedAt.Sub(row(rows - 1).AcceptedAt)
+
+	for i, bucket := range wire.Buckets {
+		longest := i == len(wire.Buckets)-1
+		if !longest && span > summaryBucketsMax*time.Duration(bucketSeconds[i])*time.Second {
+			continue
+		}
+		if summary := summarize(bucket, rows, row); len(summary) <= summaryBytesMax {
+			return summary
+		}
 	}
+
+	return nil
+}
+
+// IsSummary reports whether a summary is that of some rows, whatever the length of its buckets: earlier versions chose others.
+func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
+	if len(summary) == 0 {
+		return true // none was made, for its size
+	}
+	if len(summary) < 2 || int(summary[1]) >= len(wire.Buckets) {
+		return false
+	}
+
+	return bytes.Equal(summary, summarize(wire.Buckets[summary[1]], rows, row))
+}
+
+// summarize makes a summary with buckets of some length.
+func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
+	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
 	a := newAnalytics(wire.StatisticsQuery{Bucket: bucket})
 	values := make(map[string]counts[string])
 	for i := range rows {
@@ -70,6 +97,7 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 			values[m.Key].add(m.Value, r, 1)
 		}
 	}
+
 	w := summaryWriter{append(make([]byte, 0, 16<<10), summaryVersion, byte(slices.Index(wire.Buckets, bucket)))}
 	w.varint(newest.Unix())
 	w.varint(oldest.Unix())
@@ -90,9 +118,7 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 		}
 		w.counts(values[key], 1)
 	}
-	if len(w.b) > summaryBytesMax {
-		return nil
-	}
+
 	return w.b
 }
 

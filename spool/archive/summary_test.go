@@ -2,6 +2,7 @@ package archive
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +75,38 @@ func TestASummaryOfDaysIsNotTakenForHours(t *testing.T) {
 		if ok, err := a.Merge(Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }), true); ok != want || err != nil {
 			t.Errorf("bucket %q: %v, %v", bucket, ok, err)
 		}
+	}
+}
+
+// A busy hour is as quick to sum up as a quiet year.
+func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
+	rows := hourly(900)
+	for i := range rows {
+		rows[i].AcceptedAt = rows[0].AcceptedAt.Add(-time.Duration(i) * time.Second) // a quarter of an hour
+	}
+	q := wire.StatisticsQuery{PointsMax: 50}
+	want, _, err := Statistics(rows, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := newAnalytics(q)
+	got.Reach(rows[len(rows)-1].AcceptedAt)
+	for part := range slices.Chunk(rows, 45) {
+		row := func(i int) *wire.Row { return &part[i] }
+		summary := Summarize(len(part), row)
+		if ok, err := got.Merge(summary, true); err != nil || !ok {
+			t.Fatalf("the summary of %d seconds is not taken: %v", len(part), err)
+		}
+		if !IsSummary(summary, len(part), row) || IsSummary(summary, len(part)-1, row) {
+			t.Fatal("whose summary it is cannot be told")
+		}
+		if older := summarize("hour", len(part), row); !IsSummary(older, len(part), row) {
+			t.Fatal("a summary by the hour, as earlier versions made, is not taken for one")
+		}
+	}
+	if diff := cmp.Diff(want, got.answer()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -11,14 +11,15 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Summaries are made of rows that have come to rest: scores and metadata often come soon after a request.
+// Summaries are made of rows that have come to rest: scores and metadata often come soon after a request, and remove the
+// summary. The rest is short, for rows without a summary are counted one by one.
 type summarizing struct {
 	rows  int           // of a stretch
 	least int           // rows that are worth a summary, in a stretch that lies between others
 	rest  time.Duration // since a row was accepted
 }
 
-var summarizingDefault = summarizing{rows: 4096, least: 256, rest: 10 * time.Minute}
+var summarizingDefault = summarizing{rows: 4096, least: 256, rest: 2 * time.Minute}
 
 // stretch is a part of a list of which there is a summary, newest first; see the table's columns.
 type stretch struct{ newest, oldest, bottom int64 }
