@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -20,17 +19,15 @@ func (d *Dashboard) overviewRoutes() {
 // overviewView is what the first page shows.
 type overviewView struct {
 	filterView
-	Totals   wire.Totals
-	Charts   []*chart
-	Tables   []breakdown
-	Bucket   string
-	Buckets  []string
-	Crowded  int       // bars that there would be, if they are too many to draw
-	Since    time.Time // what is older was not counted, for lack of time; zero: all was
-	Patience string    // the address that counts all the same
-	Patient  bool
-	Wide     []string // metadata keys whose values are too many to list
-	Error    *wire.Error
+	Totals  wire.Totals
+	Charts  []*chart
+	Tables  []breakdown
+	Bucket  string
+	Buckets []string
+	Crowded int // bars that there would be, if they are too many to draw
+	Counted counted
+	Wide    []string // metadata keys whose values are too many to list
+	Error   *wire.Error
 }
 
 const (
@@ -38,27 +35,7 @@ const (
 	// that stays light. Who chooses their time gets crowdedMin at most.
 	pointsMax  = 50
 	crowdedMin = 62
-	// countingMax is how long requests are counted one by one, as a filter makes necessary: a page is to come at once.
-	countingMax = 80 * time.Millisecond
-	// patientMax is the same for who asked for all of them.
-	patientMax = 20 * time.Second
 )
-
-func budget(patient bool) time.Duration {
-	if patient {
-		return patientMax
-	}
-	return countingMax
-}
-
-func withAll(f filter, bucket string) url.Values {
-	q := f.values()
-	q.Set("all", "1")
-	if bucket != "" {
-		q.Set("bucket", bucket)
-	}
-	return q
-}
 
 // breakdown is the numbers by one thing.
 type breakdown struct {
@@ -81,12 +58,14 @@ func (d *Dashboard) overviewPage(c *call) error {
 	query := c.URL.Query()
 	f := readFilter(query)
 	v := overviewView{filterView: viewFilter("/", f), Bucket: query.Get("bucket"), Buckets: wire.Buckets}
-	if v.Patient = query.Get("all") != ""; !v.Patient {
-		v.Patience = address("/", withAll(f, v.Bucket))
+	page := question{"/", f.values(), query.Has(countAll)}
+	if v.Bucket != "" {
+		page.query.Set("bucket", v.Bucket)
 	}
-	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket, PointsMax: pointsMax, Budget: budget(v.Patient),
-	})
+
+	a, err := d.Records.Analyze(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
+		FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket, PointsMax: pointsMax,
+	}))
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.Error = e
 		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
@@ -94,7 +73,8 @@ func (d *Dashboard) overviewPage(c *call) error {
 	if err != nil {
 		return err
 	}
-	v.Totals, v.Since, v.Wide = a.Overall, a.Since, a.MetadataKeysWide
+
+	v.Totals, v.Counted, v.Wide = a.Overall, page.counted(a.Progress), a.MetadataKeysWide
 	if a.TotalRequests > 0 {
 		v.Tables = breakdowns(f, a)
 	}

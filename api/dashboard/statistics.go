@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -22,10 +23,8 @@ type statisticsView struct {
 	Buckets    []string
 	Rows       []statisticsRow
 	Charts     []*chart
-	ChartsLeft int       // versions that have no line, for there are too many
-	Since      time.Time // what is older was not counted, for lack of time; zero: all was
-	Patience   string    // the address that counts all the same
-	Patient    bool
+	ChartsLeft int // versions that have no line, for there are too many
+	Counted    counted
 	Cut        int64 // requests of versions beyond those that are listed
 }
 
@@ -53,16 +52,21 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	q := c.URL.Query()
 	v := statisticsView{templateHead: head, Span: q.Get("span"), Spans: spans, Score: q.Get("score"), Bucket: q.Get("bucket"), Buckets: wire.Buckets}
 	f := filter{Span: v.Span, Conditions: []condition{{"prompt_name", "", "is", head.Name}}}
-	if v.Patient = q.Get("all") != ""; !v.Patient {
-		v.Patience = templateAddress("/template/statistics", head.Name, "span", v.Span, "score", v.Score, "bucket", v.Bucket, "all", "1")
+	page := question{"/template/statistics", url.Values{"name": {head.Name}}, q.Has(countAll)}
+	for _, name := range []string{"span", "score", "bucket"} {
+		if value := q.Get(name); value != "" {
+			page.query.Set(name, value)
+		}
 	}
-	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()), Bucket: v.Bucket, PointsMax: versionPointsMax, Budget: budget(v.Patient),
-	})
+
+	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
+		FilterGroup: f.group(d.Now()), Bucket: v.Bucket, PointsMax: versionPointsMax,
+	}))
 	if err != nil {
 		return err
 	}
-	v.Since, v.Cut = answer.Since, answer.VersionsLeftOut
+
+	v.Counted, v.Cut = page.counted(answer.Progress), answer.VersionsLeftOut
 	v.Scores = scoreNamesOf(answer.Versions)
 	if !slices.Contains(v.Scores, v.Score) && len(v.Scores) > 0 {
 		v.Score = v.Scores[0]

@@ -19,8 +19,11 @@ type StatisticsQuery struct {
 
 	// PointsMax bounds the series where Bucket is "": its parts are then any even stretch of time. 0 for Buckets.
 	PointsMax int `json:"-"`
-	// Budget is how long records may be counted one by one, which a filter makes necessary; then the answer is Incomplete. 0 is without end.
+	// Budget is how long the caller waits for records that are counted one by one, which a filter makes necessary. Then the
+	// answer is Incomplete, and counting goes on for the next question with the same Key. 0: wait until the end.
 	Budget time.Duration `json:"-"`
+	// Key names the question where its filter changes with time, as "the last hour" does.
+	Key string `json:"-"`
 }
 
 // DecodeStatistics reads a StatisticsQuery. sort_by and sort_order change nothing and are passed over.
@@ -31,6 +34,21 @@ func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	q.Bucket = f.oneOf("bucket", Buckets)
 	return q, f.err()
 }
+
+// Progress is how much of what a question finds its answer counts.
+type Progress struct {
+	// Incomplete reports that time ran out: records older than Since are not counted.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Since is when the oldest counted record was accepted, if Incomplete; zero if none is counted yet.
+	Since time.Time `json:"since,omitzero"`
+	// Counting reports that a later answer to the same question will count more.
+	Counting bool `json:"-"`
+	// AsOf is when an answer was counted that was kept since; zero for a new one.
+	AsOf time.Time `json:"-"`
+}
+
+// SetProgress replaces the progress of the answer that it is part of.
+func (p *Progress) SetProgress(now Progress) { *p = now }
 
 // Percentiles of latencies, in seconds. They are nil when no latency is known. Each is at most PercentileError beside the
 // true one, as a share of it; the mean is exact.
@@ -93,10 +111,7 @@ type TemplateStatistics struct {
 	PercentileError float64         `json:"percentile_error"` // bound of the relative error of percentiles
 	// VersionsLeftOut counts requests of versions beyond those that are listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
-	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
-	Incomplete bool `json:"incomplete,omitempty"`
-	// Since is when the oldest record was accepted that is counted, if Incomplete.
-	Since time.Time `json:"-"`
+	Progress
 }
 
 // ChartInterval says how a series is cut.
@@ -146,10 +161,7 @@ type Analytics struct {
 	// metadata_cost_breakdown_key, sums them up all the same.
 	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
 	PercentileError  float64  `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
-	// Incomplete says that time ran out while looking into prompts and responses: older records are not counted.
-	Incomplete bool `json:"incomplete,omitempty"`
-	// Since is when the oldest record was accepted that is counted, if Incomplete.
-	Since time.Time `json:"-"`
+	Progress
 }
 
 // AnalyticsListMax bounds each list and map of Analytics.

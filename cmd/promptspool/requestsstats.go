@@ -62,7 +62,7 @@ func requestStats(c *cli.Context) error {
 	if by == "provider" {
 		totals, series, latency = sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay
 	}
-	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by])
+	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by], sums.Progress)
 	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
 		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
 	})
@@ -73,7 +73,7 @@ func requestStats(c *cli.Context) error {
 }
 
 func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.Analytics) error {
-	g := statsGrid(c, "TEMPLATE")
+	g := statsGrid(c, "TEMPLATE", sums.Progress)
 	all := make(map[string]bool)
 	for _, v := range versions.Versions {
 		for _, b := range v.Series {
@@ -115,16 +115,17 @@ func byName(pairs []wire.Pair) map[string]float64 {
 // statsTable is a grid with a row for each of what is counted.
 type statsTable struct {
 	*grid
-	bars int // of a trend
+	bars     int // of a trend
+	progress wire.Progress
 }
 
-func statsGrid(c *cli.Context, what string) statsTable {
+func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
 	p := newPainter(c)
 	bars := trendBarsMin
 	if p.width > 0 { // what the other columns leave
 		bars = min(max((p.width-100)/3, trendBarsMin), trendBarsMax)
 	}
-	return statsTable{newGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100", ">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS"), bars}
+	return statsTable{newGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100", ">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS"), bars, progress}
 }
 
 func (g statsTable) totals(name cell, t wire.Totals, by trends, dates []string) {
@@ -133,9 +134,13 @@ func (g statsTable) totals(name cell, t wire.Totals, by trends, dates []string) 
 	if t.Errors > 0 {
 		failed.style = red
 	}
-	g.row(name, humanize.Comma(t.Requests), cell{trend(by.requests, dates, g.bars, sum), green}, failed, score, cell{spread, yellow},
+	mark := "" // of what more records would raise
+	if g.progress.Incomplete {
+		mark = "+"
+	}
+	g.row(name, humanize.Comma(t.Requests)+mark, cell{trend(by.requests, dates, g.bars, sum), green}, failed, score, cell{spread, yellow},
 		milliseconds(t.Latency.P50), cell{trend(by.latency, dates, g.bars, mean), green}, milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
-		costOf(t), cell{trend(by.cost, dates, g.bars, sum), green}, humanize.Comma(t.InputTokens+t.OutputTokens))
+		costOf(t, g.progress.Incomplete), cell{trend(by.cost, dates, g.bars, sum), green}, humanize.Comma(t.InputTokens+t.OutputTokens)+mark)
 }
 
 // finish writes the line of everything below the table, and what the numbers leave out.
@@ -155,7 +160,7 @@ func (g statsTable) finish(sums wire.Analytics) error {
 		fmt.Fprintf(g.w, "%s\n", g.paint(faint, "Not in the cost, for their price is unknown: "+humanize.Comma(n)))
 	}
 	if sums.Incomplete {
-		fmt.Fprintln(g.w, "Time ran out while looking into texts: older records are not counted.")
+		fmt.Fprintf(g.w, "Partial result: calls since %s. Numbers with a + are lower bounds.\n", moment(g.progress.Since))
 	}
 	return nil
 }
@@ -179,12 +184,12 @@ func scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 }
 
 // costOf marks a sum that leaves something out.
-func costOf(t wire.Totals) string {
+func costOf(t wire.Totals, partial bool) string {
 	if t.Unpriced == t.Requests {
 		return "-"
 	}
 	s := fmt.Sprintf("$%.4f", t.Cost)
-	if t.Unpriced > 0 {
+	if t.Unpriced > 0 || partial {
 		s = "≥ " + s
 	}
 	return s

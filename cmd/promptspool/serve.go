@@ -60,13 +60,14 @@ func server(ctx context.Context, c serverConfig) error {
 	pulse := &pulse{metrics: m, logger: c.logger}
 	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
 	writes := api.NewTurns(records, m)
+	counting := archive.NewCounting(records)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder: writes, Querier: records, Analyst: records, Keeper: records,
 		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: live.limiter,
 		Pages: dashboard.New(dashboard.Config{
-			People: people, Keys: keys, Records: records, Recorder: writes, Templates: templates, Sidecars: db, Storage: db, Read: readCall,
+			People: people, Keys: keys, Records: counting, Recorder: writes, Templates: templates, Sidecars: db, Storage: db, Read: readCall,
 			Providers: render.Providers(), Retention: dashboard.Retention(c.retention), Version: version, Logger: c.logger,
 		}),
 		Metrics: m, Logger: c.logger,
@@ -84,7 +85,10 @@ func server(ctx context.Context, c serverConfig) error {
 		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(db, m), watchDisk(c.data, m)},
 		failed:     at.failed,
 	}
-	return errors.Join(p.run(ctx), db.Close())
+	err = p.run(ctx)
+	counting.Close() // it reads the database
+
+	return errors.Join(err, db.Close())
 }
 
 // sidecarBufferBytes is for one body of the largest size and many small ones: a sidecar shall be small.

@@ -168,7 +168,7 @@ func (a *analytics) series(w *wire.Analytics, series buckets) {
 		t, date := series[at], a.clock.date(at)
 		w.Stats = append(w.Stats, wire.AnalyticsStat{Date: date, DateLabel: date, Requests: t.requests, Tokens: t.tokens(),
 			InputTokens: t.input, OutputTokens: t.output, Cost: t.cost(), Latency: t.latency.mean(), CachedTokens: t.cached,
-			ThinkingTokens: t.thinking, StatusCounts: a.statuses[at], Scores: t.scoreSums()})
+			ThinkingTokens: t.thinking, StatusCounts: maps.Clone(a.statuses[at]), Scores: t.scoreSums()})
 		if t.latency.total > 0 {
 			w.Latency.Average[date], w.Latency.P50[date] = *t.latency.mean(), *t.latency.quantile(0.5)
 			w.Latency.P90[date], w.Latency.P95[date], w.Latency.P99[date] = *t.latency.quantile(0.9), *t.latency.quantile(0.95), *t.latency.quantile(0.99)

@@ -12,100 +12,64 @@ import (
 // statisticsBudget is how long statistics and suggestions look into prompts and responses.
 const statisticsBudget = 20 * time.Second
 
-// Analyze sums up the records that a search with the same filter finds.
+// Analyze sums up the records that a search with the same filter finds. It waits until the end; see Counting.
 func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
 	sums := newAnalytics(q)
-	since, err := a.sum(ctx, id, q, analyticsColumns, sums)
+	progress, err := a.sum(ctx, id, q, analyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
+
 	w := sums.answer()
-	w.Incomplete, w.Since = !since.IsZero(), since
+	w.Progress = progress
+
 	return w, nil
 }
 
 // TemplateStatistics sums up records by template version. A filter on prompt_name leaves one template.
 func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
 	sums := newVersions(q)
-	since, err := a.sum(ctx, id, q, versionColumns, sums)
+	progress, err := a.sum(ctx, id, q, versionColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
+
 	w := sums.answer()
-	w.Incomplete, w.Since = !since.IsZero(), since
+	w.Progress = progress
+
 	return w, nil
 }
 
 // adder counts rows. One that is also Sums gets summaries where it can.
 type adder interface{ add(row *wire.Row) error }
 
-// sum gives the rows that a query finds to who counts them. since is how far it came if time ran out; zero if it did not.
-func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (since time.Time, err error) {
+// sum gives the rows that a query finds to an adder. Only looking into bodies has a budget: where no filter but time is set,
+// the numbers are those of every record, at any load.
+func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (wire.Progress, error) {
 	if err := checkAccount(id); err != nil {
-		return since, err
+		return wire.Progress{}, err
 	}
 	q, err := compileMatch(s.FilterGroup, s.Q)
 	if err != nil {
-		return since, err
+		return wire.Progress{}, err
 	}
-	began := time.Now()
-	defer a.timed(began)
-	spent := patience{began: began, budget: s.Budget}
+
+	defer a.timed(time.Now())
 	if sums, ok := to.(Sums); ok && q.Spanned() {
-		err = a.config.Store.Sum(ctx, id.Account, q, want, hurried{sums, &spent})
-		if errors.Is(err, errSpent) {
-			err = nil
-		}
-		return spent.since, err
+		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
+
 	if q.NeedsBody() {
 		q.Budget = statisticsBudget
-		if s.Budget > 0 {
-			q.Budget = s.Budget
-		}
 	}
-	at, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		return !spent.by(row), to.add(row)
+	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+		return true, to.add(row)
 	})
-	if at != nil {
-		spent.since = at.At
+	if err != nil || stopped == nil {
+		return wire.Progress{}, err
 	}
-	return spent.since, err
-}
 
-// patience is how long rows are counted one by one.
-type patience struct {
-	began  time.Time
-	budget time.Duration // 0: for ever
-	rows   int
-	since  time.Time // the order time of the row at which it ended; zero: it did not
-}
-
-// by says whether it ends with a row. The clock is looked at now and then.
-func (p *patience) by(row *wire.Row) bool {
-	if p.rows++; p.budget > 0 && p.rows%256 == 0 && time.Since(p.began) > p.budget {
-		p.since = row.AcceptedAt
-	}
-	return !p.since.IsZero()
-}
-
-var errSpent = errors.New("the time for counting rows is spent")
-
-// hurried hands on to Sums until patience ends.
-type hurried struct {
-	Sums
-	patience *patience
-}
-
-// Add is Sums's.
-func (h hurried) Add(row *wire.Row) error {
-	if err := h.Sums.Add(row); err != nil {
-		return err
-	}
-	if h.patience.by(row) {
-		return errSpent
-	}
-	return nil
+	return wire.Progress{Incomplete: true, Since: stopped.At}, nil
 }
 
 // Suggest returns values that a field has, of the newest records first.
@@ -142,13 +106,27 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 				return body, err
 			}
 		}
-		more := g.add(&s) && !spent.by(row)
+		more := g.add(&s) && !spent.isOver()
 		w.Complete = w.Complete && more
 		return more, nil
 	})
 	w.Values = g.values
 	w.Complete = w.Complete && stopped == nil
 	return w, err
+}
+
+// patience bounds how long rows are looked at.
+type patience struct {
+	began  time.Time
+	budget time.Duration // 0: without end
+	rows   int
+}
+
+// isOver reports whether the budget is spent. It looks at the clock once in many rows.
+func (p *patience) isOver() bool {
+	p.rows++
+
+	return p.budget > 0 && p.rows%256 == 0 && time.Since(p.began) > p.budget
 }
 
 // ofTemplate narrows the filter of suggestions to the template that they name by its id. Calls may be linked to it by either.

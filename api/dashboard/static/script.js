@@ -84,6 +84,23 @@ for (const box of document.querySelectorAll("[data-live]")) {
   box.addEventListener("change", () => { clearTimeout(timer); if (box.checked) follow(); });
 }
 
+// Numbers that are still being counted grow in place. Nothing moves while somebody uses a link or a field among them.
+const counted = document.getElementById("counted");
+const countOn = async () => {
+  if (!document.hidden && !counted.contains(document.activeElement)) {
+    const answer = await fetch(location.href).catch(() => null);
+    const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page && page.getElementById("counted");
+    if (fresh && !counted.contains(document.activeElement)) {
+      counted.replaceChildren(...fresh.childNodes);
+      counted.toggleAttribute("data-counting", fresh.hasAttribute("data-counting"));
+      for (const time of counted.querySelectorAll("time[datetime]")) local(time);
+    }
+  }
+  if (counted.hasAttribute("data-counting")) setTimeout(countOn, 1000);
+};
+if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
+
 // rows are the table's rows that lead somewhere.
 const rows = () => [...document.querySelectorAll("tr[data-href]")];
 

@@ -1,0 +1,100 @@
+package archive
+
+import (
+	"encoding/json"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of what is kept of answers.
+const (
+	keptCountsMax = 64
+	keptBytesMax  = 8 << 20 // of the answers as JSON
+)
+
+// countKey names a question whose answer takes long.
+type countKey struct{ account, kind, query string }
+
+// countedPart is an answer that counts some rows of those that a question finds, or all.
+type countedPart struct {
+	answer   any // nil: nothing is counted yet
+	rows     int64
+	progress wire.Progress
+}
+
+// keptCount is the best known answer to a question: a whole one until a newer one is whole, else the part that counts the most.
+type keptCount struct {
+	countedPart
+
+	ended time.Time // when a walk ended that came as far as any would
+	walk  *walk     // that is under way; nil: none is
+	used  time.Time
+	bytes int
+}
+
+// fresh reports whether the answer will do without another walk.
+func (k *keptCount) fresh() bool {
+	return k.walk == nil && !k.ended.IsZero() && time.Since(k.ended) < walkFreshFor
+}
+
+// keptCounts are the answers that were asked for last. Counting.mu guards them.
+type keptCounts struct {
+	by    map[countKey]*keptCount
+	bytes int
+}
+
+// touch returns what is kept for a question, and makes room for one that is new.
+func (c *keptCounts) touch(key countKey) *keptCount {
+	k := c.by[key]
+	if k == nil {
+		k = &keptCount{bytes: len(key.query)}
+		c.by[key] = k
+		c.bytes += k.bytes
+	}
+	k.used = time.Now()
+	c.shrink(key)
+
+	return k
+}
+
+// keepPart keeps what is counted so far, unless more is known from an earlier walk.
+func (c *keptCounts) keepPart(key countKey, k *keptCount, part countedPart) {
+	if k.answer == nil || k.progress.Incomplete && part.rows >= k.rows {
+		c.keep(key, k, part)
+	}
+}
+
+// keep replaces the answer to a question.
+func (c *keptCounts) keep(key countKey, k *keptCount, part countedPart) {
+	k.countedPart = part
+	if c.by[key] != k {
+		return
+	}
+
+	c.bytes -= k.bytes
+	k.bytes = len(key.query)
+	if text, err := json.Marshal(part.answer); err == nil {
+		k.bytes += len(text)
+	}
+	c.bytes += k.bytes
+	c.shrink(key)
+}
+
+// shrink drops what was not asked for the longest, other than one question.
+func (c *keptCounts) shrink(but countKey) {
+	for len(c.by) > keptCountsMax || c.bytes > keptBytesMax && len(c.by) > 1 {
+		var oldest countKey
+		for key, k := range c.by {
+			if key != but && (c.by[oldest] == nil || k.used.Before(c.by[oldest].used)) {
+				oldest = key
+			}
+		}
+		k := c.by[oldest]
+		if k.walk != nil {
+			k.walk.cancel(errWalkUnasked)
+		}
+		c.bytes -= k.bytes
+		delete(c.by, oldest)
+	}
+}

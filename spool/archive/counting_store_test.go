@@ -1,0 +1,71 @@
+package archive_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+)
+
+// slowStore holds rows that all match, and takes a while for each. It is to be used within synctest, where that time passes at once.
+type slowStore struct {
+	archive.Store
+	rows  int
+	each  time.Duration
+	walks int   // that were begun
+	err   error // behind the last row
+}
+
+func (s *slowStore) row(ctx context.Context, i int) (*wire.Row, error) {
+	select {
+	case <-time.After(s.each):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+
+	return &wire.Row{
+		RequestID:  fmt.Sprintf("0195529c-1c00-7000-8000-%012d", i),
+		AcceptedAt: time.Unix(1_800_000_000, 0).UTC().Add(-time.Duration(i) * time.Second),
+		Engine:     "gpt-4o",
+		Status:     "SUCCESS",
+	}, nil
+}
+
+func (s *slowStore) Sum(ctx context.Context, _ string, _ archive.Query, _ archive.Columns, sums archive.Sums) error {
+	for i := range s.rows {
+		row, err := s.row(ctx, i)
+		if err == nil {
+			err = sums.Add(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return s.err
+}
+
+func (s *slowStore) Scan(ctx context.Context, _ string, _ archive.Query, _ archive.Columns, fn func(*wire.Row) (bool, error)) (*archive.Position, error) {
+	s.walks++
+
+	for i := range s.rows {
+		row, err := s.row(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		if more, err := fn(row); err != nil || !more {
+			return nil, err
+		}
+	}
+
+	return nil, s.err
+}
+
+func (s *slowStore) archive() *archive.Archive {
+	return archive.New(archive.Config{Store: s, Metrics: metrics.New("server", "test"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+}

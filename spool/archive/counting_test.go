@@ -1,0 +1,231 @@
+package archive_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+var counter = wire.Identity{Account: "a"}
+
+const waiting = 80 * time.Millisecond
+
+// ofModel asks for the requests of a model: a filter, which makes a store look at each record.
+func ofModel(model string) wire.StatisticsQuery {
+	return wire.StatisticsQuery{FilterGroup: condition("model", "", "is", fmt.Sprintf("%q", model)), Budget: waiting, Key: model}
+}
+
+// counting runs a test over a slow store, in a time that passes at once.
+func counting(t *testing.T, s *slowStore, test func(t *testing.T, c *archive.Counting)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := archive.NewCounting(s.archive())
+		defer c.Close()
+		test(t, c)
+	})
+}
+
+func analyze(t testing.TB, c *archive.Counting, id wire.Identity, q wire.StatisticsQuery) wire.Analytics {
+	t.Helper()
+	w, err := c.Analyze(t.Context(), id, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return w
+}
+
+func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
+	counting(t, &slowStore{rows: 2000, each: time.Millisecond}, func(t *testing.T, c *archive.Counting) {
+		w := analyze(t, c, counter, wire.StatisticsQuery{Budget: waiting})
+
+		if w.TotalRequests != 2000 || w.Progress != (wire.Progress{}) {
+			t.Errorf("%d of 2000 are counted, %+v", w.TotalRequests, w.Progress)
+		}
+	})
+}
+
+func TestACountGoesOnBehindItsAnswer(t *testing.T) {
+	s := &slowStore{rows: 2000, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		first := analyze(t, c, counter, ofModel("m"))
+		if n := first.TotalRequests; n < 60 || n > 200 || !first.Incomplete || !first.Counting {
+			t.Errorf("at first %d are counted, %+v", n, first.Progress)
+		}
+		if want := time.Unix(1_800_000_000, 0).Add(-time.Duration(first.TotalRequests-1) * time.Second); !first.Since.Equal(want) {
+			t.Errorf("the numbers are those since %s, want %s", first.Since, want)
+		}
+
+		last := first.TotalRequests
+		for w := first; w.Counting; last = w.TotalRequests {
+			time.Sleep(300 * time.Millisecond)
+			if w = analyze(t, c, counter, ofModel("m")); w.TotalRequests < last {
+				t.Fatalf("%d are counted after %d", w.TotalRequests, last)
+			}
+		}
+		if last != 2000 || s.walks != 1 {
+			t.Errorf("%d are counted in the end, by %d walks", last, s.walks)
+		}
+	})
+}
+
+func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
+	s := &slowStore{rows: 1000, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		whole := ofModel("m")
+		whole.Budget = time.Minute
+		if w := analyze(t, c, counter, whole); w.TotalRequests != 1000 || w.Progress != (wire.Progress{}) {
+			t.Fatalf("%d are counted, %+v", w.TotalRequests, w.Progress)
+		}
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 1000 || w.Incomplete || w.Counting || w.AsOf.IsZero() || s.walks != 1 {
+			t.Errorf("right behind, %d are counted by %d walks, %+v", w.TotalRequests, s.walks, w.Progress)
+		}
+
+		s.rows = 1500
+		time.Sleep(time.Minute)
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 1000 || w.Incomplete || !w.Counting {
+			t.Errorf("later, %d are counted, %+v", w.TotalRequests, w.Progress)
+		}
+		time.Sleep(2 * time.Second)
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 1500 || w.Counting {
+			t.Errorf("in the end, %d are counted, %+v", w.TotalRequests, w.Progress)
+		}
+	})
+}
+
+func TestWhatIsCountedQuicklyIsNeverOld(t *testing.T) {
+	s := &slowStore{rows: 10, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		analyze(t, c, counter, ofModel("m"))
+		s.rows = 20
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 20 || w.Progress != (wire.Progress{}) {
+			t.Errorf("%d of 20 are counted, %+v", w.TotalRequests, w.Progress)
+		}
+	})
+}
+
+func TestACountThatNobodyAsksForEnds(t *testing.T) {
+	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		before := analyze(t, c, counter, ofModel("m"))
+		time.Sleep(15 * time.Second) // it ends meanwhile, and leaves its place to another
+		synctest.Wait()
+		other := ofModel("other")
+		analyze(t, c, counter, other)
+		time.Sleep(time.Second)
+		if w := analyze(t, c, counter, other); w.TotalRequests < 1000 {
+			t.Errorf("another of the account has no place: %d are counted", w.TotalRequests)
+		}
+
+		// What was counted until then stays.
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests < 9000 || w.TotalRequests < before.TotalRequests || !w.Counting {
+			t.Errorf("%d are counted after %d, %+v", w.TotalRequests, before.TotalRequests, w.Progress)
+		}
+	})
+}
+
+func TestACountThatTakesTooLongEnds(t *testing.T) {
+	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		w := analyze(t, c, counter, ofModel("m"))
+		for range 25 {
+			time.Sleep(time.Second)
+			w = analyze(t, c, counter, ofModel("m"))
+		}
+		if w.Counting || !w.Incomplete || w.TotalRequests < 19_000 || s.walks != 1 {
+			t.Errorf("%d are counted by %d walks, %+v", w.TotalRequests, s.walks, w.Progress)
+		}
+	})
+}
+
+func TestFewCountAtATime(t *testing.T) {
+	s := &slowStore{rows: 5000, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		ask := func(account, model string) int64 {
+			return analyze(t, c, wire.Identity{Account: account}, ofModel(model)).TotalRequests
+		}
+		for _, account := range []string{"a", "b", "c"} {
+			ask(account, "m")
+			ask(account, "n")
+		}
+		time.Sleep(2 * time.Second)
+		for _, want := range []struct {
+			account, model string
+			goesOn         bool
+		}{{"a", "m", true}, {"a", "n", false}, {"b", "m", true}, {"b", "n", false}, {"c", "m", false}} {
+			if n := ask(want.account, want.model); n > 2000 != want.goesOn {
+				t.Errorf("%s of account %s has counted %d", want.model, want.account, n)
+			}
+		}
+
+		// All come to their end, if they are asked for.
+		for range 40 {
+			time.Sleep(time.Second)
+			ask("c", "m")
+		}
+		if n := ask("c", "m"); n != 5000 {
+			t.Errorf("the one that had to wait has counted %d", n)
+		}
+	})
+}
+
+func TestManyQuestionsAreNotKeptForEver(t *testing.T) {
+	s := &slowStore{rows: 500, each: time.Millisecond}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		whole := func(model string) {
+			q := ofModel(model)
+			q.Budget = time.Minute
+			analyze(t, c, counter, q)
+		}
+		whole("first")
+		for i := range 100 {
+			whole(fmt.Sprint(i))
+		}
+		if n, bytes := c.Kept(); n > 64 || bytes > 8<<20 {
+			t.Errorf("%d answers of %d bytes are kept", n, bytes)
+		}
+	})
+}
+
+func TestWhatEndsACountWithAFaultIsTold(t *testing.T) {
+	s := &slowStore{rows: 100, each: time.Millisecond, err: errors.New("the disk is broken")}
+	counting(t, s, func(t *testing.T, c *archive.Counting) {
+		q := ofModel("m")
+		q.Budget = time.Second
+		if _, err := c.Analyze(t.Context(), counter, q); !errors.Is(err, s.err) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// Whatever is asked when, the numbers of a question do not shrink while nothing is deleted.
+func TestNumbersDoNotShrink(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rows := rapid.IntRange(1, 4000).Draw(r, "rows")
+		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) [2]int {
+			return [2]int{rapid.IntRange(0, 2).Draw(r, "question"), rapid.SampledFrom([]int{0, 1, 50, 500, 5000, 30_000}).Draw(r, "pause")}
+		}), 1, 30).Draw(r, "steps")
+
+		counting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *archive.Counting) {
+			last := map[int]int64{}
+			for i, step := range steps {
+				w := analyze(t, c, counter, ofModel(fmt.Sprint(step[0])))
+				if w.TotalRequests < last[step[0]] || w.TotalRequests > int64(rows) {
+					t.Fatalf("step %d of %v: %d of %d are counted after %d", i, steps, w.TotalRequests, rows, last[step[0]])
+				}
+				if !w.Incomplete && w.TotalRequests != int64(rows) {
+					t.Fatalf("step %d of %v: %d of %d are said to be all", i, steps, w.TotalRequests, rows)
+				}
+				last[step[0]] = w.TotalRequests
+				time.Sleep(time.Duration(step[1]) * time.Millisecond)
+			}
+		})
+	})
+}

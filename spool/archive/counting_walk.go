@@ -1,0 +1,176 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Why a walk ends before it has counted everything.
+var (
+	errWalkBusy    = errors.New("others are counting")
+	errWalkUnasked = errors.New("nobody asks for the count anymore")
+	errWalkLong    = errors.New("counting takes too long")
+)
+
+// walk is one pass over what a question finds.
+type walk struct {
+	of      question
+	begun   time.Time
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	unasked *time.Timer
+
+	done chan struct{} // closed at the end
+
+	mu   sync.Mutex // held for one row at a time, so that what is counted so far can be told
+	sums counter
+	rows int64
+	at   time.Time // order time of the last row
+
+	// Under Counting.mu.
+	placed bool // it holds one of the places in Counting.walking
+	over   bool
+	whole  bool
+	answer any   // if whole
+	err    error // if it failed
+}
+
+// beginLocked begins a walk. Counting.mu must be held.
+func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, what question) *walk {
+	w := &walk{
+		of:    what,
+		begun: time.Now(),
+		done:  make(chan struct{}),
+		sums:  what.sums(),
+	}
+	w.ctx, w.cancel = context.WithCancelCause(c.life)
+	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
+
+	place := time.AfterFunc(walkFree, func() { c.place(w) })
+	long := time.AfterFunc(walkPatience, func() { w.cancel(errWalkLong) })
+
+	c.walks.Go(func() {
+		progress, err := c.sum(w.ctx, id, q, what.want, w)
+		for _, timer := range []*time.Timer{w.unasked, place, long} {
+			timer.Stop()
+		}
+		c.finish(w, progress, err)
+		w.cancel(nil)
+	})
+
+	return w
+}
+
+// place gives a walk that takes longer than most a place among the few of these, or ends it. What it counted is kept, and
+// whoever asks again begins another: a walk that waited for its turn would hold a snapshot of the store meanwhile.
+func (c *Counting) place(w *walk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if w.over {
+		return
+	}
+	account := w.of.key.account
+	if len(c.walking) >= walksMax || c.walking[account] {
+		w.cancel(errWalkBusy)
+		return
+	}
+
+	w.placed = true
+	c.walking[account] = true
+}
+
+// finish keeps what a walk has counted.
+func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
+	part := w.part()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(w.done)
+
+	w.over = true
+	if w.placed {
+		delete(c.walking, w.of.key.account)
+	}
+	k := c.kept.by[w.of.key]
+	if k == nil || k.walk != w {
+		k = &keptCount{} // it was dropped meanwhile
+	}
+	k.walk = nil
+
+	cause := context.Cause(w.ctx)
+	given := slices.Contains([]error{errWalkBusy, errWalkUnasked, errWalkLong}, cause)
+	switch {
+	case err != nil && !given:
+		w.err = err
+	case err != nil:
+		c.kept.keepPart(w.of.key, k, part)
+	case progress.Incomplete:
+		part.progress = progress
+		c.kept.keepPart(w.of.key, k, part)
+	default:
+		part.progress = wire.Progress{AsOf: c.config.Now()}
+		w.whole, w.answer = true, part.answer
+		c.kept.keep(w.of.key, k, part)
+	}
+
+	// Another walk would come no further than one that was too long, and is not worth it soon after one that took a while.
+	// What is counted quickly is counted anew each time; the answer is kept for when the machine is busier.
+	k.ended = time.Time{}
+	if err == nil && time.Since(w.begun) > walkFree || cause == errWalkLong {
+		k.ended = time.Now()
+	}
+}
+
+// add counts a row.
+func (w *walk) add(row *wire.Row) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.rows++
+	w.at = row.AcceptedAt
+	if err := w.sums.add(row); err != nil {
+		return err
+	}
+
+	// A store looks at the context now and then; rows that come quickly are not to outrun it.
+	return w.ctx.Err()
+}
+
+// part is what is counted so far.
+func (w *walk) part() countedPart {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return countedPart{w.sums.counted(), w.rows, wire.Progress{Incomplete: true, Since: w.at}}
+}
+
+// isOver reports whether the walk has ended.
+func (w *walk) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits until a walk is over or the budget is spent.
+func (w *walk) await(ctx context.Context, budget time.Duration) error {
+	timer := time.NewTimer(budget)
+	defer timer.Stop()
+
+	select {
+	case <-w.done:
+	case <-timer.C:
+	case <-ctx.Done():
+		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+	}
+
+	return nil
+}

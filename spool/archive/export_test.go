@@ -1,0 +1,9 @@
+package archive
+
+// Kept returns how many answers are kept, and their size.
+func (c *Counting) Kept() (answers, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return len(c.kept.by), c.kept.bytes
+}
