@@ -157,7 +157,7 @@ func New(c Config) *API {
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: &budget{left: c.BufferBytes}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
+	a := &API{c: c, buffer: newBudget(c.BufferBytes, c.BodyBytesMax), shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a

@@ -57,7 +57,7 @@ type keys struct{}
 func (keys) Authenticate(_ context.Context, key wire.Secret) (wire.Identity, error) {
 	switch string(key) {
 	case "full", "app":
-		return wire.Identity{Account: "a", Scope: wire.Scope(key), Key: key, Verified: true}, nil
+		return wire.Identity{Account: "a", KeyID: "key-" + string(key), Scope: wire.Scope(key), Key: key, Verified: true}, nil
 	case "unseen":
 		return wire.Identity{Key: key}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -18,25 +17,17 @@ import (
 	"promptspool/api/wire"
 )
 
-// budget bounds the bytes of all bodies that are held at once, so that many large uploads meet a 503 and not the kernel's
-// out-of-memory killer.
-type budget struct{ left int64 }
-
-func (b *budget) take(n int64) bool {
-	if atomic.AddInt64(&b.left, -n) >= 0 {
-		return true
-	}
-	atomic.AddInt64(&b.left, n)
-	return false
-}
-
-func (b *budget) give(n int64) { atomic.AddInt64(&b.left, n) }
-
 // body holds the bytes of one body. Its capacity is taken from a budget while it is in use.
 type body struct {
 	bytes  []byte
 	budget *budget
 	taken  int64
+
+	// prove has the caller show a key in the call's head, and returns the key's id, or stranger if there is none. It is
+	// called before a large body is read; nil once it was.
+	prove  func() (owner string, err error)
+	owner  string // whose share of the budget it takes
+	packed bool   // what is read is unpacked on its way
 
 	sent     counter
 	given    bool  // the bytes are somebody else's after the call
@@ -57,15 +48,16 @@ var bodyPool = sync.Pool{New: func() any { return new(body) }}
 
 // release gives the bytes back. They must not be used any more, but by who took them.
 func (b *body) release() {
-	taken := b.taken
+	taken, owner := b.taken, b.owner
 	b.taken, b.bytes, b.sent = 0, b.bytes[:0], counter{}
+	b.prove, b.owner, b.packed = nil, stranger, false
 	if b.given || cap(b.bytes) > pooledBytesMax {
 		b.given, b.bytes = false, nil
 	}
 	if taken > largeBytes {
 		debug.FreeOSMemory() // before the next one comes: the collector would start too late for it
 	}
-	b.budget.give(taken)
+	b.budget.give(owner, taken)
 	bodyPool.Put(b)
 }
 
@@ -104,28 +96,54 @@ func (b *body) fill(r io.Reader, max int64) error {
 	}
 }
 
-// trustedBytes is how much of a body must have come before its announced length is believed.
+// trustedBytes is how much of a body must have come before its announced length is believed, and how much is read of one
+// before its caller is asked for a key.
 const trustedBytes = 1 << 20
 
-// reserve makes room for the next read, and for what wire.Event.TakeLine wants behind the whole. It doubles what there is: who only
-// announces a large body must not hold the memory for it. Once a part of it has come, it makes room for all of it, so that large bodies
-// that come together get through one by one, and do not stand in each other's way with halves.
+// reserve makes room for the next read, and for what wire.Event.TakeLine wants behind the whole. It doubles what there is:
+// whoever only announces a large body must not hold the memory for it. Once a part of it has come, and the caller's key is
+// known, it makes room for all of it, so that large bodies that come together get through one by one, and do not stand in
+// each other's way with halves.
 func (b *body) reserve(bytesMax int64) error {
+	if max(int64(len(b.bytes)), b.declared) >= trustedBytes && b.prove != nil {
+		if err := b.meet(); err != nil {
+			return err
+		}
+	}
+	if b.owner == stranger && b.packed && len(b.bytes) >= trustedBytes {
+		return wire.Errorf(wire.CodeUnauthorized, "A packed body of more than %d MiB needs its key in the header X-API-KEY.",
+			trustedBytes>>20)
+	}
+
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
 		size = min(max(8<<10, 2*size), roomFor(bytesMax))
 		whole := roomFor(b.declared)
-		if b.declared > int64(len(b.bytes)) && (len(b.bytes) >= trustedBytes || whole < size) {
+		trusted := len(b.bytes) >= trustedBytes && b.owner != stranger
+		if b.declared > int64(len(b.bytes)) && (trusted || whole < size) {
 			size = whole
 		}
 	}
-	if !b.budget.take(size - b.taken) {
+	if !b.budget.take(b.owner, b.taken, size) {
 		return wire.Unavailable(time.Second, "Too many large bodies are being received at this moment. Send this again in a second.")
 	}
 	b.taken = size
 	if size > int64(cap(b.bytes)) {
 		b.bytes = append(make([]byte, 0, size), b.bytes...)
 	}
+	return nil
+}
+
+// meet has the caller show a key.
+func (b *body) meet() error {
+	owner, err := b.prove()
+	b.prove = nil
+	if err != nil {
+		return err
+	}
+	b.budget.pass(owner, b.taken)
+	b.owner = owner
+
 	return nil
 }
 
@@ -137,8 +155,9 @@ func tooLarge(max int64) error {
 }
 
 // readBody reads a call's body, unpacked, into a buffer that the caller releases. The bound holds before and after
-// unpacking. Its errors are 413, 415, 400 and 503. From then on the connection is not cut.
-func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
+// unpacking. prove has the caller show a key; see body. Its errors are 413, 415, 400, 408 and 503,
+// and those of prove. From then on the connection is not cut.
+func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64, prove func() (string, error)) (*body, error) {
 	if int64(ctx.Request.Header.ContentLength()) > max {
 		return nil, tooLarge(max)
 	}
@@ -148,6 +167,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	}
 	b := bodyPool.Get().(*body)
 	b.budget, b.declared = a.buffer, 0
+	b.prove = prove
 	sent := &b.sent
 	*sent = counter{ctx: ctx, r: stream, max: max}
 	var r io.Reader = sent
@@ -171,6 +191,8 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	declared := int64(ctx.Request.Header.ContentLength())
 	if encoding == "" || encoding == "identity" {
 		b.declared = declared
+	} else {
+		b.packed = true
 	}
 	err := b.fill(r, max)
 	if err == nil && declared > 0 && sent.n < declared && encoding == "" {
@@ -193,15 +215,28 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64) (*body, error) {
 	return nil, wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
 }
 
-// counter counts what was read of a body, and refuses to read more than max. When a body breaks off, the connection is closed: fasthttp
-// would look for the next chunk behind one that is damaged, and for the next request behind that.
+// counter counts what was read of a body, and refuses to read more than max, or to wait for one that stops coming. When a
+// body breaks off, the connection is closed: fasthttp would look for the next chunk behind one that is damaged, and for the
+// next request behind that.
 type counter struct {
 	ctx    *fasthttp.RequestCtx
 	r      io.Reader
 	n, max int64
+	paced  int64 // bytes at which the next stretch begins; 0: none has begun
 }
 
+// Once a body holds more than a small one may, each further paceBytes of it must come within paceTime.
+const (
+	paceBytes = 512 << 10
+	paceTime  = 5 * time.Second
+)
+
 func (c *counter) Read(p []byte) (int, error) {
+	if c.n >= max(c.paced, smallBytes) {
+		c.paced = c.n + paceBytes
+		edge.Within(c.ctx.Conn(), paceTime)
+	}
+
 	n, err := c.r.Read(p)
 	if err != nil && err != io.EOF {
 		c.ctx.SetConnectionClose()
@@ -209,6 +244,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	if c.n += int64(n); c.n > c.max {
 		return n, tooLarge(c.max)
 	}
+
 	return n, err
 }
 

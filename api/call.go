@@ -129,7 +129,7 @@ func (a *API) answer(c *call) error {
 		}
 		return c.route.handle(a, c)
 	default:
-		b, err := a.readBody(c.ctx, a.c.BodyBytesMax)
+		b, err := a.readBody(c.ctx, a.c.BodyBytesMax, a.proof(c))
 		if err != nil {
 			return err
 		}
@@ -158,6 +158,27 @@ func (a *API) answer(c *call) error {
 	}
 	return c.route.handle(a, c)
 }
+
+// proof has the caller show a key in the call's head, before a large body is read; see body. Whether the key may call this
+// route is judged with the whole call in hand, as ever.
+func (a *API) proof(c *call) func() (string, error) {
+	return func() (string, error) {
+		key := wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
+		needed := !a.c.OwnKey || a.c.LocalKey
+		if needed && key == "" {
+			return stranger, nil
+		}
+		if !needed {
+			key = ""
+		}
+		id, err := a.c.Authenticator.Authenticate(c.life, key)
+
+		return id.KeyID, err
+	}
+}
+
+// noKey is the proof of callers who have no key to show.
+func noKey() (string, error) { return stranger, nil }
 
 // takeBody gives the body away, without its secrets, for an event to keep. The object, and what aliases it, is gone afterwards.
 func (c *call) takeBody() []byte {

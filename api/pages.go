@@ -71,7 +71,7 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 	defer done()
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK}
 
-	b, err := a.readBody(ctx, pageBodyBytesMax)
+	b, err := a.readBody(ctx, pageBodyBytesMax, noKey)
 	if err != nil {
 		drain(ctx)
 		a.c.Pages.Refuse(w, pageRequest(life, ctx, nil), err)

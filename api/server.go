@@ -45,7 +45,7 @@ func (a *API) NewServer() *Server {
 
 // A client that is slow holds a connection and its buffer. The head of a call must come within headTime of the connection's first
 // moment, or of the head's first byte; a body within bodyTimeMin and what its length takes at bodyRateMin. One whose length is not
-// told may take bodyTimeUntold.
+// told may take bodyTimeUntold. What readBody reads must keep pace instead, once it is more than a small body; see counter.
 const (
 	headTime       = 15 * time.Second
 	bodyTimeMin    = 15 * time.Second

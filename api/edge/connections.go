@@ -212,6 +212,13 @@ func (c *Connections) forget(conn kept) {
 	}
 }
 
+// Within has the next reads of a connection end after that time, unless it was cut.
+func Within(conn net.Conn, d time.Duration) {
+	if k, ok := conn.(kept); ok && k.turn().Load() > 0 {
+		_ = conn.SetReadDeadline(time.Now().Add(d))
+	}
+}
+
 // Answering says that a call has come whole. Its connection is not cut before it is answered.
 func Answering(conn net.Conn) {
 	if k, ok := conn.(kept); ok {

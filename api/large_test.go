@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stall sends the beginning of a large body, and no more of it. It returns the connection.
+func stall(t *testing.T, addr, header string, announced, sent int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+
+	_, err = fmt.Fprintf(conn, "POST /rest/track-score HTTP/1.1\r\nHost: here\r\n%sContent-Length: %d\r\n\r\n%s",
+		header, announced, strings.Repeat(" ", sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return conn
+}
+
+// statusOf waits for the answer on a connection.
+func statusOf(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+
+	return answer.StatusCode
+}
+
+func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
+	s, addr := startTCP(t, nil)
+	const large, beginning = 32<<20 - 1024, 1<<20 + 100<<10
+
+	var stalled []net.Conn
+	for range 4 {
+		stalled = append(stalled, stall(t, addr, "", large, beginning))
+	}
+	stalled = append(stalled, stall(t, addr, "X-API-KEY: app\r\n", large, beginning))
+
+	// Meanwhile a small write, and a large one of another key.
+	if a := s.call("POST", "/rest/track-score", score); a.Status != 200 {
+		t.Errorf("a small write: %+v", a)
+	}
+	body := score[:len(score)-1] + strings.Repeat(" ", 20<<20) + "}"
+	if a := s.call("POST", "/rest/track-score", strings.Replace(body, `"app"`, `"full"`, 1), "X-API-KEY", "full"); a.Status != 200 {
+		t.Errorf("a large write: %+v", a)
+	}
+
+	began := time.Now()
+	for _, conn := range stalled {
+		if status := statusOf(t, conn); status != 408 && status != 503 {
+			t.Errorf("a body that stopped coming is answered %d", status)
+		}
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("bodies that stopped coming were held for %v", took)
+	}
+}
+
+func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
+	s := start(t, nil)
+	large := score[:len(score)-1] + strings.Repeat(" ", 4<<20) + "}"
+
+	for _, c := range []struct {
+		name, body string
+		header     []string
+		status     int
+	}{
+		{"plain, the key in the body", large, nil, 200},
+		{"packed, the key in the body", zipped(t, large), []string{"Content-Encoding", "gzip"}, 401},
+		{"packed, the key in the head", zipped(t, large), []string{"Content-Encoding", "gzip", "X-API-KEY", "app"}, 200},
+		{"no JSON, an unknown key in the head", strings.Repeat("x", 4<<20), []string{"X-API-KEY", "wrong"}, 401}, // not 400
+		{"packed and small, the key in the body", zipped(t, score), []string{"Content-Encoding", "gzip"}, 200},
+	} {
+		if a := s.call("POST", "/rest/track-score", c.body, c.header...); a.Status != c.status {
+			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
+		}
+	}
+}
