@@ -25,7 +25,7 @@ func (a *API) exportCSV(c *call, s wire.Search, done func()) error {
 	id := c.id
 	out, in := io.Pipe() // fasthttp closes out when the answer is written, or cannot be
 	c.ctx.SetContentType("text/csv; charset=utf-8")
-	c.ctx.SetBodyStream(out, -1)
+	streamBody(c.ctx, out)
 	go func() {
 		defer done()
 		defer func() {

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"promptspool/api/wire"
 )
 
@@ -51,7 +53,7 @@ func (a *API) exportRequests(c *call) error {
 	}
 	id := c.id
 	c.ctx.SetContentType("application/x-ndjson")
-	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+	streamBody(c.ctx, fasthttp.NewStreamReader(func(w *bufio.Writer) {
 		defer func() { <-a.exports }()
 		defer func() {
 			if p := recover(); p != nil { // here it would end the process
@@ -60,7 +62,7 @@ func (a *API) exportRequests(c *call) error {
 			}
 		}()
 		a.writeExport(id, s, w)
-	})
+	}))
 	return nil
 }
 

@@ -126,7 +126,7 @@ func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 	}
 	// Not SetBodyStreamWriter, which ends a part as if it were the whole.
 	from, to := io.Pipe()
-	ctx.SetBodyStream(from, -1)
+	streamBody(ctx, from)
 	go a.stream(to, w.stream)
 }
 
@@ -143,8 +143,10 @@ func (a *API) stream(to *io.PipeWriter, write func(ctx context.Context, w io.Wri
 	}()
 	buffered := bufio.NewWriterSize(to, 32<<10)
 	err := errors.Join(write(life, buffered), buffered.Flush())
-	if err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		a.c.Logger.Warn("a page that is streamed was cut", "error", err)
+	if errors.Is(err, io.ErrClosedPipe) {
+		a.c.Logger.Warn("an export was cut: the browser is gone, or took longer than " + streamStall.String() + " for a part")
+	} else if err != nil {
+		a.c.Logger.Warn("an export was cut", "error", err)
 	}
 	to.CloseWithError(err)
 }
