@@ -20,10 +20,10 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 		return "", wire.Invite{}, err
 	}
 	if p.signUp == wire.SignUpClosed {
-		return "", wire.Invite{}, wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
+		return "", wire.Invite{}, errClosed()
 	}
 	if !role.Known() {
-		return "", wire.Invite{}, wire.Invalid(wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"})
+		return "", wire.Invite{}, wire.Invalid(errRole())
 	}
 	code, now := newCode(), p.now().UTC()
 	i := wire.Invite{ID: wire.NewID(), AccountName: by.AccountName, Role: role, CreatedAt: now, ExpiresAt: now.Add(inviteAge)}
@@ -32,6 +32,12 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 	}
 	return code, i, p.Note(ctx, by, "invite", string(role), "")
 }
+
+func errRole() wire.FieldError {
+	return wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"}
+}
+
+func errNoMember() error { return wire.Errorf(wire.CodeNotFound, "This account has no such member.") }
 
 // Invites lists those that are open.
 func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, error) {
@@ -65,7 +71,7 @@ func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
 // SetRole gives a member of the account another role, and signs them out. The last owner stays one (wire.CodeConflict).
 func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error) {
 	if !role.Known() {
-		return wire.User{}, wire.Invalid(wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"})
+		return wire.User{}, wire.Invalid(errRole())
 	}
 	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
 }
@@ -87,9 +93,9 @@ func (p *People) change(ctx context.Context, by wire.User, id string, c wire.Use
 	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
-		return wire.User{}, wire.Errorf(wire.CodeNotFound, "This account has no such member.")
+		return wire.User{}, errNoMember()
 	case wire.IsCode(err, wire.CodeConflict):
-		return wire.User{}, wire.Errorf(wire.CodeConflict, "This is the account's last owner. Make somebody else one first.")
+		return wire.User{}, wire.Errorf(wire.CodeConflict, "An account needs at least one owner. Promote someone else first.")
 	case err != nil:
 		return wire.User{}, err
 	}

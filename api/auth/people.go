@@ -82,7 +82,7 @@ func (p *People) Join(ctx context.Context, a wire.Application) (wire.User, error
 	if faults != nil {
 		return wire.User{}, wire.Invalid(faults...)
 	}
-	invite, err := p.invite(ctx, a.Code)
+	invite, _, err := p.invite(ctx, a.Code)
 	if err != nil {
 		return wire.User{}, err
 	}
@@ -104,31 +104,65 @@ func (p *People) Join(ctx context.Context, a wire.Application) (wire.User, error
 }
 
 // invite judges a code before the costly part of signing up; CreateUser judges it again.
-func (p *People) invite(ctx context.Context, code wire.Secret) (none [32]byte, err error) {
+func (p *People) invite(ctx context.Context, code wire.Secret) (h [32]byte, i wire.Invite, err error) {
 	if code == "" {
 		if p.signUp != wire.SignUpOpen {
-			return none, errCode()
+			return h, i, errCode()
 		}
-		return none, nil
+		return h, i, nil
 	}
-	h := hash(wire.Secret(strings.TrimSpace(string(code))))
-	i, err := p.store.Invite(ctx, h)
+
+	h = hashCode(code)
+	i, err = p.store.Invite(ctx, h)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
-		return none, errCode()
+		return h, i, errCode()
 	case err != nil:
-		return none, err
+		return h, i, err
 	case !i.Setup && p.signUp == wire.SignUpClosed:
-		return none, wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
+		return h, i, errClosed()
 	case !p.now().Before(i.ExpiresAt):
-		return none, errCode()
+		return h, i, errCode()
 	}
-	return h, nil
+	return h, i, nil
+}
+
+func errClosed() error {
+	return wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
 }
 
 func errCode() error {
-	return wire.Errorf(wire.CodeForbidden, "This needs a code that is still good: an owner's invite, or, on a fresh server, "+
-		"the setup code that the server printed when it started.")
+	return wire.Errorf(wire.CodeForbidden, "This code is invalid or has expired. Ask an owner of the account for a new link; "+
+		"on a fresh server, use the setup code that it printed when it started.")
+}
+
+// hashCode is the hash of a code as a person pasted it.
+func hashCode(code wire.Secret) [32]byte { return hash(wire.Secret(strings.TrimSpace(string(code)))) }
+
+// Invitation tells what a code invites to, before it is used. ip is where the call comes from. wire.CodeForbidden if the
+// code is not good, wire.CodeTooMany after too many of those.
+func (p *People) Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error) {
+	_, i, err := p.invite(ctx, code)
+	return i, p.judgeCode(ctx, err, ip)
+}
+
+// judgeCode counts a code that is not good, and refuses further ones for a while when an address has tried many. It
+// does not look at good ones: a code has 100 random bits, so nobody finds one by trying, and a link must work also for
+// those who share their address with somebody who tries.
+func (p *People) judgeCode(ctx context.Context, err error, ip string) error {
+	if !wire.IsCode(err, wire.CodeForbidden) {
+		return err
+	}
+
+	now := p.now().UTC()
+	many := "Too many invalid codes. Wait 15 minutes, then try again."
+	if err := p.throttle.check(ctx, now, many, codeSource(ip)); err != nil {
+		return err
+	}
+	if err := p.throttle.failed(ctx, now, codeSource(ip)); err != nil {
+		return err
+	}
+	return err
 }
 
 // checkEmail brings an email into the form that it is kept in.
@@ -146,7 +180,8 @@ func checkEmail(email string) (string, []wire.FieldError) {
 func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	now := p.now().UTC()
-	if err := p.throttle.check(ctx, now, email, ip); err != nil {
+	many := "Too many failed sign-ins. Wait 15 minutes, or ask an owner of your account for a link to reset your password."
+	if err := p.throttle.check(ctx, now, many, emailSource(email), ipSource(ip)); err != nil {
 		return wire.SignedIn{}, err
 	}
 	u, stored, err := p.store.UserByEmail(ctx, email)
@@ -163,12 +198,12 @@ func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.S
 		}
 	}
 	if !fits || u.ID == "" || u.DisabledAt != nil {
-		if err := p.throttle.failed(ctx, now, email, ip); err != nil {
+		if err := p.throttle.failed(ctx, now, emailSource(email), ipSource(ip)); err != nil {
 			return wire.SignedIn{}, err
 		}
-		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Email and password do not fit.")
+		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Wrong email or password.")
 	}
-	if err := p.throttle.succeeded(ctx, email); err != nil {
+	if err := p.throttle.forget(ctx, emailSource(email)); err != nil {
 		return wire.SignedIn{}, err
 	}
 	return p.begin(ctx, u)
@@ -199,9 +234,27 @@ func (p *People) Session(ctx context.Context, token wire.Secret) (wire.SignedIn,
 	return wire.SignedIn{Token: token, User: u, ExpiresAt: s.ExpiresAt}, nil
 }
 
-func errSignedOut() error { return wire.Errorf(wire.CodeUnauthorized, "Nobody is signed in. Sign in.") }
+func errSignedOut() error {
+	return wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
+}
 
 // SignOut ends a session.
 func (p *People) SignOut(ctx context.Context, token wire.Secret) error {
-	return p.store.DeleteSession(ctx, hash(token))
+	return p.store.EndSession(ctx, hash(token), p.now().UTC())
+}
+
+// MadeFor finds the person for whom a form was made, by the session that it names (see wire.SignedIn.FormSession), also
+// when that has ended. wire.CodeNotFound if no such session is remembered.
+func (p *People) MadeFor(ctx context.Context, session string) (wire.User, error) {
+	none := wire.Errorf(wire.CodeNotFound, "This form is of no session that is remembered.")
+	h, ok := wire.ParseFormSession(session)
+	if !ok {
+		return wire.User{}, none
+	}
+
+	s, u, err := p.store.Session(ctx, h)
+	if err == nil && !p.now().Before(s.ExpiresAt.Add(wire.SessionKept)) {
+		err = none
+	}
+	return u, err
 }

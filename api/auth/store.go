@@ -30,6 +30,7 @@ type Store interface {
 type PeopleStore interface {
 	UserStore
 	InviteStore
+	ResetStore
 	SessionStore
 	FailureStore
 	AuditStore
@@ -47,7 +48,12 @@ type UserStore interface {
 	UserByEmail(ctx context.Context, email string) (u wire.User, password string, err error)
 	// Users lists the people of an account by CreatedAt, the first first.
 	Users(ctx context.Context, account string) ([]wire.User, error)
-	// ChangeUser changes a person of the account, and returns it. Each change ends its sessions: SessionsFrom becomes change.At.
+	// Everybody lists the people of all accounts, in the order of Users.
+	Everybody(ctx context.Context) ([]wire.User, error)
+	// Account returns the id of the account of this name, which is made if there is none.
+	Account(ctx context.Context, name string) (id string, err error)
+	// ChangeUser changes a person of the account, and returns it. Each change ends its sessions (SessionsFrom becomes
+	// change.At) and its reset links.
 	// wire.CodeNotFound if there is none in this account; wire.CodeConflict if no owner would be left who can sign in.
 	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
 	// HasUsers says whether anybody ever signed up on this server.
@@ -65,14 +71,25 @@ type InviteStore interface {
 	DeleteInvite(ctx context.Context, accountName, id string) error
 }
 
+// ResetStore keeps password reset links, by the hashes of their codes. Those that have expired may be gone.
+type ResetStore interface {
+	// CreateReset keeps a link, in place of any other of the same person.
+	CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error
+	// Reset finds a link that is not spent, maybe expired, and its person, maybe disabled; wire.CodeNotFound if there is none.
+	Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error)
+	// SpendReset spends a link: it sets the hash of its person's password and ends their sessions, as ChangeUser does, in
+	// one transaction. wire.CodeNotFound if there is no such link, it expired before at, or its person is disabled.
+	SpendReset(ctx context.Context, hash [32]byte, password string, at time.Time) (wire.Reset, wire.User, error)
+}
+
 // SessionStore keeps sessions, by the hashes of their tokens.
 type SessionStore interface {
-	// CreateSession keeps a session, and removes those that expired before s.CreatedAt.
+	// CreateSession keeps a session, and removes those that expired more than wire.SessionKept before s.CreatedAt.
 	CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error
 	// Session finds a session and its person, also when either is good no more; wire.CodeNotFound if there is none.
 	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
-	// DeleteSession ends one; that there is none is no error.
-	DeleteSession(ctx context.Context, hash [32]byte) error
+	// EndSession makes one expire at a time, unless it has expired before. Ending one that does not exist succeeds.
+	EndSession(ctx context.Context, hash [32]byte, at time.Time) error
 }
 
 // FailureStore counts failed sign-ins, by the SHA-256 of what they have in common. Those whose time is over may be gone.

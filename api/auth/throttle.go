@@ -7,44 +7,53 @@ import (
 	"promptspool/api/wire"
 )
 
-const (
-	throttleWindow  = 15 * time.Minute
-	failuresByEmail = 10
-	failuresByIP    = 50
-)
+const throttleWindow = 15 * time.Minute
 
-// throttle counts failed sign-ins by what they have in common, for all servers of a database.
-type throttle struct{ store FailureStore }
-
-// sourcesOf are what sign-ins with an email from an address have in common with others, and how many of each may fail in a window.
-func sourcesOf(email, ip string) (sources [][32]byte, bounds []int) {
-	return [][32]byte{hash(wire.Secret("email " + email)), hash(wire.Secret("ip " + ip))}, []int{failuresByEmail, failuresByIP}
+// source is what failures have in common, and how many of them may come in a window.
+type source struct {
+	key string
+	max int
 }
 
-// check is an error while one of the sources has failed too often.
-func (t throttle) check(ctx context.Context, now time.Time, email, ip string) error {
-	sources, bounds := sourcesOf(email, ip)
-	failures, err := t.store.Failures(ctx, sources)
+func emailSource(email string) source { return source{"email " + email, 10} }
+func ipSource(ip string) source       { return source{"ip " + ip, 50} }
+
+// codeSource is an address that tries codes. Its failures are counted apart from those of sign-ins, so that neither
+// locks out the other.
+func codeSource(ip string) source { return source{"code " + ip, 50} }
+
+func hashes(sources []source) [][32]byte {
+	all := make([][32]byte, len(sources))
+	for i, s := range sources {
+		all[i] = hash(wire.Secret(s.key))
+	}
+	return all
+}
+
+// throttle counts failures by what they have in common, for all servers of a database.
+type throttle struct{ store FailureStore }
+
+// check returns an error with this message while one of the sources has failed too often.
+func (t throttle) check(ctx context.Context, now time.Time, message string, sources ...source) error {
+	failures, err := t.store.Failures(ctx, hashes(sources))
 	if err != nil {
 		return err
 	}
+
 	for i, f := range failures {
-		if f.Count >= bounds[i] && now.Before(f.Until) {
-			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: f.Until.Sub(now),
-				Message: "Too many sign-ins failed. Wait a quarter of an hour, or ask an owner for a new password."}
+		if f.Count >= sources[i].max && now.Before(f.Until) {
+			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: f.Until.Sub(now), Message: message}
 		}
 	}
 	return nil
 }
 
-// failed counts a failure of both sources.
-func (t throttle) failed(ctx context.Context, now time.Time, email, ip string) error {
-	sources, _ := sourcesOf(email, ip)
-	return t.store.AddFailure(ctx, sources, now, now.Add(throttleWindow))
+// failed counts a failure of each source.
+func (t throttle) failed(ctx context.Context, now time.Time, sources ...source) error {
+	return t.store.AddFailure(ctx, hashes(sources), now, now.Add(throttleWindow))
 }
 
-// succeeded forgets the failures of an email.
-func (t throttle) succeeded(ctx context.Context, email string) error {
-	sources, _ := sourcesOf(email, "")
-	return t.store.ForgetFailures(ctx, sources[0])
+// forget forgets the failures of a source.
+func (t throttle) forget(ctx context.Context, s source) error {
+	return t.store.ForgetFailures(ctx, hash(wire.Secret(s.key)))
 }

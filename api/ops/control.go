@@ -22,6 +22,8 @@ type Keys interface {
 // ControlConfig is what the control socket gives access to.
 type ControlConfig struct {
 	Keys     Keys       // nil at a process that keeps none: 501
+	People   People     // nil at a process that has none: 501
+	Server   string     // the URL at which the process takes calls; "" if there is none
 	Spool    Spool      // nil at a process that has none: 501
 	Archive  Archive    // nil at a process that has none: 501
 	Status   func() any // required; may be called concurrently
@@ -56,7 +58,7 @@ func NewControl(c ControlConfig) *Server {
 	if keys == nil {
 		keys = noKeys{}
 	}
-	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), profileRoutes(), []route{
+	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), profileRoutes(), peopleRoutes(c.People, c.Server), []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
 			if c.Settings == nil {

@@ -71,6 +71,17 @@ type Invite struct {
 	Setup bool `json:"setup,omitempty"`
 }
 
+// Reset lets one person choose a new password. Its code is shown once, when it is made; only the SHA-256 is kept.
+type Reset struct {
+	UserID    string    `json:"user_id"`
+	By        string    `json:"by"` // who made it, as AuditEntry.Actor has it
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// SessionKept is how long a session that has ended is remembered: to tell whose forms were made in it, and nothing else.
+const SessionKept = 7 * 24 * time.Hour
+
 // Session is one browser that a person is signed in with.
 type Session struct {
 	UserID    string    `json:"user_id"`
@@ -91,15 +102,8 @@ type SignedIn struct {
 	ExpiresAt time.Time
 }
 
-// CSRF is what the forms of this session carry; it tells nothing of the token. It is another each time, so that the length of a packed
-// page tells nothing of it either: random bytes, and the session's own with these over them.
-func (s SignedIn) CSRF() string {
-	own := s.csrf()
-	mask := make([]byte, 2*len(own))
-	_, _ = rand.Read(mask[:len(own)]) // it never fails
-	subtle.XORBytes(mask[len(own):], own, mask)
-	return base64.RawURLEncoding.EncodeToString(mask)
-}
+// CSRF is what the forms of this session carry; it reveals nothing of the token.
+func (s SignedIn) CSRF() string { return masked(s.csrf()) }
 
 func (s SignedIn) csrf() []byte {
 	mac := hmac.New(sha256.New, []byte(s.Token))
@@ -107,15 +111,47 @@ func (s SignedIn) csrf() []byte {
 	return mac.Sum(nil)
 }
 
-// Bears says whether a form carries this session's CSRF.
+// Bears reports whether a form carries this session's CSRF.
 func (s SignedIn) Bears(csrf string) bool {
-	mask, err := base64.RawURLEncoding.DecodeString(csrf)
-	if err != nil || len(mask) != 2*sha256.Size {
-		return false
+	own, ok := unmasked(csrf)
+	return ok && subtle.ConstantTimeCompare(s.csrf(), own) == 1
+}
+
+// FormSession names this session in its forms, also after its end: the SHA-256 of the token, by which it is stored.
+func (s SignedIn) FormSession() string {
+	own := sha256.Sum256([]byte(s.Token))
+	return masked(own[:])
+}
+
+// ParseFormSession returns the SHA-256 of the token of the session in which a form was made.
+func ParseFormSession(session string) (hash [sha256.Size]byte, ok bool) {
+	own, ok := unmasked(session)
+	if ok {
+		hash = [sha256.Size]byte(own)
 	}
-	own := make([]byte, sha256.Size)
+	return hash, ok
+}
+
+// masked encodes own differently each time, so that the length of a compressed page reveals nothing of it: random
+// bytes, then own XORed with them.
+func masked(own []byte) string {
+	mask := make([]byte, 2*len(own))
+	_, _ = rand.Read(mask[:len(own)]) // it never fails
+	subtle.XORBytes(mask[len(own):], own, mask)
+
+	return base64.RawURLEncoding.EncodeToString(mask)
+}
+
+// unmasked decodes what masked made of 32 bytes.
+func unmasked(text string) (own []byte, ok bool) {
+	mask, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(mask) != 2*sha256.Size {
+		return nil, false
+	}
+
+	own = make([]byte, sha256.Size)
 	subtle.XORBytes(own, mask, mask[sha256.Size:])
-	return subtle.ConstantTimeCompare(s.csrf(), own) == 1
+	return own, true
 }
 
 // SignUp says who may sign up without an invite.
@@ -135,11 +171,14 @@ type Application struct {
 	Account  string // the name of the account to found; the code's account goes before it
 }
 
+// Operator is the actor of what was done with a command beside the server.
+const Operator = "operator"
+
 // AuditEntry is one thing that a person changed in an account.
 type AuditEntry struct {
 	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
 	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"`  // an email
+	Actor  string    `json:"actor"`  // an email, or Operator
 	Action string    `json:"action"` // a verb and its object: "create key", "move label"
 	Target string    `json:"target"`
 	Detail string    `json:"detail,omitempty"`

@@ -91,12 +91,19 @@ func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 // controlled is a data folder with a process that has keys, or none, and this status.
 func controlled(t *testing.T, keys ops.Keys, status any) (dir string) {
 	t.Helper()
+	return controlledBy(t, ops.ControlConfig{Keys: keys, Status: func() any { return status }})
+}
+
+// controlledBy is a data folder with a process that is controlled in these ways.
+func controlledBy(t *testing.T, config ops.ControlConfig) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	ln, err := ops.ListenControl(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := ops.NewControl(ops.ControlConfig{Keys: keys, Status: func() any { return status }, Logger: slog.New(slog.DiscardHandler)})
+	config.Logger = slog.New(slog.DiscardHandler)
+	server := ops.NewControl(config)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	t.Cleanup(func() {

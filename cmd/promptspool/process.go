@@ -39,6 +39,7 @@ type process struct {
 	ops       ops.Config // Ready may be nil; run adds to it whether calls are taken
 	opsListen address
 	keys      ops.Keys    // may be nil
+	people    ops.People  // may be nil
 	spool     ops.Spool   // may be nil
 	archive   ops.Archive // may be nil
 
@@ -77,7 +78,10 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, apiLn.Close(), opsLn.Close())
 	}
 	opsServer := ops.New(p.ops)
-	control := ops.NewControl(ops.ControlConfig{Keys: p.keys, Spool: p.spool, Archive: p.archive, Status: p.ops.Status, Settings: p.settings(), Logger: p.logger})
+	control := ops.NewControl(ops.ControlConfig{
+		Keys: p.keys, People: p.people, Server: p.tls.url(apiLn.Addr()),
+		Spool: p.spool, Archive: p.archive, Status: p.ops.Status, Settings: p.settings(), Logger: p.logger,
+	})
 
 	running, cancel := context.WithCancel(context.Background()) // outlives ctx: what runs behind the API ends after it
 	defer cancel()

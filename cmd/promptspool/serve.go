@@ -81,6 +81,7 @@ func server(ctx context.Context, c serverConfig) error {
 		tls:        live.certs,
 		reload:     c.reload,
 		keys:       keys,
+		people:     people.Operator(),
 		archive:    at.tools,
 		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(db, m), watchDisk(c.data, m)},
 		failed:     at.failed,

@@ -108,7 +108,7 @@ type liveTLS struct{ atomic.Pointer[tlsState] }
 
 // serve puts TLS before a listener, if there is a certificate. Whether there is one is fixed when the process starts.
 func (l *liveTLS) serve(ln net.Listener) net.Listener {
-	if l == nil || l.Load() == nil || l.Load().cert == nil {
+	if !l.serves() {
 		return ln
 	}
 	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -122,6 +122,20 @@ func (l *liveTLS) serve(ln net.Listener) net.Listener {
 		}
 		return c, nil
 	}})
+}
+
+// serves reports whether there is a certificate to serve with.
+func (l *liveTLS) serves() bool { return l != nil && l.Load() != nil && l.Load().cert != nil }
+
+// url is where a listener takes calls; "" if that is a unix socket.
+func (l *liveTLS) url(at net.Addr) string {
+	switch {
+	case at.Network() == "unix":
+		return ""
+	case l.serves():
+		return "https://" + at.String()
+	}
+	return "http://" + at.String()
 }
 
 // client is for calls to a server.

@@ -26,11 +26,15 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"people are listed by account, the first first", members},
 		{"a change ends sessions, and the last owner stays", changes},
 		{"another account's people and invites cannot be touched", strangers},
-		{"a session is found by its token until it is ended", sessions},
+		{"a session is found by its token, and for a while after its end", sessions},
+		{"a reset link sets a password once, and ends sessions", resets},
+		{"a reset link that is late, replaced or overtaken sets nothing", badResets},
+		{"everybody is listed, and an account is made once", everybody},
 		{"failed sign-ins are counted until their time is over", failures},
 		{"the audit log pages backwards, account by account", audit},
 		{"callers at the same time: one gets the email", emailAtTheSameTime},
 		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
+		{"callers at the same time: one spends the reset link", resetAtTheSameTime},
 	}
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) { sc.scene(t, people{t, open(t)}) })
@@ -243,13 +247,26 @@ func sessions(t *testing.T, s people) {
 	s.must("Session", err)
 	same(t, "session", got, old)
 	same(t, "its person", owner, u)
-	late := wire.Session{UserID: u.ID, CreatedAt: noon.Add(90 * time.Minute), ExpiresAt: noon.Add(3 * time.Hour)}
-	s.must("CreateSession", s.CreateSession(t.Context(), hash(3), late))
+	soon := wire.Session{UserID: u.ID, CreatedAt: noon.Add(wire.SessionKept), ExpiresAt: noon.Add(2 * wire.SessionKept)}
+	s.must("CreateSession", s.CreateSession(t.Context(), hash(3), soon))
 	_, _, err = s.Session(t.Context(), hash(1))
-	wantCode(t, err, wire.CodeNotFound) // expired, and gone
-	s.must("DeleteSession", s.DeleteSession(t.Context(), hash(2)))
-	s.must("DeleteSession", s.DeleteSession(t.Context(), hash(2)))
-	_, _, err = s.Session(t.Context(), hash(2))
+	s.must("Session, expired but remembered", err)
+	late := soon
+	late.CreatedAt = noon.Add(wire.SessionKept + 90*time.Minute)
+	s.must("CreateSession", s.CreateSession(t.Context(), hash(4), late))
+	_, _, err = s.Session(t.Context(), hash(1))
+	wantCode(t, err, wire.CodeNotFound) // expired long ago, and gone
+
+	for _, at := range []time.Time{noon.Add(time.Hour), noon.Add(90 * time.Minute)} { // the second time changes nothing
+		s.must("EndSession", s.EndSession(t.Context(), hash(2), at))
+		next.ExpiresAt = noon.Add(time.Hour)
+		got, owner, err := s.Session(t.Context(), hash(2))
+		s.must("Session", err)
+		same(t, "ended session", got, next)
+		same(t, "its person", owner, u)
+	}
+	s.must("EndSession", s.EndSession(t.Context(), hash(9), noon))
+	_, _, err = s.Session(t.Context(), hash(9))
 	wantCode(t, err, wire.CodeNotFound)
 	_, _, err = s.Session(t.Context(), hash(3))
 	s.must("Session", err)

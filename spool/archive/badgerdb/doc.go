@@ -20,6 +20,7 @@
 //	00 'u' id                                    person, with the hash of the password
 //	00 'e' email                                 id of the person who signs in with it
 //	00 'i' hash 32                               wire.Invite, by the SHA-256 of its code
+//	00 'r' hash 32                               wire.Reset, by the SHA-256 of its code
 //	00 's' hash 32                               wire.Session, by the SHA-256 of its token
 //	00 'f' hash 32                               wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
 //	00 'x'                                       since when something deleted may still be in the files, 12 bytes

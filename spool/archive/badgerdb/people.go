@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -126,28 +127,42 @@ func loadUser(txn *badger.Txn, id string, u *user) error {
 
 // Users lists the people of an account; see auth.UserStore. It reads all of the server's.
 func (db *DB) Users(ctx context.Context, account string) ([]wire.User, error) {
+	all, err := db.Everybody(ctx)
+	return slices.DeleteFunc(all, func(u wire.User) bool { return u.AccountID != account }), err
+}
+
+// Everybody lists the people of all accounts; see auth.UserStore.
+func (db *DB) Everybody(ctx context.Context) ([]wire.User, error) {
 	var users []wire.User
 	err := db.view(func(txn *badger.Txn) (err error) {
-		users, err = db.users(ctx, txn, account)
+		users, err = db.users(ctx, txn)
 		return err
 	})
 	return users, err
 }
 
-func (db *DB) users(ctx context.Context, txn *badger.Txn, account string) ([]wire.User, error) {
+func (db *DB) users(ctx context.Context, txn *badger.Txn) ([]wire.User, error) {
 	users := []wire.User{}
 	err := db.each(ctx, txn, userPrefix, nil, func(key, value []byte) (bool, error) {
 		var u user
 		err := decode(key, value, &u)
-		if err == nil && u.AccountID == account {
-			users = append(users, u.User)
-		}
+		users = append(users, u.User)
 		return true, err
 	})
 	slices.SortFunc(users, func(a, b wire.User) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return users, err
+}
+
+// Account finds an account, or makes it; see auth.UserStore.
+func (db *DB) Account(ctx context.Context, name string) (string, error) {
+	var a wire.Account
+	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+		a, writes, err = db.account(txn, name)
+		return writes, err
+	})
+	return a.ID, err
 }
 
 // ChangeUser changes a person; see auth.UserStore.
@@ -162,18 +177,23 @@ func (db *DB) ChangeUser(ctx context.Context, account, id string, change wire.Us
 			return nil, errNoUser()
 		}
 		apply(&u, change)
-		users, err := db.users(ctx, txn, account)
+		users, err := db.users(ctx, txn)
 		if err != nil {
 			return nil, err
 		}
 		owned := u.Role == wire.RoleOwner && u.DisabledAt == nil
 		for _, other := range users {
-			owned = owned || other.ID != id && other.Role == wire.RoleOwner && other.DisabledAt == nil
+			owned = owned || other.AccountID == account && other.ID != id && other.Role == wire.RoleOwner && other.DisabledAt == nil
 		}
 		if !owned {
 			return nil, wire.Errorf(wire.CodeConflict, "The account would have no owner.")
 		}
-		return store(nil, serverKey(userPrefix, id), u)
+
+		writes, err := db.endResets(ctx, txn, id)
+		if err != nil {
+			return nil, err
+		}
+		return store(writes, serverKey(userPrefix, id), u)
 	})
 	if err != nil {
 		return wire.User{}, err
@@ -271,7 +291,7 @@ func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) 
 		err = db.each(ctx, txn, sessionPrefix, nil, func(key, value []byte) (bool, error) {
 			var old wire.Session
 			err := decode(key, value, &old)
-			if err == nil && old.ExpiresAt.Before(s.CreatedAt) && len(writes) < sweepMax {
+			if err == nil && old.ExpiresAt.Add(wire.SessionKept).Before(s.CreatedAt) && len(writes) < sweepMax {
 				writes = append(writes, write{bytes.Clone(key), nil})
 			}
 			return true, err
@@ -283,7 +303,7 @@ func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) 
 	})
 }
 
-// sweepMax bounds how many expired sessions go with one new one.
+// sweepMax bounds how many expired sessions are removed with each new one.
 const sweepMax = 100
 
 // Session finds a session; see auth.SessionStore.
@@ -302,9 +322,16 @@ func (db *DB) Session(ctx context.Context, hash [32]byte) (s wire.Session, _ wir
 	return s, u.User, err
 }
 
-// DeleteSession ends a session; see auth.SessionStore.
-func (db *DB) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
-		return []write{{serverKey(sessionPrefix, hash[:]), nil}}, nil
+// EndSession ends a session; see auth.SessionStore.
+func (db *DB) EndSession(ctx context.Context, hash [32]byte, at time.Time) error {
+	key := serverKey(sessionPrefix, hash[:])
+	return db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+		var s wire.Session
+		found, err := load(txn, key, &s)
+		if !found || err != nil || s.ExpiresAt.Before(at) {
+			return nil, err
+		}
+		s.ExpiresAt = at.UTC()
+		return store(nil, key, s)
 	})
 }

@@ -12,6 +12,7 @@ SELECT create_reference_table('accounts');
 SELECT create_reference_table('keys');
 SELECT create_reference_table('users');
 SELECT create_reference_table('invites');
+SELECT create_reference_table('resets');
 SELECT create_reference_table('sessions');
 SELECT create_reference_table('sign_in_failures');
 SELECT create_reference_table('audit');

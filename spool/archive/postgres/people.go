@@ -102,6 +102,20 @@ func (db *DB) Users(ctx context.Context, account string) ([]wire.User, error) {
 	return list(ctx, db, scanUser, `SELECT `+userColumns+` FROM users WHERE account_id = $1 ORDER BY created_at, id`, account)
 }
 
+// Everybody lists the people of all accounts; see auth.UserStore.
+func (db *DB) Everybody(ctx context.Context) ([]wire.User, error) {
+	return list(ctx, db, scanUser, `SELECT `+userColumns+` FROM users ORDER BY created_at, id`)
+}
+
+// Account finds the id of an account, or makes it; see auth.UserStore.
+func (db *DB) Account(ctx context.Context, name string) (id string, err error) {
+	err = db.change(ctx, true, func(tx pgx.Tx) (err error) {
+		id, err = account(ctx, tx, name, db.now())
+		return err
+	})
+	return id, err
+}
+
 // ChangeUser changes a person; see auth.UserStore. It locks all people of the account, so that two owners cannot each leave the other
 // as the last one.
 func (db *DB) ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error) {
@@ -132,6 +146,10 @@ func (db *DB) ChangeUser(ctx context.Context, account, id string, change wire.Us
 		}
 		_, err = tx.Exec(ctx, `UPDATE users SET role = $2, disabled_at = $3, sessions_from = $4, password = coalesce($5, password) WHERE id = $1`,
 			id, changed.Role, changed.DisabledAt, changed.SessionsFrom, change.Password)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM resets WHERE user_id = $1`, id)
 		return err
 	})
 	if err != nil {

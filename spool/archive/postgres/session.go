@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,7 @@ const insertSession = `INSERT INTO sessions (hash, user_id, created_at, expires_
 // CreateSession keeps a session; see auth.SessionStore.
 func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error {
 	return db.change(ctx, true, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.CreatedAt); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.CreatedAt.Add(-wire.SessionKept)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, insertSession, hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
@@ -30,7 +31,7 @@ func (db *DB) Session(ctx context.Context, hash [32]byte) (s wire.Session, u wir
 	return s, u, err
 }
 
-// DeleteSession ends a session; see auth.SessionStore.
-func (db *DB) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return db.do(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
+// EndSession ends a session; see auth.SessionStore.
+func (db *DB) EndSession(ctx context.Context, hash [32]byte, at time.Time) error {
+	return db.do(ctx, `UPDATE sessions SET expires_at = $2 WHERE hash = $1 AND expires_at > $2`, hash[:], at.UTC())
 }

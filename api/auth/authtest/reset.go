@@ -1,0 +1,116 @@
+package authtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// reset is a link for a person, good for an hour from noon.
+func reset(u wire.User) wire.Reset {
+	return wire.Reset{UserID: u.ID, By: "owner@example.com", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+}
+
+// passwordOf is the stored hash of somebody's password.
+func (s people) passwordOf(u wire.User) string {
+	s.t.Helper()
+	_, password, err := s.UserByEmail(s.t.Context(), u.Email)
+	s.must("UserByEmail", err)
+	return password
+}
+
+func resets(t *testing.T, s people) {
+	u, other := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(1), reset(u)))
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(2), reset(other)))
+	r, whose, err := s.Reset(t.Context(), hash(1))
+	s.must("Reset", err)
+	same(t, "link", r, reset(u))
+	same(t, "its person", whose, u)
+
+	at := noon.Add(time.Minute)
+	u.SessionsFrom = at
+	r, got, err := s.SpendReset(t.Context(), hash(1), "new hash", at)
+	s.must("SpendReset", err)
+	same(t, "spent link", r, reset(u))
+	same(t, "changed person", got, u)
+	if stored := s.passwordOf(u); stored != "new hash" {
+		t.Errorf("the password's hash is %q", stored)
+	}
+
+	_, _, err = s.Reset(t.Context(), hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+	_, _, err = s.SpendReset(t.Context(), hash(1), "x", at)
+	wantCode(t, err, wire.CodeNotFound)
+	same(t, "the other person", s.find(other.Email), other)
+	_, _, err = s.Reset(t.Context(), hash(2))
+	s.must("Reset of the other", err)
+}
+
+func badResets(t *testing.T, s people) {
+	u := s.join(user(1, "team"), nobody)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleOwner)))
+	second := s.join(user(2, ""), hash(1))
+	at := noon.Add(time.Minute)
+	spend := func(n byte, at time.Time) error {
+		_, _, err := s.SpendReset(t.Context(), hash(n), "x", at)
+		return err
+	}
+
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(1), reset(u)))
+	wantCode(t, spend(1, noon.Add(2*time.Hour)), wire.CodeNotFound) // late
+	wantCode(t, spend(9, at), wire.CodeNotFound)                    // unknown
+
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(2), reset(u)))
+	wantCode(t, spend(1, at), wire.CodeNotFound) // replaced
+
+	viewer, password, yes := wire.RoleViewer, "hash of "+second.ID, true
+	for n, c := range []wire.UserChange{{Role: &viewer}, {Password: &password}, {Disabled: &yes}} {
+		s.must("CreateReset", s.CreateReset(t.Context(), hash(3), reset(second)))
+		c.At = at
+		_, err := s.ChangeUser(t.Context(), u.AccountID, second.ID, c)
+		s.must("ChangeUser", err)
+		if err := spend(3, at); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("change %d leaves the link: %v", n, err)
+		}
+	}
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(3), reset(second)))
+	wantCode(t, spend(3, at), wire.CodeNotFound) // disabled
+
+	for _, who := range []wire.User{u, second} {
+		s.find(who.Email) // with the password that they had
+	}
+	if err := spend(2, at); err != nil {
+		t.Errorf("the link of somebody else ended as well: %v", err)
+	}
+}
+
+func everybody(t *testing.T, s people) {
+	b, a := s.join(user(2, "team"), nobody), s.join(user(1, "others"), nobody)
+	all, err := s.Everybody(t.Context())
+	s.must("Everybody", err)
+	same(t, "everybody", all, []wire.User{a, b})
+
+	id, err := s.Account(t.Context(), "team")
+	s.must("Account", err)
+	same(t, "the account of team", id, b.AccountID)
+	fresh, err := s.Account(t.Context(), "fresh")
+	s.must("Account", err)
+	if _, err := wire.ParseID(fresh); err != nil {
+		t.Errorf("a new account's id is %q", fresh)
+	}
+	again, err := s.Account(t.Context(), "fresh")
+	s.must("Account", err)
+	same(t, "the same account", again, fresh)
+}
+
+func resetAtTheSameTime(t *testing.T, s people) {
+	u := s.join(user(1, "team"), nobody)
+	s.must("CreateReset", s.CreateReset(t.Context(), hash(1), reset(u)))
+	s.race(wire.CodeNotFound, func(ctx context.Context, _ int) error {
+		_, _, err := s.SpendReset(ctx, hash(1), "x", noon.Add(time.Minute))
+		return err
+	})
+}

@@ -1,0 +1,106 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// resetAge is how long a reset link works.
+const resetAge = 24 * time.Hour
+
+// MakeReset makes a code with which a member of the account chooses a new password, once and within a day. It takes the
+// place of any earlier one. Only an owner makes one, and not for themselves: who changes their own password must know
+// the old one, or a browser left open would be enough to take over an account for good.
+func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error) {
+	if err := by.Allow(wire.RoleOwner); err != nil {
+		return "", wire.User{}, err
+	}
+	if by.ID == id {
+		return "", wire.User{}, wire.Errorf(wire.CodeForbidden, "Change your own password on the page Password, or ask another owner for a link.")
+	}
+
+	u, err := p.member(ctx, by.AccountID, id)
+	if err != nil {
+		return "", wire.User{}, err
+	}
+	if u.DisabledAt != nil {
+		return "", wire.User{}, wire.Errorf(wire.CodeConflict, "%s is disabled. Enable them first, then reset their password.", u.Email)
+	}
+
+	code, now := newCode(), p.now().UTC()
+	r := wire.Reset{UserID: u.ID, By: by.Email, CreatedAt: now, ExpiresAt: now.Add(resetAge)}
+	if err := p.store.CreateReset(ctx, hash(code), r); err != nil {
+		return "", wire.User{}, err
+	}
+	return code, u, p.Note(ctx, by, "make reset link", u.Email, "")
+}
+
+// member finds a person of an account.
+func (p *People) member(ctx context.Context, account, id string) (wire.User, error) {
+	users, err := p.store.Users(ctx, account)
+	if err != nil {
+		return wire.User{}, err
+	}
+
+	for _, u := range users {
+		if u.ID == id {
+			return u, nil
+		}
+	}
+	return wire.User{}, errNoMember()
+}
+
+// ResetOf tells whose password a code resets, before it is used. ip is where the call comes from. wire.CodeForbidden if
+// the code is not good, wire.CodeTooMany after too many of those.
+func (p *People) ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error) {
+	r, u, err := p.store.Reset(ctx, hashCode(code))
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		err = errReset()
+	case err == nil && (!p.now().Before(r.ExpiresAt) || u.DisabledAt != nil):
+		err = errReset()
+	}
+	if err != nil {
+		return wire.User{}, p.judgeCode(ctx, err, ip)
+	}
+	return u, nil
+}
+
+func errReset() error {
+	return wire.Errorf(wire.CodeForbidden, "This link is invalid, has expired or has been used. "+
+		"Ask an owner of your account for a new one.")
+}
+
+// ResetPassword sets the password of the person whose code this is, which is spent by it. It ends all their sessions,
+// forgets their failed sign-ins, and begins a session. Its errors are those of ResetOf; wire.CodeInvalid says what is
+// wrong with the password, and leaves the code as it is.
+func (p *People) ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error) {
+	if _, err := p.ResetOf(ctx, code, ip); err != nil {
+		return wire.SignedIn{}, err
+	}
+	if fault := checkPassword(password); fault != "" {
+		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
+	}
+	var stored string
+	if err := p.hashers.run(ctx, func() { stored = hashPassword(password) }); err != nil {
+		return wire.SignedIn{}, err
+	}
+
+	r, u, err := p.store.SpendReset(ctx, hashCode(code), stored, p.now().UTC())
+	if wire.IsCode(err, wire.CodeNotFound) { // used or ended while the hash was computed
+		return wire.SignedIn{}, errReset()
+	}
+	if err != nil {
+		return wire.SignedIn{}, err
+	}
+
+	if err := p.throttle.forget(ctx, emailSource(u.Email)); err != nil {
+		return wire.SignedIn{}, err
+	}
+	if err := p.Note(ctx, u, "reset password", u.Email, "with a link made by "+r.By); err != nil {
+		return wire.SignedIn{}, err
+	}
+	return p.begin(ctx, u)
+}

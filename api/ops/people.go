@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// People manages who signs in at the dashboard, of all accounts. On a server it is auth's Operator.
+type People interface {
+	People(ctx context.Context, account string) ([]wire.User, error)
+	Invite(ctx context.Context, account string, role wire.Role) (wire.Secret, wire.Invite, error)
+	MakeReset(ctx context.Context, email string) (wire.Secret, wire.User, error)
+	SetDisabled(ctx context.Context, email string, disabled bool) (wire.User, error)
+}
+
+// PeopleList is the people of a server or of an account.
+type PeopleList struct {
+	Items []wire.User `json:"items"`
+}
+
+// NewInvite asks for an invite.
+type NewInvite struct {
+	Account string    `json:"account"`
+	Role    wire.Role `json:"role"`
+}
+
+// CreatedInvite is an invite with its code, which is shown this once. Server is where the process takes calls.
+type CreatedInvite struct {
+	wire.Invite
+	Code   string `json:"code"`
+	Server string `json:"server"`
+}
+
+// NewReset asks for a password reset link.
+type NewReset struct {
+	Email string `json:"email"`
+}
+
+// CreatedReset is the code of a password reset link, which is shown this once. Server is where the process takes calls.
+type CreatedReset struct {
+	User   wire.User `json:"user"`
+	Code   string    `json:"code"`
+	Server string    `json:"server"`
+}
+
+// Disabling asks that a person cannot sign in, or can again.
+type Disabling struct {
+	Email    string `json:"email"`
+	Disabled bool   `json:"disabled"`
+}
+
+// peopleRoutes manage people. server is the process's own address, with a scheme.
+func peopleRoutes(people People, server string) []route {
+	if people == nil {
+		people = noPeople{}
+	}
+	return []route{
+		{"GET", "/people", func(ctx *fasthttp.RequestCtx) (any, error) {
+			all, err := people.People(ctx, string(ctx.QueryArgs().Peek("account")))
+			return PeopleList{Items: append([]wire.User{}, all...)}, err
+		}},
+		{"POST", "/people/invites", func(ctx *fasthttp.RequestCtx) (any, error) {
+			n, err := readBody[NewInvite](ctx)
+			if err != nil {
+				return nil, err
+			}
+			code, invite, err := people.Invite(ctx, n.Account, n.Role)
+			return CreatedInvite{invite, string(code), server}, err
+		}},
+		{"POST", "/people/resets", func(ctx *fasthttp.RequestCtx) (any, error) {
+			n, err := readBody[NewReset](ctx)
+			if err != nil {
+				return nil, err
+			}
+			code, u, err := people.MakeReset(ctx, n.Email)
+			return CreatedReset{u, string(code), server}, err
+		}},
+		{"POST", "/people/disabled", func(ctx *fasthttp.RequestCtx) (any, error) {
+			n, err := readBody[Disabling](ctx)
+			if err != nil {
+				return nil, err
+			}
+			return people.SetDisabled(ctx, n.Email, n.Disabled)
+		}},
+	}
+}
+
+// readBody reads a call's body.
+func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
+	if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {
+		return body, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)
+	}
+	return body, nil
+}
+
+// noPeople answers for a process without people.
+type noPeople struct{}
+
+var errNoPeople = wire.Errorf(wire.CodeNotImplemented, "Nobody signs in at this process; only a server has a dashboard. "+
+	"Give the server's data folder as --data.")
+
+func (noPeople) People(context.Context, string) ([]wire.User, error) { return nil, errNoPeople }
+func (noPeople) Invite(context.Context, string, wire.Role) (wire.Secret, wire.Invite, error) {
+	return "", wire.Invite{}, errNoPeople
+}
+func (noPeople) MakeReset(context.Context, string) (wire.Secret, wire.User, error) {
+	return "", wire.User{}, errNoPeople
+}
+func (noPeople) SetDisabled(context.Context, string, bool) (wire.User, error) {
+	return wire.User{}, errNoPeople
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+)
+
+// peopleCommand manages who signs in at a running server, on the server's machine.
+func peopleCommand() *cli.Command {
+	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
+	address := stringFlag("url", "", "the `URL` at which people open the dashboard; default: the address that the server listens on, unless that is a unix socket")
+	both := []cli.Flag{data, outputFlag()}
+	links := append([]cli.Flag{address}, both...)
+	return &cli.Command{
+		Name:  "people",
+		Usage: "list and invite people, reset passwords and disable sign-in, beside a running server",
+		Subcommands: []*cli.Command{
+			{
+				Name: "list", Usage: "list who can sign in",
+				Flags: append(own("people list",
+					stringFlag("account", "", "list only the people of this `account`; default: all accounts"),
+				), both...),
+				Action: listPeople,
+			},
+			{
+				Name: "invite", Usage: "print a link with which one person signs up",
+				Flags: append(own("people invite",
+					stringFlag("account", "default", "the `account` to join; created if it does not exist"),
+					stringFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), editor (can also score, edit templates "+
+						"and move labels) or owner (also manages people and keys)"),
+				), links...),
+				Action: invitePerson,
+			},
+			{
+				Name: "reset-password", Usage: "print a link with which a person chooses a new password", ArgsUsage: "EMAIL",
+				Flags: links, Action: resetPassword,
+			},
+			{
+				Name: "disable", Usage: "sign a person out and refuse their sign-in", ArgsUsage: "EMAIL",
+				Flags: both, Action: func(c *cli.Context) error { return setDisabled(c, true) },
+			},
+			{
+				Name: "enable", Usage: "let a disabled person sign in again", ArgsUsage: "EMAIL",
+				Flags: both, Action: func(c *cli.Context) error { return setDisabled(c, false) },
+			},
+		},
+	}
+}
+
+func listPeople(c *cli.Context) error {
+	var people ops.PeopleList
+	query := url.Values{"account": {text(c, "account")}}
+	if err := control(c, "GET", "/people?"+query.Encode(), nil, &people); err != nil {
+		return err
+	}
+
+	return output(c, people, func(t *table) {
+		t.row("EMAIL", "ACCOUNT", "ROLE", "SINCE", "DISABLED")
+		for _, u := range people.Items {
+			t.row(u.Email, u.AccountName, u.Role, moment(u.CreatedAt), momentOrNone(u.DisabledAt))
+		}
+	})
+}
+
+// printedInvite is what `people invite -o json` prints.
+type printedInvite struct {
+	ops.CreatedInvite
+	Link string `json:"link"`
+}
+
+func invitePerson(c *cli.Context) error {
+	base, err := linkBase(c)
+	if err != nil {
+		return err
+	}
+	var made ops.CreatedInvite
+	n := ops.NewInvite{Account: text(c, "account"), Role: wire.Role(text(c, "role"))}
+	if err := control(c, "POST", "/people/invites", n, &made); err != nil {
+		return err
+	}
+
+	link := linkTo(cmp.Or(base, made.Server), "/sign-up", made.Code)
+	note := fmt.Sprintf("Send this link. It works once and expires on %s.", made.ExpiresAt.Local().Format("Jan 2"))
+	return printLink(c, printedInvite{made, link}, link, note)
+}
+
+// printedReset is what `people reset-password -o json` prints.
+type printedReset struct {
+	ops.CreatedReset
+	Link string `json:"link"`
+}
+
+func resetPassword(c *cli.Context) error {
+	email, err := emailArgument(c)
+	if err != nil {
+		return err
+	}
+	base, err := linkBase(c)
+	if err != nil {
+		return err
+	}
+	var made ops.CreatedReset
+	if err := control(c, "POST", "/people/resets", ops.NewReset{Email: email}, &made); err != nil {
+		return err
+	}
+
+	link := linkTo(cmp.Or(base, made.Server), "/reset-password", made.Code)
+	note := fmt.Sprintf("Send this link to %s. It works once and expires in 24 hours.", made.User.Email)
+	return printLink(c, printedReset{made, link}, link, note)
+}
+
+func setDisabled(c *cli.Context, disabled bool) error {
+	email, err := emailArgument(c)
+	if err != nil {
+		return err
+	}
+	var u wire.User
+	if err := control(c, "POST", "/people/disabled", ops.Disabling{Email: email, Disabled: disabled}, &u); err != nil {
+		return err
+	}
+
+	can := "can sign in again."
+	if disabled {
+		can = "can no longer sign in."
+	}
+	return output(c, u, func(t *table) { t.row(u.Email + " " + can) })
+}
+
+func emailArgument(c *cli.Context) (string, error) {
+	return argument(c, "the email of one person; `promptspool people list` shows them")
+}
+
+// linkBase is --url, without a slash at its end; "" if it is absent.
+func linkBase(c *cli.Context) (string, error) {
+	given := text(c, "url")
+	if given == "" {
+		return "", nil
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", wrong(c, "url", given, "is not a URL such as https://prompts.example.com")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// linkTo is the address of a page with a code. A server that listens on all addresses is reached as localhost.
+func linkTo(base, page, code string) string {
+	u, err := url.Parse(base)
+	if err != nil { // the server's own address always parses
+		u = &url.URL{}
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	u.Path, u.RawQuery = page, url.Values{"code": {code}}.Encode()
+	return u.String()
+}
+
+// printLink prints a link whole, however long: a table would cut it.
+func printLink(c *cli.Context, v any, link, note string) error {
+	return output(c, v, func(t *table) {
+		_, _ = fmt.Fprintln(t.w, printable(link))
+		t.row(note)
+	})
+}
