@@ -10,11 +10,6 @@ func (d *Dashboard) accountRoutes() {
 	d.handle("GET /keys", wire.RoleOwner, d.keysPage)
 	d.handle("POST /keys", wire.RoleOwner, d.createKey)
 	d.handle("POST /keys/{id}/revoke", wire.RoleOwner, d.revokeKey)
-	d.handle("GET /people", wire.RoleOwner, d.peoplePage)
-	d.handle("POST /invites", wire.RoleOwner, d.invite)
-	d.handle("POST /invites/{id}/delete", wire.RoleOwner, d.uninvite)
-	d.handle("POST /people/{id}/role", wire.RoleOwner, d.setRole)
-	d.handle("POST /people/{id}/disabled", wire.RoleOwner, d.setDisabled)
 	d.handle("GET /audit", wire.RoleOwner, d.auditPage)
 }
 
@@ -80,62 +75,6 @@ func (d *Dashboard) revokeKey(c *call) error {
 		return c.done("/keys", "revoked")
 	}
 	return wire.Errorf(wire.CodeNotFound, "This account has no such key.")
-}
-
-// peopleView is what the page of people shows.
-type peopleView struct {
-	People  []wire.User
-	Invites []wire.Invite
-	SignUp  wire.SignUp
-	Code    string // of an invite just made; shown this once
-	Invited wire.Invite
-	Roles   []wire.Role
-}
-
-func (d *Dashboard) peoplePage(c *call) error { return d.showPeople(c, peopleView{}) }
-
-func (d *Dashboard) showPeople(c *call, v peopleView) (err error) {
-	if v.People, err = d.People.Members(c.Context(), c.User); err != nil {
-		return err
-	}
-	if v.Invites, err = d.People.Invites(c.Context(), c.User); err != nil {
-		return err
-	}
-	v.SignUp, v.Roles = d.People.SignUp(), []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
-	return d.show(c, http.StatusOK, "people", "People", "people", v)
-}
-
-func (d *Dashboard) invite(c *call) error {
-	code, i, err := d.People.Invite(c.Context(), c.User, wire.Role(c.PostForm.Get("role")))
-	if err != nil {
-		return err
-	}
-	return d.showPeople(c, peopleView{Code: string(code), Invited: i})
-}
-
-func (d *Dashboard) uninvite(c *call) error {
-	if err := d.People.Uninvite(c.Context(), c.User, c.PathValue("id")); err != nil {
-		return err
-	}
-	return c.done("/people", "uninvited")
-}
-
-func (d *Dashboard) setRole(c *call) error {
-	if _, err := d.People.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role"))); err != nil {
-		return err
-	}
-	return c.done("/people", "role")
-}
-
-func (d *Dashboard) setDisabled(c *call) error {
-	disabled := c.PostForm.Get("disabled") == "true"
-	if _, err := d.People.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled); err != nil {
-		return err
-	}
-	if disabled {
-		return c.done("/people", "disabled")
-	}
-	return c.done("/people", "enabled")
 }
 
 const auditPageMax = 50

@@ -29,8 +29,17 @@ type People interface {
 	SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error)
 	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
 	SignOut(ctx context.Context, token wire.Secret) error
+	MadeFor(ctx context.Context, session string) (wire.User, error)
 	SetPassword(ctx context.Context, by wire.User, old, password, ip string) (wire.SignedIn, error)
+	Codes
 	Members
+}
+
+// Codes are what links carry that let somebody in.
+type Codes interface {
+	Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error)
+	ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error)
+	ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error)
 }
 
 // Members is how owners manage an account.
@@ -41,6 +50,7 @@ type Members interface {
 	Uninvite(ctx context.Context, by wire.User, id string) error
 	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
 	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
+	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
 	Note(ctx context.Context, by wire.User, action, target, detail string) error
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }
@@ -90,6 +100,7 @@ type Dashboard struct {
 	mux     *http.ServeMux
 	guarded http.Handler // mux, for calls that no other site made
 	pages   pages
+	reviews map[string]review // by the patterns of their routes
 }
 
 //go:embed html static
@@ -100,7 +111,7 @@ func New(c Config) *Dashboard {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	d := &Dashboard{Config: c, mux: http.NewServeMux(), pages: parsePages()}
+	d := &Dashboard{Config: c, mux: http.NewServeMux(), pages: parsePages(), reviews: map[string]review{}}
 	static, err := fs.Sub(files, "static")
 	if err != nil {
 		panic("dashboard: " + err.Error())
@@ -114,6 +125,7 @@ func New(c Config) *Dashboard {
 	d.templateRoutes()
 	d.operationRoutes()
 	d.accountRoutes()
+	d.peopleRoutes()
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(d.foreign))
 	d.guarded = protection.Handler(d.mux)

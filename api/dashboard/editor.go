@@ -20,8 +20,9 @@ type editView struct {
 	Head      templateHead // the zero one while there is no template
 	Preview   previewView
 	Error     *wire.Error
-	Overtaken int // the version that the draft was made from, when somebody saved another meanwhile; else 0
-	Latest    int // then the newest
+	Overtaken int  // the version that the draft was made from, when somebody saved another meanwhile; else 0
+	Latest    int  // then the newest
+	Unsaved   bool // the fields are those of a form that was sent, not those of a version
 	Roles     []string
 	Providers []string
 }
@@ -100,7 +101,7 @@ func (d *Dashboard) showEditor(c *call, status int, v editView) error {
 
 // edit carries out a button of the editor's form: one that changes the form, or save.
 func (d *Dashboard) edit(c *call) error {
-	v := editView{draft: readDraft(c.PostForm)}
+	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
 	if !v.New {
 		var err error
 		if v.Head, err = d.head(c, "edit"); err != nil {

@@ -108,6 +108,7 @@ type view struct {
 	Nav     string // which entry of the menu is the current one
 	User    *wire.User
 	CSRF    string
+	Session string // names the session in forms that may be sent after its end
 	Notice  string // what has just been done
 	Version string
 	Now     time.Time
@@ -120,9 +121,9 @@ type view struct {
 func (d *Dashboard) show(c *call, status int, name, title, nav string, data any) error {
 	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Base: base(c.Request), Data: data}
 	if c.User.ID != "" {
-		v.User, v.CSRF = &c.User, c.CSRF()
+		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
 	}
-	v.Notice = notices[c.URL.Query().Get("done")]
+	v.Notice = cmp.Or(c.notice, notices[c.URL.Query().Get("done")])
 	var page bytes.Buffer
 	if err := d.pages[name].ExecuteTemplate(&page, "layout", v); err != nil {
 		return fmt.Errorf("page %s: %w", name, err)
@@ -146,20 +147,19 @@ func (d *Dashboard) part(c *call, page, name string, data any) error {
 
 // notices are what a page says after a form was carried out, by the word in its address. Nobody can make it say anything else.
 var notices = map[string]string{
-	"scored":     "The score is set.",
-	"signed-out": "You are signed out.",
-	"password":   "Your password is changed. You are signed out everywhere else.",
-	"revoked":    "The key is revoked: calls with it are refused from now on.",
-	"role":       "The role is changed; they have to sign in again.",
-	"disabled":   "They cannot sign in any more.",
-	"enabled":    "They can sign in again.",
-	"uninvited":  "The invite is taken back.",
-	"saved":      "Saved. Apps that ask for the latest version get it within a second.",
-	"unchanged":  "Nothing was changed, so no version was made.",
-	"label":      "The label is moved. Apps that ask for it get this version within a second.",
-	"unlabelled": "The label is gone.",
-	"archived":   "The template is archived: apps do not find it any more.",
-	"restored":   "The template is in use again.",
+	"scored":       "The score is set.",
+	"signed-out":   "You have signed out.",
+	"password":     "Your password has been changed. All your other sessions have been signed out.",
+	"revoked":      "The key is revoked: calls with it are refused from now on.",
+	"uninvited":    "The invite is revoked: its link no longer works.",
+	"resumed":      "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
+	"other-person": "You signed in as someone else than the author of the changes that were waiting. They were discarded.",
+	"saved":        "Saved. Apps that ask for the latest version get it within a second.",
+	"unchanged":    "Nothing was changed, so no version was made.",
+	"label":        "The label is moved. Apps that ask for it get this version within a second.",
+	"unlabelled":   "The label is gone.",
+	"archived":     "The template is archived: apps do not find it any more.",
+	"restored":     "The template is in use again.",
 }
 
 // done sends the browser on to a page after a form was carried out.

@@ -108,7 +108,7 @@ type route struct {
 	role         wire.Role
 }
 
-var handled = regexp.MustCompile(`d\.handle\("(\w+) ([^"]+)", wire\.Role(\w+),`)
+var handled = regexp.MustCompile(`d\.(?:handle|resumable)\("(\w+) ([^"]+)", wire\.Role(\w+),`)
 
 func routes(t *testing.T) (all []route) {
 	t.Helper()

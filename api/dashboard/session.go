@@ -17,6 +17,7 @@ type call struct {
 	*http.Request
 	w http.ResponseWriter
 	wire.SignedIn
+	notice string // what the page says has been done; "" if its address says it
 }
 
 // identity is in whose name the call asks.
@@ -27,34 +28,45 @@ func (c *call) identity() wire.Identity {
 // handle makes a route of pages that takes somebody of a role who is signed in. A form must carry the session's token.
 func (d *Dashboard) handle(pattern string, role wire.Role, page func(c *call) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		s, err := d.session(r)
-		switch {
-		case wire.IsCode(err, wire.CodeUnauthorized) && r.Method == http.MethodGet:
-			http.Redirect(w, r, "/sign-in?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
-			return
-		case err == nil && r.Method != http.MethodGet:
-			err = form(r, s)
-		}
-		if err == nil {
-			err = s.User.Allow(role)
-		}
-		c := &call{Request: r, w: w, SignedIn: s}
-		if err == nil {
-			err = page(c)
-		}
+		c := &call{Request: r, w: w}
+		err := d.enter(c, role, page)
 		if err != nil {
 			d.fail(c, err)
 		}
 	})
 }
 
-// form reads a form, which must carry the session's token.
-func form(r *http.Request, s wire.SignedIn) error {
-	if err := r.ParseForm(); err != nil {
-		return wire.Errorf(wire.CodeTooLarge, "This form could not be read: %w. It may have at most 4 MiB.", err)
+// enter answers a call if it comes from somebody of a role who is signed in, else with the way to sign in.
+func (d *Dashboard) enter(c *call, role wire.Role, page func(c *call) error) (err error) {
+	c.SignedIn, err = d.session(c.Request)
+	get := c.Method == http.MethodGet
+	switch {
+	case wire.IsCode(err, wire.CodeUnauthorized) && get:
+		return c.done("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), "")
+	case wire.IsCode(err, wire.CodeUnauthorized):
+		return d.expired(c)
+	case err != nil:
+		return err
 	}
-	if !s.Bears(r.PostForm.Get("csrf")) {
-		return errStaleForm
+
+	if !get {
+		if err := c.readForm(); err != nil {
+			return err
+		}
+		if !c.Bears(c.PostForm.Get("csrf")) {
+			return d.otherSession(c)
+		}
+	}
+	if err := c.User.Allow(role); err != nil {
+		return err
+	}
+	return page(c)
+}
+
+// readForm reads a form.
+func (c *call) readForm() error {
+	if err := c.ParseForm(); err != nil {
+		return wire.Errorf(wire.CodeTooLarge, "This form could not be read: %w. It may have at most 4 MiB.", err)
 	}
 	return nil
 }
@@ -63,7 +75,7 @@ func form(r *http.Request, s wire.SignedIn) error {
 func (d *Dashboard) session(r *http.Request) (wire.SignedIn, error) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
-		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Nobody is signed in.")
+		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
 	}
 	return d.People.Session(r.Context(), wire.Secret(cookie.Value))
 }

@@ -11,6 +11,8 @@ func (d *Dashboard) signRoutes() {
 	d.open("POST /sign-in", d.signIn)
 	d.open("GET /sign-up", d.signUpPage)
 	d.open("POST /sign-up", d.signUp)
+	d.open("GET /reset-password", d.resetPage)
+	d.open("POST /reset-password", d.resetPassword)
 	d.handle("POST /sign-out", wire.RoleViewer, d.signOut)
 	d.handle("GET /password", wire.RoleViewer, d.passwordPage)
 	d.handle("POST /password", wire.RoleViewer, d.setPassword)
@@ -20,7 +22,7 @@ func (d *Dashboard) signRoutes() {
 func (d *Dashboard) open(pattern string, page func(c *call) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w}
-		err := r.ParseForm()
+		err := c.readForm()
 		if err == nil {
 			err = page(c)
 		}
@@ -30,9 +32,11 @@ func (d *Dashboard) open(pattern string, page func(c *call) error) {
 	})
 }
 
-// signView is what the pages to sign in and up show.
+// signView is what the pages to sign in and up, and to choose a new password, show.
 type signView struct {
 	Email, Next, Account, Code string
+	Pending                    string       // a form that waits, see resume.go; "" for none
+	Invite                     *wire.Invite // what Code invites to; nil if there is none
 	Error                      *wire.Error
 	Insecure                   bool // the browser will not keep the session
 	Open                       bool // who has no code may found an account
@@ -41,6 +45,7 @@ type signView struct {
 func (d *Dashboard) signView(c *call) signView {
 	return signView{
 		Email: c.FormValue("email"), Next: local(c.FormValue("next")), Account: c.FormValue("account"), Code: c.FormValue("code"),
+		Pending:  c.PostForm.Get("pending"), // of a post only: a link must not bring one
 		Insecure: insecure(c.Request), Open: d.People.SignUp() == wire.SignUpOpen,
 	}
 }
@@ -55,7 +60,8 @@ func (d *Dashboard) signIn(c *call) error {
 		return d.signFault(c, "sign-in", "Sign in", err)
 	}
 	setSession(c.w, s)
-	return c.done(local(c.PostForm.Get("next")), "")
+	c.SignedIn = s
+	return d.resume(c)
 }
 
 // signFault shows a form again, with what was wrong about it.
@@ -69,12 +75,28 @@ func (d *Dashboard) signFault(c *call, name, title string, err error) error {
 	return d.show(c, e.Status(), name, title, "", v)
 }
 
+// signUpPage shows, to whoever opens an invite's link, what they join.
 func (d *Dashboard) signUpPage(c *call) error {
-	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", d.signView(c))
+	v := d.signView(c)
+	if v.Code == "" {
+		return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
+	}
+
+	i, err := d.People.Invitation(c.Context(), wire.Secret(v.Code), ip(c.Request))
+	if err != nil {
+		return d.signFault(c, "sign-up", "Sign up", err)
+	}
+	v.Invite = &i
+	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
 }
 
 func (d *Dashboard) signUp(c *call) error {
 	f := c.PostForm
+	if code := f.Get("code"); code != "" {
+		if _, err := d.People.Invitation(c.Context(), wire.Secret(code), ip(c.Request)); err != nil {
+			return d.signFault(c, "sign-up", "Sign up", err)
+		}
+	}
 	_, err := d.People.Join(c.Context(), wire.Application{
 		Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
 	})
@@ -87,6 +109,41 @@ func (d *Dashboard) signUp(c *call) error {
 	}
 	setSession(c.w, s)
 	return c.done("/", "")
+}
+
+// resetPage asks whoever opens a reset link for a new password.
+func (d *Dashboard) resetPage(c *call) error {
+	v := d.signView(c)
+	u, err := d.People.ResetOf(c.Context(), wire.Secret(v.Code), ip(c.Request))
+	if err != nil {
+		return d.resetFault(c, err)
+	}
+	v.Email = u.Email
+	return d.show(c, http.StatusOK, "reset", "Choose a new password", "", v)
+}
+
+func (d *Dashboard) resetPassword(c *call) error {
+	code := wire.Secret(c.PostForm.Get("code"))
+	s, err := d.People.ResetPassword(c.Context(), code, c.PostForm.Get("password"), ip(c.Request))
+	if err != nil {
+		return d.resetFault(c, err)
+	}
+	setSession(c.w, s)
+	return c.done("/", "password")
+}
+
+// resetFault shows the form again if the code is still good, else why not.
+func (d *Dashboard) resetFault(c *call, err error) error {
+	e := wire.AsError(err)
+	if e.Status() >= 500 {
+		return err
+	}
+
+	v := signView{Error: e}
+	if e.Code == wire.CodeInvalid {
+		v.Code, v.Email = c.FormValue("code"), c.FormValue("email")
+	}
+	return d.show(c, e.Status(), "reset", "Choose a new password", "", v)
 }
 
 func (d *Dashboard) signOut(c *call) error {

@@ -42,9 +42,10 @@ func (d *Dashboard) templateRoutes() {
 	d.handle("GET /template/statistics", wire.RoleViewer, d.statisticsPage)
 	d.handle("GET /template/backtest", wire.RoleViewer, d.backtestPage)
 	d.handle("GET /template/edit", wire.RoleEditor, d.editPage)
-	d.handle("POST /template/edit", wire.RoleEditor, d.edit)
+	d.resumable("POST /template/edit", wire.RoleEditor, d.edit, d.reviewEdit)
 	d.handle("POST /template/preview", wire.RoleEditor, d.preview)
-	d.handle("POST /template/label", wire.RoleEditor, d.moveLabel)
+	d.resumable("POST /template/label", wire.RoleEditor, d.moveLabel,
+		d.reviewShort("Move this label?", "Move", "name", "label", "version"))
 	d.handle("POST /template/label/delete", wire.RoleEditor, d.deleteLabel)
 	d.handle("POST /template/archive", wire.RoleEditor, d.archiveTemplate)
 	d.handle("POST /template/restore", wire.RoleEditor, d.restoreTemplate)

@@ -1,0 +1,138 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) peopleRoutes() {
+	d.handle("GET /people", wire.RoleOwner, d.peoplePage)
+	d.handle("POST /invites", wire.RoleOwner, d.invite)
+	d.handle("POST /invites/{id}/delete", wire.RoleOwner, d.uninvite)
+	d.handle("POST /people/{id}/role", wire.RoleOwner, d.setRole)
+	d.handle("POST /people/{id}/disabled", wire.RoleOwner, d.setDisabled)
+	d.handle("POST /people/{id}/reset", wire.RoleOwner, d.makeReset)
+}
+
+// peopleView is what the page of people shows.
+type peopleView struct {
+	People  []wire.User
+	Invites []wire.Invite
+	SignUp  wire.SignUp
+	Link    string      // just made, of Reset or else of Invited; shown this once
+	Reset   *wire.User  // whose password it resets
+	Invited wire.Invite // what it invites to
+	Roles   []wire.Role
+	Error   *wire.Error
+}
+
+// peoplePage also says what was just changed of a person, whose id its address carries.
+func (d *Dashboard) peoplePage(c *call) error {
+	v := peopleView{}
+	if err := d.loadPeople(c, &v); err != nil {
+		return err
+	}
+
+	q := c.URL.Query()
+	for _, u := range v.People {
+		if u.ID == q.Get("who") {
+			c.notice = changeOf(u, q.Get("done"))
+		}
+	}
+	return d.show(c, http.StatusOK, "people", "People", "people", v)
+}
+
+// changeOf says what was changed of a person.
+func changeOf(u wire.User, done string) string {
+	switch {
+	case done == "disabled" && u.DisabledAt != nil:
+		return u.Email + " can no longer sign in."
+	case done == "enabled" && u.DisabledAt == nil:
+		return u.Email + " can sign in again."
+	case done == "role":
+		return u.Email + " now has the role " + string(u.Role) + " and must sign in again."
+	}
+	return ""
+}
+
+func (d *Dashboard) loadPeople(c *call, v *peopleView) (err error) {
+	if v.People, err = d.People.Members(c.Context(), c.User); err != nil {
+		return err
+	}
+	if v.Invites, err = d.People.Invites(c.Context(), c.User); err != nil {
+		return err
+	}
+	v.SignUp, v.Roles = d.People.SignUp(), []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
+	return nil
+}
+
+// showPeople answers a form with the page itself, not with a redirect: a link that works once must stand in no address.
+func (d *Dashboard) showPeople(c *call, status int, v peopleView) error {
+	if err := d.loadPeople(c, &v); err != nil {
+		return err
+	}
+	return d.show(c, status, "people", "People", "people", v)
+}
+
+// codeLink is the address of a page of this server with a code.
+func codeLink(c *call, page string, code wire.Secret) string {
+	return base(c.Request) + page + "?" + url.Values{"code": {string(code)}}.Encode()
+}
+
+func (d *Dashboard) invite(c *call) error {
+	code, i, err := d.People.Invite(c.Context(), c.User, wire.Role(c.PostForm.Get("role")))
+	if err != nil {
+		return err
+	}
+	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/sign-up", code), Invited: i})
+}
+
+func (d *Dashboard) uninvite(c *call) error {
+	if err := d.People.Uninvite(c.Context(), c.User, c.PathValue("id")); err != nil {
+		return err
+	}
+	return c.done("/people", "uninvited")
+}
+
+func (d *Dashboard) makeReset(c *call) error {
+	code, u, err := d.People.MakeReset(c.Context(), c.User, c.PathValue("id"))
+	if err != nil {
+		return d.peopleFault(c, err)
+	}
+	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/reset-password", code), Reset: &u})
+}
+
+func (d *Dashboard) setRole(c *call) error {
+	u, err := d.People.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
+	if err != nil {
+		return d.peopleFault(c, err)
+	}
+	return c.changed(u, "role")
+}
+
+func (d *Dashboard) setDisabled(c *call) error {
+	disabled := c.PostForm.Get("disabled") == "true"
+	u, err := d.People.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
+	switch {
+	case err != nil:
+		return d.peopleFault(c, err)
+	case disabled:
+		return c.changed(u, "disabled")
+	}
+	return c.changed(u, "enabled")
+}
+
+// changed goes back to the page of people, which says what was changed of whom.
+func (c *call) changed(u wire.User, done string) error {
+	return c.done("/people?"+url.Values{"who": {u.ID}}.Encode(), done)
+}
+
+// peopleFault shows the page again with what is wrong, as the account's last owner who stays one.
+func (d *Dashboard) peopleFault(c *call, err error) error {
+	if e := wire.AsError(err); e.Code == wire.CodeConflict {
+		return d.showPeople(c, e.Status(), peopleView{Error: e})
+	}
+	return err
+}

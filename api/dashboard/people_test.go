@@ -1,0 +1,183 @@
+package dashboard
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+var shownLink = regexp.MustCompile(`<code id="link">http://localhost([^<]+)</code>`)
+
+// link makes a link by a form of ann's.
+func (s *site) link(path string, pairs ...string) string {
+	s.t.Helper()
+	got := s.call("ann@example.com", "POST", path, s.form("ann@example.com", pairs...))
+	m := shownLink.FindStringSubmatch(got.Body.String())
+	if got.Code != http.StatusOK || m == nil {
+		s.t.Fatalf("%s shows no link: %d %s", path, got.Code, got.Body)
+	}
+	return html.UnescapeString(m[1])
+}
+
+func codeOf(t *testing.T, link string) string {
+	t.Helper()
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("code")
+}
+
+func TestAnInviteIsALinkThatSaysWhatOneJoins(t *testing.T) {
+	s := openSite(t)
+	link := s.link("/invites", "role", "editor")
+	if again := s.call("ann@example.com", "GET", "/people", nil); strings.Contains(again.Body.String(), codeOf(t, link)) {
+		t.Error("the code is shown again")
+	}
+	page := s.call("", "GET", link, nil)
+	for _, want := range []string{"<b>default</b> as an editor", `name="code" value="` + codeOf(t, link) + `"`} {
+		if page.Code != http.StatusOK || !strings.Contains(page.Body.String(), want) {
+			t.Errorf("the link answers %d without %q: %s", page.Code, want, page.Body)
+		}
+	}
+	if policy := page.Header().Get("Referrer-Policy"); policy != "same-origin" || page.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("the page of a code may leave this site: %v", page.Header())
+	}
+
+	form := url.Values{"code": {codeOf(t, link)}, "email": {"bob@example.com"}, "password": {password}}
+	if got := s.call("", "POST", "/sign-up", form); got.Code != http.StatusSeeOther {
+		t.Fatalf("signing up answers %d: %s", got.Code, got.Body)
+	}
+	spent := s.call("", "GET", link, nil)
+	if spent.Code != http.StatusForbidden || !strings.Contains(spent.Body.String(), "This code is invalid or has expired.") || strings.Contains(spent.Body.String(), "default") {
+		t.Errorf("the spent link answers %d: %s", spent.Code, spent.Body)
+	}
+}
+
+func TestAnOwnersLinkSetsAForgottenPasswordOnce(t *testing.T) {
+	s := openSite(t)
+	eve := s.signed["eve@example.com"].User
+	for range 20 { // until she is locked out
+		s.call("", "POST", "/sign-in", url.Values{"email": {eve.Email}, "password": {"a wrong one, again"}})
+	}
+	link := s.link("/people/" + eve.ID + "/reset")
+	if page := s.call("", "GET", link, nil); page.Code != http.StatusOK || !strings.Contains(page.Body.String(), eve.Email) {
+		t.Fatalf("the link answers %d: %s", page.Code, page.Body)
+	}
+
+	short := s.call("", "POST", "/reset-password", url.Values{"code": {codeOf(t, link)}, "password": {"short"}})
+	if short.Code != http.StatusUnprocessableEntity || !strings.Contains(short.Body.String(), codeOf(t, link)) {
+		t.Errorf("a short password answers %d: %s", short.Code, short.Body)
+	}
+	set := url.Values{"code": {codeOf(t, link)}, "password": {"a new one to remember"}}
+	got := s.call("", "POST", "/reset-password", set)
+	if got.Code != http.StatusSeeOther {
+		t.Fatalf("a new password answers %d: %s", got.Code, got.Body)
+	}
+	if _, err := s.people.Session(t.Context(), wire.Secret(got.Result().Cookies()[0].Value)); err != nil {
+		t.Errorf("nobody is signed in by it: %v", err)
+	}
+	if old := s.call(eve.Email, "GET", "/", nil); old.Code != http.StatusSeeOther {
+		t.Errorf("an old session goes on: %d", old.Code)
+	}
+	for password, want := range map[string]int{password: http.StatusUnauthorized, "a new one to remember": http.StatusSeeOther} {
+		if got := s.call("", "POST", "/sign-in", url.Values{"email": {eve.Email}, "password": {password}}); got.Code != want {
+			t.Errorf("signing in with %q answers %d: %s", password, got.Code, got.Body)
+		}
+	}
+	for _, again := range []func() int{
+		func() int { return s.call("", "GET", link, nil).Code },
+		func() int { return s.call("", "POST", "/reset-password", set).Code },
+	} {
+		if code := again(); code != http.StatusForbidden {
+			t.Errorf("the spent link answers %d", code)
+		}
+	}
+
+	log := s.call("ann@example.com", "GET", "/audit", nil).Body.String()
+	for _, want := range []string{"make reset link", "reset password", "with a link made by ann@example.com"} {
+		if !strings.Contains(log, want) || strings.Contains(log, codeOf(t, link)) {
+			t.Errorf("the audit log lacks %q, or has the code: %s", want, log)
+		}
+	}
+}
+
+func TestWhoMayResetWhosePassword(t *testing.T) {
+	s := openSite(t)
+	eve, ann := s.signed["eve@example.com"].User, s.signed["ann@example.com"].User
+	for _, tt := range []struct {
+		by, id string
+		want   int
+	}{
+		{"mallory@example.com", eve.ID, http.StatusNotFound},
+		{"vic@example.com", eve.ID, http.StatusForbidden},
+		{"eve@example.com", eve.ID, http.StatusForbidden},
+		{"ann@example.com", ann.ID, http.StatusForbidden}, // her own takes the old one
+		{"ann@example.com", "nobody", http.StatusNotFound},
+	} {
+		got := s.call(tt.by, "POST", "/people/"+tt.id+"/reset", s.form(tt.by))
+		if got.Code != tt.want || shownLink.MatchString(got.Body.String()) {
+			t.Errorf("%s resets %s: %d %s", tt.by, tt.id, got.Code, got.Body)
+		}
+	}
+}
+
+func TestGuessingCodesEndsAndHindersNobody(t *testing.T) {
+	s := openSite(t)
+	good := s.link("/people/" + s.signed["vic@example.com"].User.ID + "/reset")
+	invite := s.link("/invites", "role", "viewer")
+	refused := 0
+	for n := range 120 {
+		path := []string{"/reset-password", "/sign-up"}[n%2] + "?code=aaaaa-bbbbb-ccccc-ddddd"
+		switch got := s.call("", "GET", path, nil); got.Code {
+		case http.StatusForbidden:
+			if refused > 0 {
+				t.Fatal("a guess is looked at after the bound")
+			}
+		case http.StatusTooManyRequests:
+			refused++
+		default:
+			t.Fatalf("a guess is answered %d: %s", got.Code, got.Body)
+		}
+	}
+	if refused != 70 {
+		t.Errorf("%d of 120 guesses were refused, want 70", refused)
+	}
+	for _, link := range []string{good, invite} {
+		if got := s.call("", "GET", link, nil); got.Code != http.StatusOK {
+			t.Errorf("a good link from the same address answers %d", got.Code)
+		}
+	}
+	if got := s.call("", "POST", "/sign-in", url.Values{"email": {"vic@example.com"}, "password": {password}}); got.Code != http.StatusSeeOther {
+		t.Errorf("signing in from the same address answers %d", got.Code)
+	}
+}
+
+func TestDisablingSaysWhom(t *testing.T) {
+	s := openSite(t)
+	eve, ann := s.signed["eve@example.com"].User, s.signed["ann@example.com"].User
+	reset := s.link("/people/" + eve.ID + "/reset")
+	for disabled, want := range map[string]string{"true": "eve@example.com can no longer sign in.", "false": "eve@example.com can sign in again."} {
+		got := s.call("ann@example.com", "POST", "/people/"+eve.ID+"/disabled", s.form("ann@example.com", "disabled", disabled))
+		page := s.call("ann@example.com", "GET", got.Header().Get("Location"), nil)
+		if !strings.Contains(page.Body.String(), want) {
+			t.Errorf("the page says no %q: %s", want, page.Body)
+		}
+	}
+	if got := s.call("", "GET", reset, nil); got.Code != http.StatusForbidden {
+		t.Errorf("a reset link outlives its person's disabling: %d", got.Code)
+	}
+	last := s.call("ann@example.com", "POST", "/people/"+ann.ID+"/disabled", s.form("ann@example.com", "disabled", "true"))
+	if last.Code != http.StatusConflict || !strings.Contains(last.Body.String(), "An account needs at least one owner. Promote someone else first.") {
+		t.Errorf("the last owner: %d %s", last.Code, last.Body)
+	}
+	other := s.call("mallory@example.com", "GET", "/people?done=disabled&who="+eve.ID, nil)
+	if strings.Contains(other.Body.String(), "eve@") {
+		t.Error("another account learns an email by its id")
+	}
+}

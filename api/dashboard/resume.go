@@ -1,0 +1,179 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// What somebody typed is not lost when their session ends before they send it. A form of a resumable route that comes
+// without a session is answered with the sign-in page, which carries it along; once its author has signed in, it is
+// shown to them again, and nothing is done before they send it themselves. The same happens to a form that comes with a
+// newer session of its author, who has signed in meanwhile in another tab.
+//
+// Nobody must be led to send what another person wrote. These are the ways to try, and what is in each way:
+//
+//   - Another site posts a form to a resumable route, or to /sign-in with a form inside: both are refused, as every post
+//     of another site is (http.CrossOriginProtection). A link cannot carry a form: it is read from a post's body only.
+//   - Another person signs in on the page: a form names the session in which it was made, and the server remembers whose
+//     that was, also when it has ended. The form is dropped, unseen, unless that is the person who signed in. Nobody can
+//     name a session of somebody else's: its name is the SHA-256 of a random token, and stands in that person's forms
+//     only. It is no credential: it neither signs in nor takes the place of the CSRF token.
+//   - The form is altered on its way through the sign-in page: its path must again be that of a resumable route, and its
+//     fields are shown, checked and sent like any that were typed. Whoever could alter them could have typed them.
+//   - The sign-in is sent again: the form is shown again, under a new CSRF token, and still has to be sent. What was sent
+//     once is not sent twice by it.
+//   - Someone without a session fills the server's memory: a form is held by the browser, not by the server.
+//
+// Forms that delete, or change a role, a key, people or a password, are never carried along: they hold nothing that is
+// hard to type again, and must be decided on by whoever sees the page.
+
+// review shows a form again, before it is sent. Its role is that of the route.
+type review struct {
+	role wire.Role
+	show func(c *call) error
+}
+
+// resumable makes a route for a form that is carried through the sign-in page, and shown again by show.
+func (d *Dashboard) resumable(pattern string, role wire.Role, page, show func(c *call) error) {
+	d.reviews[pattern] = review{role, show}
+	d.handle(pattern, role, page)
+}
+
+// pendingForm is a form that waits for its author to sign in.
+type pendingForm struct {
+	Path    string     `json:"path"`    // where it is sent
+	Session string     `json:"session"` // in which it was made
+	Fields  url.Values `json:"fields"`
+}
+
+// pendingBytesMax bounds a form on the sign-in page, where it is encoded twice, so that it can be sent from there.
+const pendingBytesMax = formBytesMax - 64<<10
+
+// pending is the form of a call as the sign-in page carries it; "" if it cannot.
+func (d *Dashboard) pending(c *call) string {
+	c.PostForm.Del("csrf") // of a session that has ended
+	p := pendingForm{Path: c.URL.Path, Session: c.PostForm.Get("session"), Fields: c.PostForm}
+	if _, ok := d.reviewOf(p.Path); !ok {
+		return ""
+	}
+	if _, err := d.People.MadeFor(c.Context(), p.Session); err != nil {
+		return "" // and who made it would not be known later either
+	}
+
+	text := string(encoded(p))
+	if len(url.QueryEscape(text)) > pendingBytesMax {
+		return ""
+	}
+	return text
+}
+
+// reviewOf finds how the form of a path is shown again.
+func (d *Dashboard) reviewOf(path string) (review, bool) {
+	_, pattern := d.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
+	r, ok := d.reviews[pattern]
+	return r, ok
+}
+
+// expired answers a form without a session: with the sign-in page, on the spot.
+func (d *Dashboard) expired(c *call) error {
+	if err := c.readForm(); err != nil {
+		return err
+	}
+
+	v := signView{Next: d.pageBefore(c), Insecure: insecure(c.Request), Pending: d.pending(c)}
+	v.Error = wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
+	if v.Pending != "" {
+		v.Error = wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue; your changes are kept.")
+	}
+	return d.show(c, http.StatusUnauthorized, "sign-in", "Sign in", "", v)
+}
+
+// pageBefore is the page on which a form was sent, if it is one of ours.
+func (d *Dashboard) pageBefore(c *call) string {
+	u, err := url.Parse(c.Referer())
+	if err != nil || u.Host != c.Host {
+		return "/"
+	}
+	if !slices.Contains(d.methods(u.Path), http.MethodGet) {
+		return "/" // it was the answer to a form
+	}
+
+	q := u.Query()
+	q.Del("done")
+	return local(address(u.Path, q))
+}
+
+// otherSession answers a form that was not made in the session with which it comes.
+func (d *Dashboard) otherSession(c *call) error {
+	u, err := d.People.MadeFor(c.Context(), c.PostForm.Get("session"))
+	r, ok := d.reviewOf(c.URL.Path)
+	if err != nil || !ok || u.ID != c.User.ID {
+		return errStaleForm
+	}
+	return d.showAgain(c, r, c.URL.Path, c.PostForm)
+}
+
+// resume goes on, for somebody who has just signed in, with the form that the sign-in page carried.
+func (d *Dashboard) resume(c *call) error {
+	var p pendingForm
+	next := local(c.PostForm.Get("next"))
+	err := json.Unmarshal([]byte(c.PostForm.Get("pending")), &p)
+	r, ok := d.reviewOf(p.Path)
+	if err != nil || !ok || p.Fields == nil {
+		return c.done(next, "")
+	}
+
+	u, err := d.People.MadeFor(c.Context(), p.Session)
+	if err != nil || u.ID != c.User.ID {
+		return c.done(next, "other-person")
+	}
+	return d.showAgain(c, r, p.Path, p.Fields)
+}
+
+// showAgain shows a form to its author, who has signed in again, to be checked and sent.
+func (d *Dashboard) showAgain(c *call, r review, path string, fields url.Values) error {
+	if err := c.User.Allow(r.role); err != nil {
+		return err
+	}
+
+	again := *c
+	again.Request = c.Clone(c.Context())
+	again.URL = &url.URL{Path: path, RawQuery: "done=resumed"}
+	again.PostForm, again.Form = fields, fields
+	return r.show(&again)
+}
+
+// reviewView is what the page of a short form shows again.
+type reviewView struct {
+	Action, Button string
+	Shown          []reviewField
+	Fields         url.Values
+}
+
+type reviewField struct{ Name, Value string }
+
+// reviewShort shows a form of few fields, of which those named are worth a look.
+func (d *Dashboard) reviewShort(title, button string, names ...string) func(c *call) error {
+	return func(c *call) error {
+		v := reviewView{Action: c.URL.EscapedPath(), Button: button, Fields: url.Values{}}
+		for name, values := range c.PostForm {
+			if name != "csrf" && name != "session" {
+				v.Fields[name] = values
+			}
+		}
+		for _, name := range names {
+			v.Shown = append(v.Shown, reviewField{name, c.PostForm.Get(name)})
+		}
+		return d.show(c, http.StatusOK, "review", title, "", v)
+	}
+}
+
+// reviewEdit shows the editor, with what was typed.
+func (d *Dashboard) reviewEdit(c *call) error {
+	c.PostForm.Set("do", "review") // which changes nothing
+	return d.edit(c)
+}

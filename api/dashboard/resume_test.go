@@ -1,0 +1,282 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+const typedText = "what eve typed, for an hour"
+
+// edited is the editor's form as somebody's browser sends it.
+func (s *site) edited(email string) url.Values {
+	return s.form(email, "session", s.signed[email].FormSession(), "new", "true", "kind", "chat", "name", "greet",
+		"role", "user", "format", "", "json", "false", "text", typedText, "more", "", "settings", "{}", "variables", "{}", "do", "save")
+}
+
+// end ends somebody's session, as their sign-out in another tab does.
+func (s *site) end(email string) {
+	s.t.Helper()
+	if err := s.people.SignOut(s.t.Context(), s.signed[email].Token); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+var pendingField = regexp.MustCompile(`name="pending" value="([^"]*)"`)
+
+// pendingIn is the form that a sign-in page carries.
+func pendingIn(page *httptest.ResponseRecorder) string {
+	m := pendingField.FindStringSubmatch(page.Body.String())
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+// signInWith signs somebody in on a page that carries a form.
+func (s *site) signInWith(email, pending string) *httptest.ResponseRecorder {
+	return s.call("", "POST", "/sign-in", url.Values{"email": {email}, "password": {password}, "next": {"/templates"}, "pending": {pending}})
+}
+
+// published reports whether there is a template.
+func (s *site) published(name string) bool {
+	s.t.Helper()
+	u := s.signed["eve@example.com"].User
+	_, err := s.drafts.Head(s.t.Context(), wire.Identity{Account: u.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}, name)
+	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+var csrfField = regexp.MustCompile(`name="csrf" value="([^"]*)"`)
+
+func TestSavingWithoutASessionLosesNothing(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	s.end("eve@example.com")
+	page := s.call("eve@example.com", "POST", "/template/edit", form)
+	if page.Code != http.StatusUnauthorized || !strings.Contains(page.Body.String(), "Your session has expired. Sign in to continue; your changes are kept.") {
+		t.Fatalf("the form is answered %d: %s", page.Code, page.Body)
+	}
+
+	wrong := s.call("", "POST", "/sign-in", url.Values{"email": {"eve@example.com"}, "password": {"not hers"}, "pending": {pendingIn(page)}})
+	if pendingIn(wrong) != pendingIn(page) {
+		t.Errorf("a wrong password loses the form: %s", wrong.Body)
+	}
+
+	again := s.signInWith("eve@example.com", pendingIn(page))
+	if again.Code != http.StatusOK || !strings.Contains(again.Body.String(), typedText) || !strings.Contains(again.Body.String(), "Nothing has been sent yet") {
+		t.Fatalf("after signing in: %d %s", again.Code, again.Body)
+	}
+	if s.published("greet") {
+		t.Error("the form was sent without its author")
+	}
+
+	cookie := again.Result().Cookies()[0]
+	fresh, err := s.people.Session(t.Context(), wire.Secret(cookie.Value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.signed["eve@example.com"] = fresh
+	form.Set("csrf", html.UnescapeString(csrfField.FindStringSubmatch(again.Body.String())[1]))
+	if saved := s.call("eve@example.com", "POST", "/template/edit", form); saved.Code != http.StatusSeeOther || !s.published("greet") {
+		t.Errorf("saving it then answers %d: %s", saved.Code, saved.Body)
+	}
+}
+
+func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	fresh, err := s.people.SignIn(t.Context(), "eve@example.com", password, "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.signed["eve@example.com"] = fresh // in another tab
+	again := s.call("eve@example.com", "POST", "/template/edit", form)
+	if again.Code != http.StatusOK || !strings.Contains(again.Body.String(), typedText) || s.published("greet") {
+		t.Errorf("the form is answered %d: %s", again.Code, again.Body)
+	}
+
+	score := s.form("eve@example.com", "score", "87", "name", "taste")
+	old := wire.SignedIn{Token: "unknown"}
+	score.Set("csrf", old.CSRF())
+	score.Set("session", fresh.FormSession())
+	path := "/requests/" + wire.NewID() + "/score"
+	shown := s.call("eve@example.com", "POST", path, score)
+	if shown.Code != http.StatusOK || !strings.Contains(shown.Body.String(), "Set this score?") ||
+		!strings.Contains(shown.Body.String(), `action="`+path+`"`) || !strings.Contains(shown.Body.String(), `name="score" value="87"`) {
+		t.Errorf("a score is answered %d: %s", shown.Code, shown.Body)
+	}
+}
+
+func TestNobodySeesTheFormOfAnother(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	for _, other := range []string{"ann@example.com", "mallory@example.com"} { // of the same account, and of another one
+		got := s.call(other, "POST", "/template/edit", form)
+		if got.Code != http.StatusForbidden || strings.Contains(got.Body.String(), typedText) {
+			t.Errorf("the form in a session of %s is answered %d: %s", other, got.Code, got.Body)
+		}
+	}
+
+	s.end("eve@example.com")
+	pending := pendingIn(s.call("", "POST", "/template/edit", form))
+	if pending == "" {
+		t.Fatal("there is no form to steal")
+	}
+	for _, other := range []string{"ann@example.com", "mallory@example.com"} {
+		got := s.signInWith(other, pending)
+		if got.Code != http.StatusSeeOther || got.Header().Get("Location") != "/templates?done=other-person" || strings.Contains(got.Body.String(), typedText) {
+			t.Errorf("%s signs in and gets %d %v: %s", other, got.Code, got.Header(), got.Body)
+		}
+	}
+	next := s.call("ann@example.com", "GET", "/templates?done=other-person", nil)
+	if !strings.Contains(next.Body.String(), "You signed in as someone else") || strings.Contains(next.Body.String(), "eve@") {
+		t.Errorf("they are told: %s", next.Body)
+	}
+}
+
+func TestNoFormIsPlanted(t *testing.T) {
+	s := openSite(t)
+	s.end("eve@example.com")
+	good := pendingForm{Path: "/template/edit", Session: s.signed["eve@example.com"].FormSession(), Fields: s.edited("eve@example.com")}
+	mallory := s.signed["mallory@example.com"]
+	invented := wire.SignedIn{Token: "x"}
+	change := func(fn func(p *pendingForm)) string {
+		p := good
+		fn(&p)
+		return string(encoded(p))
+	}
+	for what, pending := range map[string]string{
+		"an attacker's session":       change(func(p *pendingForm) { p.Session = mallory.FormSession() }),
+		"no session":                  change(func(p *pendingForm) { p.Session = "" }),
+		"an invented session":         change(func(p *pendingForm) { p.Session = invented.FormSession() }),
+		"a CSRF for a session":        change(func(p *pendingForm) { p.Session = s.signed["eve@example.com"].CSRF() }),
+		"the path of a key":           change(func(p *pendingForm) { p.Path = "/keys" }),
+		"the path of a role":          change(func(p *pendingForm) { p.Path = "/people/" + mallory.User.ID + "/role" }),
+		"a path that leads elsewhere": change(func(p *pendingForm) { p.Path = "/requests/../keys" }),
+		"another site":                change(func(p *pendingForm) { p.Path = "//evil.example/template/edit" }),
+		"a path that is not there":    change(func(p *pendingForm) { p.Path = "/nowhere" }),
+		"no fields":                   change(func(p *pendingForm) { p.Fields = nil }),
+		"no JSON":                     "{",
+	} {
+		got := s.signInWith("eve@example.com", pending)
+		if got.Code != http.StatusSeeOther || strings.Contains(got.Body.String(), typedText) {
+			t.Errorf("%s: %d %s", what, got.Code, got.Body)
+		}
+	}
+	if got := s.signInWith("eve@example.com", string(encoded(good))); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), typedText) {
+		t.Errorf("the form in order, of which those were made, answers %d", got.Code)
+	}
+
+	link := s.call("", "GET", "/sign-in?"+url.Values{"pending": {string(encoded(good))}}.Encode(), nil)
+	if pendingIn(link) != "" || strings.Contains(link.Body.String(), typedText) {
+		t.Errorf("a link brings a form: %s", link.Body)
+	}
+	for _, path := range []string{"/sign-in", "/template/edit"} {
+		body := url.Values{"email": {"eve@example.com"}, "password": {password}, "pending": {string(encoded(good))}}
+		if path == "/template/edit" {
+			body = good.Fields
+		}
+		r := httptest.NewRequest("POST", "http://localhost"+path, strings.NewReader(body.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		s.d.ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), typedText) {
+			t.Errorf("another site's post to %s answers %d: %s", path, w.Code, w.Body)
+		}
+	}
+
+	if s.published("greet") {
+		t.Error("one of them was carried out")
+	}
+}
+
+func TestAViewerIsNotShownAFormForEditors(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	if _, err := s.people.SetRole(t.Context(), s.signed["ann@example.com"].User, s.signed["eve@example.com"].User.ID, wire.RoleViewer); err != nil {
+		t.Fatal(err)
+	}
+	page := s.call("eve@example.com", "POST", "/template/edit", form)
+	if got := s.signInWith("eve@example.com", pendingIn(page)); got.Code != http.StatusForbidden || s.published("greet") {
+		t.Errorf("after losing the role: %d %s", got.Code, got.Body)
+	}
+}
+
+func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
+	s := openSite(t)
+	carried := map[string]bool{}
+	for email := range s.signed {
+		s.end(email)
+	}
+	for _, r := range routes(t) {
+		if r.method != http.MethodPost {
+			continue
+		}
+		form := s.form("ann@example.com", "session", s.signed["ann@example.com"].FormSession(), "name", typedText)
+		page := s.call("ann@example.com", "POST", r.path, form)
+		var p pendingForm
+		if pending := pendingIn(page); pending != "" && json.Unmarshal([]byte(pending), &p) != nil {
+			t.Fatalf("%s carries %q", r.path, pending)
+		}
+		if p.Path != "" {
+			carried[strings.TrimSuffix(strings.TrimPrefix(p.Path, "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd"), "/")] = true
+		} else if strings.Contains(page.Body.String(), typedText) || strings.Contains(page.Body.String(), "are kept") {
+			t.Errorf("%s shows what was sent: %s", r.path, page.Body)
+		}
+	}
+	want := []string{"/template/edit", "/template/label", "/score"}
+	for _, path := range want {
+		if !carried[path] {
+			t.Errorf("%s is not carried along", path)
+		}
+	}
+	if len(carried) != len(want) {
+		t.Errorf("carried along are %v, want %v", carried, want)
+	}
+}
+
+func TestAFormThatIsTooLongIsNotPromised(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	s.end("eve@example.com")
+	form.Set("text", strings.Repeat(`"`, 1_200_000)) // 3.6 MB as it is sent, 7.2 MB inside JSON
+	page := s.call("eve@example.com", "POST", "/template/edit", form)
+	if page.Code != http.StatusUnauthorized || pendingIn(page) != "" || strings.Contains(page.Body.String(), "are kept") {
+		t.Errorf("it is answered %d with %d bytes", page.Code, page.Body.Len())
+	}
+
+	form.Set("text", strings.Repeat("x", 4_000_000))
+	page = s.call("eve@example.com", "POST", "/template/edit", form)
+	if again := s.signInWith("eve@example.com", pendingIn(page)); again.Code != http.StatusOK {
+		t.Errorf("the longest that is carried answers %d after signing in", again.Code)
+	}
+}
+
+func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
+	s := openSite(t)
+	s.end("ann@example.com")
+	for referer, want := range map[string]string{
+		"http://localhost/keys?done=revoked": "/keys", "http://localhost/requests?q=a": "/requests?q=a", "http://localhost/invites": "/",
+		"http://evil.example/keys": "/", "": "/", "http://localhost//evil.example": "/",
+	} {
+		r := httptest.NewRequest("POST", "http://localhost/keys", strings.NewReader(s.form("ann@example.com", "name", "x").Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Referer", referer)
+		w := httptest.NewRecorder()
+		s.d.ServeHTTP(w, r)
+		if next := `name="next" value="` + html.EscapeString(want) + `"`; w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), next) {
+			t.Errorf("from %q: %d, want %s in: %s", referer, w.Code, next, w.Body)
+		}
+	}
+}
