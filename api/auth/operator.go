@@ -69,8 +69,8 @@ func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) 
 
 	changed, err := o.people.SetDisabled(ctx, ofAccount(u.AccountID, u.AccountName), u.ID, disabled)
 	if wire.IsCode(err, wire.CodeConflict) {
-		err = wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. Invite another first: "+
-			"promptspool people invite --account %s --role owner", u.Email, u.AccountName, u.AccountName)
+		err = wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+
+			"Invite another first: promptspool people invite --account %s --role owner", u.Email, u.AccountName, u.AccountName)
 	}
 	return changed, err
 }

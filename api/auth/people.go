@@ -128,19 +128,20 @@ func (p *People) invite(ctx context.Context, code wire.Secret) (h [32]byte, i wi
 }
 
 func errClosed() error {
-	return wire.Errorf(wire.CodeForbidden, "Signing up is closed on this server. An operator opens it with --signup invite.")
+	return wire.Errorf(wire.CodeForbidden,
+		"Signing up is closed on this server. An operator opens it with --signup invite.")
 }
 
 func errCode() error {
-	return wire.Errorf(wire.CodeForbidden, "This code is invalid or has expired. Ask an owner of the account for a new link; "+
-		"on a fresh server, use the setup code that it printed when it started.")
+	return wire.Errorf(wire.CodeForbidden, "This code is invalid or has expired. "+
+		"Ask an owner of the account for a new link; on a fresh server, use the setup code that it printed when it started.")
 }
 
 // hashCode is the hash of a code as a person pasted it.
 func hashCode(code wire.Secret) [32]byte { return hash(wire.Secret(strings.TrimSpace(string(code)))) }
 
-// Invitation tells what a code invites to, before it is used. ip is where the call comes from. wire.CodeForbidden if the
-// code is not good, wire.CodeTooMany after too many of those.
+// Invitation tells what a code invites to, before it is used. ip is where the call comes from.
+// wire.CodeForbidden if the code is not good, wire.CodeTooMany after too many of those.
 func (p *People) Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error) {
 	_, i, err := p.invite(ctx, code)
 	return i, p.judgeCode(ctx, err, ip)

@@ -152,7 +152,7 @@ func TestAnInviteOpensForAWeekAndOnlyAsItsRole(t *testing.T) {
 		t.Errorf("the guest is %+v", viewer)
 	}
 	_, _, err = tn.Invite(t.Context(), viewer, wire.RoleViewer)
-	wantError(t, err, wire.CodeForbidden, "role owner")
+	wantError(t, err, wire.CodeForbidden, "Only owners")
 }
 
 func TestASessionLastsUntilItIsEnded(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTheLastOwnerStaysAndTheLogRemembers(t *testing.T) {
 	editor := owner
 	editor.Role = wire.RoleEditor
 	_, err = tn.AuditLog(t.Context(), editor, "", 10)
-	wantError(t, err, wire.CodeForbidden, "role owner")
+	wantError(t, err, wire.CodeForbidden, "Only owners")
 }
 
 func TestNoPasswordIsStoredInClear(t *testing.T) {

@@ -18,7 +18,8 @@ func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.S
 		return "", wire.User{}, err
 	}
 	if by.ID == id {
-		return "", wire.User{}, wire.Errorf(wire.CodeForbidden, "Change your own password on the page Password, or ask another owner for a link.")
+		return "", wire.User{}, wire.Errorf(wire.CodeForbidden,
+			"Change your own password on the page Password, or ask another owner for a link.")
 	}
 
 	u, err := p.member(ctx, by.AccountID, id)
@@ -26,7 +27,8 @@ func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.S
 		return "", wire.User{}, err
 	}
 	if u.DisabledAt != nil {
-		return "", wire.User{}, wire.Errorf(wire.CodeConflict, "%s is disabled. Enable them first, then reset their password.", u.Email)
+		return "", wire.User{}, wire.Errorf(wire.CodeConflict,
+			"%s is disabled. Enable them first, then reset their password.", u.Email)
 	}
 
 	code, now := newCode(), p.now().UTC()

@@ -124,7 +124,8 @@ func TestAnOperatorHelpsWhoIsLockedOut(t *testing.T) {
 		log = append(log, e.Actor+": "+e.Action+" "+e.Target+" "+e.Detail)
 	}
 	want := []string{"operator: disable member bob@example.com ", "operator: invite owner ",
-		"ann@example.com: reset password ann@example.com with a link made by operator", "operator: make reset link ann@example.com "}
+		"ann@example.com: reset password ann@example.com with a link made by operator",
+		"operator: make reset link ann@example.com "}
 	if len(log) != len(want) {
 		t.Fatalf("the audit log is %q", log)
 	}

@@ -75,7 +75,8 @@ type InviteStore interface {
 type ResetStore interface {
 	// CreateReset keeps a link, in place of any other of the same person.
 	CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error
-	// Reset finds a link that is not spent, maybe expired, and its person, maybe disabled; wire.CodeNotFound if there is none.
+	// Reset finds a link that is not spent, maybe expired, and its person, maybe disabled; wire.CodeNotFound if there
+	// is none.
 	Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error)
 	// SpendReset spends a link: it sets the hash of its person's password and ends their sessions, as ChangeUser does, in
 	// one transaction. wire.CodeNotFound if there is no such link, it expired before at, or its person is disabled.

@@ -16,7 +16,8 @@ import (
 func (d *Dashboard) recordRoutes() {
 	d.handle("GET /requests/{id}", wire.RoleViewer, d.recordPage)
 	d.handle("GET /requests/{id}/raw", wire.RoleViewer, d.rawRecord)
-	d.resumable("POST /requests/{id}/score", wire.RoleEditor, d.setScore, d.reviewShort("Set this score?", "Set", "name", "score"))
+	d.resumable("POST /requests/{id}/score", wire.RoleEditor, d.setScore,
+		d.reviewShort("Set this score?", "Set", "name", "score"))
 }
 
 // recordView is what the page of a request shows.

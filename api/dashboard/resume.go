@@ -9,27 +9,36 @@ import (
 	"promptspool/api/wire"
 )
 
-// What somebody typed is not lost when their session ends before they send it. A form of a resumable route that comes
-// without a session is answered with the sign-in page, which carries it along; once its author has signed in, it is
-// shown to them again, and nothing is done before they send it themselves. The same happens to a form that comes with a
-// newer session of its author, who has signed in meanwhile in another tab.
+// What somebody typed is not lost when their session ends before they send it. A form
+// of a resumable route that comes without a session is answered with the sign-in page,
+// which carries it along; once its author has signed in, it is shown to them again, and
+// nothing is done before they send it themselves. The same happens to a form that comes
+// with a newer session of its author, who has signed in meanwhile in another tab.
 //
-// Nobody must be led to send what another person wrote. These are the ways to try, and what is in each way:
+// Nobody must be led to send what another person wrote. These are the ways to try, and
+// what is in each way:
 //
-//   - Another site posts a form to a resumable route, or to /sign-in with a form inside: both are refused, as every post
-//     of another site is (http.CrossOriginProtection). A link cannot carry a form: it is read from a post's body only.
-//   - Another person signs in on the page: a form names the session in which it was made, and the server remembers whose
-//     that was, also when it has ended. The form is dropped, unseen, unless that is the person who signed in. Nobody can
-//     name a session of somebody else's: its name is the SHA-256 of a random token, and stands in that person's forms
-//     only. It is no credential: it neither signs in nor takes the place of the CSRF token.
-//   - The form is altered on its way through the sign-in page: its path must again be that of a resumable route, and its
-//     fields are shown, checked and sent like any that were typed. Whoever could alter them could have typed them.
-//   - The sign-in is sent again: the form is shown again, under a new CSRF token, and still has to be sent. What was sent
-//     once is not sent twice by it.
-//   - Someone without a session fills the server's memory: a form is held by the browser, not by the server.
+//   - Another site posts a form to a resumable route, or to /sign-in with a form
+//     inside: both are refused, as every post of another site is
+//     (http.CrossOriginProtection). A link cannot carry a form: it is read from a
+//     post's body only.
+//   - Another person signs in on the page: a form names the session in which it was
+//     made, and the server remembers whose that was, also when it has ended. The
+//     form is dropped, unseen, unless that is the person who signed in. Nobody can
+//     name a session of somebody else's: its name is the SHA-256 of a random token,
+//     and stands in that person's forms only. It is no credential: it neither signs
+//     in nor takes the place of the CSRF token.
+//   - The form is altered on its way through the sign-in page: its path must again
+//     be that of a resumable route, and its fields are shown, checked and sent like
+//     any that were typed. Whoever could alter them could have typed them.
+//   - The sign-in is sent again: the form is shown again, under a new CSRF token,
+//     and still has to be sent. What was sent once is not sent twice by it.
+//   - Someone without a session fills the server's memory: a form is held by the
+//     browser, not by the server.
 //
-// Forms that delete, or change a role, a key, people or a password, are never carried along: they hold nothing that is
-// hard to type again, and must be decided on by whoever sees the page.
+// Forms that delete, or change a role, a key, people or a password, are never carried
+// along: they hold nothing that is hard to type again, and must be decided on by
+// whoever sees the page.
 
 // review shows a form again, before it is sent. Its role is that of the route.
 type review struct {

@@ -29,6 +29,16 @@ func (s *site) end(email string) {
 	}
 }
 
+// says reports whether an answer contains a text.
+func says(answer *httptest.ResponseRecorder, text string) bool {
+	return strings.Contains(answer.Body.String(), text)
+}
+
+// signInForm is what the page to sign in sends.
+func signInForm(email, password string) url.Values {
+	return url.Values{"email": {email}, "password": {password}}
+}
+
 var pendingField = regexp.MustCompile(`name="pending" value="([^"]*)"`)
 
 // pendingIn is the form that a sign-in page carries.
@@ -42,14 +52,18 @@ func pendingIn(page *httptest.ResponseRecorder) string {
 
 // signInWith signs somebody in on a page that carries a form.
 func (s *site) signInWith(email, pending string) *httptest.ResponseRecorder {
-	return s.call("", "POST", "/sign-in", url.Values{"email": {email}, "password": {password}, "next": {"/templates"}, "pending": {pending}})
+	form := signInForm(email, password)
+	form.Set("next", "/templates")
+	form.Set("pending", pending)
+	return s.call("", "POST", "/sign-in", form)
 }
 
 // published reports whether there is a template.
 func (s *site) published(name string) bool {
 	s.t.Helper()
-	u := s.signed["eve@example.com"].User
-	_, err := s.drafts.Head(s.t.Context(), wire.Identity{Account: u.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}, name)
+	account := s.signed["eve@example.com"].User.AccountID
+	id := wire.Identity{Account: account, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	_, err := s.drafts.Head(s.t.Context(), id, name)
 	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 		s.t.Fatal(err)
 	}
@@ -63,17 +77,20 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 	form := s.edited("eve@example.com")
 	s.end("eve@example.com")
 	page := s.call("eve@example.com", "POST", "/template/edit", form)
-	if page.Code != http.StatusUnauthorized || !strings.Contains(page.Body.String(), "Your session has expired. Sign in to continue; your changes are kept.") {
+	const expired = "Your session has expired. Sign in to continue; your changes are kept."
+	if page.Code != http.StatusUnauthorized || !says(page, expired) {
 		t.Fatalf("the form is answered %d: %s", page.Code, page.Body)
 	}
 
-	wrong := s.call("", "POST", "/sign-in", url.Values{"email": {"eve@example.com"}, "password": {"not hers"}, "pending": {pendingIn(page)}})
+	tried := signInForm("eve@example.com", "not hers")
+	tried.Set("pending", pendingIn(page))
+	wrong := s.call("", "POST", "/sign-in", tried)
 	if pendingIn(wrong) != pendingIn(page) {
 		t.Errorf("a wrong password loses the form: %s", wrong.Body)
 	}
 
 	again := s.signInWith("eve@example.com", pendingIn(page))
-	if again.Code != http.StatusOK || !strings.Contains(again.Body.String(), typedText) || !strings.Contains(again.Body.String(), "Nothing has been sent yet") {
+	if again.Code != http.StatusOK || !says(again, typedText) || !says(again, "Nothing has been sent yet") {
 		t.Fatalf("after signing in: %d %s", again.Code, again.Body)
 	}
 	if s.published("greet") {
@@ -87,7 +104,8 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 	}
 	s.signed["eve@example.com"] = fresh
 	form.Set("csrf", html.UnescapeString(csrfField.FindStringSubmatch(again.Body.String())[1]))
-	if saved := s.call("eve@example.com", "POST", "/template/edit", form); saved.Code != http.StatusSeeOther || !s.published("greet") {
+	saved := s.call("eve@example.com", "POST", "/template/edit", form)
+	if saved.Code != http.StatusSeeOther || !s.published("greet") {
 		t.Errorf("saving it then answers %d: %s", saved.Code, saved.Body)
 	}
 }
@@ -101,7 +119,7 @@ func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
 	}
 	s.signed["eve@example.com"] = fresh // in another tab
 	again := s.call("eve@example.com", "POST", "/template/edit", form)
-	if again.Code != http.StatusOK || !strings.Contains(again.Body.String(), typedText) || s.published("greet") {
+	if again.Code != http.StatusOK || !says(again, typedText) || s.published("greet") {
 		t.Errorf("the form is answered %d: %s", again.Code, again.Body)
 	}
 
@@ -111,8 +129,8 @@ func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
 	score.Set("session", fresh.FormSession())
 	path := "/requests/" + wire.NewID() + "/score"
 	shown := s.call("eve@example.com", "POST", path, score)
-	if shown.Code != http.StatusOK || !strings.Contains(shown.Body.String(), "Set this score?") ||
-		!strings.Contains(shown.Body.String(), `action="`+path+`"`) || !strings.Contains(shown.Body.String(), `name="score" value="87"`) {
+	if shown.Code != http.StatusOK || !says(shown, "Set this score?") ||
+		!says(shown, `action="`+path+`"`) || !says(shown, `name="score" value="87"`) {
 		t.Errorf("a score is answered %d: %s", shown.Code, shown.Body)
 	}
 }
@@ -122,7 +140,7 @@ func TestNobodySeesTheFormOfAnother(t *testing.T) {
 	form := s.edited("eve@example.com")
 	for _, other := range []string{"ann@example.com", "mallory@example.com"} { // of the same account, and of another one
 		got := s.call(other, "POST", "/template/edit", form)
-		if got.Code != http.StatusForbidden || strings.Contains(got.Body.String(), typedText) {
+		if got.Code != http.StatusForbidden || says(got, typedText) {
 			t.Errorf("the form in a session of %s is answered %d: %s", other, got.Code, got.Body)
 		}
 	}
@@ -134,12 +152,13 @@ func TestNobodySeesTheFormOfAnother(t *testing.T) {
 	}
 	for _, other := range []string{"ann@example.com", "mallory@example.com"} {
 		got := s.signInWith(other, pending)
-		if got.Code != http.StatusSeeOther || got.Header().Get("Location") != "/templates?done=other-person" || strings.Contains(got.Body.String(), typedText) {
+		to := got.Header().Get("Location")
+		if got.Code != http.StatusSeeOther || to != "/templates?done=other-person" || says(got, typedText) {
 			t.Errorf("%s signs in and gets %d %v: %s", other, got.Code, got.Header(), got.Body)
 		}
 	}
 	next := s.call("ann@example.com", "GET", "/templates?done=other-person", nil)
-	if !strings.Contains(next.Body.String(), "You signed in as someone else") || strings.Contains(next.Body.String(), "eve@") {
+	if !says(next, "You signed in as someone else") || says(next, "eve@") {
 		t.Errorf("they are told: %s", next.Body)
 	}
 }
@@ -147,7 +166,8 @@ func TestNobodySeesTheFormOfAnother(t *testing.T) {
 func TestNoFormIsPlanted(t *testing.T) {
 	s := openSite(t)
 	s.end("eve@example.com")
-	good := pendingForm{Path: "/template/edit", Session: s.signed["eve@example.com"].FormSession(), Fields: s.edited("eve@example.com")}
+	form := s.edited("eve@example.com")
+	good := pendingForm{Path: "/template/edit", Session: form.Get("session"), Fields: form}
 	mallory := s.signed["mallory@example.com"]
 	invented := wire.SignedIn{Token: "x"}
 	change := func(fn func(p *pendingForm)) string {
@@ -169,16 +189,16 @@ func TestNoFormIsPlanted(t *testing.T) {
 		"no JSON":                     "{",
 	} {
 		got := s.signInWith("eve@example.com", pending)
-		if got.Code != http.StatusSeeOther || strings.Contains(got.Body.String(), typedText) {
+		if got.Code != http.StatusSeeOther || says(got, typedText) {
 			t.Errorf("%s: %d %s", what, got.Code, got.Body)
 		}
 	}
-	if got := s.signInWith("eve@example.com", string(encoded(good))); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), typedText) {
+	if got := s.signInWith("eve@example.com", string(encoded(good))); got.Code != http.StatusOK || !says(got, typedText) {
 		t.Errorf("the form in order, of which those were made, answers %d", got.Code)
 	}
 
 	link := s.call("", "GET", "/sign-in?"+url.Values{"pending": {string(encoded(good))}}.Encode(), nil)
-	if pendingIn(link) != "" || strings.Contains(link.Body.String(), typedText) {
+	if pendingIn(link) != "" || says(link, typedText) {
 		t.Errorf("a link brings a form: %s", link.Body)
 	}
 	for _, path := range []string{"/sign-in", "/template/edit"} {
@@ -191,7 +211,7 @@ func TestNoFormIsPlanted(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		w := httptest.NewRecorder()
 		s.d.ServeHTTP(w, r)
-		if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), typedText) {
+		if w.Code != http.StatusForbidden || says(w, typedText) {
 			t.Errorf("another site's post to %s answers %d: %s", path, w.Code, w.Body)
 		}
 	}
@@ -204,7 +224,8 @@ func TestNoFormIsPlanted(t *testing.T) {
 func TestAViewerIsNotShownAFormForEditors(t *testing.T) {
 	s := openSite(t)
 	form := s.edited("eve@example.com")
-	if _, err := s.people.SetRole(t.Context(), s.signed["ann@example.com"].User, s.signed["eve@example.com"].User.ID, wire.RoleViewer); err != nil {
+	ann, eve := s.signed["ann@example.com"].User, s.signed["eve@example.com"].User
+	if _, err := s.people.SetRole(t.Context(), ann, eve.ID, wire.RoleViewer); err != nil {
 		t.Fatal(err)
 	}
 	page := s.call("eve@example.com", "POST", "/template/edit", form)
@@ -230,8 +251,8 @@ func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
 			t.Fatalf("%s carries %q", r.path, pending)
 		}
 		if p.Path != "" {
-			carried[strings.TrimSuffix(strings.TrimPrefix(p.Path, "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd"), "/")] = true
-		} else if strings.Contains(page.Body.String(), typedText) || strings.Contains(page.Body.String(), "are kept") {
+			carried[strings.TrimPrefix(p.Path, "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd")] = true
+		} else if says(page, typedText) || says(page, "are kept") {
 			t.Errorf("%s shows what was sent: %s", r.path, page.Body)
 		}
 	}
@@ -252,7 +273,7 @@ func TestAFormThatIsTooLongIsNotPromised(t *testing.T) {
 	s.end("eve@example.com")
 	form.Set("text", strings.Repeat(`"`, 1_200_000)) // 3.6 MB as it is sent, 7.2 MB inside JSON
 	page := s.call("eve@example.com", "POST", "/template/edit", form)
-	if page.Code != http.StatusUnauthorized || pendingIn(page) != "" || strings.Contains(page.Body.String(), "are kept") {
+	if page.Code != http.StatusUnauthorized || pendingIn(page) != "" || says(page, "are kept") {
 		t.Errorf("it is answered %d with %d bytes", page.Code, page.Body.Len())
 	}
 
@@ -267,15 +288,20 @@ func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
 	s := openSite(t)
 	s.end("ann@example.com")
 	for referer, want := range map[string]string{
-		"http://localhost/keys?done=revoked": "/keys", "http://localhost/requests?q=a": "/requests?q=a", "http://localhost/invites": "/",
-		"http://evil.example/keys": "/", "": "/", "http://localhost//evil.example": "/",
+		"http://localhost/keys?done=revoked": "/keys",
+		"http://localhost/requests?q=a":      "/requests?q=a",
+		"http://localhost/invites":           "/",
+		"http://localhost//evil.example":     "/",
+		"http://evil.example/keys":           "/",
+		"":                                   "/",
 	} {
 		r := httptest.NewRequest("POST", "http://localhost/keys", strings.NewReader(s.form("ann@example.com", "name", "x").Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Referer", referer)
 		w := httptest.NewRecorder()
 		s.d.ServeHTTP(w, r)
-		if next := `name="next" value="` + html.EscapeString(want) + `"`; w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), next) {
+		next := `name="next" value="` + html.EscapeString(want) + `"`
+		if w.Code != http.StatusUnauthorized || !says(w, next) {
 			t.Errorf("from %q: %d, want %s in: %s", referer, w.Code, next, w.Body)
 		}
 	}

@@ -1,8 +1,12 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,7 +14,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 
 	"promptspool/api/auth"
 	"promptspool/api/wire"
@@ -36,46 +42,100 @@ type site struct {
 // openSite has an owner ann, an editor eve and a viewer vic in one account, and mallory, the owner of another one.
 func openSite(t *testing.T) *site {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	town, err := settled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, town.files); err != nil {
+		t.Fatal(err)
+	}
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	s := &site{t: t, people: auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: wire.SignUpOpen}), signed: map[string]wire.SignedIn{}}
+
+	s := &site{t: t, people: peopleOf(db), signed: maps.Clone(town.signed)}
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
 	s.records = archive.New(archive.Config{Store: db, Versions: s.drafts, Metrics: metrics.New("server", "test"), Logger: quiet})
 	s.d = New(Config{
 		People: s.people, Keys: auth.New(auth.Config{Store: db}), Records: s.records, Recorder: s.records, Templates: s.drafts, Sidecars: db, Storage: db,
 		Read: func(json.RawMessage) Conversation { return Conversation{} }, Version: "test", Logger: quiet,
 	})
-	code, err := s.people.Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ann := s.join("ann@example.com", wire.Application{Code: code})
-	for email, role := range map[string]wire.Role{"eve@example.com": wire.RoleEditor, "vic@example.com": wire.RoleViewer} {
-		invite, _, err := s.people.Invite(t.Context(), ann, role)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.join(email, wire.Application{Code: invite})
-	}
-	s.join("mallory@example.com", wire.Application{Account: "other"})
 	return s
 }
 
-func (s *site) join(email string, a wire.Application) wire.User {
-	s.t.Helper()
-	a.Email, a.Password = email, password
-	u, err := s.people.Join(s.t.Context(), a)
+var quiet = slog.New(slog.DiscardHandler)
+
+func peopleOf(db *badgerdb.DB) *auth.People {
+	return auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: wire.SignUpOpen})
+}
+
+// town is a closed database in which everybody has signed up and in.
+type town struct {
+	files  fs.FS
+	signed map[string]wire.SignedIn // by email
+}
+
+// settled makes a town once for all tests: signing up and in is slow on purpose.
+var settled = sync.OnceValues(func() (tn town, err error) {
+	dir, err := os.MkdirTemp("", "promptspool-dashboard-")
 	if err != nil {
-		s.t.Fatal(err)
+		return tn, err
 	}
-	if s.signed[email], err = s.people.SignIn(s.t.Context(), email, password, "192.0.2.1"); err != nil {
-		s.t.Fatal(err)
+	defer os.RemoveAll(dir)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		return tn, err
 	}
-	return u
+	tn.signed, err = settle(peopleOf(db))
+	if err = errors.Join(err, db.Close()); err != nil {
+		return tn, err
+	}
+
+	files := fstest.MapFS{}
+	tn.files = files
+	return tn, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = &fstest.MapFile{Data: data, Mode: 0o600}
+		return err
+	})
+})
+
+// settle signs everybody up and in.
+func settle(people *auth.People) (map[string]wire.SignedIn, error) {
+	ctx, signed := context.Background(), map[string]wire.SignedIn{}
+	join := func(email string, a wire.Application) (u wire.User, err error) {
+		a.Email, a.Password = email, password
+		if u, err = people.Join(ctx, a); err == nil {
+			signed[email], err = people.SignIn(ctx, email, password, "192.0.2.1")
+		}
+		return u, err
+	}
+
+	code, err := people.Setup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ann, err := join("ann@example.com", wire.Application{Code: code})
+	if err != nil {
+		return nil, err
+	}
+	for email, role := range map[string]wire.Role{"eve@example.com": wire.RoleEditor, "vic@example.com": wire.RoleViewer} {
+		invite, _, err := people.Invite(ctx, ann, role)
+		if err == nil {
+			_, err = join(email, wire.Application{Code: invite})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	_, err = join("mallory@example.com", wire.Application{Account: "other"})
+	return signed, err
 }
 
 // call asks for a page as somebody; "" is nobody. A form goes as it is given.

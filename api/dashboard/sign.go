@@ -57,52 +57,58 @@ func (d *Dashboard) signInPage(c *call) error {
 func (d *Dashboard) signIn(c *call) error {
 	s, err := d.People.SignIn(c.Context(), c.PostForm.Get("email"), c.PostForm.Get("password"), ip(c.Request))
 	if err != nil {
-		return d.signFault(c, "sign-in", "Sign in", err)
+		return d.signFault(c, "sign-in", "Sign in", d.signView(c), err)
 	}
 	setSession(c.w, s)
 	c.SignedIn = s
 	return d.resume(c)
 }
 
-// signFault shows a form again, with what was wrong about it.
-func (d *Dashboard) signFault(c *call, name, title string, err error) error {
+// signFault shows a form again, with what was wrong with it.
+func (d *Dashboard) signFault(c *call, name, title string, v signView, err error) error {
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
 		return err
 	}
-	v := d.signView(c)
 	v.Error = e
 	return d.show(c, e.Status(), name, title, "", v)
 }
 
 // signUpPage shows, to whoever opens an invite's link, what they join.
 func (d *Dashboard) signUpPage(c *call) error {
+	v, err := d.signUpView(c)
+	if err != nil {
+		return d.signFault(c, "sign-up", "Sign up", v, err)
+	}
+	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
+}
+
+// signUpView also judges the code, if there is one.
+func (d *Dashboard) signUpView(c *call) (signView, error) {
 	v := d.signView(c)
 	if v.Code == "" {
-		return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
+		return v, nil
 	}
 
 	i, err := d.People.Invitation(c.Context(), wire.Secret(v.Code), ip(c.Request))
-	if err != nil {
-		return d.signFault(c, "sign-up", "Sign up", err)
+	if err == nil {
+		v.Invite = &i
 	}
-	v.Invite = &i
-	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
+	return v, err
 }
 
 func (d *Dashboard) signUp(c *call) error {
 	f := c.PostForm
-	if code := f.Get("code"); code != "" {
-		if _, err := d.People.Invitation(c.Context(), wire.Secret(code), ip(c.Request)); err != nil {
-			return d.signFault(c, "sign-up", "Sign up", err)
-		}
+	v, err := d.signUpView(c)
+	if err == nil {
+		_, err = d.People.Join(c.Context(), wire.Application{
+			Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
+		})
 	}
-	_, err := d.People.Join(c.Context(), wire.Application{
-		Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
-	})
 	if err != nil {
-		return d.signFault(c, "sign-up", "Sign up", err)
+		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
+
 	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), ip(c.Request))
 	if err != nil {
 		return err
@@ -161,7 +167,7 @@ func (d *Dashboard) passwordPage(c *call) error {
 func (d *Dashboard) setPassword(c *call) error {
 	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"), ip(c.Request))
 	if err != nil {
-		return d.signFault(c, "password", "Change your password", err)
+		return d.signFault(c, "password", "Change your password", d.signView(c), err)
 	}
 	setSession(c.w, s)
 	return c.done("/password", "password")

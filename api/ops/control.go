@@ -58,30 +58,31 @@ func NewControl(c ControlConfig) *Server {
 	if keys == nil {
 		keys = noKeys{}
 	}
-	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), profileRoutes(), peopleRoutes(c.People, c.Server), []route{
-		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
-		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
-			if c.Settings == nil {
-				return nil, wire.Errorf(wire.CodeNotImplemented, "This process cannot tell its settings; `promptspool config print FILE` shows a file's.")
-			}
-			return c.Settings.Settings(), nil
-		}},
-		{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
-			all, err := keys.Keys(ctx)
-			return KeyList{Items: append([]wire.Key{}, all...)}, err
-		}},
-		{"POST", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
-			var n NewKey
-			if err := json.Unmarshal(ctx.PostBody(), &n); err != nil {
-				return nil, wire.Errorf(wire.CodeBadJSON, "The body is not a key to make: %v", err)
-			}
-			secret, key, err := keys.CreateKey(ctx, n.Account, n.Name, n.Scope)
-			return CreatedKey{key, string(secret)}, err
-		}},
-		{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
-			return keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
-		}},
-	}))
+	server := newServer(c.Logger, nil, slices.Concat(spoolRoutes(c.Spool), archiveRoutes(c.Archive, c.Logger), profileRoutes(),
+		peopleRoutes(c.People, c.Server), []route{
+			{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
+			{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
+				if c.Settings == nil {
+					return nil, wire.Errorf(wire.CodeNotImplemented, "This process cannot tell its settings; `promptspool config print FILE` shows a file's.")
+				}
+				return c.Settings.Settings(), nil
+			}},
+			{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
+				all, err := keys.Keys(ctx)
+				return KeyList{Items: append([]wire.Key{}, all...)}, err
+			}},
+			{"POST", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
+				var n NewKey
+				if err := json.Unmarshal(ctx.PostBody(), &n); err != nil {
+					return nil, wire.Errorf(wire.CodeBadJSON, "The body is not a key to make: %v", err)
+				}
+				secret, key, err := keys.CreateKey(ctx, n.Account, n.Name, n.Scope)
+				return CreatedKey{key, string(secret)}, err
+			}},
+			{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
+				return keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
+			}},
+		}))
 	server.s.WriteTimeout = 0 // an export takes as long as its reader does, who is the process's own user
 	return server
 }

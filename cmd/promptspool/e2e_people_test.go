@@ -133,8 +133,9 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "Wrong email or password.")
 	b.signIn("ann@example.com", "another good password")
 	b.shows("main", "Nothing has been sent yet")
-	if text := b.value("#text-2"); b.value("#text-0") != "Greet {shop}'s customers in verse." || text != "Gladly,\nand at length." {
-		t.Fatalf("the editor shows %q and %q", b.value("#text-0"), text)
+	first, third := b.value("#text-0"), b.value("#text-2")
+	if first != "Greet {shop}'s customers in verse." || third != "Gladly,\nand at length." {
+		t.Fatalf("the editor shows %q and %q", first, third)
 	}
 	b.screenshots("resumed")
 	b.press("[value=save]")
@@ -208,7 +209,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "This link is invalid, has expired or has been used.")
 
 	// Beside the server.
-	if list := peopleSay(t, server, "list", "--account", "default"); !strings.Contains(list, "ann@example.com") || !strings.Contains(list, "bob@example.com") {
+	list := peopleSay(t, server, "list", "--account", "default")
+	if !strings.Contains(list, "ann@example.com") || !strings.Contains(list, "bob@example.com") {
 		t.Errorf("people list prints %s", list)
 	}
 	peopleSay(t, server, "disable", "bob@example.com")
@@ -218,7 +220,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "Wrong email or password.")
 	b.visit(linkPath(t, peopleSay(t, server, "invite", "--role", "owner")))
 	b.shows("main", "as an owner")
-	if got := say(t, "people", "disable", "ann@example.com", "--data", server.data); got.Code != 1 || !strings.Contains(got.Err, "people invite --account default --role owner") {
+	got := say(t, "people", "disable", "ann@example.com", "--data", server.data)
+	if got.Code != 1 || !strings.Contains(got.Err, "people invite --account default --role owner") {
 		t.Errorf("the last owner is disabled: %+v", got)
 	}
 }

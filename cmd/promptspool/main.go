@@ -78,7 +78,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			statusCommand(), keysCommand(), peopleCommand(), requestsCommand(), templatesCommand(), spoolCommand(), deadCommand(), archiveGroup(), backupCommand(), restoreBackupCommand(), configCommand(), versionCommand(),
+			statusCommand(), keysCommand(), peopleCommand(), requestsCommand(), templatesCommand(), spoolCommand(),
+			deadCommand(), archiveGroup(), backupCommand(), restoreBackupCommand(), configCommand(), versionCommand(),
 		},
 	}
 	app.Action = noSuchCommand

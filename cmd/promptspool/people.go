@@ -16,7 +16,8 @@ import (
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
 	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
-	address := stringFlag("url", "", "the `URL` at which people open the dashboard; default: the address that the server listens on, unless that is a unix socket")
+	address := stringFlag("url", "", "the `URL` at which people open the dashboard; default: the address that the server "+
+		"listens on, unless that is a unix socket")
 	both := []cli.Flag{data, outputFlag()}
 	links := append([]cli.Flag{address}, both...)
 	return &cli.Command{
@@ -145,7 +146,8 @@ func linkBase(c *cli.Context) (string, error) {
 		return "", nil
 	}
 	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" {
 		return "", wrong(c, "url", given, "is not a URL such as https://prompts.example.com")
 	}
 	return u.Scheme + "://" + u.Host, nil

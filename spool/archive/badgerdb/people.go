@@ -183,7 +183,8 @@ func (db *DB) ChangeUser(ctx context.Context, account, id string, change wire.Us
 		}
 		owned := u.Role == wire.RoleOwner && u.DisabledAt == nil
 		for _, other := range users {
-			owned = owned || other.AccountID == account && other.ID != id && other.Role == wire.RoleOwner && other.DisabledAt == nil
+			owned = owned || other.AccountID == account && other.ID != id &&
+				other.Role == wire.RoleOwner && other.DisabledAt == nil
 		}
 		if !owned {
 			return nil, wire.Errorf(wire.CodeConflict, "The account would have no owner.")
