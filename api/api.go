@@ -123,6 +123,7 @@ type Config struct {
 type API struct {
 	c       Config
 	buffer  *budget
+	polls   polls
 	shares  *shares // of the bytes of batches
 	conns   *edge.Connections
 	exports chan struct{} // holds one for each that is written
@@ -157,7 +158,7 @@ func New(c Config) *API {
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
 	}
-	a := &API{c: c, buffer: newBudget(c.BufferBytes, c.BodyBytesMax), shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
+	a := &API{c: c, buffer: newBudget(c.BufferBytes, c.BodyBytesMax), polls: polls{ofKey: map[string]int{}}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a

@@ -62,6 +62,7 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 		"a length in hexadecimal":          head + "Content-Length: 0x2\r\n\r\n{}" + smuggled,
 		"a length that overflows":          head + "Content-Length: 18446744073709551618\r\n\r\n{}" + smuggled,
 		"a blank before the colon":         head + "Content-Length : 60\r\n\r\n" + smuggled,
+		"a coding that is none":            head + "Transfer-Encoding: identity\r\n\r\n" + smuggled,
 		"an unknown coding":                head + "Transfer-Encoding: xchunked\r\n\r\n" + chunk,
 		"chunked, and another":             head + "Transfer-Encoding: chunked, identity\r\n\r\n" + chunk,
 		"chunked twice":                    head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,

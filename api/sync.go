@@ -2,6 +2,7 @@ package api
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -9,6 +10,44 @@ import (
 
 // changesWaitMax bounds the long poll of /sync/changes.
 const changesWaitMax = time.Minute
+
+// Long polls that wait at the same time. More are answered immediately, so that they do not take the connections that
+// others need: a poll that waits is a call under way, and those are never cut.
+const (
+	pollsMax      = 2000
+	pollsOfKeyMax = 100
+)
+
+// polls counts the long polls that wait. Safe for concurrent use.
+type polls struct {
+	mu    sync.Mutex
+	all   int            // under mu
+	ofKey map[string]int // under mu; by the key's id, none is 0
+}
+
+// begin reports whether one more may wait; then end must be called.
+func (p *polls) begin(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.all >= pollsMax || p.ofKey[key] >= pollsOfKeyMax {
+		return false
+	}
+	p.all++
+	p.ofKey[key]++
+
+	return true
+}
+
+func (p *polls) end(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.all--
+	if p.ofKey[key]--; p.ofKey[key] == 0 {
+		delete(p.ofKey, key)
+	}
+}
 
 // syncEvents takes a batch from a sidecar: one event a line. It answers 200 only when every event in it has its result, and those
 // that are accepted are durable.
@@ -54,6 +93,12 @@ func (a *API) syncChanges(c *call) error {
 			return wire.Invalid(wire.FieldError{Field: "wait", Reason: "must be a duration such as 30s"})
 		}
 	}
+	if !a.polls.begin(c.id.KeyID) {
+		wait = 0 // a sidecar asks again after a second
+	} else {
+		defer a.polls.end(c.id.KeyID)
+	}
+
 	changes, err := a.c.Changes.Changes(c.life, c.id, since, min(wait, changesWaitMax))
 	if err != nil {
 		return err

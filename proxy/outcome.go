@@ -89,28 +89,48 @@ func judge(batch []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	return misfit{e.Error()}
 }
 
-// divide takes a batch apart by the server's answer. An answer that does not account for every event of this batch, and for no
-// other, counts as none: to believe it could lose the rest.
+// divide takes a batch apart by the server's answer. An answer that does not account for every event of this batch, and
+// for no other, counts as none: to believe it could lose the rest.
+//
+// An id may stand in a batch twice, with different events, if a program sent them so. The answer then does not tell which
+// of them was refused: all of them count as refused. For one that was taken this does no harm.
 func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
-	var t taken
-	if len(answer.Refused) > 0 {
-		refused := make(map[string]wire.Result, len(answer.Refused))
-		for _, r := range answer.Refused {
-			refused[r.ID] = r
-		}
-		for _, e := range batch {
-			switch r, named := refused[eventID(e)]; {
-			case !named:
-			case r.Code == wire.ResultInvalid:
-				t.invalid = append(t.invalid, invalidEvent{e, r.Reason})
-			default:
-				t.later, t.why = append(t.later, e), r.Reason
-			}
-		}
-	}
-	named := len(t.invalid) + len(t.later)
-	if answer.Accepted < 0 || answer.Duplicate < 0 || named != len(answer.Refused) || answer.Accepted+answer.Duplicate+named != len(batch) {
+	if answer.Accepted < 0 || answer.Duplicate < 0 || answer.Accepted+answer.Duplicate+len(answer.Refused) != len(batch) {
 		return retry{reason: "answer"}
 	}
+	if len(answer.Refused) == 0 {
+		return taken{}
+	}
+
+	refused := make(map[string]wire.Result, len(answer.Refused))
+	open := make(map[string]int, len(answer.Refused)) // refusals that no event of the batch has met
+	for _, r := range answer.Refused {
+		open[r.ID]++
+		if refused[r.ID].Code != wire.ResultLater { // to be sent again weighs more than to be given up
+			refused[r.ID] = r
+		}
+	}
+
+	var t taken
+	for _, e := range batch {
+		id := eventID(e)
+		r, named := refused[id]
+		if !named {
+			continue
+		}
+		open[id]--
+		if r.Code == wire.ResultInvalid {
+			t.invalid = append(t.invalid, invalidEvent{e, r.Reason})
+		} else {
+			t.later, t.why = append(t.later, e), r.Reason
+		}
+	}
+
+	for _, n := range open {
+		if n > 0 {
+			return retry{reason: "answer"}
+		}
+	}
+
 	return t
 }

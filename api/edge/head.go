@@ -9,7 +9,7 @@ import (
 )
 
 // CheckHead refuses a head of which something between an app and us may read another end of the request than we do: with both a length
-// and chunks, with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2, 6.3). The connection
+// and chunks, with another encoding than chunks, with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2, 6.3). The connection
 // is closed, so that nothing behind it is taken for a request.
 func CheckHead(ctx *fasthttp.RequestCtx) error {
 	h := &ctx.Request.Header
@@ -31,6 +31,9 @@ func CheckHead(ctx *fasthttp.RequestCtx) error {
 			told = true
 		case len(line) >= 18 && bytes.EqualFold(line[:18], []byte("transfer-encoding:")):
 			chunks = true
+			if !bytes.EqualFold(bytes.TrimSpace(line[18:]), []byte("chunked")) {
+				what = "a Transfer-Encoding other than chunked"
+			}
 		}
 	}
 	if told && chunks {
