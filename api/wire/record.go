@@ -24,9 +24,10 @@ type Record struct {
 	LatencyMS       *float64          `json:"latency_ms"` // null if the times make no sense
 	Status          string            `json:"status"`     // SUCCESS, or what the caller said
 	ErrorType       string            `json:"error_type,omitempty"`
-	FinishReason    string            `json:"finish_reason"` // as the provider calls it; "" if unknown
-	ToolNames       []string          `json:"tool_names"`    // of the tools that the model called, once for each call
-	Readable        bool              `json:"readable"`      // false: the response is of no shape that is known; it is kept as it came
+	ErrorMessage    string            `json:"error_message,omitempty"` // the caller's, else the provider's
+	FinishReason    string            `json:"finish_reason"`           // as the provider calls it; "" if unknown
+	ToolNames       []string          `json:"tool_names"`              // of the tools that the model called, once for each call
+	Readable        bool              `json:"readable"`                // false: the response could not be parsed; it is kept as it came
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"`
 	Scores          []Score           `json:"scores"` // sorted by name
@@ -118,7 +119,7 @@ type Row struct {
 	ToolNames       []string      `json:"tool_names,omitempty"`   // once for each call
 	Turns           int           `json:"turns,omitempty"`        // messages that were sent
 	OutputShape     string        `json:"output_shape,omitempty"` // json, tool_call or plain_text
-	Readable        bool          `json:"readable"`               // false: the response is of no shape that is known
+	Readable        bool          `json:"readable"`               // false: the response could not be parsed
 }
 
 // MetadataRow is one key of a record's metadata.

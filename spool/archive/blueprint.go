@@ -41,16 +41,12 @@ type (
 	}
 )
 
-// newBlueprint makes the blueprint of a request. Parameters are the arguments that are numbers or true or false: texts may be secrets, and
-// everything stands in the request as it was sent.
-func newBlueprint(r *Request, body json.RawMessage) json.RawMessage {
-	object, err := wire.ParseObject(body)
-	if err != nil {
-		return nil
-	}
+// newBlueprint makes the blueprint of a request, whose body is object and reads as call. Parameters are
+// the arguments that are numbers or true or false: texts may be secrets, and everything stands in the
+// request as it was sent.
+func newBlueprint(r *Request, object wire.Object, call *Call) json.RawMessage {
 	b := blueprint{Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
 		Metadata: blueprintMetadata{blueprintModel{r.Provider, r.Model, map[string]json.RawMessage{}}}}
-	call := readCall(object)
 	for i := range call.Input {
 		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
 	}

@@ -18,10 +18,16 @@ type Call struct {
 	Tier         string // the service tier that was charged: "flex", "priority", "batch"; "" for the usual one
 	// Readable is false if there is a response, but of no shape that is known here. It is kept all the same.
 	Readable bool
+	// Failure says what went wrong; nil if neither the caller nor the provider says that anything did.
+	Failure *Failure
+	// Raw is the response as it came, where neither Output nor Failure shows all of it: one that is not readable,
+	// or a provider's error. It aliases the body.
+	Raw json.RawMessage
 }
 
 // ReadCall reads a call from the body of a request event. It never fails: what cannot be read is missing. body must be
-// what wire.ParseObject accepts, as every stored body is; of anything else it reads nothing. The result does not alias body.
+// what wire.ParseObject accepts, as every stored body is; of anything else it reads nothing. But for Raw the
+// result does not alias body.
 func ReadCall(body json.RawMessage) Call {
 	object, err := wire.ParseObject(body)
 	if err != nil {
@@ -97,21 +103,42 @@ func readCall(object wire.Object) Call {
 	kwargs := kwargsOf(member("kwargs"))
 	call := Call{Input: readInput(kwargs, member("args")), Usage: readUsage(response), Model: readModel(response, kwargs)}
 	call.Tier = tier(response.texts("service_tier"), response.at("usage").texts("service_tier"))
-	if isStream(response) {
+
+	told := providerError(response, failed(member))
+	call.Failure = newFailure(member, told)
+	switch {
+	case isStream(response):
 		call.readStream(response)
-	} else {
+	case told != nil && response.isText():
+		// The text of an exception is no answer of the model.
+	default:
 		call.Readable = call.readResponse(response)
 	}
-	if !call.Readable && response.empty() && failed(object) {
-		call.Readable = true // a call that failed has no response
+	call.Readable = call.Readable || told != nil || failed(member) && response.empty()
+
+	if told != nil || !call.Readable {
+		call.raw(response)
 	}
+
 	return call
 }
 
-// failed says whether the caller says that the call failed.
-func failed(object wire.Object) bool {
-	status, _ := object.Get("status")
-	return object.Has("error_type") || node(status).text() == "ERROR"
+// raw keeps the response, unless there is nothing in it or the failure shows all of it.
+func (c *Call) raw(response node) {
+	if response.empty() {
+		return
+	}
+	if c.Failure == nil || !response.isText() || strings.TrimSpace(response.text()) != c.Failure.Message {
+		c.Raw = json.RawMessage(response)
+	}
+}
+
+// RawText is Raw as text: what is in a string, else its JSON.
+func (c *Call) RawText() string {
+	if n := node(c.Raw); n.isText() {
+		return n.text()
+	}
+	return string(c.Raw)
 }
 
 // empty says whether there is nothing: null, {}, [] or "".

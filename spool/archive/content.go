@@ -17,8 +17,17 @@ type Content struct {
 // ReadContent reads a body. What cannot be read is left out.
 func ReadContent(body []byte) *Content {
 	call := ReadCall(body)
-	return &Content{Input: joined(call.Input), Output: joined(call.Output),
-		Variables: texture(body, "prompt_input_variables")}
+	content := &Content{
+		Input: joined(call.Input), Output: joined(call.Output),
+		Variables: texture(body, "prompt_input_variables"),
+	}
+
+	// An error is found by its words, like any other response.
+	if call.Failure != nil && content.Output == "" {
+		content.Output = call.Failure.Message
+	}
+
+	return content
 }
 
 // Holds says whether each of the words, which are lower case, is somewhere in the texts.

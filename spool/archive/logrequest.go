@@ -13,7 +13,11 @@ func readLogRequest(member func(string) node) Call {
 	call := Call{Model: clip(member("model").text()), Readable: true}
 	call.Input = readBlueprint(member("input"), "user")
 	call.Output = readBlueprint(member("output"), "assistant")
-	call.Readable = len(call.Output) > 0 || member("output").isObject() && member("status").text() == "ERROR"
+	call.Failure = newFailure(member, nil)
+	call.Readable = len(call.Output) > 0 || member("output").isObject() && failed(member)
+	if !call.Readable {
+		call.raw(member("output"))
+	}
 	in, out := member("input_tokens").count(), member("output_tokens").count()
 	// The contract's default for each count is 0: a client that fills in defaults does not know them.
 	if in != nil && out != nil && *in+*out > 0 {

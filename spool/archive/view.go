@@ -29,12 +29,21 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	rec.CachedTokens, rec.ReasoningTokens, rec.Price = r.CachedTokens, r.ReasoningTokens, dollars(r.Price)
 	rec.FinishReason, rec.ErrorType, rec.ToolNames, rec.Readable = r.FinishReason, r.ErrorType, append([]string{}, r.Tools...), !r.Unreadable
 	rec.StartTime, rec.EndTime = r.Start, r.End
-	rec.Blueprint = newBlueprint(r, body)
 	rec.Tags = append(rec.Tags, r.Tags...)
 	if d := r.latency(); d != nil {
 		ms := float64(*d) / 1e6
 		rec.LatencyMS = &ms
 	}
+
+	// What the body says is read anew: more is understood today than when an older record was stored.
+	if object, err := wire.ParseObject(body); err == nil {
+		call := readCall(object)
+		rec.Blueprint, rec.Readable = newBlueprint(r, object, &call), call.Readable
+		if call.Failure != nil {
+			rec.ErrorMessage = call.Failure.Message
+		}
+	}
+
 	return rec
 }
 
