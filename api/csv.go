@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -55,7 +53,7 @@ func (a *API) writeCSV(id wire.Identity, s wire.Search, page wire.SearchPage, ou
 			if i == len(page.Items)-1 && page.NextCursor != nil {
 				cursor = *page.NextCursor
 			}
-			_ = w.Write(csvLine(&page.Items[i], cursor))
+			_ = w.Write(page.Items[i].CSVLine(cursor))
 		}
 		if w.Flush(); w.Error() != nil || page.NextCursor == nil {
 			return w.Error()
@@ -70,53 +68,4 @@ func (a *API) writeCSV(id wire.Identity, s wire.Search, page wire.SearchPage, ou
 			return fmt.Errorf("export: %w", err)
 		}
 	}
-}
-
-// csvLine is a row as wire.CSVColumns has it.
-func csvLine(r *wire.Row, cursor string) []string {
-	number := func(n *int64) string {
-		if n == nil {
-			return ""
-		}
-		return strconv.FormatInt(*n, 10)
-	}
-	or := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	latency, cost, version := "", "", ""
-	if r.Latency != nil {
-		latency = strconv.FormatFloat(*r.Latency, 'f', -1, 64)
-	}
-	if r.Price != nil {
-		cost = strconv.FormatFloat(*r.Price, 'f', -1, 64)
-	}
-	if r.PromptVersion != nil {
-		version = strconv.Itoa(*r.PromptVersion)
-	}
-	var metadata, scores []string
-	for _, s := range r.Scores {
-		scores = append(scores, s.Name+"="+strconv.Itoa(s.Score))
-	}
-	for _, m := range r.Metadata {
-		metadata = append(metadata, m.Key+"="+m.Value)
-	}
-	line := []string{r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano), r.FunctionName, r.Provider, r.Engine, r.Status, r.ErrorType, r.FinishReason, latency,
-		number(r.InputTokens), number(r.OutputTokens), number(r.CachedTokens), number(r.ReasoningTokens), cost, or(r.PromptName), version, or(r.PromptLabel),
-		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "), strings.Join(r.GroupIDs, ","), r.Sidecar, cursor}
-	for i := range line {
-		line[i] = unarmed(line[i])
-	}
-	return line
-}
-
-// unarmed keeps a spreadsheet from taking a cell for a formula (https://owasp.org/www-community/attacks/CSV_Injection): one that
-// begins like a formula gets an apostrophe before it, which spreadsheets do not show. No number here is negative.
-func unarmed(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n|", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }

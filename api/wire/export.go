@@ -12,11 +12,6 @@ const (
 	FormatCSV    = "csv"    // a line for each record, without its texts; see CSVColumns
 )
 
-// CSVColumns are the columns of an export as CSV, whose heading stands where the export begins. The last column holds a cursor now and
-// then, which goes on behind its line. An answer that ends as HTTP says an answer ends is complete; one that is cut is not.
-var CSVColumns = []string{"request_id", "accepted_at", "function_name", "provider", "model", "status", "error_type", "finish_reason", "latency_seconds",
-	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar", "cursor"}
-
 // Export is the body of POST /api/public/v2/requests/export.
 type Export struct {
 	Search
