@@ -10,10 +10,10 @@ type column struct {
 }
 
 var columns = []column{
-	{Name: "model", Text: "Model", usual: true}, {Name: "provider", Text: "Provider"}, {Name: "template", Text: "Template", usual: true},
+	{Name: "status", Text: "Status", usual: true}, {Name: "model", Text: "Model", usual: true}, {Name: "provider", Text: "Provider"}, {Name: "template", Text: "Template", usual: true},
 	{Name: "latency", Text: "Latency", Number: true, usual: true}, {Name: "tokens", Text: "Tokens", Number: true, usual: true},
 	{Name: "cost", Text: "Cost", Number: true, usual: true}, {Name: "scores", Text: "Scores", usual: true},
-	{Name: "status", Text: "Status", usual: true}, {Name: "tags", Text: "Tags", usual: true}, {Name: "metadata", Text: "Metadata"},
+	{Name: "tags", Text: "Tags", usual: true}, {Name: "metadata", Text: "Metadata"},
 	{Name: "tools", Text: "Tools called"}, {Name: "finish", Text: "Ended by"}, {Name: "function", Text: "Function"},
 	{Name: "sidecar", Text: "Sidecar"}, {Name: "groups", Text: "Groups"},
 }

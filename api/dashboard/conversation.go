@@ -11,9 +11,14 @@ import (
 
 // Conversation is a model call as people read it.
 type Conversation struct {
-	Input  []Message
-	Output []Message // one for each choice
+	Input   []Message
+	Output  []Message // one for each choice
+	Failure *Failure  // nil if nothing went wrong
+	Raw     string    // the response as it came, where neither Output nor Failure shows all of it
 }
+
+// Failure says what went wrong: both may be "".
+type Failure struct{ Type, Message string }
 
 // Message is one turn of it.
 type Message struct {

@@ -132,6 +132,9 @@ func (f filter) values() url.Values {
 	return q
 }
 
+// Record is the address of a record as one of those that the filter shows.
+func (f filter) Record(id string) string { return address("/requests/"+id, f.values()) }
+
 // with is the filter with one condition more.
 func (f filter) with(c condition) filter {
 	f.Conditions = append(slices.Clone(f.Conditions), c)

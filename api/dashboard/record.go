@@ -25,12 +25,29 @@ type recordView struct {
 	Record       wire.Record
 	Input        []shownMessage
 	Output       []shownMessage
+	Failure      *shownFailure // nil if nothing went wrong
+	Raw          *shownRaw     // the response, where nothing else shows all of it; else nil
 	Metadata     []wire.MetadataRow
 	Curl         string // logs the same again; "" if it is too long to paste
 	Back         string // the list in whose filter this stands
 	Newer, Older string // the addresses of the neighbours in that list
-	Query        string
+	Query        string // that filter, for forms
 }
+
+// shownFailure is what went wrong, as a page shows it.
+type shownFailure struct {
+	Type    string
+	Message shownText
+}
+
+// shownRaw is a response as it came.
+type shownRaw struct {
+	shownText
+	Size int64 // in bytes
+}
+
+// Folded reports whether the response is so long that it is opened only on demand.
+func (r shownRaw) Folded() bool { return r.Size > scrolledBytesMin }
 
 func (d *Dashboard) recordPage(c *call) error {
 	r, err := d.Records.Request(c.Context(), c.identity(), c.PathValue("id"))
@@ -46,6 +63,12 @@ func (d *Dashboard) recordPage(c *call) error {
 	read, t := d.Read(r.Request), newTexts(variables)
 	v.Output = t.messages(read.Output) // first: what came out is shown whole sooner
 	v.Input = t.messages(read.Input)
+	if read.Failure != nil {
+		v.Failure = &shownFailure{read.Failure.Type, t.show(read.Failure.Message)}
+	}
+	if read.Raw != "" {
+		v.Raw = &shownRaw{t.show(read.Raw), int64(len(read.Raw))}
+	}
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
@@ -83,7 +106,7 @@ func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound)
 	case err != nil || len(page.Items) == 0:
 		return "", err
 	}
-	return address("/requests/"+page.Items[0].RequestID, f.values()), nil
+	return f.Record(page.Items[0].RequestID), nil
 }
 
 // newer is the address of the neighbour that came after r. A search for it reads all that is newer, for lists begin with the newest;

@@ -1,9 +1,6 @@
 package dashboard
 
 import (
-	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 
@@ -21,10 +18,11 @@ func (d *Dashboard) requestRoutes() {
 // requestsView is what the list of requests shows.
 type requestsView struct {
 	filterView
-	Page  wire.SearchPage
-	Error *wire.Error // of the filter
-	Next  string      // the address of the next page; "" on the last
-	First string      // the address of the first page, if this is not it
+	Page    wire.SearchPage
+	Error   *wire.Error // of the filter
+	Next    string      // the address of the next page; "" on the last
+	First   string      // the address of the first page, if this is not it
+	Exports []exportLink
 }
 
 // filterView is the filter of a page, and what the form for it offers.
@@ -36,14 +34,13 @@ type filterView struct {
 	Operators []operator
 	Chips     []chip
 	Columns   []column // that there are
-	Query     string   // the filter as it stands in an address
 }
 
 // chip is a condition that is in force, and the address without it.
 type chip struct{ Text, Without string }
 
 func viewFilter(path string, f filter) filterView {
-	v := filterView{Filter: f, Path: path, Spans: spansWith(f.Span), Fields: filterFields, Operators: operators, Columns: columns, Query: f.values().Encode()}
+	v := filterView{Filter: f, Path: path, Spans: spansWith(f.Span), Fields: filterFields, Operators: operators, Columns: columns}
 	for i, c := range f.Conditions {
 		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
 	}
@@ -61,7 +58,7 @@ func address(path string, q url.Values) string {
 func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := readFilter(query)
-	v := requestsView{filterView: viewFilter("/requests", f)}
+	v := requestsView{filterView: viewFilter("/requests", f), Exports: exportLinks(f)}
 	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
 		FilterGroup: f.group(d.Now()), Q: f.Q, PerPage: requestsPerPage, Cursor: query.Get("cursor"),
 	})
@@ -82,29 +79,4 @@ func (d *Dashboard) requestsPage(c *call) error {
 		v.First = address(v.Path, f.values())
 	}
 	return d.show(c, http.StatusOK, "requests", "Requests", "requests", v)
-}
-
-// exportRequests sends the records of a view, whole, as newline-delimited JSON: what `requests import` takes, too.
-func (d *Dashboard) exportRequests(c *call) error {
-	f := readFilter(c.URL.Query())
-	query := wire.ExportQuery{FilterGroup: f.group(d.Now()), Q: f.Q}
-	// A filter that is wrong is told before anything is sent.
-	if _, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: query.FilterGroup, Q: f.Q, PerPage: 1}); err != nil {
-		return err
-	}
-	id := c.identity()
-	write := func(ctx context.Context, w io.Writer) error {
-		lines := json.NewEncoder(w)
-		lines.SetEscapeHTML(false)
-		return d.Records.Export(ctx, id, query, func(e wire.Exported) error { return lines.Encode(e.Record) })
-	}
-	c.w.Header().Set("Content-Type", "application/x-ndjson")
-	c.w.Header().Set("Content-Disposition", `attachment; filename="requests.ndjson"`)
-	if s, ok := c.w.(interface {
-		Stream(write func(ctx context.Context, w io.Writer) error)
-	}); ok {
-		s.Stream(write)
-		return nil
-	}
-	return write(c.Context(), c.w)
 }

@@ -10,7 +10,11 @@ import (
 // readCall reads a request for the dashboard.
 func readCall(request json.RawMessage) dashboard.Conversation {
 	call := archive.ReadCall(request)
-	return dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output)}
+	read := dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output), Raw: call.RawText()}
+	if call.Failure != nil {
+		read.Failure = &dashboard.Failure{Type: call.Failure.Type, Message: call.Failure.Message}
+	}
+	return read
 }
 
 func messages(read []archive.Message) []dashboard.Message {

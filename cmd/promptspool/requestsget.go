@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,22 +37,59 @@ func getRequest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := output(c, r, func(t *table) { describe(t, r) }); err != nil || text(c, "output") == "json" {
+	p, call := newPainter(c), archive.ReadCall(r.Request)
+	show := func(t *table) {
+		if call.Failure != nil {
+			p.failure(&call) // before the table, which is printed as a whole
+		}
+		describe(t, r)
+	}
+	if err := output(c, r, show); err != nil || text(c, "output") == "json" {
 		return err
 	}
-	p := newPainter(c)
-	call := archive.ReadCall(r.Request)
+
 	for _, m := range call.Input {
 		p.message(m, faint)
 	}
 	for _, m := range call.Output {
 		p.message(m, green)
 	}
-	if !r.Readable {
-		fmt.Fprintln(p.w, "\nThe response is of no form that is known here; -o json shows it as it came.")
+	if !call.Readable && call.Failure == nil {
+		p.unparsed(&call)
 	}
 	fmt.Fprintln(p.w, "\n"+p.paint(faint, "All of it, as it was sent: -o json"))
 	return nil
+}
+
+// failure prints what went wrong with a call: it comes before all else.
+func (p painter) failure(call *archive.Call) {
+	fmt.Fprintln(p.w, p.paint(red, printable(cmp.Or(call.Failure.Type, "The call failed"))))
+	p.lines(unstyled, cmp.Or(call.Failure.Message, "No error message was logged."))
+	if call.Raw != nil {
+		fmt.Fprintln(p.w, "\nResponse:")
+		p.lines(unstyled, laidOut(call.RawText()))
+	}
+	fmt.Fprintln(p.w)
+}
+
+// unparsed prints a response that could not be read.
+func (p painter) unparsed(call *archive.Call) {
+	if call.Raw == nil {
+		fmt.Fprintln(p.w, "\nNo response was logged.")
+		return
+	}
+
+	fmt.Fprintln(p.w, "\nWe could not parse this response. Raw response:")
+	p.lines(unstyled, laidOut(call.RawText()))
+}
+
+// laidOut lays out JSON; any other text stays as it is.
+func laidOut(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return b.String()
 }
 
 // message prints one turn of a conversation.

@@ -1,0 +1,55 @@
+package dashboard
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"text/template/parse"
+)
+
+// A page must not put an address together: html/template escapes a whole query as one value, so that a filter
+// becomes a single unknown name. It must not print by itself either: a pointer prints as an address in memory.
+func TestPagesAreHandedTheirAddresses(t *testing.T) {
+	for name, page := range parsePages() {
+		for _, part := range page.Templates() {
+			if part.Tree == nil {
+				continue
+			}
+			for _, fault := range faultsOf(part.Tree.Root.String()) {
+				t.Errorf("%s, in %s: %s", name, part.Name(), fault)
+			}
+		}
+	}
+
+	for text, want := range map[string]int{
+		`<a href="/requests{{with .Query}}?{{.}}{{end}}">`: 1, `<a href="/a?{{.Query}}">`: 1, `<a href="/a?b={{print .P}}&{{.Q}}">`: 2,
+		`<a href="{{.Href}}">`: 0, `<a href="/audit?before={{.}}">`: 0, `{{.Mean}}?{{.}}`: 0, `<link href="/static/a.css?{{.Version}}">`: 0,
+	} {
+		tree, err := parse.Parse("control", text, "{{", "}}", map[string]any{"print": fmt.Sprint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := faultsOf(tree["control"].Root.String()); len(got) != want {
+			t.Errorf("%s: %q, not %d faults", text, got, want)
+		}
+	}
+}
+
+var (
+	attribute  = regexp.MustCompile(`(?:href|src|action)="(?:[^"{]|{{[^}]*}})*"`)
+	wholeQuery = regexp.MustCompile(`[?&](?:{{with [^}]*}})?{{[^}]*}}`)
+	printed    = regexp.MustCompile(`{{[^}]*\bprint(?:ln)?\b[^}]*}}`)
+)
+
+// faultsOf are the addresses of a page's source that it puts together from a query, and what it prints.
+func faultsOf(source string) []string {
+	faults := printed.FindAllString(source, -1)
+	for _, address := range attribute.FindAllString(source, -1) {
+		own := strings.NewReplacer("{{.Version}}", "", "{{$.Version}}", "") // of our own files
+		for _, query := range wholeQuery.FindAllString(own.Replace(address), -1) {
+			faults = append(faults, query+" of "+address)
+		}
+	}
+	return faults
+}

@@ -1,0 +1,149 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/url"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// exportForm is a form in which a view can be saved.
+type exportForm struct {
+	name, text, hint string
+	file, mediaType  string
+	write            func(d *Dashboard, ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error
+}
+
+var exportForms = []exportForm{
+	{
+		name: wire.FormatEvents, text: "Events", hint: "to import into another account or server",
+		file: "events.ndjson", mediaType: "application/x-ndjson",
+		write: (*Dashboard).writeEvents,
+	},
+	{
+		name: "records", text: "Records", hint: "one JSON object per line, with prompts and responses",
+		file: "records.ndjson", mediaType: "application/x-ndjson",
+		write: (*Dashboard).writeRecords,
+	},
+	{
+		name: wire.FormatCSV, text: "CSV", hint: "for a spreadsheet, without prompts and responses",
+		file: "records.csv", mediaType: "text/csv; charset=utf-8",
+		write: (*Dashboard).writeCSV,
+	},
+}
+
+// exportLink is an entry of the menu that saves a view.
+type exportLink struct{ Text, Hint, Href string }
+
+// exportLinks are the entries for the records of a filter.
+func exportLinks(f filter) []exportLink {
+	var links []exportLink
+	for _, form := range exportForms {
+		q := f.values()
+		q.Set("format", form.name)
+		links = append(links, exportLink{form.text, form.hint, address("/requests/export", q)})
+	}
+	return links
+}
+
+// exportFormOf reads the form that an address asks for; without one it is records.
+func exportFormOf(q url.Values) (exportForm, error) {
+	name := q.Get("format")
+	if name == "" {
+		name = "records"
+	}
+
+	i := slices.IndexFunc(exportForms, func(form exportForm) bool { return form.name == name })
+	if i < 0 {
+		return exportForm{}, wire.Invalid(wire.FieldError{Field: "format", Reason: "must be events, records or csv"})
+	}
+
+	return exportForms[i], nil
+}
+
+// exportRequests sends the records of a view, all of them, in one of the forms.
+func (d *Dashboard) exportRequests(c *call) error {
+	query := c.URL.Query()
+	form, err := exportFormOf(query)
+	if err != nil {
+		return err
+	}
+
+	f := readFilter(query)
+	id, s := c.identity(), wire.Search{FilterGroup: f.group(d.Now()), Q: f.Q}
+
+	// What is wrong with the filter must be told before the first line: later the answer can only be cut.
+	probe := s
+	probe.PerPage = 1
+	if _, err := d.Records.Search(c.Context(), id, probe); err != nil {
+		return err
+	}
+
+	c.w.Header().Set("Content-Type", form.mediaType)
+	c.w.Header().Set("Content-Disposition", `attachment; filename="`+form.file+`"`)
+	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
+	if streamer, ok := c.w.(interface {
+		Stream(write func(ctx context.Context, w io.Writer) error)
+	}); ok {
+		streamer.Stream(write)
+		return nil
+	}
+
+	return write(c.Context(), c.w)
+}
+
+// writeEvents writes what `requests import` takes. No cursors are written: a browser cannot go on with one.
+func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+	var line []byte
+	write := func(events []wire.Event) error {
+		for i := range events {
+			line = events[i].AppendLine(line[:0])
+			if _, err := w.Write(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	return d.Records.ExportEvents(ctx, id, s, write, func(cursor string) error { return nil })
+}
+
+// writeRecords writes records as the API shows them.
+func (d *Dashboard) writeRecords(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	query := wire.ExportQuery{FilterGroup: s.FilterGroup, Q: s.Q}
+
+	return d.Records.Export(ctx, id, query, func(e wire.Exported) error { return lines.Encode(e.Record) })
+}
+
+// writeCSV writes a line for each record, a page of rows at a time.
+func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+	lines := csv.NewWriter(w)
+	columns := len(wire.CSVColumns) - 1 // without the cursor
+	if err := lines.Write(wire.CSVColumns[:columns]); err != nil {
+		return err
+	}
+
+	s.PerPage = wire.PageItemsMax
+	for {
+		page, err := d.Records.Search(ctx, id, s)
+		if err != nil {
+			return err
+		}
+
+		for i := range page.Items {
+			_ = lines.Write(page.Items[i].CSVLine("")[:columns]) // Flush tells
+		}
+		lines.Flush()
+		if lines.Error() != nil || page.NextCursor == nil {
+			return lines.Error()
+		}
+
+		s.Cursor = *page.NextCursor
+	}
+}
