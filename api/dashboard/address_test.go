@@ -23,8 +23,13 @@ func TestPagesAreHandedTheirAddresses(t *testing.T) {
 	}
 
 	for text, want := range map[string]int{
-		`<a href="/requests{{with .Query}}?{{.}}{{end}}">`: 1, `<a href="/a?{{.Query}}">`: 1, `<a href="/a?b={{print .P}}&{{.Q}}">`: 2,
-		`<a href="{{.Href}}">`: 0, `<a href="/audit?before={{.}}">`: 0, `{{.Mean}}?{{.}}`: 0, `<link href="/static/a.css?{{.Version}}">`: 0,
+		`<a href="/requests{{with .Query}}?{{.}}{{end}}">`: 1,
+		`<a href="/a?{{.Query}}">`:                         1,
+		`<a href="/a?b={{print .P}}&{{.Q}}">`:              2,
+		`<a href="{{.Href}}">`:                             0,
+		`<a href="/audit?before={{.}}">`:                   0,
+		`{{.Mean}}?{{.}}`:                                  0,
+		`<link href="/static/a.css?{{.Version}}">`:         0,
 	} {
 		tree, err := parse.Parse("control", text, "{{", "}}", map[string]any{"print": fmt.Sprint})
 		if err != nil {

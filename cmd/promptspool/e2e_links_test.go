@@ -29,7 +29,8 @@ func (b *browser) saved(selector string) (name string, content []byte) {
 	defer cancel()
 
 	dir, report := b.t.TempDir(), true
-	begun, progress := chromedp.Events(ctx, cdpbrowser.DownloadWillBegin), chromedp.Events(ctx, cdpbrowser.DownloadProgress)
+	begun := chromedp.Events(ctx, cdpbrowser.DownloadWillBegin)
+	progress := chromedp.Events(ctx, cdpbrowser.DownloadProgress)
 	allow := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 			Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &report,
@@ -128,7 +129,8 @@ func TestAViewIsExportedAsItIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := startServer(t, t.TempDir(), "127.0.0.1:0")
-	out, errs, code := runCommand(t, []string{"PROMPTSPOOL_KEY=" + adminKey}, "requests", "import", file, "--url", "http://"+other.addr)
+	env, url := []string{"PROMPTSPOOL_KEY=" + adminKey}, "http://"+other.addr
+	out, errs, code := runCommand(t, env, "requests", "import", file, "--url", url)
 	if code != 0 || name != "events.ndjson" {
 		t.Fatalf("import %s: %d\n%s%s", name, code, out, errs)
 	}
@@ -198,7 +200,8 @@ func TestEveryLinkOfAViewKeepsItsFilter(t *testing.T) {
 // status is that of the page that is shown.
 func (b *browser) status() (status int) {
 	b.t.Helper()
-	status, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`performance.getEntriesByType("navigation")[0].responseStatus`))
+	const read = `performance.getEntriesByType("navigation")[0].responseStatus`
+	status, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](read))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -216,25 +219,29 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 		return server.track("/rest/track-request", adminKey, call)
 	}
 
-	limited := failedCall(map[string]any{"error": map[string]any{"type": "tokens", "message": "Rate limit reached", "code": "rate_limit_exceeded"}},
-		map[string]any{"status": "ERROR", "error_type": "PROVIDER_RATE_LIMIT", "error_message": "Gave up after 3 attempts: <b>429</b>"})
+	const message = "Gave up after 3 attempts: <b>429</b>"
+	limited := failedCall(
+		map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down.", "code": "rate_limit_exceeded"}},
+		map[string]any{"status": "ERROR", "error_type": "PROVIDER_RATE_LIMIT", "error_message": message},
+	)
 	unparsed := failedCall(map[string]any{"weird": []int{1}}, nil)
 	long := failedCall(map[string]any{"weird": strings.Repeat("x", 6_000)}, nil)
 	env, url := []string{"PROMPTSPOOL_KEY=" + adminKey}, "http://"+server.addr
 
 	b.visit("/requests/" + limited)
-	b.shows("main .fault", "PROVIDER_RATE_LIMIT", "Gave up after 3 attempts: <b>429</b>", `"code": "rate_limit_exceeded"`)
-	b.holds("it comes first", `document.querySelector("main .fault").getBoundingClientRect().top < document.querySelector(".talk").getBoundingClientRect().top`)
+	b.shows("main .fault", "PROVIDER_RATE_LIMIT", message, `"code": "rate_limit_exceeded"`)
+	b.holds("it comes before the conversation", `Boolean(document.querySelector(".fault").compareDocumentPosition(
+		document.querySelector(".talk")) & Node.DOCUMENT_POSITION_FOLLOWING)`)
 	if talk := b.text(".talk"); strings.Contains(talk, "parse") {
 		t.Errorf("the conversation says %s", talk)
 	}
 	b.screenshots("failed")
 	out, errs, code := runCommand(t, env, "requests", "get", limited, "--url", url)
-	want := "PROVIDER_RATE_LIMIT\n  Gave up after 3 attempts: <b>429</b>\n\nResponse:\n  {\n    \"error\": {\n"
+	want := "PROVIDER_RATE_LIMIT\n  " + message + "\n\nResponse:\n  {\n    \"error\": {\n"
 	if code != 0 || !strings.HasPrefix(out, want) || !strings.Contains(out, `"code": "rate_limit_exceeded"`) {
 		t.Errorf("requests get: %d\n%s%s", code, out, errs)
 	}
-	if r := server.record(limited, events(1)); r.ErrorMessage != "Gave up after 3 attempts: <b>429</b>" || !r.Readable {
+	if r := server.record(limited, events(1)); r.ErrorMessage != message || !r.Readable {
 		t.Errorf("the record says %q, readable %t", r.ErrorMessage, r.Readable)
 	}
 
