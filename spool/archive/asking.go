@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,16 +92,17 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	}
 	q.Budget = statisticsBudget
 	spent := patience{began: time.Now(), budget: s.Budget}
+	if g.field.column == ColumnBody {
+		spent.each = 1
+		if s.Budget == 0 {
+			spent.budget = statisticsBudget
+		}
+	}
 	defer a.timed(spent.began)
-	deadline := a.config.Now().Add(statisticsBudget)
 	w := wire.Suggestions{Success: true, Complete: true}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {
 		s := Subject{Row: row}
 		if g.field.column == ColumnBody {
-			if a.config.Now().After(deadline) {
-				w.Complete = false
-				return false, nil
-			}
 			s.Body = func() ([]byte, error) {
 				_, body, err := a.config.Store.Record(ctx, id.Account, row.RequestID)
 				return body, err
@@ -120,13 +122,14 @@ type patience struct {
 	began  time.Time
 	budget time.Duration // 0: without end
 	rows   int
+	each   int // rows after which to look at the clock: 1 where each row reads a body; 0: many
 }
 
-// isOver reports whether the budget is spent. It looks at the clock once in many rows.
+// isOver reports whether the budget is spent.
 func (p *patience) isOver() bool {
 	p.rows++
 
-	return p.budget > 0 && p.rows%256 == 0 && time.Since(p.began) > p.budget
+	return p.budget > 0 && p.rows%cmp.Or(p.each, 256) == 0 && time.Since(p.began) > p.budget
 }
 
 // ofTemplate narrows the filter of suggestions to the template that they name by its id. Calls may be linked to it by either.

@@ -3,7 +3,9 @@ package archive_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,5 +62,20 @@ func TestSuggestionsOfOneTemplate(t *testing.T) {
 		if diff := cmp.Diff(want, got.Values); err != nil || diff != "" {
 			t.Errorf("of template %q (%v) (-want +got):\n%s", id, err, diff)
 		}
+	}
+}
+
+// A body may take long to read, so the clock is looked at for each.
+func TestSuggestionsFromBodiesEndInTime(t *testing.T) {
+	s := newServer(t, nil)
+	for n := range 20 {
+		e := write(n, wire.KindRequest, fmt.Sprintf(`{"function_name":"f","request_response":"answer %d"}`, n))
+		e.RequestID = archivetest.ID(1000 + n)
+		s.record(t, e)
+	}
+
+	got, err := s.Suggest(t.Context(), s.id, wire.SuggestQuery{Field: "output_text", Budget: time.Nanosecond})
+	if err != nil || got.Complete || len(got.Values) != 1 {
+		t.Errorf("%d values, complete %v, %v; want one and no more", len(got.Values), got.Complete, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // Bounds of suggestions.
 const (
 	suggestionsDefault = 50
-	suggestionsSeenMax = 10_000 // distinct values, wanted or not
+	suggestionsSeenMax = 10_000  // distinct values, wanted or not
+	suggestionBytesMax = 1 << 10 // a longer value is none that anybody picks from a list
 )
 
 // suggestionFields are the peer's names for fields that have another name in a filter.
@@ -68,7 +69,7 @@ func (g *suggestion) add(s *Subject) (more bool) {
 		values = g.field.text(s.Row, g.key)
 	}
 	for _, v := range values {
-		if v == "" || g.seen[v] {
+		if v == "" || len(v) > suggestionBytesMax || g.seen[v] {
 			continue
 		}
 		if len(g.values) == g.limit || len(g.seen) == suggestionsSeenMax {
