@@ -101,7 +101,7 @@ func TestWhatThePowerTookBeforeTheSyncIsNotCountedAsLost(t *testing.T) {
 func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 	for name, proof := range map[string]func(*spool.Spool) error{
 		"a later commit": func(s *spool.Spool) error { return s.Append(t.Context(), 7, []byte("event 15")) },
-		"the cursor": (*spool.Spool).SaveCursor,
+		"the cursor":     (*spool.Spool).SaveCursor,
 		"another generation": func(s *spool.Spool) error {
 			return s.Append(t.Context(), 7, make([]byte, 17<<20))
 		},

@@ -197,4 +197,3 @@ func TestEverythingIsCountedForWhoeverAsksForIt(t *testing.T) {
 		t.Error("what was asked to be everything is called a part")
 	}
 }
-
