@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,8 @@ func (r *Registry) place(ctx context.Context, id wire.Identity, name, by string,
 			return false, err
 		}
 		if w.Version < 1 || w.Version > t.Latest() {
-			return false, wire.Invalid(wire.FieldError{Field: "prompt_version_number", Reason: wire.AsError(notSelected(t, wire.Selector{Version: w.Version})).Message})
+			reason := fmt.Sprintf("is %d, which does not exist; the latest version of %s is %d", w.Version, quote(t.Name), t.Latest())
+			return false, wire.Invalid(wire.FieldError{Field: "prompt_version_number", Reason: reason})
 		}
 		changed = move(t, w.Name, w.Version, now, orKey(by, id))
 		return changed, tooManyLabels(t)

@@ -52,7 +52,7 @@ type Error struct {
 // Error gives code, message, fields and cause, for logs.
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message
-	for _, f := range e.Fields {
+	for _, f := range e.Untold() {
 		s += "; " + f.Field + ": " + f.Reason
 	}
 	if e.Cause != nil && !strings.Contains(e.Message, e.Cause.Error()) {
@@ -60,6 +60,17 @@ func (e *Error) Error() string {
 	}
 	return s
 }
+
+// Untold returns the fields that Message does not tell, for a reader who gets both.
+func (e *Error) Untold() []FieldError {
+	if len(e.Fields) > 0 && e.Message == messageOf(e.Fields[0]) {
+		return e.Fields[1:]
+	}
+	return e.Fields
+}
+
+// messageOf is the sentence that tells a field's error.
+func messageOf(f FieldError) string { return fmt.Sprintf("%s %s.", f.Field, f.Reason) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
@@ -105,7 +116,7 @@ func Invalid(fields ...FieldError) *Error {
 	}
 	e := &Error{Code: CodeInvalid, Message: "The body was not accepted.", Fields: fields}
 	if len(fields) > 0 {
-		e.Message = fmt.Sprintf("%s %s.", fields[0].Field, fields[0].Reason)
+		e.Message = messageOf(fields[0])
 	}
 	return e
 }

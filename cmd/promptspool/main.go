@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	fmt.Fprintln(stderr, "promptspool:", printable(cmp.Or(e.Message, e.Error())))
-	for _, f := range e.Fields {
+	for _, f := range e.Untold() {
 		fmt.Fprintf(stderr, "  %s %s\n", printable(f.Field), printable(f.Reason))
 	}
 	return 1
