@@ -97,11 +97,7 @@ func (a *API) publishTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.life, c.id, p)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 201, t)
-	return nil
+	return writePublished(c, 201, t, err)
 }
 
 // publishTemplateOld is the older spelling; its clients take exactly 200 for success.
@@ -111,11 +107,7 @@ func (a *API) publishTemplateOld(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.life, c.id, p)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, t)
-	return nil
+	return writePublished(c, 200, t, err)
 }
 
 func (a *API) patchTemplate(c *call) error {
@@ -124,10 +116,18 @@ func (a *API) patchTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Patch(c.life, c.id, c.ident, p)
+	return writePublished(c, 201, t, err)
+}
+
+func writePublished(c *call, status int, t wire.Published, err error) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.ctx, 201, t)
+	if t.Warnings == nil { // passed on from a server that does not report any
+		t.Warnings = []wire.Finding{}
+	}
+
+	writeJSON(c.ctx, status, t)
 	return nil
 }
 

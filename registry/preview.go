@@ -18,23 +18,59 @@ func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wi
 	return head, err
 }
 
-// Preview answers as a fetch of p would, were it published. Nothing is kept. f's selector means nothing here. Errors as Publish and Fetch.
-func (r *Registry) Preview(ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
-	blueprint, snippets, err := r.check(ctx, id, &p)
+// Preview answers as a fetch of p would, were it published, and reports what of p cannot be rendered; its warning then leaves that
+// out. Nothing is kept. f's selector means nothing here. Errors as Publish and Fetch.
+func (r *Registry) Preview(
+	ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
+) (wire.RenderedTemplate, []wire.Finding, error) {
+	expanded, err := r.check(ctx, id, &p)
 	if err != nil {
-		return wire.RenderedTemplate{}, err
+		return wire.RenderedTemplate{}, nil, err
 	}
-	prepared, err := render.Prepare(blueprint, p.Metadata)
+	findings := expanded.Findings(p.Metadata)
+
+	prepared, err := render.Prepare(expanded.Blueprint, p.Metadata)
 	if err != nil {
-		return wire.RenderedTemplate{}, err
+		return wire.RenderedTemplate{}, findings, err
 	}
-	raw := wire.RawTemplate{Name: p.Name, Blueprint: blueprint, Metadata: p.Metadata, Snippets: snippets, ProviderBaseURLs: r.urls}
-	return renderTemplate(&raw, prepared, f)
+	prepared.Silence()
+
+	raw := wire.RawTemplate{
+		Name: p.Name, Blueprint: expanded.Blueprint, Metadata: p.Metadata,
+		Snippets: usedSnippets(expanded), ProviderBaseURLs: r.urls,
+	}
+	out, err := renderTemplate(&raw, prepared, f)
+	return out, findings, err
+}
+
+// Findings reports what of p could not be rendered, were it published. Errors as Publish.
+func (r *Registry) Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error) {
+	expanded, err := r.check(ctx, id, &p)
+	if err != nil {
+		return nil, err
+	}
+	return expanded.Findings(p.Metadata), nil
+}
+
+// FindingsOf reports what cannot be rendered of the version that s selects. Errors as Fetch.
+func (r *Registry) FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error) {
+	raw, err := r.source(ctx, id.Account, ident, s)
+	if err != nil {
+		return nil, err
+	}
+	expanded, err := r.expand(ctx, id.Account, raw.Name, raw.Blueprint)
+	if wire.IsCode(err, wire.CodeInvalid) { // it was published when its snippets were there
+		return render.Unresolved(err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return expanded.Findings(raw.Metadata), nil
 }
 
 // check brings what is to be published into its normal form and returns its blueprint with the texts of its snippets in their
 // places. wire.CodeInvalid lists what is wrong.
-func (r *Registry) check(ctx context.Context, id wire.Identity, p *wire.Publish) ([]byte, []wire.UsedSnippet, error) {
+func (r *Registry) check(ctx context.Context, id wire.Identity, p *wire.Publish) (render.Expanded, error) {
 	blueprint, faults := render.Check(p.Blueprint)
 	for i := range faults {
 		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")
@@ -43,7 +79,7 @@ func (r *Registry) check(ctx context.Context, id wire.Identity, p *wire.Publish)
 		faults = append(faults, wire.FieldError{Field: strings.TrimSuffix("prompt_version.metadata."+f.Field, "."), Reason: f.Reason})
 	}
 	if len(faults) > 0 {
-		return nil, nil, wire.Invalid(faults...)
+		return render.Expanded{}, wire.Invalid(faults...)
 	}
 	p.Blueprint = blueprint
 	return r.expand(ctx, id.Account, p.Name, blueprint)

@@ -15,7 +15,7 @@ func TestAPreviewRendersWhatIsNotPublished(t *testing.T) {
 	publish(t, r, says("tone", "politely"))
 	draft := says("greet", "Greet {who} @@@tone@@@")
 	f := wire.TemplateFetch{Provider: "openai", Variables: map[string]json.RawMessage{"who": json.RawMessage(`"Ann"`)}}
-	out, err := r.Preview(t.Context(), ann, draft, f)
+	out, _, err := r.Preview(t.Context(), ann, draft, f)
 	if err != nil || !strings.Contains(string(out.LLMKwargs), "Greet Ann politely") {
 		t.Errorf("the preview is %s, %v", out.LLMKwargs, err)
 	}
@@ -23,7 +23,7 @@ func TestAPreviewRendersWhatIsNotPublished(t *testing.T) {
 		t.Errorf("a preview was kept: %v", err)
 	}
 	draft.Blueprint = json.RawMessage(`{"messages":[{"role":"king","content":"x"}]}`)
-	if _, err := r.Preview(t.Context(), ann, draft, f); !wire.IsCode(err, wire.CodeInvalid) {
+	if _, _, err := r.Preview(t.Context(), ann, draft, f); !wire.IsCode(err, wire.CodeInvalid) {
 		t.Errorf("what cannot be published is previewed: %v", err)
 	}
 }

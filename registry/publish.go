@@ -27,12 +27,15 @@ var errMoved = errors.New("another version was published meanwhile")
 // Publish makes p the latest version of its template, which it creates if there is none, and moves p's labels to it, in one
 // durable step. If the latest version has the same blueprint and metadata already, no version is made; labels and tags
 // apply all the same, and the commit message of the version that is there stays. Version numbers have no gaps, however many publish at
-// the same time. wire.CodeInvalid lists what is wrong with the blueprint or the metadata; wire.CodeConflict says that p's base is
+// the same time. What cannot be rendered is published all the same, with warnings. wire.CodeInvalid lists what is wrong with the blueprint or the metadata; wire.CodeConflict says that p's base is
 // not the latest version.
 func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	if _, _, err := r.check(ctx, id, &p); err != nil {
+	expanded, err := r.check(ctx, id, &p)
+	if err != nil {
 		return wire.Published{}, err
 	}
+	warnings := expanded.Findings(p.Metadata)
+
 	p.Author = orKey(p.Author, id)
 	if p.Metadata == nil {
 		p.Metadata = json.RawMessage("null")
@@ -47,7 +50,9 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 		}
 		if err == nil {
 			r.waiters.wake(id.Account)
-			r.log.Info("template published", "account", id.Account, "name", p.Name, "version", out.VersionNumber, "labels", p.Labels)
+			r.log.Info("template published", "account", id.Account, "name", p.Name,
+				"version", out.VersionNumber, "labels", p.Labels, "warnings", len(warnings))
+			out.Warnings = nonNil(warnings)
 		}
 		return out, err
 	}

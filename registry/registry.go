@@ -124,7 +124,8 @@ func (r *Registry) read(ctx context.Context, account, ident string, s wire.Selec
 	if err != nil {
 		return raw, err
 	}
-	raw.Blueprint, raw.Snippets, err = r.expand(ctx, account, raw.Name, raw.Blueprint)
+	expanded, err := r.expand(ctx, account, raw.Name, raw.Blueprint)
+	raw.Blueprint, raw.Snippets = expanded.Blueprint, usedSnippets(expanded)
 	return raw, err
 }
 

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"promptspool/api/wire"
@@ -9,8 +10,8 @@ import (
 )
 
 // expand puts the texts of snippets into a blueprint. Its errors are wire.CodeInvalid: a snippet that does not exist, a circle.
-func (r *Registry) expand(ctx context.Context, account, name string, blueprint []byte) ([]byte, []wire.UsedSnippet, error) {
-	expanded, used, err := render.Expand(name, blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
+func (r *Registry) expand(ctx context.Context, account, name string, blueprint []byte) (render.Expanded, error) {
+	return render.Expand(name, blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
 		head, err := r.head(ctx, account, s.Name)
 		if err == nil {
 			if number, ok := head.Resolve(wire.Selector{Version: s.Version, Label: s.Label}); ok {
@@ -20,15 +21,30 @@ func (r *Registry) expand(ctx context.Context, account, name string, blueprint [
 			err = notSelected(&head, wire.Selector{Version: s.Version, Label: s.Label})
 		}
 		if wire.IsCode(err, wire.CodeNotFound) {
-			err = wire.Invalid(wire.FieldError{Field: "snippet " + s.String(), Reason: wire.AsError(err).Message})
+			err = wire.Invalid(wire.FieldError{Field: "snippet " + s.String(), Reason: missing(s, head)})
 		}
 		return render.ResolvedSnippet{}, err
 	})
-	snippets := make([]wire.UsedSnippet, len(used))
-	for i, u := range used {
+}
+
+// usedSnippets are those of a blueprint, as a template's answer lists them.
+func usedSnippets(x render.Expanded) []wire.UsedSnippet {
+	snippets := make([]wire.UsedSnippet, len(x.Used))
+	for i, u := range x.Used {
 		snippets[i] = wire.UsedSnippet(u)
 	}
-	return expanded, snippets, err
+	return snippets
+}
+
+// missing is why a reference leads nowhere. The head is the zero one if there is no such template.
+func missing(s render.Snippet, head wire.Template) string {
+	switch {
+	case head.Name == "" || head.DeletedAt != nil:
+		return "does not exist: there is no template " + quote(s.Name)
+	case s.Label != "":
+		return fmt.Sprintf("does not exist: %s has no label %s", quote(s.Name), quote(s.Label))
+	}
+	return fmt.Sprintf("does not exist: the latest version of %s is %d", quote(s.Name), head.Latest())
 }
 
 // usersMax is how many templates a refusal names.

@@ -187,7 +187,7 @@ func TestTheRealAPITakesEveryCall(t *testing.T) {
 	published, err := c.Publish(ctx, caller, wire.Publish{Name: "a/b", Tags: []string{"t"}, Labels: []string{"prod"}, Blueprint: json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`), CommitMessage: "m"})
 	message := "m"
 	check(t, "published", published, err, wire.Published{Success: true, Name: "a/b", Tags: []string{"t"}, Labels: []string{"prod"},
-		Blueprint: json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`), Metadata: json.RawMessage("null"), CommitMessage: &message})
+		Blueprint: json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`), Metadata: json.RawMessage("null"), CommitMessage: &message, Warnings: []wire.Finding{}})
 
 	list, err := c.List(ctx, caller, wire.TemplateListQuery{Page: 3, PerPage: 4, Name: "a&b", Label: "c d"})
 	check(t, "list", list.Items[0].Name, err, "a&b c d")

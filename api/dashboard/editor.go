@@ -20,9 +20,10 @@ type editView struct {
 	Head      templateHead // the zero one while there is no template
 	Preview   previewView
 	Error     *wire.Error
-	Overtaken int  // the version that the draft was made from, when somebody saved another meanwhile; else 0
-	Latest    int  // then the newest
-	Unsaved   bool // the fields are those of a form that was sent, not those of a version
+	Refused   []shownFinding // why it was not saved: it cannot be rendered
+	Overtaken int            // the version that the draft was made from, when somebody saved another meanwhile; else 0
+	Latest    int            // then the newest
+	Unsaved   bool           // the fields are those of a form that was sent, not those of a version
 	Roles     []string
 	Providers []string
 }
@@ -99,7 +100,10 @@ func (d *Dashboard) showEditor(c *call, status int, v editView) error {
 	return d.show(c, status, "edit", title, "templates", v)
 }
 
-// edit carries out a button of the editor's form: one that changes the form, or save.
+// saveAnyway is the button that saves what cannot be rendered as well.
+const saveAnyway = "save-anyway"
+
+// edit carries out a button of the editor's form: one that changes the form, or one that saves.
 func (d *Dashboard) edit(c *call) error {
 	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
 	if !v.New {
@@ -109,11 +113,18 @@ func (d *Dashboard) edit(c *call) error {
 		}
 	}
 	do := c.PostForm.Get("do")
-	if do != "save" {
+	if do != "save" && do != saveAnyway {
 		v.change(do)
 		return d.showEditor(c, http.StatusOK, v)
 	}
 	p, err := v.publish()
+	if err == nil && do == "save" {
+		var findings []wire.Finding
+		if findings, err = d.Templates.Findings(c.Context(), c.identity(), p); len(findings) > 0 {
+			v.Refused = shownFindings(findings)
+			return d.showEditor(c, http.StatusUnprocessableEntity, v)
+		}
+	}
 	if err == nil {
 		p.Author = c.User.Email
 		var saved wire.Published
@@ -179,6 +190,7 @@ type previewView struct {
 	Kwargs    string         // for the client of Provider
 	Provider  string
 	Variables []string // that the draft uses
+	Findings  []shownFinding
 	Warning   string
 	Error     *wire.Error // of all, or of Kwargs if Messages are there
 }
@@ -196,7 +208,9 @@ func (d *Dashboard) render(c *call, v draft) (out previewView) {
 		out.Error = previewFault(err)
 		return out
 	}
-	plain, err := d.Templates.Preview(c.Context(), c.identity(), p, wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables})
+	fetch := wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables}
+	plain, findings, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
+	out.Findings = shownFindings(findings)
 	if err == nil {
 		read, t := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs})), newTexts(json.RawMessage(v.Variables))
 		out.Messages = t.messages(read.Input)
@@ -207,9 +221,11 @@ func (d *Dashboard) render(c *call, v draft) (out previewView) {
 		out.Error = previewFault(err)
 		return out
 	}
-	own, err := d.Templates.Preview(c.Context(), c.identity(), p, wire.TemplateFetch{Provider: out.Provider, Variables: variables})
+	fetch = wire.TemplateFetch{Provider: out.Provider, Variables: variables}
+	own, _, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	if err != nil {
 		out.Error = previewFault(err)
+		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool { return f.tells(err) })
 		return out
 	}
 	out.Kwargs, out.Warning = layOut(string(own.LLMKwargs)), warning(own)

@@ -45,7 +45,9 @@ type templateView struct {
 	Newer, Older string
 	Moves        []wire.Move // newest first
 	MovesCut     int
-	Choices      []int // that a label can move to
+	Choices      []int          // that a label can move to
+	Findings     []shownFinding // what of the shown version cannot be rendered
+	NotMoved     string         // the label that was not moved to the shown version, since that cannot be rendered; "" for none
 }
 
 // versionRow is a version in the list of them.
@@ -63,31 +65,43 @@ func (d *Dashboard) templatePage(c *call) error {
 	}
 	v := templateView{templateHead: head}
 	if head.DeletedAt == nil {
+		if v.Shown, err = version(c, "v", v.Latest()); err != nil {
+			return err
+		}
+	}
+	return d.showTemplate(c, http.StatusOK, v)
+}
+
+// showTemplate shows the page of a template that is not archived with the text of the version in v.Shown.
+func (d *Dashboard) showTemplate(c *call, status int, v templateView) error {
+	if v.DeletedAt == nil {
 		if err := d.showVersion(c, &v); err != nil {
 			return err
 		}
 	}
 	v.listVersions(c.FormValue("page"))
-	for _, m := range slices.Backward(head.Moves) {
+	for _, m := range slices.Backward(v.Template.Moves) {
 		if len(v.Moves) == movesShown {
-			v.MovesCut = len(head.Moves) - movesShown
+			v.MovesCut = len(v.Template.Moves) - movesShown
 			break
 		}
 		v.Moves = append(v.Moves, m)
 	}
-	return d.show(c, http.StatusOK, "template", head.Name, "templates", v)
+	return d.show(c, status, "template", v.Name, "templates", v)
 }
 
-// showVersion reads the version that the address names, else the latest.
-func (d *Dashboard) showVersion(c *call, v *templateView) error {
-	number, err := version(c, "v", v.Latest())
+// showVersion reads the version that is to be shown.
+func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
+	selector := wire.Selector{Version: v.Shown}
+	if v.Raw, err = d.Templates.Source(c.Context(), c.identity(), v.Name, selector); err != nil {
+		return err
+	}
+	findings, err := d.Templates.FindingsOf(c.Context(), c.identity(), v.Name, selector)
 	if err != nil {
 		return err
 	}
-	v.Shown = number
-	if v.Raw, err = d.Templates.Source(c.Context(), c.identity(), v.Name, wire.Selector{Version: number}); err != nil {
-		return err
-	}
+	v.Findings = shownFindings(findings)
+
 	t := newTexts(nil)
 	v.Messages = t.messages(d.blueprint(v.Raw.Blueprint))
 	var b struct {
@@ -157,7 +171,7 @@ func (v *templateView) listVersions(page string) {
 	}
 }
 
-// moveLabel points a label, which may be new, to a version.
+// moveLabel points a label, which may be new, to a version: to one that cannot be rendered only if the form says so.
 func (d *Dashboard) moveLabel(c *call) error {
 	head, err := d.head(c, "")
 	if err != nil {
@@ -175,6 +189,18 @@ func (d *Dashboard) moveLabel(c *call) error {
 	if err != nil {
 		return err
 	}
+	if c.PostForm.Get("anyway") == "" && w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil {
+		findings, err := d.Templates.FindingsOf(c.Context(), c.identity(), head.Name, wire.Selector{Version: w.Version})
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			head.Tab = "text"
+			v := templateView{templateHead: head, Shown: w.Version, NotMoved: w.Name}
+			return d.showTemplate(c, http.StatusUnprocessableEntity, v)
+		}
+	}
+
 	if _, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email); err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ type Templates interface {
 
 // TemplateEditor is what changes templates, and shows what a change would do.
 type TemplateEditor interface {
-	Preview(ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch) (wire.RenderedTemplate, error)
+	Preview(ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch) (wire.RenderedTemplate, []wire.Finding, error)
+	Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error)
+	FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error)
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
 	CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error)
 	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error

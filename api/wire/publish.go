@@ -30,6 +30,7 @@ type Published struct {
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
 	ExternalIDs   []any           `json:"external_ids"`
+	Warnings      []Finding       `json:"warnings"` // what of it cannot be rendered; it is published all the same
 }
 
 // DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version may each hold more than the schema

@@ -100,7 +100,7 @@ func TestABadFileStopsAPushBeforeAnythingIsPublished(t *testing.T) {
 	for file, c := range map[string]struct{ content, says string }{
 		"b.yaml": {"messages:\n- role: nobody\n", "b.yaml:2: messages[0].role must be"},
 		"c.yaml": {"content: '@@@nowhere@@@'\n", "c.yaml:1: snippet @@@nowhere@@@ is neither in the folder nor on the server"},
-		"d.yaml": {"content: '@@@d@@@'\n", "d.yaml:1: the snippets go in a circle: d -> d"},
+		"d.yaml": {"content: '@@@d@@@'\n", "d.yaml:1: cannot be expanded: the snippets go in a circle: d -> d"},
 		"e.yaml": {"content: '@@@a@label:prod@@@'\n", "e.yaml:1: snippet @@@a@label:prod@@@ is neither"}, // a is there, its label only with --label prod
 	} {
 		dir := templateFiles(t, map[string]string{"a.yaml": "content: good\n", file: c.content})

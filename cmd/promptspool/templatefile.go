@@ -34,13 +34,21 @@ var yamlFault = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 type templateFile struct {
 	path     string // within the folder, with slashes
 	template wire.Publish
-	lines    map[string]int // of values, by their path
+	content  []byte
+	lines    map[string]int        // of values, by their path
+	scalars  map[string]*yaml.Node // those of them that are texts
+	findings []wire.Finding        // what of it cannot be rendered
 }
 
 // parseTemplate reads a file strictly and reports all that is wrong with it, each with its line. name is the template's unless the
 // file has another.
 func parseTemplate(path, name string, content []byte) (*templateFile, error) {
-	p := templateParser{configParser: configParser{path: path}, lines: map[string]int{"": 1}, parts: map[string]json.RawMessage{}}
+	p := templateParser{
+		configParser: configParser{path: path},
+		lines:        map[string]int{"": 1},
+		scalars:      map[string]*yaml.Node{},
+		parts:        map[string]json.RawMessage{},
+	}
 	if len(content) > templateBytesMax {
 		return nil, fmt.Errorf("%s: is larger than %d bytes", path, templateBytesMax)
 	}
@@ -59,7 +67,7 @@ func parseTemplate(path, name string, content []byte) (*templateFile, error) {
 	if len(p.faults) > 0 {
 		return nil, errors.Join(p.faults...)
 	}
-	file := &templateFile{path: path, lines: p.lines}
+	file := &templateFile{path: path, content: content, lines: p.lines, scalars: p.scalars}
 	body := p.body(name)
 	o, err := wire.ParseObject(body)
 	if err == nil {
@@ -86,6 +94,7 @@ func parseTemplate(path, name string, content []byte) (*templateFile, error) {
 type templateParser struct {
 	configParser
 	lines     map[string]int
+	scalars   map[string]*yaml.Node
 	parts     map[string]json.RawMessage // fileMembers
 	blueprint []string                   // members of the blueprint, as JSON, in their order
 }

@@ -67,7 +67,6 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 		"content: a\nprompt_template: {content: b}\n":                                                    "f.yaml:2: prompt_template is the whole of it; nothing else of the prompt can stand beside it",
 		"content: a\nmodel: {name: x}\nmetadata:\n  model: {name: y}\n":                                  "f.yaml:4: model is given twice",
 		"content: !!binary aGk=\n":                                                                       "f.yaml:1: content: the tag !!binary is not read here",
-		"content: \"{% macro m() %}{% endmacro %}\"\ntemplate_format: jinja2\n":                          "f.yaml:1: content",
 		"content: a\nmodel: {parameters: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}\n": "f.yaml:2: nests deeper than 100",
 	} {
 		_, err := parseTemplate("f.yaml", "f", []byte(content))

@@ -137,7 +137,7 @@ func (f *templateFolder) ordered(ctx context.Context, cl *client.Client, id wire
 		}
 		return f.files[s.Name]
 	}
-	there := map[render.Snippet]render.ResolvedSnippet{}
+	there := serverSnippets(ctx, cl, id)
 	var order []*templateFile
 	done := map[*templateFile]bool{}
 	var faults []error
@@ -156,22 +156,13 @@ func (f *templateFolder) ordered(ctx context.Context, cl *client.Client, id wire
 	}
 	for _, name := range f.names() {
 		t := f.files[name]
-		_, _, err := render.Expand(name, t.template.Blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
+		expanded, err := render.Expand(name, t.template.Blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
 			if t := here(s); t != nil {
 				return render.ResolvedSnippet{Name: s.Name, Blueprint: t.template.Blueprint}, nil
 			}
-			if _, known := there[s]; !known {
-				raw, err := cl.Source(ctx, id, s.Name, wire.Selector{Version: s.Version, Label: s.Label})
-				switch {
-				case wire.IsCode(err, wire.CodeNotFound):
-					return render.ResolvedSnippet{}, wire.Invalid(wire.FieldError{Field: "snippet @@@" + s.String() + "@@@", Reason: "is neither in the folder nor on the server"})
-				case err != nil:
-					return render.ResolvedSnippet{}, err
-				}
-				there[s] = render.ResolvedSnippet{Name: raw.Name, Version: raw.Version, Blueprint: raw.Blueprint}
-			}
-			return there[s], nil
+			return there(s)
 		})
+		t.findings = expanded.Findings(t.template.Metadata)
 		switch {
 		case wire.IsCode(err, wire.CodeInvalid):
 			faults = append(faults, t.refused(err))

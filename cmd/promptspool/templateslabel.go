@@ -15,7 +15,10 @@ import (
 func labelCommand() *cli.Command {
 	return &cli.Command{
 		Name: "label", Usage: "point a label to a version: `label NAME LABEL VERSION`; with --delete take it away: `label NAME LABEL --delete`", ArgsUsage: "NAME LABEL [VERSION]",
-		Flags:  append([]cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: env("templates label delete")}}, serverFlags()...),
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: env("templates label delete")},
+			boolFlag("templates label", "force", "also point to a version that cannot be rendered, with warnings"),
+		}, serverFlags()...),
 		Action: labelTemplate,
 	}
 }
@@ -48,11 +51,37 @@ func labelTemplate(c *cli.Context) error {
 			at = l
 		}
 	}
+	if !deleting {
+		if err := renderable(c, cl, id, name, number); err != nil {
+			return err
+		}
+	}
 	told, err := setLabel(c, cl, id, name, label, number, at)
 	if err == nil {
 		fmt.Fprintln(c.App.Writer, printable(told))
 	}
 	return err
+}
+
+// renderable refuses a version that cannot be rendered; with --force it warns.
+func renderable(c *cli.Context, cl *client.Client, id wire.Identity, name string, number int) error {
+	findings, err := findingsOf(c.Context, cl, id, name, number)
+	if err != nil {
+		return err
+	}
+	lines := make([]string, len(findings))
+	for i, f := range findings {
+		lines[i] = f.String()
+	}
+
+	if c.Bool("force") {
+		warnAbout(c.App.ErrWriter, lines)
+		return nil
+	}
+	if len(lines) > 0 {
+		return refuseAbout(fmt.Sprintf("version %d of %s cannot be rendered, so the label was not moved", number, name), lines)
+	}
+	return nil
 }
 
 // setLabel creates, moves or takes away a label, and says what it did.

@@ -63,13 +63,18 @@ type change struct {
 	Name   string                `json:"prompt_name"`
 	File   string                `json:"file"`
 	Latest int                   `json:"latest"` // the newest version; 0 if there is none
+
+	Warnings []wire.Finding `json:"warnings"` // what of it cannot be rendered
 }
 
 // changes compares files with what the server has.
 func changes(files []*templateFile, active, archived map[string]wire.TemplateListItem, labels []string) []change {
 	var all []change
 	for _, f := range files {
-		ch := change{file: f, Name: f.template.Name, File: f.path, State: "new"}
+		ch := change{file: f, Name: f.template.Name, File: f.path, State: "new", Warnings: f.findings}
+		if ch.Warnings == nil {
+			ch.Warnings = []wire.Finding{}
+		}
 		at, there := active[ch.Name]
 		if !there {
 			if at, there = archived[ch.Name]; there {

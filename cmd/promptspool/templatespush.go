@@ -19,6 +19,7 @@ func pushCommand() *cli.Command {
 		Flags: append(own("templates push",
 			stringFlag("message", "", "the `text` of the commit message of what is published"),
 			listFlag("label", "a `label` that is to point to what the folder holds, of every template in it; repeatable"),
+			boolFlag("templates push", "force", "publish templates that cannot be rendered as well, with warnings"),
 		), remoteFlags()...),
 		Action: pushTemplates,
 	}
@@ -44,6 +45,12 @@ func pushTemplates(c *cli.Context) error {
 		return err
 	}
 	defer cl.Close()
+	if lines := unrendered(plan); c.Bool("force") {
+		warnAbout(c.App.ErrWriter, lines)
+	} else if len(lines) > 0 {
+		return refuseAbout("templates cannot be rendered, so nothing was published", lines)
+	}
+
 	done := []pushed{}
 	var failed error
 	for _, ch := range plan {
@@ -56,6 +63,11 @@ func pushTemplates(c *cli.Context) error {
 		if err != nil {
 			failed = fmt.Errorf("%w\nWhat is told above is published. Run it again to go on", ch.file.refused(err))
 			break
+		}
+		if len(ch.Warnings) == 0 { // the server may be newer, and find more than we do
+			for _, f := range told.Warnings {
+				warnAbout(c.App.ErrWriter, []string{ch.file.located(f)})
+			}
 		}
 		done = append(done, pushed{ch, told.VersionNumber})
 	}
@@ -115,6 +127,7 @@ func diffTemplates(c *cli.Context) error {
 		return err
 	}
 	cl.Close()
+	warnAbout(c.App.ErrWriter, unrendered(plan))
 	differences := []difference{}
 	for _, ch := range plan {
 		if ch.State == "unchanged" {

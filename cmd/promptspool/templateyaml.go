@@ -39,6 +39,7 @@ func (p *templateParser) value(path string, n *yaml.Node) json.RawMessage {
 		}
 		return append(b, ']')
 	case yaml.ScalarNode:
+		p.scalars[path] = n
 		raw, fault := scalar(n)
 		if fault != "" {
 			p.fault(n.Line, "%s: %s", path, fault)

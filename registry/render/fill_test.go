@@ -55,7 +55,7 @@ func TestFill(t *testing.T) {
 			filled("Ann", ""), []string{"messages[1], the placeholder history, was dropped: history[0].role must be one of system, user, assistant, function, tool, developer, placeholder."}},
 		{"a text that does not parse stays, the others are filled", `{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"{b}"}]}`, raw("b", `2`),
 			`{"prompt":"{\"a\": {b}} {gone}2"}`,
-			[]string{`content[0] was left as it is: it has {"a"}, which is no variable's name; write {{ and }} for braces.`}},
+			[]string{`content[0] was left as it is: it has {"a"}, which is no variable's name; write {{ and }} for braces (line 1, column 1).`}},
 		{"a value that does not fit its spec leaves the text", `{"content":[{"type":"text","text":"{gone}{b:d}"}]}`, raw("b", `"2"`),
 			`{"prompt":"{gone}{b:d}"}`, []string{"content[0] was left as it is: it has {b}, whose format spec is for numbers, and the value is a text."}},
 		{"image urls", chat(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/{b}","detail":"low"}}]}`), raw("b", `"2"`),

@@ -38,7 +38,16 @@ type field struct {
 }
 
 // Parse reads a text. Its error says what is wrong, for a person who wrote JSON braces and meant them.
-func Parse(text string) (*Format, error) { return (&parser{}).parse(text, false) }
+func Parse(text string) (*Format, error) {
+	p := &parser{}
+	f, err := p.parse(text, false)
+	if err != nil {
+		e := &textError{message: err.Error(), at: p.at}
+		e.line, e.column = position(text, e.at)
+		return nil, e
+	}
+	return f, nil
+}
 
 // Variables lists the variables of the text in order of appearance, each once.
 func (f *Format) Variables() []string {
@@ -65,7 +74,10 @@ func (f *Format) walk(visit func(name string)) {
 	}
 }
 
-type parser struct{ fields int }
+type parser struct {
+	fields int
+	at     int // the byte of the brace that is being read; of a spec's fields, that of the field around them
+}
 
 var (
 	errSingle  = errors.New("has a single brace; write {{ and }} for braces")
@@ -77,6 +89,7 @@ var (
 // parse reads a text, or the spec of a field, whose fields may not have fields in their specs.
 func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 	f := &Format{}
+	whole := len(text)
 	var literal strings.Builder
 	for {
 		i := strings.IndexAny(text, "{}")
@@ -84,6 +97,9 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 			break
 		}
 		literal.WriteString(text[:i])
+		if !inSpec {
+			p.at = whole - len(text) + i
+		}
 		brace := text[i]
 		text = text[i+1:]
 		switch {

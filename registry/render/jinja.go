@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -37,7 +36,7 @@ const (
 //	         isnumeric isalpha isalnum isupper islower isspace; of mappings: get items keys values; of lists: index count; of loop:
 //	         cycle changed
 //
-// It lacks, and names when a template is published: macro, call, include, import, from, extends, block, do, trans, autoescape,
+// It lacks, and names in a finding when a template is published: macro, call, include, import, from, extends, block, do, trans, autoescape,
 // break, continue, recursive loops; the filters attr, filesizeformat, pprint, random, urlize, xmlattr;
 // functions and tests of extensions; methods that would change a value; arguments given as * and **.
 //
@@ -46,32 +45,33 @@ const (
 type Jinja struct {
 	body      []jinjaNode
 	variables []string
+	doubts    []*textError // what fails whenever it is reached, and not before
 }
-
-// jinjaError is what is wrong with a text, or with a rendering. Its text begins with a verb: the text "uses ...".
-type jinjaError struct {
-	message string
-	lacking bool // Jinja has it, we do not
-}
-
-func (e *jinjaError) Error() string { return e.message }
 
 // ParseJinja reads a text. Its error says what is wrong and where.
-func ParseJinja(source string) (j *Jinja, err error) {
-	if len(source) > jinjaSourceMax {
-		return nil, fmt.Errorf("is longer than %d KiB of jinja2", jinjaSourceMax>>10)
+func ParseJinja(source string) (*Jinja, error) {
+	j, err := parseJinja(source)
+	if err != nil {
+		return nil, located(err, source)
 	}
-	defer catchJinja(&err)
-	p := &jinjaParser{bound: []map[string]bool{{}}}
-	p.tokens = lexJinja(source)
-	body := p.body("")
-	return &Jinja{body: body, variables: p.used.list}, nil
+	for _, doubt := range j.doubts {
+		_ = located(doubt, source)
+	}
+
+	return j, nil
 }
 
-// isLacking says whether an error of ParseJinja is about something that Jinja has and we do not.
-func isLacking(err error) bool {
-	var e *jinjaError
-	return errors.As(err, &e) && e.lacking
+func parseJinja(source string) (j *Jinja, err error) {
+	if len(source) > jinjaSourceMax {
+		return nil, &textError{message: fmt.Sprintf("is longer than %d KiB of jinja2", jinjaSourceMax>>10)}
+	}
+	defer catchJinja(&err)
+
+	p := &jinjaParser{bound: []map[string]bool{{}}}
+	p.tokens = lexJinja(source)
+	body := p.body("", jinjaToken{})
+
+	return &Jinja{body: body, variables: p.used.list, doubts: p.doubts}, nil
 }
 
 // Variables lists the variables that the text uses and does not set itself, in order of appearance, each once.
@@ -90,16 +90,19 @@ func (j *Jinja) appendTo(b []byte, r *rendering) (out []byte, err error) {
 func catchJinja(err *error) {
 	switch r := recover().(type) {
 	case nil:
-	case *jinjaError:
+	case *textError:
 		*err = r
 	default: // a text that finds a mistake of ours must not end the process
-		*err = &jinjaError{message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
+		*err = &textError{message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
 	}
 }
 
-// jinjaFail ends the parse or the rendering.
-func jinjaFail(format string, args ...any) {
-	panic(&jinjaError{message: fmt.Sprintf(format, args...)})
+// jinjaFail ends the rendering.
+func jinjaFail(format string, args ...any) { jinjaFailAt(0, format, args...) }
+
+// jinjaFailAt ends the parse because of what stands at a byte of the text.
+func jinjaFailAt(at int, format string, args ...any) {
+	panic(&textError{message: fmt.Sprintf(format, args...), at: at})
 }
 
 // jinjaRun is the state of one rendering of one text.
@@ -143,7 +146,7 @@ func (x *jinjaRun) read(bytes int) {
 // write adds to the outcome.
 func (x *jinjaRun) write(s string) {
 	if x.r.output -= len(s); x.r.output < 0 {
-		panic(&jinjaError{message: errOutput.Error()})
+		panic(&textError{message: errOutput.Error()})
 	}
 	x.out = append(x.out, s...)
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // tuple reads an expression, or several with commas between them.
 func (p *jinjaParser) tuple() jinjaExpr { return p.several(p.expr) }
 
@@ -98,7 +96,7 @@ func (p *jinjaParser) compare() jinjaExpr {
 // chained bounds what nests to the left: a + b + c.
 func (p *jinjaParser) chained(n int) {
 	if n > jinjaChainMax {
-		jinjaFail("has an expression of more than %d parts on line %d", jinjaChainMax, p.now().line)
+		jinjaFailAt(p.now().at, "has an expression of more than %d parts", jinjaChainMax)
 	}
 }
 
@@ -147,7 +145,7 @@ func (p *jinjaParser) primary() jinjaExpr {
 		}
 		if p.is("(") {
 			if _, ok := jinjaFunctions[t.text]; !ok {
-				p.lacks(t.line, "function", t.text)
+				p.lacks(t.at, "function", t.text)
 			}
 			return jinjaFunction(t.text)
 		}
@@ -231,7 +229,7 @@ func (p *jinjaParser) postfix(e jinjaExpr) jinjaExpr {
 				p.unexpected("a member's name")
 			case p.is("("):
 				if !slices.Contains(strings.Fields(jinjaMethods), t.text) {
-					p.lacks(t.line, "method", t.text)
+					p.lacks(t.at, "method", t.text)
 				}
 				e = &jinjaMethod{of: e, name: t.text, args: p.arguments()}
 			default:
@@ -242,7 +240,7 @@ func (p *jinjaParser) postfix(e jinjaExpr) jinjaExpr {
 		case p.is("("):
 			f, ok := e.(jinjaFunction)
 			if !ok {
-				jinjaFail("calls what is no function on line %d", p.now().line)
+				jinjaFailAt(p.now().at, "calls what is not a function")
 			}
 			e = &jinjaCall{name: string(f), args: p.arguments()}
 		default:
@@ -300,13 +298,35 @@ func (p *jinjaParser) filter(of jinjaExpr) *jinjaFilterCall {
 	t := p.want("name")
 	f, ok := jinjaFilters[t.text]
 	if !ok {
-		p.lacks(t.line, "filter", t.text)
+		p.lacks(t.at, "filter", t.text)
 	}
 	c := &jinjaFilterCall{of: of, name: t.text, filter: f}
 	if p.is("(") {
 		c.args = p.arguments()
+		p.applied(t, c.args)
 	}
 	return c
+}
+
+// applied doubts a filter or a test that another filter is told to apply by its name: {{ list|map("upper") }}.
+func (p *jinjaParser) applied(t jinjaToken, a *jinjaArguments) {
+	at := map[string]int{"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
+	i, applies := at[t.text]
+	if !applies || i >= len(a.list) || slices.Contains(a.names, "attribute") {
+		return
+	}
+
+	constant, _ := a.list[i].(jinjaConst)
+	name, isText := constant.value.(string)
+	if !isText {
+		return
+	}
+
+	if t.text == "map" && jinjaFilters[name] == nil {
+		p.doubt(t.at, "filter", name)
+	} else if t.text != "map" && jinjaTests[name] == nil {
+		p.doubt(t.at, "test", name)
+	}
 }
 
 func (p *jinjaParser) test(of jinjaExpr) jinjaExpr {
@@ -314,7 +334,7 @@ func (p *jinjaParser) test(of jinjaExpr) jinjaExpr {
 	t := p.want("name")
 	test, ok := jinjaTests[t.text]
 	if !ok {
-		p.lacks(t.line, "test", t.text)
+		p.lacks(t.at, "test", t.text)
 	}
 	c := &jinjaTestCall{of: of, name: t.text, test: test}
 	switch k := p.now().kind; {
@@ -342,7 +362,7 @@ func (p *jinjaParser) arguments() *jinjaArguments {
 			}
 		}
 		if p.is("*") || p.is("**") {
-			p.lacks(p.now().line, "argument", p.now().text)
+			p.lacks(p.now().at, "argument", p.now().text)
 		}
 		if p.is("name") && p.tokens[p.at+1].kind == "=" {
 			a.names = append(a.names, p.next().text)

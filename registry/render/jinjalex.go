@@ -12,7 +12,7 @@ import (
 type jinjaToken struct {
 	kind string
 	text string
-	line int
+	at   int // the byte where it begins, with line breaks as \n
 }
 
 // jinjaOperators, longest first.
@@ -22,14 +22,12 @@ var jinjaOperators = strings.Fields("** // == != >= <= + - * / % ~ ( ) [ ] { } =
 type jinjaLexer struct {
 	source string
 	at     int
-	line   int
 	tokens []jinjaToken
 	trim   bool // the tag before ended with -
 }
 
 func lexJinja(source string) []jinjaToken {
-	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
-	l := &jinjaLexer{source: strings.TrimSuffix(source, "\n"), line: 1}
+	l := &jinjaLexer{source: strings.TrimSuffix(unixLines(source), "\n")}
 	for l.at < len(l.source) {
 		rest := l.source[l.at:]
 		start := jinjaStart(rest)
@@ -40,22 +38,23 @@ func lexJinja(source string) []jinjaToken {
 		strip := strings.HasPrefix(rest[start+2:], "-")
 		l.data(rest[:start], strip)
 		opener := rest[start : start+2]
+		began := l.at
 		l.at += 2
 		if strip || strings.HasPrefix(l.source[l.at:], "+") {
 			l.at++
 		}
 		switch opener {
 		case "{#":
-			l.comment()
+			l.comment(began)
 		case "{{":
-			l.expression("{{", "}}")
+			l.expression(began, "{{", "}}")
 		default:
-			if !l.raw() {
-				l.expression("{%", "%}")
+			if !l.raw(began) {
+				l.expression(began, "{%", "%}")
 			}
 		}
 	}
-	return append(l.tokens, jinjaToken{"eof", "", l.line})
+	return append(l.tokens, jinjaToken{"eof", "", len(l.source)})
 }
 
 // jinjaStart is where the next {{, {% or {# stands; -1 if nowhere.
@@ -72,14 +71,14 @@ func jinjaStart(s string) int {
 	}
 }
 
+// add adds the token that begins at the byte at hand.
 func (l *jinjaLexer) add(kind, text string) {
-	l.tokens = append(l.tokens, jinjaToken{kind, text, l.line})
+	l.tokens = append(l.tokens, jinjaToken{kind, text, l.at})
 }
 
 // data adds a text outside of tags.
 func (l *jinjaLexer) data(text string, strip bool) {
-	lines := strings.Count(text, "\n")
-	l.at += len(text)
+	length := len(text)
 	if l.trim {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		l.trim = false
@@ -90,26 +89,26 @@ func (l *jinjaLexer) data(text string, strip bool) {
 	if text != "" {
 		l.add("data", text)
 	}
-	l.line += lines
+	l.at += length
 }
 
 // closeTag moves behind the end of a tag that was found at l.at+n.
 func (l *jinjaLexer) closeTag(n int, closer string) {
 	l.trim = n > 0 && l.source[l.at+n-1] == '-'
-	l.line += strings.Count(l.source[l.at:l.at+n], "\n")
 	l.at += n + len(closer)
 }
 
-func (l *jinjaLexer) comment() {
+// comment moves behind a comment, which began at a byte.
+func (l *jinjaLexer) comment(began int) {
 	n := strings.Index(l.source[l.at:], "#}")
 	if n < 0 {
-		jinjaFail("has a comment on line %d that is not closed with #}", l.line)
+		jinjaFailAt(began, "has a comment that is not closed with #}")
 	}
 	l.closeTag(n, "#}")
 }
 
 // raw reads {% raw %} up to {% endraw %}, if there is one.
-func (l *jinjaLexer) raw() bool {
+func (l *jinjaLexer) raw(began int) bool {
 	head := strings.TrimLeftFunc(l.source[l.at:], unicode.IsSpace)
 	inner, ok := strings.CutPrefix(head, "raw")
 	if !ok {
@@ -128,7 +127,7 @@ func (l *jinjaLexer) raw() bool {
 	for at := 0; ; {
 		n := strings.Index(body[at:], "{%")
 		if n < 0 {
-			jinjaFail("has a raw block on line %d that is not closed with {%% endraw %%}", l.line)
+			jinjaFailAt(began, "has a raw block that is not closed with {%% endraw %%}")
 		}
 		at += n
 		end := strings.TrimPrefix(body[at+2:], "+")
@@ -140,7 +139,6 @@ func (l *jinjaLexer) raw() bool {
 			if rest, ok := strings.CutPrefix(strings.TrimLeft(end, "-+"), "%}"); ok {
 				text := body[:at]
 				behind := len(l.source) - len(rest)
-				l.line += strings.Count(l.source[l.at:behind], "\n")
 				l.at, l.trim = behind, trim
 				if trimFirst {
 					text = strings.TrimLeftFunc(text, unicode.IsSpace)
@@ -158,16 +156,15 @@ func (l *jinjaLexer) raw() bool {
 	}
 }
 
-// expression cuts what stands between opener and closer.
-func (l *jinjaLexer) expression(opener, closer string) {
-	l.add(opener, "")
+// expression cuts what stands between opener, which began at a byte, and closer.
+func (l *jinjaLexer) expression(began int, opener, closer string) {
+	l.tokens = append(l.tokens, jinjaToken{opener, "", began})
 	brackets := 0
-	first := l.line
 	for {
 		l.space()
 		rest := l.source[l.at:]
 		if rest == "" {
-			jinjaFail("has a %s on line %d that is not closed with %s", opener, first, closer)
+			jinjaFailAt(began, "has a %s that is not closed with %s", opener, closer)
 		}
 		if brackets == 0 {
 			sign := 0
@@ -189,9 +186,6 @@ func (l *jinjaLexer) space() {
 		r, size := utf8.DecodeRuneInString(l.source[l.at:])
 		if !unicode.IsSpace(r) {
 			return
-		}
-		if r == '\n' {
-			l.line++
 		}
 		l.at += size
 	}
@@ -227,7 +221,7 @@ func (l *jinjaLexer) token(rest string, brackets *int) {
 			*brackets++
 		case ")", "]", "}":
 			if *brackets--; *brackets < 0 {
-				jinjaFail("has a %s on line %d that nothing opens", op, l.line)
+				jinjaFailAt(l.at, "has a %s that nothing opens", op)
 			}
 		}
 		l.add(op, op)
@@ -235,7 +229,7 @@ func (l *jinjaLexer) token(rest string, brackets *int) {
 		return
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
-	jinjaFail("has a %q on line %d that is no part of an expression", r, l.line)
+	jinjaFailAt(l.at, "has a %q that is not part of an expression", r)
 }
 
 // number reads an int or a float, with _ between digits.
@@ -281,7 +275,6 @@ func (l *jinjaLexer) quoted(rest string) {
 		switch c := rest[i]; {
 		case c == rest[0]:
 			l.add("string", b.String())
-			l.line += strings.Count(rest[:i], "\n")
 			l.at += i + 1
 			return
 		case c == '\\' && i+1 < len(rest):
@@ -291,7 +284,7 @@ func (l *jinjaLexer) quoted(rest string) {
 			b.WriteByte(c)
 		}
 	}
-	jinjaFail("has a string on line %d that is not closed", l.line)
+	jinjaFailAt(l.at, "has a string that is not closed")
 }
 
 // unescape writes what stands behind a backslash, and returns how many bytes beyond the first it took.

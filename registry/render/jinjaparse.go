@@ -12,6 +12,7 @@ type jinjaParser struct {
 	depth  int
 	bound  []map[string]bool // names that were set, by scope
 	used   names             // variables
+	doubts []*textError
 }
 
 func (p *jinjaParser) now() jinjaToken { return p.tokens[p.at] }
@@ -61,18 +62,29 @@ func (p *jinjaParser) unexpected(wanted string) {
 	if found == "" {
 		found = t.kind
 	}
-	jinjaFail("has %q on line %d, where %s is wanted", shorten(found), t.line, wanted)
+	jinjaFailAt(t.at, "has %q where %s is expected", shorten(found), wanted)
 }
 
 // lacks refuses by name what Jinja has and we do not.
-func (p *jinjaParser) lacks(line int, what, name string) {
-	panic(&jinjaError{message: "uses the " + what + " " + shorten(name) + " on line " + itoa(line) + ", which jinja2 templates here do not have", lacking: true})
+func (p *jinjaParser) lacks(at int, what, name string) {
+	jinjaFailAt(at, "uses the %s %s, which jinja2 templates here do not have", what, shorten(name))
+}
+
+// doubt notes what cannot be rendered where it stands. It does not end the parse: a text that never
+// reaches it renders as ever.
+func (p *jinjaParser) doubt(at int, what, name string) {
+	if len(p.doubts) < faultsMax {
+		p.doubts = append(p.doubts, &textError{
+			message: "uses the " + what + " " + shorten(name) + ", which jinja2 templates here do not have",
+			at:      at,
+		})
+	}
 }
 
 // nested guards the recursion of the parser.
 func (p *jinjaParser) nested(f func()) {
 	if p.depth++; p.depth > jinjaDepthMax {
-		jinjaFail("is nested deeper than %d on line %d", jinjaDepthMax, p.now().line)
+		jinjaFailAt(p.now().at, "is nested deeper than %d", jinjaDepthMax)
 	}
 	f()
 	p.depth--
@@ -92,15 +104,16 @@ func (p *jinjaParser) load(name string) {
 	}
 }
 
-// body reads up to a tag that is one of until, whose name is left to be read, or to the end of the text.
-func (p *jinjaParser) body(until string) (nodes []jinjaNode) {
+// body reads up to a tag that is one of until, whose name is left to be read, or to the end of the text. tag is the one whose body
+// it is.
+func (p *jinjaParser) body(until string, tag jinjaToken) (nodes []jinjaNode) {
 	p.nested(func() {
 		for {
 			t := p.now()
 			switch t.kind {
 			case "eof":
 				if until != "" {
-					jinjaFail("ends where {%% %s %%} is wanted", strings.ReplaceAll(until, " ", " or "))
+					jinjaFailAt(tag.at, "has a {%% %s %%} that is not closed with {%% %s %%}", tag.text, until[strings.LastIndexByte(until, ' ')+1:])
 				}
 				return
 			case "data":
@@ -115,7 +128,7 @@ func (p *jinjaParser) body(until string) (nodes []jinjaNode) {
 				if name := p.now(); name.kind == "name" && slices.Contains(strings.Fields(until), name.text) {
 					return
 				}
-				nodes = append(nodes, p.tag())
+				nodes = append(nodes, p.tag(t.at))
 			}
 		}
 	})
@@ -125,45 +138,47 @@ func (p *jinjaParser) body(until string) (nodes []jinjaNode) {
 // jinjaLacking are the tags that Jinja has, or its extensions, and we do not.
 const jinjaLacking = "macro call include import from extends block do trans pluralize autoescape break continue debug"
 
-func (p *jinjaParser) tag() jinjaNode {
+// tag reads a tag, whose {% began at a byte.
+func (p *jinjaParser) tag(began int) jinjaNode {
 	t := p.want("name")
+	tag := jinjaToken{text: t.text, at: began}
 	switch t.text {
 	case "if":
-		return p.ifTag()
+		return p.ifTag(tag)
 	case "for":
-		return p.forTag()
+		return p.forTag(tag)
 	case "set":
-		return p.setTag()
+		return p.setTag(tag)
 	case "with":
-		return p.withTag()
+		return p.withTag(tag)
 	case "filter":
-		return p.filterTag()
+		return p.filterTag(tag)
 	}
 	if slices.Contains(strings.Fields(jinjaLacking), t.text) {
-		p.lacks(t.line, "tag", t.text)
+		p.lacks(began, "tag", t.text)
 	}
-	jinjaFail("has the tag %s on line %d, which does not belong there", shorten(t.text), t.line)
+	jinjaFailAt(began, "has the tag %s, which does not belong there", shorten(t.text))
 	return nil
 }
 
-func (p *jinjaParser) ifTag() jinjaNode {
+func (p *jinjaParser) ifTag(tag jinjaToken) jinjaNode {
 	n := &jinjaIf{cond: p.expr()}
 	p.want("%}")
-	n.then = p.body("elif else endif")
+	n.then = p.body("elif else endif", tag)
 	switch p.next().text {
 	case "elif":
-		p.nested(func() { n.otherwise = []jinjaNode{p.ifTag()} })
+		p.nested(func() { n.otherwise = []jinjaNode{p.ifTag(tag)} })
 		return n // the inner one took the endif
 	case "else":
 		p.want("%}")
-		n.otherwise = p.body("endif")
+		n.otherwise = p.body("endif", tag)
 		p.next()
 	}
 	p.want("%}")
 	return n
 }
 
-func (p *jinjaParser) forTag() jinjaNode {
+func (p *jinjaParser) forTag(tag jinjaToken) jinjaNode {
 	n := &jinjaFor{}
 	targets := p.targets()
 	if !p.takeName("in") {
@@ -180,14 +195,14 @@ func (p *jinjaParser) forTag() jinjaNode {
 		}
 		p.bind("loop")
 		if p.isName("recursive") {
-			p.lacks(p.now().line, "loop", "recursive")
+			p.lacks(p.now().at, "loop", "recursive")
 		}
 		p.want("%}")
-		n.body = p.body("else endfor")
+		n.body = p.body("else endfor", tag)
 	})
 	if p.next().text == "else" {
 		p.want("%}")
-		p.scoped(func() { n.otherwise = p.body("endfor") })
+		p.scoped(func() { n.otherwise = p.body("endfor", tag) })
 		p.next()
 	}
 	p.want("%}")
@@ -213,12 +228,12 @@ func (p *jinjaParser) targets() []string {
 func (p *jinjaParser) target() string {
 	t := p.want("name")
 	if slices.Contains([]string{"true", "false", "none", "True", "False", "None", "loop"}, t.text) {
-		jinjaFail("assigns to %s on line %d, which cannot be assigned to", t.text, t.line)
+		jinjaFailAt(t.at, "assigns to %s, which cannot be assigned to", t.text)
 	}
 	return t.text
 }
 
-func (p *jinjaParser) setTag() jinjaNode {
+func (p *jinjaParser) setTag(tag jinjaToken) jinjaNode {
 	n := &jinjaSet{targets: p.targets()}
 	if len(n.targets) == 1 && p.take(".") {
 		p.load(n.targets[0])
@@ -232,7 +247,7 @@ func (p *jinjaParser) setTag() jinjaNode {
 			n.filters = append(n.filters, p.filter(nil))
 		}
 		p.want("%}")
-		p.scoped(func() { n.body = p.body("endset") })
+		p.scoped(func() { n.body = p.body("endset", tag) })
 		p.next()
 		p.want("%}")
 	}
@@ -244,7 +259,7 @@ func (p *jinjaParser) setTag() jinjaNode {
 	return n
 }
 
-func (p *jinjaParser) withTag() jinjaNode {
+func (p *jinjaParser) withTag(tag jinjaToken) jinjaNode {
 	n := &jinjaWith{}
 	for !p.is("%}") {
 		if len(n.names) > 0 {
@@ -259,20 +274,20 @@ func (p *jinjaParser) withTag() jinjaNode {
 		for _, name := range n.names {
 			p.bind(name)
 		}
-		n.body = p.body("endwith")
+		n.body = p.body("endwith", tag)
 	})
 	p.next()
 	p.want("%}")
 	return n
 }
 
-func (p *jinjaParser) filterTag() jinjaNode {
+func (p *jinjaParser) filterTag(tag jinjaToken) jinjaNode {
 	n := &jinjaSet{filters: []*jinjaFilterCall{p.filter(nil)}}
 	for p.take("|") {
 		n.filters = append(n.filters, p.filter(nil))
 	}
 	p.want("%}")
-	p.scoped(func() { n.body = p.body("endfilter") })
+	p.scoped(func() { n.body = p.body("endfilter", tag) })
 	p.next()
 	p.want("%}")
 	return n

@@ -155,12 +155,6 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 	if c.data {
 		return nil
 	}
-	if format == "jinja2" {
-		if kind == "text" {
-			path += ".text"
-		}
-		c.jinja(path, source)
-	}
 	used.add(variables(format, source)...)
 	return used.list
 }
@@ -172,12 +166,4 @@ func variables(format, source string) []string {
 		return nil
 	}
 	return t.Variables()
-}
-
-// jinja refuses a text that uses what only a whole Jinja has. One that does not parse is left as it is when it is rendered, as in
-// any format.
-func (c *checker) jinja(path, source string) {
-	if _, err := ParseJinja(source); isLacking(err) {
-		c.fault(path, "%v", err)
-	}
 }

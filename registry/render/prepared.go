@@ -32,6 +32,13 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	return &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
 }
 
+// Silence drops the warnings about texts that cannot be parsed, for a caller who has the findings. It comes before the first Kwargs.
+func (p *Prepared) Silence() {
+	for b := range p.prompt.blocks {
+		b.fault = nil
+	}
+}
+
 // Provider is the provider that the version's metadata names; "" if none.
 func (p *Prepared) Provider() string { return p.model.provider }
 

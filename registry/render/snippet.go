@@ -52,7 +52,7 @@ func Snippets(blueprint json.RawMessage) []Snippet {
 	var list []Snippet
 	seen := make(map[Snippet]bool)
 	collect := func(_, _, text string) (string, error) {
-		_, err := replaceSnippets(text, func(s Snippet) (string, error) {
+		_, _, err := replaceSnippets(text, func(s Snippet) (string, error) {
 			if !seen[s] {
 				seen[s] = true
 				list = append(list, s)
@@ -70,22 +70,66 @@ func Snippets(blueprint json.RawMessage) []Snippet {
 // asked once for each. Snippets within snippets are expanded too; what they bring is not looked at again. Without references
 // the blueprint comes back as it is. name is the blueprint's own, "" if unknown.
 //
-// used lists every reference that was followed, in order of appearance, each once, with the version it led to. Errors are
-// resolve's, or wire.CodeInvalid: a circle, which is shown (a -> b -> a); a snippet that is not a text; more depth, places or
-// bytes than are allowed.
-func Expand(name string, blueprint json.RawMessage, resolve func(Snippet) (ResolvedSnippet, error)) (expanded json.RawMessage, used []UsedSnippet, err error) {
+// Errors are resolve's, or wire.CodeInvalid: a circle, which is shown (a -> b -> a); a snippet that is not a text; more depth,
+// places or bytes than are allowed.
+func Expand(name string, blueprint json.RawMessage, resolve func(Snippet) (ResolvedSnippet, error)) (Expanded, error) {
 	if !strings.Contains(string(blueprint), snippetFence) {
-		return blueprint, nil, nil
+		return Expanded{Blueprint: blueprint}, nil
 	}
 	e := &expander{resolve: resolve, known: make(map[Snippet]snippetText)}
 	if name != "" {
 		e.path = []string{name}
 	}
-	o, err := eachText(object(blueprint), e.text)
+
+	joined := make(map[string]joinedText)
+	o, err := eachText(object(blueprint), func(at, format, source string) (string, error) {
+		text, places, err := e.text(at, format, source)
+		if len(places) > 0 {
+			joined[at] = joinedText{source, places}
+		}
+		return text, err
+	})
 	if err != nil || len(e.used) == 0 {
-		return blueprint, nil, err
+		return Expanded{Blueprint: blueprint}, err
 	}
-	return encode(o), e.used, nil
+
+	return Expanded{encode(o), e.used, joined}, nil
+}
+
+// Expanded is a blueprint with the texts of its snippets in their places.
+type Expanded struct {
+	Blueprint json.RawMessage
+	Used      []UsedSnippet // every reference that was followed, in order of appearance, each once
+
+	joined map[string]joinedText // the texts that have snippets, by their place in the blueprint
+}
+
+// joinedText is where the snippets of a text are.
+type joinedText struct {
+	source string // as it was written
+	places []snippetPlace
+}
+
+// snippetPlace is a snippet's place in a text as it was written, from and to, and as it was expanded, at and end.
+type snippetPlace struct {
+	snippet  Snippet
+	from, to int
+	at, end  int
+}
+
+// origin finds where a byte of the expanded text was written: within the source, or in a snippet, whose
+// reference is then at that byte of the source.
+func (t joinedText) origin(at int) (source int, in *Snippet) {
+	for i := len(t.places) - 1; i >= 0; i-- {
+		p := &t.places[i]
+		switch {
+		case at >= p.end:
+			return at - p.end + p.to, nil
+		case at >= p.at:
+			return p.from, &p.snippet
+		}
+	}
+	return at, nil
 }
 
 // UsedSnippet is a reference and the version that it led to, as a template's answer lists it.
@@ -108,7 +152,7 @@ type expander struct {
 type snippetText struct{ name, format, text string }
 
 // text expands the references in one text.
-func (e *expander) text(at, format, source string) (string, error) {
+func (e *expander) text(at, format, source string) (string, []snippetPlace, error) {
 	return replaceSnippets(source, func(s Snippet) (string, error) {
 		if e.places++; e.places > snippetsMax {
 			return "", snippetFault("%s uses more than %d snippets", at, snippetsMax)
@@ -155,7 +199,7 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 		return t, err
 	}
 	e.path = append(e.path, r.Name)
-	t.text, err = e.text("the snippet "+shorten(r.Name), t.format, source)
+	t.text, _, err = e.text("the snippet "+shorten(r.Name), t.format, source)
 	e.path = e.path[:len(e.path)-1]
 	if err == nil {
 		e.known[s] = t
@@ -182,12 +226,14 @@ func snippetSource(r ResolvedSnippet) (format, source string, err error) {
 }
 
 func snippetFault(format string, args ...any) error {
-	return wire.Invalid(wire.FieldError{Field: "prompt_template", Reason: fmt.Sprintf(format, args...)})
+	return wire.Invalid(wire.FieldError{Field: "prompt_template", Reason: "cannot be expanded: " + fmt.Sprintf(format, args...)})
 }
 
-// replaceSnippets puts what with gives in the place of each reference. What is no reference stays.
-func replaceSnippets(source string, with func(Snippet) (string, error)) (string, error) {
+// replaceSnippets puts what with gives in the place of each reference, and lists the places. What is not a reference stays.
+func replaceSnippets(source string, with func(Snippet) (string, error)) (string, []snippetPlace, error) {
 	var b strings.Builder
+	var places []snippetPlace
+	whole := len(source)
 	for {
 		start := strings.Index(source, snippetFence)
 		if start < 0 {
@@ -206,17 +252,24 @@ func replaceSnippets(source string, with func(Snippet) (string, error)) (string,
 		}
 		text, err := with(s)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
+
+		p := snippetPlace{snippet: s, from: whole - len(source) + start}
 		b.WriteString(source[:start])
+		p.at = b.Len()
 		b.WriteString(text)
+		p.end = b.Len()
 		source = rest[end+len(snippetFence):]
+		p.to = whole - len(source)
+		places = append(places, p)
 	}
 	if b.Len() == 0 {
-		return source, nil
+		return source, places, nil
 	}
 	b.WriteString(source)
-	return b.String(), nil
+
+	return b.String(), places, nil
 }
 
 // parseSnippet reads what stands between the fences. Names may have an @ in them.

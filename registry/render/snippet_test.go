@@ -77,7 +77,8 @@ func TestSnippetsAreFoundAndExpanded(t *testing.T) {
 		if diff := cmp.Diff(c.refs, render.Snippets(checked)); diff != "" {
 			t.Errorf("%s: references (-want +got):\n%s", c.name, diff)
 		}
-		got, used, err := render.Expand("top", checked, s.resolve)
+		expanded, err := render.Expand("top", checked, s.resolve)
+		got, used := expanded.Blueprint, expanded.Used
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: error %v\n got %s\nwant %s", c.name, err, got, c.want)
 		}
@@ -109,16 +110,16 @@ func TestSnippetsThatCannotBeExpanded(t *testing.T) {
 	} {
 		s["top2"] = completion("")
 		checked, _ := render.Check(json.RawMessage(completion(text)))
-		expanded, _, err := render.Expand("top", checked, s.resolve)
+		expanded, err := render.Expand("top", checked, s.resolve)
 		if !wire.IsCode(err, wire.CodeInvalid) || !strings.Contains(wire.AsError(err).Fields[0].Reason, want) {
 			t.Errorf("%.40s: %v, want %s", text, err, want)
 		}
-		if string(expanded) != string(checked) {
+		if string(expanded.Blueprint) != string(checked) {
 			t.Errorf("%.40s: half of it was expanded", text)
 		}
 	}
 	checked, _ := render.Check(json.RawMessage(completion("@@@gone@@@")))
-	if _, _, err := render.Expand("top", checked, s.resolve); err == nil || err.Error() != "no gone" {
+	if _, err := render.Expand("top", checked, s.resolve); err == nil || err.Error() != "no gone" {
 		t.Errorf("a reference that leads nowhere: %v", err)
 	}
 }

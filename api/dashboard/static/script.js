@@ -46,7 +46,16 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     const text = answer?.ok ? await answer.text() : "";
     if (mine === asked && text) shown.innerHTML = text; // made by the server, which escapes what was typed
   };
-  form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
+  form.addEventListener("input", (event) => {
+    const field = event.target;
+    if (field.getAttribute("aria-invalid")) { // what was found there is told by the preview from now on
+      document.getElementById(field.getAttribute("aria-describedby"))?.remove();
+      field.removeAttribute("aria-invalid");
+      field.removeAttribute("aria-describedby");
+    }
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, 300);
+  });
 }
 
 // The values that a field has are offered while one is typed.
