@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -56,5 +58,29 @@ func BenchmarkParseEvent(b *testing.B) {
 		if _, err := ParseEvent(line); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkStripSecrets takes the secrets out of bodies of 4 KB and 1 MB: chats, and one with a picture.
+func BenchmarkStripSecrets(b *testing.B) {
+	chat := string(chatBody())
+	long := strings.Replace(chat, "Be short.", strings.Repeat("The quick brown fox: \\\"a-b_c\\\".\\n", 1<<15), 1)
+	noise := make([]byte, 3<<18)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	picture := strings.Replace(chat, "Be short.", base64.StdEncoding.EncodeToString(noise), 1)
+	for _, bb := range []struct{ name, body string }{{"4KB", chat}, {"1MB", long}, {"1MB-picture", picture}} {
+		b.Run(bb.name, func(b *testing.B) {
+			object, err := ParseObject([]byte(bb.body))
+			if err != nil {
+				b.Fatal(err)
+			}
+			body := make([]byte, len(bb.body))
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				copy(body, bb.body)
+				StripSecrets(body, object)
+			}
+		})
 	}
 }

@@ -1,18 +1,16 @@
 package wire
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
-// Masked stands in a stored body where a secret was.
-const Masked = `"[masked]"`
+// Masked stands in a stored body where a secret was. Where that was part of a text, it stands there without quotes.
+const Masked = `"` + maskedText + `"`
 
-// StripSecrets returns the object's bytes without a top-level api_key, and with the members of kwargs, args and parameters that carry
-// credentials (at any depth: api_key, *_api_key, authorization, aws_secret*, in any case) masked. Blanks between the
-// members go and line breaks between other tokens become blanks, so that the result fits on one line; all else keeps its
-// bytes. body is the object's source: the result takes its place, unless that is too short, so that a large one is held once.
-// body and object must not be used afterwards.
+const maskedText = "[masked]"
+
+// StripSecrets returns the object's bytes without a top-level api_key and with the secrets in them masked: see
+// secretFinder for what those are. Blanks between the members go and line breaks between other tokens become blanks,
+// so that the result fits on one line; all else keeps its bytes. body is the object's source: the result takes its
+// place, unless that is too short, so that a large one is held once. body and object must not be used afterwards.
 func StripSecrets(body []byte, object Object) []byte {
 	o := overwriting{source: body, out: body[:0], inPlace: true}
 	return o.strip(object)
@@ -27,6 +25,7 @@ type overwriting struct {
 
 // strip does what StripSecrets says.
 func (o *overwriting) strip(object Object) []byte {
+	f := secretFinder{source: o.source}
 	o.add("{", 1)
 	for _, m := range object {
 		if m.Name == "api_key" {
@@ -37,11 +36,7 @@ func (o *overwriting) strip(object Object) []byte {
 		}
 		value := m.end - len(m.Value)
 		o.keep(m.start, value)
-		if m.Name == "kwargs" || m.Name == "args" || m.Name == "parameters" {
-			o.maskCredentials(value, m.end)
-		} else {
-			o.keep(value, m.end)
-		}
+		o.mask(f.find(value, m.end, m.Name), value, m.end)
 	}
 	o.add("}", len(o.source))
 	blank(o.out, '\n') // no JSON string holds one as it is
@@ -76,35 +71,24 @@ func blank(b []byte, c byte) {
 	}
 }
 
-// maskCredentials writes the JSON value from <= i < end with the credentials in it masked, in one pass: in valid JSON a string before a
-// colon is a member's name, at whatever depth.
-func (o *overwriting) maskCredentials(from, end int) {
-	source := o.source[:end]
-	kept := from
-	for i := from; i < end; i++ {
-		if source[i] != '"' {
-			continue
-		}
-		after := SkipString(source, i)
-		colon := SkipSpace(source, after)
-		if colon < end && source[colon] == ':' && isCredential(unquote(source[i:after])) {
-			at := SkipSpace(source, colon+1)
-			after = SkipValue(source, at)
-			if string(source[at:after]) != "null" {
-				o.keep(kept, at)
-				o.add(Masked, after)
-				kept = after
-			}
-		}
-		i = after - 1
+// mask writes the JSON value from <= i < end with its secrets masked.
+func (o *overwriting) mask(secrets []secret, from, end int) {
+	for _, s := range secrets {
+		o.keep(from, s.from)
+		o.add(s.mask(), s.end)
+		from = s.end
 	}
-	o.keep(kept, end)
+	o.keep(from, end)
 }
 
-func isCredential(name string) bool {
-	if len(name) < len("api_key") {
+// MaskSecrets returns the object's bytes as StripSecrets does, but leaves body as it is. What has no secret is body
+// itself.
+func MaskSecrets(body []byte, object Object) []byte {
+	f := secretFinder{source: body}
+	masked := body
+	f.each(object, func(secret) bool {
+		masked = StripSecrets(bytes.Clone(body), object)
 		return false
-	}
-	name = strings.ToLower(name)
-	return name == "api_key" || strings.HasSuffix(name, "_api_key") || name == "authorization" || strings.HasPrefix(name, "aws_secret")
+	})
+	return masked
 }

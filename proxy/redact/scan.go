@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"promptspool/api/wire"
+)
 
 // scans says which of the builtins are looked for, so that one pass over a text finds all.
 type scans struct{ email, phone, card, bearer, provider bool }
@@ -231,31 +235,14 @@ func token(text string, i int) int {
 	return i
 }
 
-// prefixes are how keys of providers begin, by the first byte, with how long they are at least.
-var prefixes = [256][]struct {
-	prefix string
-	min    int
-}{
-	's': {{"sk-", 20}, {"sk_live_", 20}, {"sk_test_", 20}},
-	'p': {{"pl_", 20}, {"ps_", 32}, {"pplx-", 24}, {"pk-lf-", 24}},
-	'g': {{"gsk_", 24}, {"ghp_", 30}, {"gho_", 30}, {"github_pat_", 30}, {"glpat-", 20}},
-	'A': {{"AIza", 35}, {"AKIA", 20}, {"ASIA", 20}},
-	'h': {{"hf_", 24}},
-	'r': {{"r8_", 24}},
-	'x': {{"xai-", 24}, {"xoxb-", 24}, {"xoxp-", 24}},
-	'n': {{"nvapi-", 24}},
-	'l': {{"ls__", 24}, {"lsv2_", 24}},
-	'k': {{"key-", 24}},
-}
-
 // provider finds a key of a provider that begins at i.
 func provider(text string, i int) (end int) {
-	for _, p := range prefixes[text[i]] {
-		if strings.HasPrefix(text[i:], p.prefix) {
-			if end := token(text, i); end-i >= p.min {
-				return end
-			}
-		}
+	least := wire.KeyLength(text[i:])
+	if least == 0 {
+		return 0
+	}
+	if end := token(text, i); end-i >= least {
+		return end
 	}
 	return 0
 }

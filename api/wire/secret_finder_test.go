@@ -1,0 +1,236 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Keys of the shapes that are known; none of them was ever issued.
+const (
+	openAIKey    = "sk-proj-T3BlbkFJ9aQ2xZ7mK4nR8vL1cW6yB5dH0gU3sE"
+	anthropicKey = "sk-ant-api03-Qx8Lm2Zt7Rk4Vw9Yb3Nc6Hd1Jf5Gs0Pa_Ue-AA"
+	googleKey    = "AIzaSyD4kQ9xZ7mK2nR8vL1cW6yB5dH0gU3sE_t"
+	awsID        = "AKIAIOSFODNN7EXAMPLE"
+	awsSecret    = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+	githubKey    = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+	slackKey     = "xoxb-263594206564-2343594206574-FGqddMF8t08v8N7Oq4i57vs1"
+	jsonWebToken = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+)
+
+// secretNames are the names whose text is a credential, as clients write them.
+var secretNames = strings.Fields(`apiKey openAIApiKey azureOpenAIApiKey anthropic_api_key api-key x-api-key X-API-Key
+	x-goog-api-key Ocp-Apim-Subscription-Key Cookie Set-Cookie cookie Authorization Proxy-Authorization secretAccessKey
+	aws_secret_access_key aws_secret AWSSecretKey sessionToken aws_session_token x-amz-security-token azure_ad_token
+	azureADToken accessToken access_token token Token authToken auth_token bearer_token bearerToken refresh_token
+	refreshToken id_token idToken client_secret clientSecret password Password db_password passwd pwd passphrase
+	private_key privateKey secret_key hf_token api_token`)
+
+func stripped(t *testing.T, body string) string {
+	t.Helper()
+	return string(StripSecrets([]byte(body), parse(t, body)))
+}
+
+func TestACredentialIsMaskedByItsName(t *testing.T) {
+	for _, name := range secretNames {
+		for _, shape := range []string{
+			`{"kwargs":{"%s":"%s","n":1}}`,
+			`{"args":[{"a":[{"%s" : "%s"}]}]}`,
+			`{"parameters":{"%s":"%s"}}`,
+			`{"input":{"request":{"headers":{"%s":"%s"}}}}`,
+			`{"request_response":{"extra_headers":{"%s":"%s"}}}`,
+			`{"metadata":{"x":{"defaultHeaders":{"a":1,"%s":"%s"}}}}`,
+			`{"attributes":{"function_input":"{'args': (), 'kwargs': {'%s': '%s'}}"}}`,
+			`{"function_input":"{'a': {'%s': b'%s'}, 'n': 1}"}`,
+			`{"function_input":"{\"%s\":\"%s\"}"}`,
+			`{"kwargs":{"tool_calls":[{"arguments":"\n [{\"a\":1, \"%s\": \"%s\"}]"}]}}`,
+			`{"a":"{\"b\":\"{\\\"%s\\\":\\\"%s\\\"}\"}"}`,
+		} {
+			fill := func(value string) string {
+				return strings.Replace(strings.Replace(shape, "%s", name, 1), "%s", value, 1)
+			}
+			same(t, name, stripped(t, fill("hunter2 & more")), fill("[masked]"))
+		}
+	}
+}
+
+func TestWhatIsNoCredentialStaysAsItWasSent(t *testing.T) {
+	schema := `{"type":"function","function":{"name":"login","parameters":{"type":"object","properties":` +
+		`{"password":{"type":"string","description":"the password or token"},"token":{"enum":["token","password"]},` +
+		`"apiKey":{"type":"string"},"x-api-key":{"type":["string","null"]}},"required":["password","token"]}}}`
+	for _, body := range []string{
+		`{"kwargs":{"max_tokens":10,"maxTokens":10,"max_completion_tokens":5,"token_count":7,"tokens":"9","n_tokens":"3"}}`,
+		`{"kwargs":{"eos_token":"<|endoftext|>","bos_token":"<s>","pad_token":"<pad>","stop_token":"###","unk_token":"?"}}`,
+		`{"kwargs":{"logit_bias":{"1234":-100},"token":17,"password":true,"secret":null,"cookie":["a"],"access_token":{}}}`,
+		`{"kwargs":{"next_page_token":"abc","continuation_token":"abc","valid_token":"abc","cached_tokens":"1"}}`,
+		`{"kwargs":{"tools":[` + schema + `]}}`,
+		`{"input":{"tools":[` + schema + `]},"parameters":{"tools":[` + schema + `]}}`,
+		`{"request_response":{"token":"Rome","password":"x","apiKey":"y"},"metadata":{"token":"x","api_key":"y"}}`,
+		`{"kwargs":{"messages":[{"role":"user","content":"Set {'api_key': 'YOUR_KEY'} or \"password\": \"x\" there."}]}}`,
+		`{"kwargs":{"prompt":"[INST] 'token': 'x' [/INST]"},"tags":["password: x","'token':'y'"]}`,
+		`{"kwargs":{"token":"","password":"","a":"token","b":["password","x"]}}`,
+		`{"kwargs":{"content":"sk-learn, scikit-sk-learn, sk-estimator-id-17, task-force-sk-1234567890abcdef12"}}`,
+		`{"kwargs":{"content":"sk-container-id-1 sk-toggleable__label-arrow sk-fading-circle12 sk-telecommunications-inc"}}`,
+		`{"kwargs":{"content":"AKIA AIza ghp_short xoxb-1 eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 Bearer of good news"}}`,
+		`{"kwargs":{"image":"iVBORw0KGgo+/AKIAIOSFODNN7EXAMPLE+AIzaSyD4kQ9xZ7mK2nR8vL1cW6yB5dH0gU3sEat/gh"}}`,
+		`{"kwargs":{"id":"key-550e8400-e29b-41d4-a716-446655440000","hash":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}`,
+		`{"kwargs":{"baseURL":"https://api.example.com/v1?a=b@c","repo":"ssh://git@github.com/a","mail":"mailto:a@b.c"}}`,
+		`{"kwargs":{"content":"See https://a:b@example.com, and 'https://a:b@example.com'."}}`,
+		`{"kwargs":{"content":"C:\\users\\name: 'it''s' \\\"a\\\": b, ::: \\\":"}}`,
+	} {
+		same(t, "stripped", stripped(t, body), body)
+	}
+}
+
+func TestAKeyIsMaskedByItsShape(t *testing.T) {
+	for _, tt := range []struct{ what, text, want string }{
+		{"OpenAI's", "my key is " + openAIKey + ", thanks", "my key is [masked], thanks"},
+		{"an older one of OpenAI", "sk-T3BlbkFJ9aQ2xZ7mK4nR8vL1cW6yB5dH0gU3sE4fGhJk2Lm9", "[masked]"},
+		{"Anthropic's", "(" + anthropicKey + ")", "([masked])"},
+		{"Google's", "https://x.example/v1?key=" + googleKey + "&alt=sse", "https://x.example/v1?key=[masked]&alt=sse"},
+		{"GitHub's", `curl https://` + githubKey + `@github.com/a`, "curl https://[masked]@github.com/a"},
+		{"GitHub's newer ones", "github_pat_11ABCDEFG0aBcDeFgHiJkL_mNoPqRsTuVwXyZ0123456789", "[masked]"},
+		{"Slack's", "token=" + slackKey, "token=[masked]"},
+		{"behind a line break", `a\n` + openAIKey + `\nb\t` + githubKey, `a\n[masked]\nb\t[masked]`},
+		{"behind an escape", `\u003c` + openAIKey + `\u003e\u0027` + slackKey, `\u003c[masked]\u003e\u0027[masked]`},
+		{"behind one of a text within a text", `{\"a\":\"b\\n` + openAIKey + `\"}`, `{\"a\":\"b\\n[masked]\"}`},
+		{"that begins like an escape", `\r8_abcdefghij0123456789abcdefghij`, `\r8_abcdefghij0123456789abcdefghij`},
+		{"behind a backslash", `\\r8_abcdefghij0123456789abcdefghij`, `\\[masked]`},
+		{"AWS's id and secret", awsID + ":" + awsSecret, "[masked]:[masked]"},
+		{"a secret on the next line", `aws_access_key_id = ` + awsID + `\naws_secret_access_key = ` + awsSecret + `\n`,
+			`aws_access_key_id = [masked]\naws_secret_access_key = [masked]\n`},
+		{"a secret before its id", awsSecret + ` of ` + awsID, "[masked] of [masked]"},
+		{"a secret with escaped slashes", awsID + `\n` + strings.ReplaceAll(awsSecret, "/", `\/`), `[masked]\n[masked]`},
+		{"an id and a hash", awsID + " da39a3ee5e6b4b0d3255bfef95601890afd80709", "[masked] da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+		{"a JSON web token", "authorization: Bearer " + jsonWebToken + ".", "authorization: Bearer [masked]."},
+		{"two side by side", openAIKey + "," + openAIKey, "[masked],[masked]"},
+	} {
+		for _, shape := range []string{
+			`{"kwargs":{"messages":[{"role":"user","content":"%s"}]}}`,
+			`{"request_response":{"choices":[{"message":{"content":"%s"}}]}}`,
+			`{"metadata":{"note":"%s"}}`,
+			`{"tags":["%s"]}`,
+			`{"error_message":"%s"}`,
+		} {
+			fill := func(value string) string { return strings.Replace(shape, "%s", value, 1) }
+			same(t, tt.what, stripped(t, fill(tt.text)), fill(tt.want))
+		}
+	}
+}
+
+func TestTheUserOfAURLIsMasked(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{"kwargs":{"baseURL":"https://me:pass@api.example.com:8443/v1"}}`, `{"kwargs":{"baseURL":"https://[masked]@api.example.com:8443/v1"}}`},
+		{`{"kwargs":{"api_base":"http://t0ken@h/"}}`, `{"kwargs":{"api_base":"http://[masked]@h/"}}`},
+		{`{"kwargs":{"proxies":{"https":"socks5:\/\/u:p@ss@h:1"}}}`, `{"kwargs":{"proxies":{"https":"socks5:\/\/[masked]@h:1"}}}`},
+		{`{"kwargs":{"database":"postgres://u:p@h/db"}}`, `{"kwargs":{"database":"postgres://[masked]@h/db"}}`},
+		{`{"function_input":"{'base_url': 'https://u:p@h/v1'}"}`, `{"function_input":"{'base_url': 'https://[masked]@h/v1'}"}`},
+		{`{"function_input":"{\"base_url\":\"https://u:p@h/v1\"}"}`, `{"function_input":"{\"base_url\":\"https://[masked]@h/v1\"}"}`},
+	} {
+		same(t, "stripped", stripped(t, tt.body), tt.want)
+	}
+}
+
+func TestATextThatBreaksOffIsMaskedToItsEnd(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{"a":"{'kwargs': {'api_key': 'abc"}`, `{"a":"{'kwargs': {'api_key': '[masked]"}`},
+		{`{"a":"{\"api_key\": \"abc\\\\"}`, `{"a":"{\"api_key\": \"[masked]"}`},
+		{`{"a":"{'api_key': 'it\\'s', 'b': 'c'}"}`, `{"a":"{'api_key': '[masked]', 'b': 'c'}"}`},
+		{`{"a":"{'api_key': \"it's\", 'b': 'c'}"}`, `{"a":"{'api_key': \"[masked]\", 'b': 'c'}"}`},
+		{`{"a":"{'api_key': ","b":"c"}`, `{"a":"{'api_key': ","b":"c"}`},
+		{`{"a":"{'api_key':","b":"c"}`, `{"a":"{'api_key':","b":"c"}`},
+	} {
+		same(t, "stripped", stripped(t, tt.body), tt.want)
+	}
+}
+
+func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
+	for c := range 256 {
+		for other := range 256 {
+			word := uint64(c)*everyByte ^ uint64(c^other)<<24
+			want := uint64(0)
+			for i := range 8 {
+				if byteKinds[byte(word>>(8*i))]&ofKey != 0 {
+					want |= 0x80 << (8 * i)
+				}
+			}
+			if got := keyBytes(word); got != want {
+				t.Fatalf("%x: %x, want %x", word, got, want)
+			}
+		}
+	}
+}
+
+func TestFindingsTellPlacesAndNoSecrets(t *testing.T) {
+	body := `{"api_key":"ps_1","kwargs":{"messages":[{"content":"a"},{"content":"my ` + openAIKey + `"}],"pwd":"hunter2",` +
+		`"api_key":7,"a.b":{"x":["https://u:p@h/"]}},"metadata":{"e":"` + awsID + " " + awsSecret + `"}}`
+	got := FindSecrets([]byte(body), parse(t, body), 10)
+	same(t, "findings", got, []SecretFinding{
+		{Kind: SecretName, Path: "api_key"},
+		{Kind: SecretKey, Path: "kwargs.messages[1].content", Begins: "sk-p..."},
+		{Kind: SecretName, Path: "kwargs.pwd"},
+		{Kind: SecretName, Path: "kwargs.api_key"},
+		{Kind: SecretURL, Path: `kwargs["a.b"].x[0]`},
+		{Kind: SecretKey, Path: "metadata.e", Begins: "AKIA..."},
+		{Kind: SecretAWS, Path: "metadata.e"},
+	})
+	same(t, "some of them", FindSecrets([]byte(body), parse(t, body), 2), got[:2])
+	same(t, "masked, it has none", len(FindSecrets([]byte(stripped(t, body)), parse(t, stripped(t, body)), 10)), 0)
+}
+
+// secretSeeds are bodies with something of everything.
+func secretSeeds() []string {
+	return []string{
+		`{"kwargs":{"apiKey":"x","headers":{"Cookie":"a=b"},"api_key":{"a":1}},"api_key":"k","args":["https://u:p@h/"]}`,
+		`{"function_input":"{'args': (), 'kwargs': {'api_key': 'it\\'s', \"token\": b'x'}}"}`,
+		`{"a":"{\"b\":\"{\\\"password\\\":\\\"c\\\\\\\"d\\\"}\"}","extra_headers":{"api\u002dkey":"x"}}`,
+		`{"a":"\n` + openAIKey + `\\n` + awsID + `\/` + awsSecret + `","b":"Bearer ` + jsonWebToken + `"}`,
+		`{"a":"\r8_abcdefghij0123456789abcdefghij\u00` + googleKey + `","kwargs":"` + githubKey + slackKey + `"}`,
+		"{\"kwargs\":\n{\"token\" :\r\n\"x\"},\"b\":\"[{'pwd':'y\"}",
+	}
+}
+
+// FuzzStripSecrets proves of any body that the mask leaves valid JSON, leaves all beside it alone, and is complete.
+func FuzzStripSecrets(f *testing.F) {
+	for _, seed := range secretSeeds() {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		object, err := ParseObject(body)
+		if err != nil {
+			return
+		}
+		source := bytes.Clone(body)
+		kept := MaskSecrets(source, object)
+		same(t, "the source", string(source), string(body))
+
+		out := StripSecrets(source, object)
+		if !json.Valid(out) {
+			t.Fatalf("no JSON: %q", out)
+		}
+		again, err := ParseObject(out)
+		if err != nil {
+			t.Fatalf("it does not parse: %v", err)
+		}
+		if twice := MaskSecrets(out, again); &twice[0] != &out[0] {
+			t.Fatalf("masked twice: %q, then %q", out, twice)
+		}
+		if &kept[0] != &source[0] {
+			same(t, "in a copy", string(kept), string(out))
+		}
+
+		// What stands between the masks is the source's, in its order.
+		left := strings.NewReplacer("\n", " ", "\r", " ").Replace(string(body))
+		for _, m := range again {
+			for part := range strings.SplitSeq(string(m.Value), maskedText) {
+				part = strings.Trim(part, `"`)
+				at := strings.Index(left, part)
+				if at < 0 {
+					t.Fatalf("%q is not in the source %q", part, left)
+				}
+				left = left[at+len(part):]
+			}
+		}
+	})
+}
