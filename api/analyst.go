@@ -110,3 +110,21 @@ func (a *API) repriceRequests(c *call) error {
 	writeJSON(c.ctx, 200, told)
 	return nil
 }
+
+// scanRequests looks for secrets in what is stored, a part at a call, and masks them if asked to.
+func (a *API) scanRequests(c *call) error {
+	var q wire.ScanQuery
+	if raw, ok := c.object.Get("cursor"); ok && json.Unmarshal(raw, &q.Cursor) != nil {
+		return wire.Invalid(wire.FieldError{Field: "cursor", Reason: "must be a string"})
+	}
+	if raw, ok := c.object.Get("mask"); ok && json.Unmarshal(raw, &q.Mask) != nil {
+		return wire.Invalid(wire.FieldError{Field: "mask", Reason: "must be true or false"})
+	}
+
+	scanned, err := a.c.Keeper.Scan(c.life, c.id, q)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, scanned)
+	return nil
+}

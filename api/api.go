@@ -40,11 +40,12 @@ type Analyst interface {
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
 }
 
-// Keeper changes what was recorded. When Delete returns, the records can no longer be found. Reprice works for a few seconds and says
-// where to go on.
+// Keeper changes what was recorded. When Delete returns, the records can no longer be found. Reprice and Scan work for
+// a few seconds and say where to go on.
 type Keeper interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
+	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
 }
 
 // Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can; Publish and List go to

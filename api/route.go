@@ -105,6 +105,7 @@ var routes = spell([]route{
 	{path: "/api/public/v2/requests/analytics", name: "analyze-requests", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).analyzeRequests},
 	{path: "/api/public/v2/requests/template-statistics", name: "template-statistics", needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).templateStatistics},
 	{path: "/api/public/v2/requests/reprice", name: "reprice-requests", needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).repriceRequests},
+	{path: "/api/public/v2/requests/scan", name: "scan-requests", needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).scanRequests},
 	{method: "DELETE", path: "/api/public/v2/requests", name: "delete-requests", needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequests},
 	{method: "DELETE", path: "/api/public/v2/requests/", name: "delete-request", needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequest},
 	{path: "/rest/backtest", name: "backtest", needs: querier, body: objectBody, scope: wire.ScopeFull, handle: (*API).backtest},

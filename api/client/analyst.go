@@ -71,6 +71,13 @@ func (c *Client) Reprice(ctx context.Context, id wire.Identity, cursor string) (
 	return told, err
 }
 
+// Scan looks for secrets in what is stored, a part at a call, and masks them if asked to.
+func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
+	var scanned wire.Scanned
+	err := c.post(ctx, id, "/api/public/v2/requests/scan", q, &scanned)
+	return scanned, err
+}
+
 // Backtest renders the variables of a template's newest requests with another version of it.
 func (c *Client) Backtest(ctx context.Context, id wire.Identity, q wire.BacktestQuery) ([]wire.Backtest, error) {
 	var lines jsonLines

@@ -202,7 +202,7 @@ func FuzzStripSecrets(f *testing.F) {
 			return
 		}
 		source := bytes.Clone(body)
-		kept := MaskSecrets(source, object)
+		kept, found := MaskSecrets(source, object)
 		same(t, "the source", string(source), string(body))
 
 		out := StripSecrets(source, object)
@@ -213,10 +213,10 @@ func FuzzStripSecrets(f *testing.F) {
 		if err != nil {
 			t.Fatalf("it does not parse: %v", err)
 		}
-		if twice := MaskSecrets(out, again); &twice[0] != &out[0] {
+		if twice, found := MaskSecrets(out, again); found {
 			t.Fatalf("masked twice: %q, then %q", out, twice)
 		}
-		if &kept[0] != &source[0] {
+		if found {
 			same(t, "in a copy", string(kept), string(out))
 		}
 

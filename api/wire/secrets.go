@@ -81,14 +81,16 @@ func (o *overwriting) mask(secrets []secret, from, end int) {
 	o.keep(from, end)
 }
 
-// MaskSecrets returns the object's bytes as StripSecrets does, but leaves body as it is. What has no secret is body
-// itself.
-func MaskSecrets(body []byte, object Object) []byte {
+// MaskSecrets returns the object's bytes as StripSecrets does, but leaves body as it is; found reports whether there
+// was any secret. Without one, masked is body itself.
+func MaskSecrets(body []byte, object Object) (masked []byte, found bool) {
 	f := secretFinder{source: body}
-	masked := body
 	f.each(object, func(secret) bool {
-		masked = StripSecrets(bytes.Clone(body), object)
+		found = true
 		return false
 	})
-	return masked
+	if !found {
+		return body, false
+	}
+	return StripSecrets(bytes.Clone(body), object), true
 }

@@ -45,7 +45,7 @@ func server(ctx context.Context, c serverConfig) error {
 	db := at.db
 	keys := auth.New(auth.Config{Store: db})
 	templates := registry.New(registry.Config{Store: db, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
-	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger})
+	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger, Audit: db})
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
 			return errors.Join(err, db.Close())

@@ -20,6 +20,12 @@ type Config struct {
 	Logger   *slog.Logger     // nil: slog.Default
 	Now      func() time.Time // nil: time.Now
 	Name     string           // stands in events that say no sidecar: the server accepted them itself
+	Audit    AuditLog         // nil: nothing is noted
+}
+
+// AuditLog keeps what somebody changed.
+type AuditLog interface {
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
 }
 
 // Archive folds events into a Store and answers questions about records. Safe for concurrent use, if the Store is.
@@ -184,7 +190,12 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 			"The request %s itself has not come yet, but %d events that belong to it have; they join it when it comes.",
 			parsed, len(state.History))
 	}
-	return state.View(body), nil
+
+	record := state.View(body)
+	if err := a.settleConflicts(ctx, id, &record); err != nil {
+		return wire.Record{}, err
+	}
+	return record, nil
 }
 
 // Search finds records of the identity's account, newest first.

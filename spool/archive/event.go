@@ -39,6 +39,8 @@ type Link struct {
 // Decode reads an event that arrived now. It takes whatever the body holds that can be read, for a sidecar has answered
 // 200 to it: what cannot be read is left out. Its only errors are a body that is no JSON object and ids that are none;
 // their text tells a person why the event can never be folded. The result aliases e.Body.
+//
+// Secrets are masked here as well as where a body was accepted: an older sidecar, its spool, or an export may hold some.
 func Decode(e wire.Event, now time.Time) (Event, error) {
 	var err error
 	if e.ID, err = wire.ParseID(e.ID); err != nil {
@@ -51,6 +53,13 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	if err != nil {
 		return Event{}, errors.New("body: " + wire.AsError(err).Message)
 	}
+	if masked, found := wire.MaskSecrets(e.Body, object); found {
+		e.Body = masked
+		if object, err = wire.ParseObject(masked); err != nil {
+			return Event{}, errors.New("body: masked, it cannot be read: " + wire.AsError(err).Message)
+		}
+	}
+
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
 	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(e.AcceptedAt, now)}

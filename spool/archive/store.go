@@ -51,6 +51,12 @@ type Store interface {
 	// where it ended, nil at the end, and how many changed. Events that come meanwhile are not lost.
 	Rewrite(ctx context.Context, account string, after *Position, limit int, change Change) (end *Position, changed int, err error)
 
+	// Edit gives change these records, orphans too, in one transaction, and stores those that it says it changed, with all
+	// that is made of them, durably when it returns. Of the bodies it stores those whose hash in the history changed. What
+	// was there before is erased as deleted records are. A record that does not exist is left out. change may be called
+	// again for the same record.
+	Edit(ctx context.Context, account string, ids []string, change Edit) (changed int, err error)
+
 	// Orphans returns up to limit records of the account whose request has not come, by request id, from the first
 	// behind after ("" for the first of all), and the tally of all of them, as of one moment.
 	Orphans(ctx context.Context, account, after string, limit int) ([]wire.Orphan, Orphans, error)
@@ -59,6 +65,9 @@ type Store interface {
 // Change may change what is derived of a request that was accepted at that moment, and says whether it did. body is the request as it was sent, only to be
 // read before Change returns.
 type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
+
+// Edit may change a record and the bodies that are kept of its events, by event id, and reports whether it did.
+type Edit func(s *State, bodies map[string]json.RawMessage) (changed bool, err error)
 
 // Page is what a Store finds.
 type Page struct {

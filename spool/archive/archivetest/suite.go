@@ -48,6 +48,7 @@ func Run(t *testing.T, open Open) {
 		{"a deleted record stays deleted", deletingOne},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"requests are rewritten in steps", rewriting},
+		{"records are edited whole", editing},
 	}
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package badgerdb
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -55,4 +56,86 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 		end = &page[limit-1]
 	}
 	return end, changed, nil
+}
+
+// Edit changes whole records; see archive.Store.
+func (db *DB) Edit(ctx context.Context, account string, ids []string, change archive.Edit) (changed int, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return 0, err
+	}
+
+	db.askErase() // before the first is changed and after the last, as in Delete
+	listed := 0
+	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+		changed = 0
+		f := db.newFolding(txn, k)
+		for _, id := range ids {
+			r, err := f.record(id)
+			if err != nil {
+				return nil, err
+			}
+			if len(r.state.History) == 0 {
+				continue // deleted since
+			}
+			if err := f.edit(r, change); err != nil {
+				return nil, err
+			}
+			if r.changed {
+				changed++
+			}
+		}
+		if err := f.finish(); err != nil || changed == 0 {
+			return nil, err
+		}
+
+		listed = f.listed
+		return append(f.writes, write{eraseKey, appendTime(nil, db.now())}), nil
+	})
+	db.askErase()
+	if err != nil {
+		return 0, err
+	}
+	db.rowsWritten(k, listed)
+	return changed, nil
+}
+
+// edit lets change work on a record, and keeps the bodies that it changed.
+func (f *folding) edit(r *record, change archive.Edit) error {
+	bodies := make(map[string]json.RawMessage)
+	hashes := make(map[string]string)
+	for _, h := range r.state.History {
+		if h.Hash == "" {
+			continue
+		}
+		body, err := f.db.loadBody(f.txn, f.keys, r.id, h)
+		if err != nil {
+			return err
+		}
+		bodies[h.ID], hashes[h.ID] = body, h.Hash
+	}
+
+	var err error
+	if r.changed, err = change(&r.state, bodies); err != nil || !r.changed {
+		return err
+	}
+	for _, h := range r.state.History {
+		if h.Hash == hashes[h.ID] {
+			continue
+		}
+		event, ok := parseUUID(h.ID)
+		if !ok {
+			return badID(h.ID)
+		}
+		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(bodies[h.ID])})
+	}
+
+	if now := r.state.Waiting(); now != r.waiting {
+		if err := f.loadOrphans(); err != nil {
+			return err
+		}
+		f.orphans.Add(now.Minus(r.waiting))
+		r.waiting = now
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
@@ -69,4 +70,80 @@ func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, er
 		return db.codec.unpackBody(packed, h)
 	}
 	return nil, nil
+}
+
+// Edit changes whole records; see archive.Store.
+func (db *DB) Edit(ctx context.Context, account string, ids []string, change archive.Edit) (changed int, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return 0, err
+	}
+	f := db.newFolding(0)
+	for _, id := range ids {
+		if _, err := f.need(key, id); err != nil {
+			return 0, err
+		}
+	}
+
+	err = db.change(ctx, true, func(tx pgx.Tx) error {
+		changed = 0
+		if err := f.load(ctx, tx, false); err != nil {
+			return err
+		}
+		for _, r := range f.order {
+			if len(r.state.History) == 0 {
+				continue // deleted since
+			}
+			if err := db.edit(ctx, tx, r, change); err != nil {
+				return err
+			}
+			if r.changed {
+				changed++
+			}
+		}
+		return f.write(ctx, tx)
+	})
+	return changed, err
+}
+
+// edit lets change work on a record, and replaces the bodies that it changed.
+func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edit) error {
+	rows, err := tx.Query(ctx, `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
+	if err != nil {
+		return err
+	}
+	packed := make(map[uuid][]byte)
+	var event uuid
+	var body []byte
+	if _, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { packed[event] = body; body = nil; return nil }); err != nil {
+		return err
+	}
+
+	bodies := make(map[string]json.RawMessage)
+	hashes := make(map[string]string)
+	for _, h := range r.state.History {
+		if h.Hash == "" {
+			continue
+		}
+		event, _ := parseUUID(h.ID)
+		if bodies[h.ID], err = db.codec.unpackBody(packed[event], h); err != nil {
+			return err
+		}
+		hashes[h.ID] = h.Hash
+	}
+	if r.changed, err = change(&r.state, bodies); err != nil || !r.changed {
+		return err
+	}
+
+	for _, h := range r.state.History {
+		if h.Hash == hashes[h.ID] {
+			continue
+		}
+		event, _ := parseUUID(h.ID)
+		if _, err := tx.Exec(ctx, `UPDATE record_bodies SET body = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
+			r.account, r.id, r.ts, event, pack(db.codec.bodies, bodies[h.ID])); err != nil {
+			return err
+		}
+	}
+	return nil
 }

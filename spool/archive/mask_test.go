@@ -1,0 +1,258 @@
+package archive_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+const (
+	place = archivetest.KeyPlace
+	name  = archivetest.KeyName
+)
+
+// withKey is an event as an app sends it, with a key.
+func withKey(e wire.Event) wire.Event {
+	e.Body = archivetest.KeyedBody(e.Body)
+	return e
+}
+
+// keyedEvents are events of all kinds with a key in each, as an older sidecar or an export has them.
+func keyedEvents() []wire.Event {
+	request := archivetest.ID(1000)
+	return []wire.Event{
+		write(1, wire.KindRequest, `{"function_name":"openai.f","kwargs":{"`+name+`":"`+place+`","model":"m"},"tags":["`+place+`"],`+
+			`"metadata":{"a":"`+place+`"},"error_type":"`+place+`","error_message":"401: `+place+`","api_key":"ps_x",`+
+			`"request_response":{"choices":[{"message":{"content":"`+place+`"}}]}}`),
+		write(2, wire.KindMetadata, `{"request_id":"`+request+`","metadata":{"note":"see `+place+`"}}`),
+		write(3, wire.KindScore, `{"request_id":"`+request+`","name":"`+place+`","score":50}`),
+		write(4, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p","prompt_input_variables":{"x":"`+place+`"}}`),
+		write(5, wire.KindGroup, `{"request_id":"`+request+`","group_id":"`+place+`"}`),
+		write(6, wire.KindScore, `{"request_id":"`+request+`","score":"`+place+`"}`),
+	}
+}
+
+// holdsKey lists everything in which an archive still has the key.
+func holdsKey(t *testing.T, s server) (places []string) {
+	t.Helper()
+	look := func(where string, v any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), archivetest.Key) {
+			places = append(places, where)
+		}
+	}
+	err := s.ExportEvents(t.Context(), s.id, wire.Search{}, func(events []wire.Event) error { look("events", events); return nil },
+		func(string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Export(t.Context(), s.id, wire.ExportQuery{}, func(e wire.Exported) error { look("export", e.Record); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look("search", page)
+	return places
+}
+
+func TestTheArchiveMasksWhatArrives(t *testing.T) {
+	s := newServer(t, nil)
+	for _, e := range keyedEvents() {
+		s.record(t, withKey(e))
+	}
+	if places := holdsKey(t, s); len(places) > 0 {
+		t.Errorf("the key is in %v", places)
+	}
+	rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(rec.Request), "api_key") || !strings.Contains(string(rec.Request), `"apiKey":"[masked]","model":"m"`) {
+		t.Errorf("the body is %s", rec.Request)
+	}
+}
+
+// An event that was stored as it came, and comes again masked, is the same one; and so is one that comes the other way.
+func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
+	body := `{"function_name":"f","kwargs":{"` + name + `":"hunter2"}}`
+	masked := `{"function_name":"f","kwargs":{"apiKey":"[masked]"}}`
+	for _, tt := range []struct {
+		what        string
+		stored      string
+		first, next int // the events' places in time, under one request id
+	}{
+		{"unmasked, then masked", "old", 1, 2},
+		{"unmasked, then masked of an earlier time", "old", 2, 1},
+		{"masked, then unmasked", "new", 1, 2},
+		{"masked, then unmasked of an earlier time", "new", 2, 1},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			db := openStore(t)
+			s := serverOver(db, nil)
+			first, next := write(tt.first, wire.KindRequest, body), write(tt.next, wire.KindRequest, masked)
+			if tt.stored == "old" {
+				old := archivetest.WithKey(t, archivetest.Decode(t, first, archivetest.Start))
+				if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				s.record(t, withKey(first))
+				next = withKey(write(tt.next, wire.KindRequest, body))
+			}
+
+			again := first
+			again.Body = next.Body
+			if r := s.record(t, again); r[0].Code != wire.ResultDuplicate {
+				t.Errorf("the same event again is %+v", r[0])
+			}
+			if r := s.record(t, next); r[0].Code != wire.ResultAccepted {
+				t.Errorf("another event of the request is %+v", r[0])
+			}
+			s.record(t, write(7, wire.KindRequest, `{"function_name":"another","kwargs":{}}`))
+			conflicts := func() (ids []string) {
+				rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range rec.Events {
+					if e.Conflict {
+						ids = append(ids, e.ID)
+					}
+				}
+				return ids
+			}
+			if diff := cmp.Diff([]string{archivetest.ID(7)}, conflicts()); diff != "" {
+				t.Errorf("conflicts (-want +got):\n%s", diff)
+			}
+
+			if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{archivetest.ID(7)}, conflicts()); diff != "" {
+				t.Errorf("conflicts after masking (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func openStore(t *testing.T) *badgerdb.DB {
+	t.Helper()
+	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(t.TempDir(), "db"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Check(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// serverOver is an archive over a store. Without a clock, time stands still.
+func serverOver(db *badgerdb.DB, now func() time.Time) server {
+	m := metrics.New("server", "test")
+	if now == nil {
+		now = func() time.Time { return archivetest.Start.Add(time.Hour) }
+	}
+	a := archive.New(archive.Config{Store: db, Metrics: m, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: now, Audit: db})
+	return server{a, m, wire.Identity{Account: "account-a", KeyID: "k1", Verified: true}}
+}
+
+func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
+	db := openStore(t)
+	now := archivetest.Start.Add(time.Hour)
+	s := serverOver(db, func() time.Time { now = now.Add(time.Second); return now }) // so each call sees two or three records
+	var all []archive.Event
+	for i := range 7 {
+		id := archivetest.ID(1000 + i)
+		body := `{"function_name":"f","kwargs":{"model":"m"},"tags":["clean"]}`
+		if i%2 == 0 {
+			body = `{"function_name":"f","kwargs":{"` + name + `":"hunter2","messages":[{"content":"use ` + place + `"}]},"tags":["` + place + `"]}`
+		}
+		e := archivetest.Event(t, 10*i, wire.KindRequest, id, body)
+		all = append(all, archivetest.WithKey(t, e))
+	}
+	orphan := archivetest.Event(t, 100, wire.KindMetadata, archivetest.ID(2000), `{"metadata":{"note":"`+place+`"}}`)
+	all = append(all, archivetest.WithKey(t, orphan))
+	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
+		t.Fatal(err)
+	}
+
+	scan := func(mask bool) (sum wire.Scanned, calls int) {
+		t.Helper()
+		sum.Secrets = map[wire.SecretKind]int{}
+		for {
+			told, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: mask, Cursor: sum.Cursor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls++
+			sum.Seen, sum.Found, sum.Masked = sum.Seen+told.Seen, sum.Found+told.Found, sum.Masked+told.Masked
+			sum.Items = append(sum.Items, told.Items...)
+			for kind, n := range told.Secrets {
+				sum.Secrets[kind] += n
+			}
+			if sum.Cursor = told.Cursor; told.Done {
+				return sum, calls
+			}
+		}
+	}
+	sum, calls := scan(false)
+	want := map[wire.SecretKind]int{wire.SecretName: 4, wire.SecretKey: 9}
+	if diff := cmp.Diff(want, sum.Secrets); diff != "" || sum.Seen != 8 || sum.Found != 5 || sum.Masked != 0 || calls < 3 {
+		t.Errorf("after %d calls %+v; secrets (-want +got):\n%s", calls, sum, diff)
+	}
+	last := sum.Items[len(sum.Items)-1]
+	if last != (wire.FoundSecret{RequestID: archivetest.ID(2000), SecretFinding: wire.SecretFinding{Kind: wire.SecretKey, Path: "metadata.note.value", Begins: "sk-p..."}}) {
+		t.Errorf("the orphan's is %+v", last)
+	}
+	if text, _ := json.Marshal(sum); strings.Contains(string(text), archivetest.Key) || strings.Contains(string(text), "hunter2") {
+		t.Errorf("the answer tells a secret: %s", text)
+	}
+	if places := holdsKey(t, s); len(places) == 0 {
+		t.Fatal("the key is not stored, so there is nothing to mask")
+	}
+
+	if sum, calls = scan(true); sum.Masked != 5 || calls < 3 {
+		t.Errorf("after %d calls %d are masked, want 5", calls, sum.Masked)
+	}
+	if places := holdsKey(t, s); len(places) > 0 {
+		t.Errorf("masked, the key is in %v", places)
+	}
+	if sum, _ = scan(true); sum.Found != 0 || sum.Masked != 0 {
+		t.Errorf("there are still %+v", sum)
+	}
+
+	log, err := db.AuditLog(t.Context(), s.id.Account, "", 100)
+	if err != nil || len(log) == 0 {
+		t.Fatalf("the audit log is %+v (%v)", log, err)
+	}
+	if slices.ContainsFunc(log, func(e wire.AuditEntry) bool {
+		return e.Actor != "key k1" || e.Action != "mask secrets" || !strings.Contains(e.Target, "record")
+	}) {
+		t.Errorf("the audit log is %+v", log)
+	}
+}
