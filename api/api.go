@@ -107,6 +107,10 @@ type Config struct {
 	GuardBrowsers bool
 	Hosts         []string
 
+	// MaskBatches masks the secrets in batches of events before the Recorder has them. For a sidecar, which puts them on
+	// disk as they are; an archive masks what it gets.
+	MaskBatches bool
+
 	Limiter *Limiter // of each key's calls and bytes; nil: no limits
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax

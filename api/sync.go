@@ -61,6 +61,9 @@ func (a *API) syncEvents(c *call) error {
 	if err := a.limit(c, int(held.bytes)); err != nil {
 		return err
 	}
+	if a.c.MaskBatches {
+		maskEvents(events)
+	}
 	var results []wire.Result
 	if len(events) > 0 {
 		if results, err = a.c.Recorder.Record(c.life, c.id, events); err != nil {
@@ -70,6 +73,15 @@ func (a *API) syncEvents(c *call) error {
 	a.count(results)
 	writeJSON(c.ctx, 200, wire.Answer(results))
 	return nil
+}
+
+// maskEvents masks the secrets in the bodies of events. One that cannot be read is left to whoever refuses it.
+func maskEvents(events []wire.Event) {
+	for i := range events {
+		if object, err := wire.ParseObject(events[i].Body); err == nil {
+			events[i].Body, _ = wire.MaskSecrets(events[i].Body, object)
+		}
+	}
 }
 
 // syncKey tells a sidecar what a key is good for.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
 )
 
@@ -115,11 +119,34 @@ func restore(c *cli.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
-	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c)}, in)
+	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c)}, in, maskRestored)
 	if err != nil {
 		return err
 	}
 	return output(c, made, func(t *table) {
 		t.row(fmt.Sprintf("Restored and checked: %s records, %s entries.", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys))))
 	})
+}
+
+// maskRestored masks the credentials in a restored archive that an older version stored in the clear, so that a backup
+// brings none back.
+func maskRestored(ctx context.Context, db *badgerdb.DB) error {
+	accounts, err := db.Accounts()
+	if err != nil {
+		return err
+	}
+
+	records := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
+	masked := 0
+	for _, account := range accounts {
+		n, err := records.MaskAll(ctx, wire.Identity{Account: account})
+		if err != nil {
+			return fmt.Errorf("mask credentials: %w", err)
+		}
+		masked += n
+	}
+	if masked == 0 {
+		return nil
+	}
+	return db.Erase(ctx)
 }

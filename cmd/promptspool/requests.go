@@ -41,7 +41,7 @@ func requestsCommand() *cli.Command {
 		Usage: "find, read and count what was logged",
 		Subcommands: []*cli.Command{
 			importCommand(), exportCommand(),
-			getCommand(), searchCommand(), tailCommand(), statsCommand(), deleteCommand(), repriceCommand(),
+			getCommand(), searchCommand(), tailCommand(), statsCommand(), deleteCommand(), repriceCommand(), scanCommand(),
 			orphansCommand(),
 		},
 	}

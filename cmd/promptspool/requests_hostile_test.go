@@ -39,6 +39,7 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		{backtest + "\n" + rendered + "\n", []string{"templates", "backtest", "t"}},
 		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`, []string{"requests", "delete", "r", "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},
+		{`{"success":true,"found":1,"done":true,"secrets":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h + `,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
 		{`{"success":true,"items":[{"id":7,"prompt_name":` + h + `,"labels":[{"name":` + h + `}],"tags":[` + h + `]}]}`, []string{"templates", "list"}},
 		{`{"success":true,"id":7,"prompt_name":` + h + `,"release_labels":[` + h + `],"tags":[` + h + `],"commit_message":` + h + `,"prompt_template":{` + h + `:` + h + `}}`, []string{"templates", "show", "t"}},
 	} {
@@ -79,7 +80,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"DELETE /rest/prompt-templates/greet": 404, "POST /rest/prompt-templates/greet/restore": 404, "POST /rest/backtest": 404,
 		// What lists or counts finds nothing, and a deletion deletes nothing of somebody else's.
 		"POST /api/public/v2/requests/search": 200, "POST /api/public/v2/requests/analytics": 200, "POST /api/public/v2/requests/template-statistics": 200,
-		"POST /api/public/v2/requests/reprice": 200, "POST /api/public/v2/requests/export": 200, "GET /api/public/v2/requests/suggestions?field=tags": 200,
+		"POST /api/public/v2/requests/reprice": 200, "POST /api/public/v2/requests/scan": 200, "POST /api/public/v2/requests/export": 200, "GET /api/public/v2/requests/suggestions?field=tags": 200,
 		"GET /api/public/v2/requests/orphans": 200, "GET /prompt-templates": 200, "DELETE /api/public/v2/requests/" + id: 200,
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {

@@ -165,7 +165,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Fleet:         upstream,
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
-		GuardBrowsers: true, Hosts: c.allowHosts, Limiter: live.limiter,
+		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
 		BufferBytes: sidecarBufferBytes, ConnectionsMax: sidecarConnectionsMax,
 		Metrics: m, Logger: c.logger, Clock: clock,
 	})

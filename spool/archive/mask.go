@@ -42,6 +42,20 @@ func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) 
 	return s.told, nil
 }
 
+// MaskAll masks the secrets in all records of the account, and returns how many records had any.
+func (a *Archive) MaskAll(ctx context.Context, id wire.Identity) (masked int, err error) {
+	for cursor := ""; ; {
+		told, err := a.Scan(ctx, id, wire.ScanQuery{Mask: true, Cursor: cursor})
+		if err != nil {
+			return masked, err
+		}
+		masked += told.Masked
+		if cursor = told.Cursor; told.Done {
+			return masked, nil
+		}
+	}
+}
+
 // scan is one call of Scan.
 type scan struct {
 	archive *Archive
@@ -189,12 +203,15 @@ func (s *scan) note(ctx context.Context) error {
 	if s.told.Masked == 0 || log == nil {
 		return nil
 	}
-	records := "records"
+	actor, records := "this server", "records"
+	if s.id.KeyID != "" {
+		actor = "key " + s.id.KeyID
+	}
 	if s.told.Masked == 1 {
 		records = "record"
 	}
 	return log.Audit(ctx, s.id.Account, wire.AuditEntry{
-		ID: wire.NewID(), At: s.archive.config.Now().UTC(), Actor: "key " + s.id.KeyID,
+		ID: wire.NewID(), At: s.archive.config.Now().UTC(), Actor: actor,
 		Action: "mask secrets", Target: fmt.Sprintf("%d %s", s.told.Masked, records),
 	})
 }

@@ -65,7 +65,7 @@ func TestABackupIsRestoredToTheSame(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	dir := filepath.Join(t.TempDir(), "archive")
-	restored, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file))
+	restored, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil)
 	if err != nil || restored != made {
 		t.Fatalf("%+v (%v), want %+v", restored, err, made)
 	}
@@ -80,7 +80,7 @@ func TestABackupIsRestoredToTheSame(t *testing.T) {
 	if err := errors.Join(again.Check(t.Context()), again.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), "there already") {
+	if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("a second restore to the same place: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func TestABackupIsOneMoment(t *testing.T) {
 	for round := range 5 {
 		file, _ := backedUp(t, db)
 		// Restore proves that what it holds agrees with itself, which a mixture of moments does not.
-		if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(round))}, bytes.NewReader(file)); err != nil {
+		if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(round))}, bytes.NewReader(file), nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestADamagedBackupIsNeverRestored(t *testing.T) {
 	try := func(what string, harmed []byte) {
 		t.Helper()
 		dir := filepath.Join(parent, "archive")
-		if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(harmed)); err == nil {
+		if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(harmed), nil); err == nil {
 			t.Errorf("%s: it is restored", what)
 		}
 		if left, _ := os.ReadDir(parent); len(left) > 0 {
@@ -150,7 +150,7 @@ func TestADatabaseThatDisagreesIsNotRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, _ := backedUp(t, db)
-	if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), "x")}, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), "count") {
+	if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), "x")}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "count") {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,6 +73,15 @@ func (db *DB) packGone(ctx context.Context) error {
 	return err
 }
 
+// Accounts are the ids of all accounts that have any data.
+func (db *DB) Accounts() (ids []string, err error) {
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		ids = append(ids, string(k[2:]))
+	}
+	return ids, err
+}
+
 // accountKeys are those of all accounts that have any.
 func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	accounts = make(map[keys]bool)

@@ -13,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 )
@@ -182,5 +183,44 @@ func TestRetention(t *testing.T) {
 				t.Errorf("the newest is %s", page.Rows[0].RequestID)
 			}
 		})
+	}
+}
+
+func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	db.PackEagerly()
+	for n := range 20 {
+		tag := "clean"
+		if n == 7 {
+			tag = archivetest.KeyPlace
+		}
+		e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), `{"tags":["`+tag+`"],`+secretBody(n, tag)[1:])
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{archivetest.WithKey(t, e)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !inFiles(t, dir, []byte(archivetest.Key)) {
+		t.Fatal("the test does not find what is there")
+	}
+
+	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test")})
+	if n, err := a.MaskAll(t.Context(), wire.Identity{Account: "a"}); err != nil || n != 1 {
+		t.Fatalf("%d masked (%v), want 1", n, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() == 0 {
+		t.Error("after a restart nobody knows that there is something to erase")
+	}
+	if err := db.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if inFiles(t, dir, []byte(archivetest.Key)) {
+		t.Error("the key is still in the files")
+	}
+	if _, body, err := db.Record(t.Context(), "a", archivetest.ID(1007)); err != nil || !bytes.Contains(body, []byte("[masked]")) {
+		t.Errorf("the record: %v, %s", err, body)
 	}
 }

@@ -19,8 +19,9 @@ const (
 )
 
 // Restore makes the database c.Dir of a backup. c.Dir must not be there: it appears, whole, durable and checked, when Restore returns
-// nil, and until then all is in a folder beside it, which goes when anything is wrong.
-func Restore(ctx context.Context, c Config, r io.Reader) (b Backup, err error) {
+// nil, and until then all is in a folder beside it, which goes when anything is wrong. Once checked, and before it
+// appears, mend may change the database; nil changes nothing.
+func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Context, *DB) error) (b Backup, err error) {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return b, fmt.Errorf("%s is there already; move it away, or restore elsewhere", c.Dir)
 	}
@@ -47,6 +48,11 @@ func Restore(ctx context.Context, c Config, r io.Reader) (b Backup, err error) {
 	}
 	if err := db.Check(ctx); err != nil {
 		return b, errors.Join(fmt.Errorf("the backup is whole, but what was backed up is not: %w", err), db.Close())
+	}
+	if mend != nil {
+		if err := mend(ctx, db); err != nil {
+			return b, errors.Join(err, db.Close())
+		}
 	}
 	if err := db.Close(); err != nil {
 		return b, err

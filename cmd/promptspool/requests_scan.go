@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+)
+
+// scanListMax bounds how many places of secrets one run lists.
+const scanListMax = 10_000
+
+func scanCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "scan",
+		Usage: "find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
+		Flags: append(own("requests scan",
+			stringFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+		), append(remoteFlags(), &cli.BoolFlag{
+			Name:    "mask",
+			Usage:   "mask what is found, for good; without it nothing is changed",
+			EnvVars: env("requests scan mask"),
+		})...),
+		Action: scanRequests,
+	}
+}
+
+func scanRequests(c *cli.Context) error {
+	cl, id, err := remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	sum := wire.Scanned{
+		Success: true, Secrets: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: text(c, "cursor"),
+	}
+	live := isTerminal(c.App.ErrWriter)
+	for !sum.Done {
+		step, err := cl.Scan(c.Context, id, wire.ScanQuery{Mask: c.Bool("mask"), Cursor: sum.Cursor})
+		if err != nil {
+			if live {
+				fmt.Fprintln(c.App.ErrWriter)
+			}
+			if sum.Cursor != "" {
+				err = fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), sum.Cursor)
+			}
+			return err
+		}
+
+		addScan(&sum, &step)
+		if live {
+			fmt.Fprintf(c.App.ErrWriter, "\r%s records, %s with credentials ",
+				humanize.Comma(int64(sum.Seen)), humanize.Comma(int64(sum.Found)))
+		}
+	}
+	if live {
+		fmt.Fprintln(c.App.ErrWriter)
+	}
+	return output(c, sum, func(t *table) { showScan(t, &sum) })
+}
+
+// addScan adds what one call found to what the calls before it did.
+func addScan(sum, step *wire.Scanned) {
+	sum.Seen, sum.Found, sum.Masked = sum.Seen+step.Seen, sum.Found+step.Found, sum.Masked+step.Masked
+	sum.Cursor, sum.Done = step.Cursor, step.Done
+	for kind, n := range step.Secrets {
+		sum.Secrets[kind] += n
+	}
+	sum.Items = append(sum.Items, step.Items[:min(len(step.Items), scanListMax-len(sum.Items))]...)
+}
+
+func showScan(t *table, sum *wire.Scanned) {
+	t.row("records", sum.Seen)
+	t.row("with credentials", sum.Found)
+	for _, kind := range slices.Sorted(maps.Keys(sum.Secrets)) {
+		t.row("  "+string(kind), sum.Secrets[kind])
+	}
+	for _, item := range sum.Items {
+		t.row(item.RequestID, string(item.Kind), item.Path, item.Begins)
+	}
+	if sum.Found == 0 {
+		return
+	}
+
+	if sum.Masked == 0 {
+		t.row("Mask them with --mask, and replace the keys: they have been stored in the clear.")
+		return
+	}
+	t.row("masked", sum.Masked)
+	t.row("Replace these keys all the same. The server's files hold their bytes for up to an hour;")
+	t.row("backups and exports made before, and PostgreSQL until VACUUM FULL, hold them still.")
+}
