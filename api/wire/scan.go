@@ -28,16 +28,16 @@ type ScanQuery struct {
 // Scanned tells how far a scan has come.
 type Scanned struct {
 	Success bool               `json:"success"`
-	Seen    int                `json:"seen"`    // records that were looked at
-	Found   int                `json:"found"`   // of them, those with a secret
-	Masked  int                `json:"masked"`  // of them, those of which it is masked now
-	Secrets map[SecretKind]int `json:"secrets"` // by kind
-	Items   []FoundSecret      `json:"items"`   // at most ScanItemsMax
-	Cursor  string             `json:"cursor"`  // send it to go on
+	Seen    int                `json:"seen"`   // records that were looked at
+	Found   int                `json:"found"`  // of them, those with a secret
+	Masked  int                `json:"masked"` // of them, those of which it is masked now
+	Kinds   map[SecretKind]int `json:"kinds"`  // how many secrets of each kind
+	Items   []FoundSecret      `json:"items"`  // at most ScanItemsMax
+	Cursor  string             `json:"cursor"` // send it to go on
 	Done    bool               `json:"done"`
 }
 
-// Bounds of what one answer lists; Secrets counts all.
+// Bounds of what one answer lists; Kinds counts all.
 const (
 	ScanItemsMax    = 1000
 	ScanEventItems  = 20 // of one event

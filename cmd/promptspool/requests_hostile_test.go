@@ -39,7 +39,7 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		{backtest + "\n" + rendered + "\n", []string{"templates", "backtest", "t"}},
 		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`, []string{"requests", "delete", "r", "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},
-		{`{"success":true,"found":1,"done":true,"secrets":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h + `,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
+		{`{"success":true,"found":1,"done":true,"kinds":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h + `,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
 		{`{"success":true,"items":[{"id":7,"prompt_name":` + h + `,"labels":[{"name":` + h + `}],"tags":[` + h + `]}]}`, []string{"templates", "list"}},
 		{`{"success":true,"id":7,"prompt_name":` + h + `,"release_labels":[` + h + `],"tags":[` + h + `],"commit_message":` + h + `,"prompt_template":{` + h + `:` + h + `}}`, []string{"templates", "show", "t"}},
 	} {

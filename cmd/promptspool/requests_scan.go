@@ -37,7 +37,7 @@ func scanRequests(c *cli.Context) error {
 	defer cl.Close()
 
 	sum := wire.Scanned{
-		Success: true, Secrets: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: text(c, "cursor"),
+		Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: text(c, "cursor"),
 	}
 	live := isTerminal(c.App.ErrWriter)
 	for !sum.Done {
@@ -68,8 +68,8 @@ func scanRequests(c *cli.Context) error {
 func addScan(sum, step *wire.Scanned) {
 	sum.Seen, sum.Found, sum.Masked = sum.Seen+step.Seen, sum.Found+step.Found, sum.Masked+step.Masked
 	sum.Cursor, sum.Done = step.Cursor, step.Done
-	for kind, n := range step.Secrets {
-		sum.Secrets[kind] += n
+	for kind, n := range step.Kinds {
+		sum.Kinds[kind] += n
 	}
 	sum.Items = append(sum.Items, step.Items[:min(len(step.Items), scanListMax-len(sum.Items))]...)
 }
@@ -77,8 +77,8 @@ func addScan(sum, step *wire.Scanned) {
 func showScan(t *table, sum *wire.Scanned) {
 	t.row("records", sum.Seen)
 	t.row("with credentials", sum.Found)
-	for _, kind := range slices.Sorted(maps.Keys(sum.Secrets)) {
-		t.row("  "+string(kind), sum.Secrets[kind])
+	for _, kind := range slices.Sorted(maps.Keys(sum.Kinds)) {
+		t.row("  "+string(kind), sum.Kinds[kind])
 	}
 	for _, item := range sum.Items {
 		t.row(item.RequestID, string(item.Kind), item.Path, item.Begins)

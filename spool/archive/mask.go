@@ -27,7 +27,7 @@ func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) 
 
 	s := scan{
 		archive: a, id: id, mask: q.Mask, ends: a.config.Now().Add(scanTime),
-		told: wire.Scanned{Success: true, Secrets: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: q.Cursor},
+		told: wire.Scanned{Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: q.Cursor},
 	}
 	err := s.run(ctx)
 	if err == nil {
@@ -173,7 +173,7 @@ func (s *scan) tell(requestID, eventID string, body []byte) (n int) {
 	if err != nil {
 		return 0
 	}
-	if n = wire.CountSecrets(body, object, s.told.Secrets); n == 0 {
+	if n = wire.CountSecrets(body, object, s.told.Kinds); n == 0 {
 		return 0
 	}
 	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.told.Items))

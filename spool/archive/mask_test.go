@@ -203,7 +203,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 
 	scan := func(mask bool) (sum wire.Scanned, calls int) {
 		t.Helper()
-		sum.Secrets = map[wire.SecretKind]int{}
+		sum.Kinds = map[wire.SecretKind]int{}
 		for {
 			told, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: mask, Cursor: sum.Cursor})
 			if err != nil {
@@ -212,8 +212,8 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 			calls++
 			sum.Seen, sum.Found, sum.Masked = sum.Seen+told.Seen, sum.Found+told.Found, sum.Masked+told.Masked
 			sum.Items = append(sum.Items, told.Items...)
-			for kind, n := range told.Secrets {
-				sum.Secrets[kind] += n
+			for kind, n := range told.Kinds {
+				sum.Kinds[kind] += n
 			}
 			if sum.Cursor = told.Cursor; told.Done {
 				return sum, calls
@@ -222,8 +222,8 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	}
 	sum, calls := scan(false)
 	want := map[wire.SecretKind]int{wire.SecretName: 4, wire.SecretKey: 9}
-	if diff := cmp.Diff(want, sum.Secrets); diff != "" || sum.Seen != 8 || sum.Found != 5 || sum.Masked != 0 || calls < 3 {
-		t.Errorf("after %d calls %+v; secrets (-want +got):\n%s", calls, sum, diff)
+	if diff := cmp.Diff(want, sum.Kinds); diff != "" || sum.Seen != 8 || sum.Found != 5 || sum.Masked != 0 || calls < 3 {
+		t.Errorf("after %d calls %+v; kinds (-want +got):\n%s", calls, sum, diff)
 	}
 	last := sum.Items[len(sum.Items)-1]
 	if last != (wire.FoundSecret{RequestID: archivetest.ID(2000), SecretFinding: wire.SecretFinding{Kind: wire.SecretKey, Path: "metadata.note.value", Begins: "sk-p..."}}) {
