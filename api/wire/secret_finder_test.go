@@ -104,6 +104,8 @@ func TestAKeyIsMaskedByItsShape(t *testing.T) {
 		{"a secret with escaped slashes", awsID + `\n` + strings.ReplaceAll(awsSecret, "/", `\/`), `[masked]\n[masked]`},
 		{"an id and a hash", awsID + " da39a3ee5e6b4b0d3255bfef95601890afd80709", "[masked] da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 		{"a JSON web token", "authorization: Bearer " + jsonWebToken + ".", "authorization: Bearer [masked]."},
+		{"behind base64", "iVBORw0KGgoAAAANSUhEUgAA+QkYR0/ABCDEFGHIJKLMNOPQRSTU/ VWX" + openAIKey + "/" + githubKey,
+			"iVBORw0KGgoAAAANSUhEUgAA+QkYR0/ABCDEFGHIJKLMNOPQRSTU/ VWX" + openAIKey + "/[masked]"},
 		{"two side by side", openAIKey + "," + openAIKey, "[masked],[masked]"},
 	} {
 		for _, shape := range []string{
@@ -149,14 +151,18 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 	for c := range 256 {
 		for other := range 256 {
 			word := uint64(c)*everyByte ^ uint64(c^other)<<24
-			want := uint64(0)
+			var ofKeys, ofBase64 uint64
 			for i := range 8 {
-				if byteKinds[byte(word>>(8*i))]&ofKey != 0 {
-					want |= 0x80 << (8 * i)
+				kinds := byteKinds[byte(word>>(8*i))]
+				if kinds&ofKey != 0 {
+					ofKeys |= 0x80 << (8 * i)
+				}
+				if kinds&ofAWS != 0 {
+					ofBase64 |= 0x80 << (8 * i)
 				}
 			}
-			if got := keyBytes(word); got != want {
-				t.Fatalf("%x: %x, want %x", word, got, want)
+			if keyBytes(word) != ofKeys || base64Bytes(word) != ofBase64 {
+				t.Fatalf("%x: %x and %x, want %x and %x", word, keyBytes(word), base64Bytes(word), ofKeys, ofBase64)
 			}
 		}
 	}

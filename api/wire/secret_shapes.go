@@ -118,7 +118,23 @@ func (f *secretFinder) shapes(from, end int) {
 			runEnd++
 		}
 		begin = max(runEnd, f.run(from, begin, runEnd, end)) + 1
+		if begin <= end && isBase64(source, from, begin-1) {
+			begin = behindBase64(source, begin)
+		}
 	}
+}
+
+// behindBase64 returns where in or behind base64, in which source[i] is, a key may begin: behind its last + or /, since
+// only there, bytes that are not of base64 may follow.
+func behindBase64(source []byte, i int) int {
+	end := i
+	for end+8 <= len(source) && base64Bytes(binary.LittleEndian.Uint64(source[end:])) == highBits {
+		end += 8
+	}
+	for end > i && source[end-1] != '+' && source[end-1] != '/' {
+		end--
+	}
+	return end
 }
 
 // lastOther returns the index of the last byte of a window that is not of a key, or -1.
@@ -139,12 +155,23 @@ const (
 // keyBytes sets the high bit of each of eight bytes that is a letter, a digit, - or _, and no other.
 func keyBytes(word uint64) uint64 {
 	low := word &^ highBits
-	folded := low | 0x20*everyByte
-	letters := (folded + (0x80-'a')*everyByte) &^ (folded + (0x7f-'z')*everyByte)
-	digits := (low + (0x80-'0')*everyByte) &^ (low + (0x7f-'9')*everyByte)
-	hyphens := (low + (0x80-'-')*everyByte) &^ (low + (0x7f-'-')*everyByte)
-	underscores := (low + (0x80-'_')*everyByte) &^ (low + (0x7f-'_')*everyByte)
-	return (letters | digits | hyphens | underscores) & highBits &^ word
+	letters := bytesWithin(low|0x20*everyByte, 'a', 'z')
+	others := bytesWithin(low, '0', '9') | bytesWithin(low, '-', '-') | bytesWithin(low, '_', '_')
+	return (letters | others) & highBits &^ word
+}
+
+// base64Bytes is keyBytes for letters, digits, + and /.
+func base64Bytes(word uint64) uint64 {
+	low := word &^ highBits
+	letters := bytesWithin(low|0x20*everyByte, 'a', 'z')
+	others := bytesWithin(low, '/', '9') | bytesWithin(low, '+', '+') // / stands before 0
+	return (letters | others) & highBits &^ word
+}
+
+// bytesWithin sets the high bit of each byte from first to last, and leaves the lower ones undefined. No byte of word
+// may have its high bit set.
+func bytesWithin(word, first, last uint64) uint64 {
+	return (word + (0x80-first)*everyByte) &^ (word + (0x7f-last)*everyByte)
 }
 
 // run notes the key that a run of its bytes is. It returns the index behind the key, or 0.
