@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
 )
 
 // trashPrefix marks what is being removed, buildPrefix what is not finished. Open ignores and removes both.
@@ -66,18 +68,24 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 			s.mu.Unlock()
 			break
 		}
-		db, err := s.openForReading(g)
-		if err != nil {
-			return u, following, fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
-		}
-		walkKeys(db, from, func(k eventKey) bool {
-			if k.seq > through {
-				following = k.at
-				return false
-			}
-			u.add(k.key, 1, int64(k.bytes))
-			return true
+		var part usage
+		err := s.withOpen(g, func(db *badger.DB) error {
+			part, following = usage{}, time.Time{}
+			return walkKeys(db, from, func(k eventKey) bool {
+				if k.seq > through {
+					following = k.at
+					return false
+				}
+				part.add(k.key, 1, int64(k.bytes))
+				return true
+			})
 		})
+		if err != nil {
+			return u, following, err
+		}
+		for key, t := range part.keys {
+			u.add(key, t.events, t.bytes)
+		}
 		if !following.IsZero() {
 			break
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/rawlog"
 )
 
 // write is one Append on its way to the disk.
@@ -214,6 +216,10 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	if err := s.writing.logs.sync(); err != nil {
 		s.writing.logs.forget(first)
 		return s.fail(err)
+	}
+	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
+		s.writing.logs.forget(first)
+		return s.refuseForGood(err)
 	}
 	CrashPoint(CrashAfterCommit)
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())

@@ -1,6 +1,9 @@
 package spool
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Check reads every frame of the folder, generations and lanes, verifies it, and proves that no sequence is missing. It finds
 // what Open would find, and changes nothing. Its memory is that of Open: the places of one generation's frames.
@@ -107,6 +110,9 @@ func (in *inspection) generation(name string, follower uint64) error {
 	if err != nil {
 		return err
 	}
+	for _, u := range ev.unreadable {
+		g.Unreadable += u.bytes
+	}
 	sealed, err := isSealed(in.folder.path(name))
 	if err != nil {
 		return err
@@ -133,7 +139,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 	holes := ev.holes(from, end)
 	for _, hole := range holes {
 		g.Damaged += hole.end - hole.from
-		r.lose(hole.from, hole.end, "no whole copy of it is left in "+name)
+		r.lose(hole.from, hole.end, whyLost(name, g))
 	}
 	for seq, refs := range ev.events {
 		if from <= seq && seq < end {
@@ -147,6 +153,14 @@ func (in *inspection) generation(name string, follower uint64) error {
 		return in.visit(ev, from, end)
 	}
 	return nil
+}
+
+// whyLost is why events of a generation are lost.
+func whyLost(name string, g GenerationReport) string {
+	if g.Unreadable == 0 {
+		return "no whole copy of it is left in " + name
+	}
+	return fmt.Sprintf("no whole copy of it is left in %s, of which the disk cannot read %d bytes", name, g.Unreadable)
 }
 
 func (in *inspection) add(g GenerationReport) {

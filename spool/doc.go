@@ -118,6 +118,19 @@
 // generation whose files no longer match its SEAL when it is to be read is rebuilt, as by the next start. Lost events are
 // left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them.
 //
+// # A disk that breaks
+//
+// A block that the disk cannot read (EIO) is damage of its generation, like a checksum that does not fit. Badger reads through
+// mappings, where such a block is SIGBUS, in goroutines of its own as well; so a generation's small files are read whole before Badger
+// opens it, and its value log before Read does (package rawlog). With such a block it is rebuilt from the rest: zeros stand for the
+// block, the frames in it are lost and counted, the old folder goes to quarantine. A block that goes bad in between is a fault in the
+// goroutine that reads; its database is abandoned, and the generation rebuilt. What is left is a fault in a goroutine of Badger's, while
+// it writes to a page that it wrote before and that the kernel has let go of: it ends the process, and the next start rebuilds.
+//
+// After each commit's fsync, and each second, the spool looks whether its folder is the one that it opened and can be written: on a file
+// system that was made read-only an fsync succeeds and writes nothing. If not, it takes nothing more, and what it holds is delivered.
+// A write is answered after that look, so none that was answered is at stake.
+//
 // # Looking without changing
 //
 // Spool.Check reads and verifies all that waits while the spool goes on. Of a stopped one, OpenFolder gives a Folder, which changes

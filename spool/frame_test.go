@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"promptspool/spool/rawlog"
 )
 
 func sealed(t testing.TB, payload string) []byte {
@@ -121,17 +123,17 @@ func FuzzFrame(f *testing.F) {
 
 // FuzzRaw gives any bytes to the reader of Badger's files: it must end, and find nothing that does not verify.
 func FuzzRaw(f *testing.F) {
-	f.Add(append(make([]byte, logHeaderBytes), "\x40\x00\x24\x0c\x00"...))
+	f.Add(append(make([]byte, rawlog.HeaderBytes), "\x40\x00\x24\x0c\x00"...))
 	f.Add(bytes.Repeat([]byte{0xff}, 100))
-	f.Add(append(make([]byte, logHeaderBytes), sealed(f, "payload")...))
+	f.Add(append(make([]byte, rawlog.HeaderBytes), sealed(f, "payload")...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ev := evidence{events: make(map[uint64][]frameRef)}
 		if err := ev.examineValueLog("", b); err != nil && !errors.Is(err, errFrameNewer) {
 			t.Error(err)
 		}
-		for e := range logEntries(b) {
-			if e.end > len(b) {
-				t.Errorf("an entry ends at %d of %d", e.end, len(b))
+		for e := range rawlog.Entries(b) {
+			if e.End > len(b) {
+				t.Errorf("an entry ends at %d of %d", e.End, len(b))
 			}
 		}
 		lastCommitted(b)

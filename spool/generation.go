@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/rawlog"
 )
 
 // generationFramesMax keeps all keys of a generation in one memtable: 16,384 of them take some 1.5 MiB of its 2, in memory
@@ -40,7 +43,8 @@ type generation struct {
 	folder   *os.File // nil once it is sealed; see makeGeneration
 
 	// Under Spool.readMu.
-	db *badger.DB // nil while closed
+	db     *badger.DB // nil while closed
+	proved bool       // its value log was read whole
 }
 
 // generationName names the folder of a generation. Edition 0 is the one that was written by appends; a higher one was
@@ -142,8 +146,9 @@ func (g *generation) discard(dir string) error {
 	return errors.Join(append(errs, os.RemoveAll(dir))...)
 }
 
-// openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps no memtable for it.
-func openSealed(dir string, log badger.Logger) (*badger.DB, error) {
+// openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps no memtable for it. Its table has
+// been read whole then, its value log has not.
+func openSealed(dir string, log badger.Logger) (db *badger.DB, err error) {
 	sealed, err := isSealed(dir)
 	if err != nil {
 		return nil, err
@@ -151,7 +156,54 @@ func openSealed(dir string, log badger.Logger) (*badger.DB, error) {
 	if !sealed {
 		return nil, errUnsealed
 	}
-	return badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
+	if err := readFirstBlocks(dir); err != nil {
+		return nil, err
+	}
+
+	err = rawlog.Guard(dir, func() (err error) {
+		db, err = badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
+		return err
+	})
+	return db, err
+}
+
+// readFirstBlocks reads what Badger reads of the value logs when it opens them.
+func readFirstBlocks(dir string) error {
+	paths, err := filesBySuffix(dir, ".vlog")
+	for _, path := range paths {
+		err = errors.Join(err, readAt(path, make([]byte, rawlog.HeaderBytes), 0))
+	}
+	if errors.Is(err, io.EOF) { // Badger tells
+		return nil
+	}
+	return unreadableOr(err)
+}
+
+// readValueLogs reads the value logs whole, so that what the disk cannot read is found before
+// Badger reads it through a mapping.
+func readValueLogs(dir string) error {
+	paths, err := filesBySuffix(dir, ".vlog")
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		bad, err := rawlog.Probe(path)
+		if err != nil {
+			return unreadableOr(err)
+		}
+		if len(bad) > 0 {
+			return fmt.Errorf("%w: %s", errUnreadable, path)
+		}
+	}
+	return nil
+}
+
+// unreadableOr makes an I/O error an errUnreadable, and returns another as it is.
+func unreadableOr(err error) error {
+	if rawlog.Unreadable(err) {
+		return fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return err
 }
 
 // replay lets Badger replay the log of a generation that was not closed, and seals it.
@@ -195,8 +247,16 @@ func filesBySuffix(dir, suffix string) ([]string, error) {
 }
 
 // walkKeys calls yield for the first part of every event with from <= sequence, in order, until yield says false. It reads
-// keys only. Events that lack their first part are not shown.
-func walkKeys(db *badger.DB, from uint64, yield func(eventKey) bool) {
+// keys only. Events that lack their first part are not shown. After an error, which is that of a disk that cannot be read, the
+// database must be abandoned.
+func walkKeys(db *badger.DB, from uint64, yield func(eventKey) bool) error {
+	return unreadableOr(rawlog.Guard(db.Opts().Dir, func() error {
+		eachKey(db, from, yield)
+		return nil
+	}))
+}
+
+func eachKey(db *badger.DB, from uint64, yield func(eventKey) bool) {
 	txn := db.NewTransaction(false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,11 +18,35 @@ import (
 	"go.uber.org/goleak"
 
 	"promptspool/spool"
+	"promptspool/spool/disktest"
 )
+
+// leavesBehind, in the environment, tells a process that its test may leave goroutines behind.
+const leavesBehind = "PROMPTSPOOL_TEST_LEAVES_BEHIND"
+
+// inOwnProcess reports whether this is a process of the test's own, in which it may leave
+// goroutines behind, because a spool that failed leaves its databases open. Elsewhere it runs the
+// test in one.
+func inOwnProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(leavesBehind) != "" {
+		return true
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s", "-test.v")
+	child.Env = append(os.Environ(), leavesBehind+"=1")
+	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return false
+}
 
 // TestMain looks for goroutines that were left behind. Badger leaves these when it fails to open a damaged folder; a
 // database of ours that is not closed leaves others as well.
 func TestMain(m *testing.M) {
+	disktest.Main()
+	if os.Getenv(leavesBehind) != "" {
+		os.Exit(m.Run())
+	}
 	if dir := os.Getenv("PROMPTSPOOL_TEST_DISK"); dir != "" {
 		if err := writeUntilStopped(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

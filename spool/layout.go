@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/rawlog"
 )
 
 // Names in the spool's folder beside those of generations.
@@ -72,7 +74,10 @@ func createFormat(dir, path string) error {
 }
 
 // dirLock keeps a second process out of a folder. The kernel lets it go when the process ends, however it ends.
-type dirLock struct{ file *os.File }
+type dirLock struct {
+	file   *os.File
+	folder *os.File // the folder itself, as it was when it was locked
+}
 
 func lockDir(dir string) (*dirLock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -83,10 +88,15 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 	// Written over what is there, which takes no block of a full disk.
-	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil {
+	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !rawlog.Unreadable(err) {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &dirLock{file}, nil
+
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &dirLock{file, folder}, nil
 }
 
 // inUse is the error for a folder whose lock, file, another process holds.
@@ -102,4 +112,4 @@ func writeAll(file *os.File, text string) error {
 	return err
 }
 
-func (l *dirLock) release() error { return l.file.Close() }
+func (l *dirLock) release() error { return errors.Join(l.folder.Close(), l.file.Close()) }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/rawlog"
 )
 
 // logs are the two files that a generation is written to: Badger's value log and its write-ahead log. Badger writes them through
@@ -63,18 +65,18 @@ func (l logs) sync() error {
 // written. Their frames could not be synced, nobody was told that they are kept, and the next start shall not miss them.
 func (l logs) forget(seq uint64) {
 	wal := l.files[1]
-	var at int64 = logHeaderBytes
-	err := mapped(wal.Name(), func(data []byte) error {
-		for e := range logEntries(data) {
-			if k, ok := decodeEventKey(e.key); ok && k.seq >= seq {
+	var at int64 = rawlog.HeaderBytes
+	err := rawlog.Map(wal.Name(), func(data []byte, _ []rawlog.Span) error {
+		for e := range rawlog.Entries(data) {
+			if k, ok := decodeEventKey(e.Key); ok && k.seq >= seq {
 				break
 			}
-			at = int64(e.end)
+			at = int64(e.End)
 		}
 		return nil
 	})
 	if err == nil {
-		_, _ = wal.WriteAt(make([]byte, logHeaderBytes), at)
+		_, _ = wal.WriteAt(make([]byte, rawlog.HeaderBytes), at)
 	}
 }
 

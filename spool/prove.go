@@ -162,7 +162,7 @@ func (p *proof) examine() error {
 	if p.evidence != nil {
 		return nil
 	}
-	ev, err := examine(p.spool.path(p.name))
+	ev, err := p.spool.examine(p.name)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (p *proof) walk() (walked, error) {
 		return w, err
 	}
 	frontier := p.spool.frontier
-	walkKeys(db, p.first, func(k eventKey) bool {
+	err = walkKeys(db, p.first, func(k eventKey) bool {
 		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {
 			w.runs[n-1].end++
 		} else {
@@ -220,6 +220,9 @@ func (p *proof) walk() (walked, error) {
 		w.lastAt = k.at
 		return true
 	})
+	if err != nil {
+		return walked{}, err // to close what met a fault could wait forever
+	}
 	if n := len(w.runs); n > 0 && p.newest {
 		p.end = max(p.end, w.runs[n-1].end)
 	}

@@ -2,14 +2,10 @@ package spool
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
-	"iter"
-	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"promptspool/spool/rawlog"
 )
 
 // This file reads Badger's files as they lie on the disk, and changes nothing. Badger repairs what it opens by cutting off
@@ -33,9 +29,27 @@ type evidence struct {
 	newest uint64
 	// broken: Badger would cut off whole frames if it opened the generation for writing, or would not open it at all.
 	broken bool
+	// unreadable are the parts of files that the disk cannot read.
+	unreadable []unreadable
 }
 
-// examine reads the raw files of a generation. It fails only if they cannot be read.
+// unreadable is a part of a file that the disk cannot read.
+type unreadable struct {
+	path  string
+	bytes int64
+}
+
+// leaveOut notes the parts of a file that cannot be read. Badger must not be shown it then: it
+// reads through mappings, and the fault would end the process.
+func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
+	for _, span := range bad {
+		ev.unreadable = append(ev.unreadable, unreadable{path, span.End - span.From})
+		ev.broken = true
+	}
+}
+
+// examine reads the raw files of a generation, and leaves out the parts that the disk cannot read.
+// It fails only if a whole file cannot be read.
 func examine(dir string) (evidence, error) {
 	ev := evidence{events: make(map[uint64][]frameRef)}
 	valueLogs, err := filesBySuffix(dir, ".vlog")
@@ -43,7 +57,11 @@ func examine(dir string) (evidence, error) {
 		return ev, err
 	}
 	for _, path := range valueLogs {
-		if err := mapped(path, func(data []byte) error { return ev.examineValueLog(path, data) }); err != nil {
+		err := rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
+			ev.leaveOut(path, bad)
+			return ev.examineValueLog(path, data)
+		})
+		if err != nil {
 			return ev, err
 		}
 	}
@@ -53,11 +71,12 @@ func examine(dir string) (evidence, error) {
 		return ev, err
 	}
 	for _, path := range logs {
-		err := mapped(path, func(data []byte) error {
+		err := rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
+			ev.leaveOut(path, bad)
 			if newest, last := lastCommitted(data); last > ev.committed {
 				ev.newest, ev.committed = newest, last
 			}
-			ev.broken = ev.broken || !isPlain(data)
+			ev.broken = ev.broken || !rawlog.IsPlain(data)
 			return nil
 		})
 		if err != nil {
@@ -69,10 +88,10 @@ func examine(dir string) (evidence, error) {
 
 // examineValueLog finds every whole frame in a value log.
 func (ev *evidence) examineValueLog(path string, data []byte) error {
-	ev.broken = ev.broken || !isPlain(data)
+	ev.broken = ev.broken || !rawlog.IsPlain(data)
 	chainEnd := 0
-	for e := range logEntries(data) {
-		chainEnd = e.end
+	for e := range rawlog.Entries(data) {
+		chainEnd = e.End
 	}
 	for at := 0; ; {
 		i := bytes.Index(data[at:], []byte(frameMagic))
@@ -136,70 +155,18 @@ func (ev *evidence) end(first uint64) uint64 {
 	return end
 }
 
-// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go and memtable.go), behind
-// a header of 20 bytes: meta, user meta, length of key, length of value and expiry as varints, key, value, CRC32C
-// big-endian of all that. A key ends in 8 bytes of version.
-const (
-	logHeaderBytes    = 20
-	logVersionBytes   = 8
-	metaTransaction   = 1 << 6
-	metaTransactionOK = 1 << 7
-)
-
-// isPlain says that the header of a log begins as that of one which is not encrypted: the number of the key, 8 bytes, is 0. Badger
-// does not open a log with another.
-func isPlain(data []byte) bool {
-	return bytes.Equal(data[:min(8, len(data))], make([]byte, min(8, len(data))))
-}
-
-type logEntry struct {
-	meta byte
-	key  []byte // without version
-	end  int    // offset of what follows
-}
-
-// logEntries yields the entries of one of Badger's logs up to the first one that does not verify, as Badger does.
-func logEntries(data []byte) iter.Seq[logEntry] {
-	return func(yield func(logEntry) bool) {
-		for at := logHeaderBytes; at+2 < len(data); {
-			h := at + 2
-			var lengths [3]uint64
-			for i := range lengths {
-				n, size := binary.Uvarint(data[h:])
-				if size <= 0 {
-					return
-				}
-				lengths[i], h = n, h+size
-			}
-			keyBytes, valueBytes := lengths[0], lengths[1]
-			if keyBytes < logVersionBytes || keyBytes > 1<<16 || valueBytes > 1<<31 || uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {
-				return
-			}
-			sumAt := h + int(keyBytes+valueBytes)
-			if binary.BigEndian.Uint32(data[sumAt:]) != crc32.Checksum(data[at:sumAt], castagnoli) {
-				return
-			}
-			e := logEntry{data[at], data[h : h+int(keyBytes)-logVersionBytes], sumAt + 4}
-			if !yield(e) {
-				return
-			}
-			at = e.end
-		}
-	}
-}
-
 // lastCommitted returns the first and the last sequence of the last finished transaction of a
 // write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
 	var open span // of the transaction that is being read; end is its last sequence
-	for e := range logEntries(data) {
-		if k, ok := decodeEventKey(e.key); ok {
+	for e := range rawlog.Entries(data) {
+		if k, ok := decodeEventKey(e.Key); ok {
 			if open.from == 0 {
 				open.from = k.seq
 			}
 			open.from, open.end = min(open.from, k.seq), max(open.end, k.seq)
 		}
-		if e.meta&metaTransactionOK == 0 {
+		if !e.EndsTransaction() {
 			continue
 		}
 
@@ -209,39 +176,4 @@ func lastCommitted(data []byte) (first, last uint64) {
 		open = span{}
 	}
 	return first, last
-}
-
-// mapped calls fn with the content of a file, up to its last block of data, which must not be kept. Badger makes its files
-// larger than what they hold; reading those holes would fill the page cache with zeros.
-func mapped(path string, fn func([]byte) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	size, err := dataEnd(file)
-	if err != nil || size == 0 {
-		return err
-	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(data), unix.Munmap(data))
-}
-
-// dataEnd is where the last data of a sparse file ends.
-func dataEnd(file *os.File) (end int64, err error) {
-	for {
-		data, err := file.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return end, nil // nothing but holes follow
-		}
-		if err != nil {
-			return 0, err
-		}
-		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
-			return 0, err
-		}
-	}
 }

@@ -10,6 +10,8 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/rawlog"
 )
 
 // Read returns events with Seq >= from in order: at least one, at most eventsMax, and no more than bytesMax bytes of data
@@ -61,11 +63,14 @@ func (r *reading) run(ctx context.Context) error {
 		if s.isClosing() {
 			return ErrClosed
 		}
-		db, err := s.openForReading(g)
-		if err != nil {
-			return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
-		}
-		full, err := r.readGeneration(db, g)
+		full, entries, bytes := false, len(r.entries), r.bytes
+		err := s.withOpen(g, func(db *badger.DB) error {
+			r.entries, r.bytes = r.entries[:entries], bytes
+			return unreadableOr(rawlog.Guard(s.path(g.name), func() (err error) {
+				full, err = r.readGeneration(db, g)
+				return err
+			}))
+		})
 		if err != nil || full {
 			return err
 		}
@@ -179,6 +184,37 @@ func (s *Spool) isClosing() bool {
 // acknowledging counts. With a single one these two would close and open it in turn, some thirty times for each generation.
 const readingMax = 2
 
+// withOpen calls fn with the database of a generation, and again if the disk failed under it: the
+// generation is rebuilt then from what can be read. With readMu held.
+func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
+	db, err := s.openForReading(g)
+	if err == nil {
+		if err = fn(db); !errors.Is(err, errUnreadable) {
+			return err
+		}
+		if err = s.letGo(g, err); err == nil {
+			db, err = s.openForReading(g)
+		}
+		if err == nil {
+			return fn(db)
+		}
+	}
+	return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
+}
+
+// letGo abandons the database that met a fault, open as it is: Badger may hold locks of its own,
+// and closing it could wait for them forever. One that is written cannot be let go of: there the
+// next start must find what is whole. With readMu held.
+func (s *Spool) letGo(g *generation, cause error) error {
+	i := slices.Index(s.reading, g)
+	if i < 0 {
+		return s.fail(cause)
+	}
+	s.reading = slices.Delete(s.reading, i, i+1)
+	g.db, g.proved = nil, false
+	return s.restore(g, cause)
+}
+
 // openForReading gives the database of a generation. Beside the one that is written, readingMax are kept open, those that were used
 // last. With readMu held.
 func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
@@ -193,18 +229,30 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 			s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
 		}
 	}
-	db, err := openSealed(s.path(g.name), s.storeLog())
+	s.fetchAhead(g)
+	db, err := s.openProved(g)
 	if err != nil {
 		if err := s.restore(g, err); err != nil {
 			return nil, err
 		}
-		if db, err = openSealed(s.path(g.name), s.storeLog()); err != nil {
+		if db, err = s.openProved(g); err != nil {
 			return nil, err
 		}
 	}
-	s.fetchAhead(g)
 	g.db, s.reading = db, append(s.reading, g)
 	return db, nil
+}
+
+// openProved opens a sealed generation once its value log was read whole, which need not be done
+// again: what cannot be read since is a fault that withOpen meets. With readMu held.
+func (s *Spool) openProved(g *generation) (*badger.DB, error) {
+	if !g.proved {
+		if err := readValueLogs(s.path(g.name)); err != nil {
+			return nil, err
+		}
+		g.proved = true
+	}
+	return openSealed(s.path(g.name), s.storeLog())
 }
 
 // closeReading closes what openForReading opened of a generation, if it is open. With readMu held.

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/rawlog"
 )
 
 // rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next edition, which takes its
@@ -38,7 +40,12 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		if seq < from || seq >= end {
 			continue
 		}
-		if err := copyEvent(db, ev.events[seq]); err != nil {
+		err := copyEvent(db, ev.events[seq])
+		if rawlog.Unreadable(err) { // since it was examined
+			delete(ev.events, seq)
+			continue
+		}
+		if err != nil {
 			return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s: %w", s.path(name), err), db.Close())
 		}
 		kept++

@@ -26,6 +26,8 @@ type GenerationReport struct {
 	Acked   uint64 `json:"acked"`   // events that the server or a lane has
 	Damaged uint64 `json:"damaged"` // events that wait and are not whole: lost
 	Plan    Plan   `json:"plan"`
+	// Unreadable is the bytes of its files that the disk cannot read.
+	Unreadable int64 `json:"unreadable_bytes,omitempty"`
 }
 
 // State says how a generation lies on the disk.

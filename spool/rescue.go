@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"golang.org/x/sys/unix"
+	"promptspool/spool/rawlog"
 )
 
 // rawFiles is what the raw files of one generation told when Badger could not give an event of it. One is kept, so that a
@@ -16,11 +16,20 @@ type rawFiles struct {
 	evidence evidence
 }
 
+// examine examines the raw files of a generation, and logs what the disk cannot read of them.
+func (s *Spool) examine(name string) (evidence, error) {
+	ev, err := examine(s.path(name))
+	for _, u := range ev.unreadable {
+		s.config.Logger.Error("the disk cannot read a part of a file; what else is in it is kept", "file", u.path, "bytes", u.bytes)
+	}
+	return ev, err
+}
+
 // rawOf examines a generation that holds the sequences below end, unless it was the last one examined. The generation may be
 // written meanwhile: what is half there does not verify and lies at end or above. With readMu held.
 func (s *Spool) rawOf(g *generation, end uint64) (*evidence, error) {
 	if s.raw.of != g || s.raw.end < end {
-		ev, err := examine(s.path(g.name))
+		ev, err := s.examine(g.name)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +61,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 		}
 		e, err := readRefs(refs)
 		switch {
-		case errors.Is(err, errFrame), errors.Is(err, io.EOF), errors.Is(err, unix.EIO): // damaged since it was examined
+		case errors.Is(err, errFrame), errors.Is(err, io.EOF), rawlog.Unreadable(err): // damaged since it was examined
 			r.spool.lose(seq, seq+1, err.Error())
 		case err != nil:
 			return false, fmt.Errorf("spool: event %d: %w", seq, err)
@@ -75,8 +84,8 @@ func (ev *evidence) nextWhole(from, end uint64) uint64 {
 // for one. It returns cause, why it could not be opened, when that is no damage of its files. What is lost still counts as
 // waiting for its key until then: the table that names the key is not to be trusted. With readMu held.
 func (s *Spool) restore(g *generation, cause error) error {
-	ev, err := examine(s.path(g.name))
-	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) {
+	ev, err := s.examine(g.name)
+	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) && !errors.Is(cause, errUnreadable) {
 		return errors.Join(cause, err)
 	}
 	from, end := max(g.first, s.Frontier()), s.lastOf(g)+1

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/rawlog"
 )
 
 // A sealed generation has a file SEAL: one line with name, size and CRC32C of each of Badger's files but the value log,
@@ -18,6 +20,9 @@ import (
 const sealName = "SEAL"
 
 var errUnsealed = errors.New("its files do not match its SEAL")
+
+// errUnreadable is a sealed generation of which the disk cannot read a part.
+var errUnreadable = errors.New("the disk cannot read a part of it")
 
 // closeSealed closes a generation for good and seals it.
 func closeSealed(db *badger.DB) error {
@@ -44,10 +49,17 @@ func isSealed(dir string) (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
+	if rawlog.Unreadable(err) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
+
 	files, err := describeFiles(dir)
+	if rawlog.Unreadable(err) { // as damaged as one whose checksum differs
+		return false, nil
+	}
 	return bytes.Equal(seal, files), err
 }
 

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"promptspool/spool/rawlog"
 )
 
 // A segment is a file of events in a lane: what was moved there at once. It is never changed: it appears under its name
@@ -205,10 +207,14 @@ func rawLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 
 // salvage finds the whole events of a damaged segment, and how many its header promises; 0 if it does not say.
 func salvage(path string) (events []laneEvent, promised int, err error) {
-	data, err := os.ReadFile(path) // some 8 MiB, or one large event
-	if err != nil {
-		return nil, 0, err
-	}
+	err = rawlog.Map(path, func(data []byte, _ []rawlog.Span) error {
+		events, promised, err = salvageFrom(path, data)
+		return err
+	})
+	return events, promised, err
+}
+
+func salvageFrom(path string, data []byte) (events []laneEvent, promised int, err error) {
 	if len(data) >= segmentHeaderBytes && bytes.Equal(data[:segmentHeaderBytes], segmentHeader(int(binary.BigEndian.Uint32(data[4:])))) {
 		promised = int(binary.BigEndian.Uint32(data[4:]))
 	}

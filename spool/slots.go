@@ -7,6 +7,9 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
+
+	"promptspool/spool/rawlog"
 )
 
 // slots are two numbers in a small file, which are replaced together and durably. The file has two slots, 4096 bytes apart,
@@ -26,6 +29,8 @@ type slots struct {
 	numbers [2]uint64
 	// damaged is set when a slot was written and does not verify: the numbers may then be older ones.
 	damaged bool
+	// unreadable is set when the disk cannot read a slot. It could not be written over either.
+	unreadable bool
 }
 
 const (
@@ -43,11 +48,50 @@ func openSlots(path, magic string) (slots, error) {
 	if err != nil {
 		return slots{}, errors.Join(err, file.Close())
 	}
+	if s.unreadable {
+		if err := s.replace(path); err != nil {
+			return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
+		}
+		file = s.file
+	}
 	// What makes room on a disk is written here first; it must not meet a full one.
 	if err := allocate(file, 2*slotApart); err != nil {
 		return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
 	}
 	return s, nil
+}
+
+// replace puts a new file in the place of one that the disk cannot read, with the slot that could
+// be read, if there is one. The numbers stay damaged until they are saved.
+func (s *slots) replace(path string) error {
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if s.writes > 0 {
+		_, err = file.WriteAt(s.encode(s.writes, s.numbers), int64(s.writes%2)*slotApart)
+	}
+	err = errors.Join(err, file.Sync())
+	if err == nil {
+		err = errors.Join(os.Rename(path+".new", path), syncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+
+	err = s.file.Close()
+	s.file, s.unreadable = file, false
+	return err
+}
+
+// encode is what a slot holds.
+func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
+	b := make([]byte, 0, slotBytes)
+	b = append(b, s.magic...)
+	b = binary.BigEndian.AppendUint64(b, writes)
+	b = binary.BigEndian.AppendUint64(b, numbers[0])
+	b = binary.BigEndian.AppendUint64(b, numbers[1])
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // lookAtSlots reads the file at path and changes nothing. One that does not exist is like one that was never written.
@@ -69,6 +113,10 @@ func readSlots(file *os.File, magic string) (slots, error) {
 	for slot := range int64(2) {
 		b := make([]byte, slotBytes)
 		n, err := file.ReadAt(b, slot*slotApart)
+		if rawlog.Unreadable(err) {
+			s.damaged, s.unreadable = true, true
+			continue
+		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return s, err
 		}
@@ -98,13 +146,7 @@ func (s *slots) save(numbers [2]uint64) error {
 	if numbers == s.numbers && s.sure() {
 		return nil
 	}
-	b := make([]byte, 0, slotBytes)
-	b = append(b, s.magic...)
-	b = binary.BigEndian.AppendUint64(b, s.writes+1)
-	b = binary.BigEndian.AppendUint64(b, numbers[0])
-	b = binary.BigEndian.AppendUint64(b, numbers[1])
-	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	if _, err := s.file.WriteAt(b, int64((s.writes+1)%2)*slotApart); err != nil {
+	if _, err := s.file.WriteAt(s.encode(s.writes+1, numbers), int64((s.writes+1)%2)*slotApart); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {

@@ -115,6 +115,7 @@ type Spool struct {
 	grown       chan struct{} // closed and replaced when next grows
 	closing     bool
 	failure     error    // why the spool failed; nil while it is well
+	refused     error    // why nothing more is taken, while what there is can be delivered
 	queue       []*write // appends that wait for a commit
 	leading     bool     // somebody commits, or was told to
 	committing  int      // how many appends are being committed
@@ -159,6 +160,27 @@ func (s *Spool) fail(err error) error {
 	return s.failure
 }
 
+// refuseForGood ends the taking of events: what is synced may not be on the disk. What was accepted
+// is delivered, as far as it can be read; so the process goes on. It returns the refusal. Without
+// mu held.
+func (s *Spool) refuseForGood(cause error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		s.refused = fmt.Errorf("%w: %w", ErrFailed, cause)
+		s.config.Logger.Error("the spool takes nothing more; what it holds is still delivered. Restart promptspool once the disk is well",
+			"dir", s.config.Dir, "error", cause)
+	}
+	return s.refused
+}
+
+// Ready returns why the spool takes no events until a restart; nil while it does.
+func (s *Spool) Ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal()
+}
+
 // alive returns why the spool failed, nil while it is well. Without mu held.
 func (s *Spool) alive() error {
 	s.mu.Lock()
@@ -171,6 +193,9 @@ func (s *Spool) refusal() error {
 	if s.closing {
 		return ErrClosed
 	}
+	if s.failure == nil {
+		return s.refused
+	}
 	return s.failure
 }
 
@@ -178,7 +203,7 @@ func (s *Spool) refusal() error {
 // is synced. It is safe to call twice; the second call does nothing.
 //
 // A spool that failed is left as a crash would leave it: to close its databases could hang on the bad disk, and would
-// throw away the logs that the next start needs to tell what is whole. So is a generation for whose table the disk has no room.
+// throw away the logs that the next start needs to tell what is whole. So is one whose folder went away, and so is a generation for whose table the disk has no room.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closing {
@@ -191,9 +216,9 @@ func (s *Spool) Close() error {
 	for s.leading && s.failure == nil {
 		s.idle.Wait()
 	}
-	failure := s.failure
+	failure, refused := s.failure, s.refused
 	s.mu.Unlock()
-	if failure != nil {
+	if failure != nil || refused != nil {
 		return s.abort()
 	}
 	s.awaitSeal()

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"promptspool/spool/rawlog"
 )
 
 // Status is what the spool holds at one moment.
@@ -82,6 +84,10 @@ func (s *Spool) Run(ctx context.Context) error {
 			s.failed <- err // Failed delivers it, too
 			return err
 		case <-tick.C:
+		}
+		if err := rawlog.Present(s.lock.folder, s.config.Dir); err != nil {
+			_ = s.refuseForGood(err)
+			continue
 		}
 		if err := s.saveCursor(); err != nil {
 			return s.fail(err)

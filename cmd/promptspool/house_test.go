@@ -28,13 +28,16 @@ var imports = map[string]string{
 	"registry/prices":        "",
 	"proxy":                  "api/wire metrics spool",
 	"proxy/redact":           "api/wire metrics",
-	"spool":                  "metrics",
+	"spool":                  "metrics spool/rawlog",
+	"spool/rawlog":           "",
 	"spool/archive":          "api/wire registry/prices metrics",
-	"spool/archive/badgerdb": "spool/archive api/wire",
+	"spool/archive/badgerdb": "spool/archive spool/rawlog api/wire",
 	"spool/archive/postgres": "spool/archive api/wire",
 	// The suites that every store passes import what they test.
 	"spool/archive/archivetest": "spool/archive api/wire metrics",
 	"registry/registrytest":     "registry api/wire",
+	// A disk with bad blocks for tests.
+	"spool/disktest": "",
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",

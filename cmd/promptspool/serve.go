@@ -172,7 +172,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, Started: first.started, Status: func() any { return status() },
+		ops: ops.Config{Metrics: m, Logger: c.logger, Started: first.started, Ready: queue.Ready, Status: func() any { return status() },
 			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeSidecar(t, status()) }) }},
 		opsListen: c.opsListen,
 		tls:       live.certs,

@@ -27,6 +27,7 @@ type write struct{ key, value []byte }
 // committer is the only writer of the database. One of those who wait leads: it commits what waits as one group, while
 // those who come meanwhile gather for the next. It has no goroutine of its own, so none can be missing when it counts.
 type committer struct {
+	lock   *folderLock
 	bdb    *badger.DB
 	health *health
 	logger *slog.Logger
@@ -53,8 +54,8 @@ func (w *waiter) finish(err error) {
 	}
 }
 
-func newCommitter(bdb *badger.DB, h *health, logger *slog.Logger) *committer {
-	return &committer{bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1)}
+func newCommitter(lock *folderLock, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+	return &committer{lock: lock, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1)}
 }
 
 // do makes a change durable. bytes is the size of the bodies in it. ctx is looked at before the change waits, not
@@ -145,7 +146,11 @@ func (c *committer) end(t *transaction) {
 		err = c.health.fault()
 	}
 	if err == nil && t.count > 0 {
-		if err := t.txn.Commit(); err != nil {
+		err = t.txn.Commit()
+		if err == nil {
+			err = c.lock.present()
+		}
+		if err != nil {
 			c.health.fail(err)
 			c.logger.Error("a commit failed; the database takes no more writes until it is opened again", "error", err)
 		}

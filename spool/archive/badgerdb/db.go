@@ -132,7 +132,7 @@ func openLocked(c Config, lock *folderLock) (*DB, error) {
 		return nil, err
 	}
 
-	db := &DB{dir: c.Dir, lock: lock, bdb: bdb, codec: codec, commit: newCommitter(bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+	db := &DB{dir: c.Dir, lock: lock, bdb: bdb, codec: codec, commit: newCommitter(lock, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
 	if err := errors.Join(db.recallErase(), db.countTombstones()); err != nil {
@@ -158,9 +158,12 @@ func (db *DB) Close() error {
 // closePatience is how long a database that failed may take to close.
 const closePatience = 2 * time.Second
 
-// closeFiles closes Badger. After a failed commit it does not wait for long: Badger tries for ever to write its memtable to the bad
-// disk. What it leaves then is what a crash leaves, and the next Open reads what is there.
+// closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does not wait for long: Badger tries for ever to
+// write its memtable to the bad disk. What it leaves then is what a crash leaves, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
+	if err := db.lock.present(); err != nil {
+		db.commit.health.fail(err)
+	}
 	if db.commit.health.fault() == nil {
 		return errors.Join(db.bdb.Close(), db.lock.release())
 	}

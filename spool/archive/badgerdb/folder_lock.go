@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/rawlog"
 )
 
 // lockName is the file that holds the pid of the process that has the folder locked. Badger
@@ -46,6 +48,11 @@ func holder(path string) string {
 		return "its pid is unknown"
 	}
 	return "pid " + strings.TrimSpace(string(pid))
+}
+
+// present returns why a write that was synced may not be in the folder.
+func (l *folderLock) present() error {
+	return rawlog.Present(l.dir, l.dir.Name())
 }
 
 // release unlocks the folder. Badger must have closed its files.

@@ -17,12 +17,17 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	h := newHealth()
-	bdb, err := badger.Open(badgerOptions(t.TempDir(), badgerLog{log, h}).WithSyncWrites(false).WithMemTableSize(4 << 20))
+	bdb, err := badger.Open(badgerOptions(t.TempDir(), badgerLog{log, h}).WithBypassLockGuard(true).WithSyncWrites(false).WithMemTableSize(4 << 20))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bdb.Close()
-	c := newCommitter(bdb, h, log)
+	lock, err := lockFolder(bdb.Opts().Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.release()
+	c := newCommitter(lock, bdb, h, log)
 	found := c.spare
 	c.spare = spare{} // nobody lets go of it
 	if found.pool == nil {

@@ -1,0 +1,44 @@
+package badgerdb_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// A server whose folder was removed must neither answer writes nor hang when it is stopped.
+func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
+	for name, writes := range map[string]bool{"a write meets it": true, "the stop meets it": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "archive")
+			db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1, 10)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if writes {
+				if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 2, 10)}); !wire.IsCode(err, wire.CodeUnavailable) {
+					t.Errorf("a write into a folder that is gone is answered with %v", err)
+				}
+			}
+
+			closed := make(chan error, 1)
+			go func() { closed <- db.Close() }()
+			select {
+			case <-closed:
+			case <-time.After(15 * time.Second):
+				t.Fatal("it does not close")
+			}
+		})
+	}
+}

@@ -1,0 +1,215 @@
+// Package disktest is a disk with blocks that cannot be read, for tests: a folder, shown through
+// FUSE by a process of its own. A read of a bad block gets EIO, as from a disk that breaks, and a
+// mapping of it SIGBUS; its neighbours can be read.
+package disktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	fuse "github.com/hanwen/go-fuse/v2/fs"
+	protocol "github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// folderVariable, in the environment, makes a test binary the process that serves this folder.
+const folderVariable = "PROMPTSPOOL_TEST_BAD_DISK"
+
+// BlockBytes is the size of a block.
+const BlockBytes = 4096
+
+// Disk is a mounted disk with bad blocks.
+type Disk struct {
+	Dir   string // where it is mounted
+	Below string // the folder that it shows, where all blocks are good
+	bad   map[string][]int64
+	t     testing.TB
+}
+
+// Main serves a disk and ends the process, in one that Mount has started; elsewhere it does
+// nothing. TestMain calls it first.
+func Main() {
+	folder := os.Getenv(folderVariable)
+	if folder == "" {
+		return
+	}
+	if err := serve(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Mount mounts an empty disk until the test ends.
+func Mount(t testing.TB) *Disk {
+	t.Helper()
+	folder := t.TempDir()
+	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), bad: map[string][]int64{}, t: t}
+	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(os.Args[0], "-test.run=^$")
+	server.Env = append(os.Environ(), folderVariable+"="+folder)
+	var errs strings.Builder
+	server.Stderr = &errs
+	stdin, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		_ = server.Wait()
+		t.Fatalf("cannot mount a disk through FUSE: %s; this test needs root and /dev/fuse", errs.String())
+	}
+	t.Cleanup(func() {
+		// What met a fault may have files open still.
+		if err := syscall.Unmount(d.Dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("the disk stays mounted: %v", err)
+		}
+		_ = stdin.Close()
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	return d
+}
+
+// Break makes the block of a file in which this offset lies unreadable, from the next opening of
+// the file on.
+func (d *Disk) Break(path string, offset int64) {
+	d.t.Helper()
+	name, err := filepath.Rel(d.Dir, path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.bad[name] = append(d.bad[name], offset/BlockBytes*BlockBytes)
+	d.save()
+}
+
+// Heal makes all blocks readable again.
+func (d *Disk) Heal() {
+	d.t.Helper()
+	clear(d.bad)
+	d.save()
+}
+
+func (d *Disk) save() {
+	text, err := json.Marshal(d.bad)
+	temp := d.Below + ".bad.new"
+	if err == nil {
+		err = errors.Join(os.WriteFile(temp, text, 0o600), os.Rename(temp, d.Below+".bad"))
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// serve shows the disk of a folder until stdin ends or it is unmounted.
+func serve(folder string) error {
+	below := filepath.Join(folder, "below")
+	root := &fuse.LoopbackRoot{Path: below}
+	var st syscall.Stat_t
+	if err := syscall.Stat(below, &st); err != nil {
+		return err
+	}
+	root.Dev = uint64(st.Dev)
+	top := &node{fuse.LoopbackNode{RootData: root}}
+	root.RootNode = top
+	server, err := fuse.Mount(filepath.Join(folder, "disk"), top, &fuse.Options{
+		MountOptions: protocol.MountOptions{DirectMountStrict: true, FsName: "promptspool-tests", Name: "disktest", MaxWrite: 1 << 20},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stdout.Write([]byte("m")); err != nil {
+		return err
+	}
+	server.Wait()
+	return nil
+}
+
+// node is a file or folder of the disk.
+type node struct{ fuse.LoopbackNode }
+
+// WrapChild makes what is in a folder of the disk a node as well.
+func (n *node) WrapChild(_ context.Context, child fuse.InodeEmbedder) fuse.InodeEmbedder {
+	return &node{fuse.LoopbackNode{RootData: child.(*fuse.LoopbackNode).RootData}}
+}
+
+// Open opens a file below.
+func (n *node) Open(ctx context.Context, flags uint32) (fuse.FileHandle, uint32, syscall.Errno) {
+	h, flags, errno := n.LoopbackNode.Open(ctx, flags)
+	return n.wrap(h), flags, errno
+}
+
+// Create makes a file below.
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *protocol.EntryOut) (*fuse.Inode, fuse.FileHandle, uint32, syscall.Errno) {
+	child, h, flags, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	return child, child.Operations().(*node).wrap(h), flags, 0
+}
+
+// handle is what an open file can do. That it could have the kernel read past us is left out.
+type handle interface {
+	fuse.FileReader
+	fuse.FileWriter
+	fuse.FileFlusher
+	fuse.FileReleaser
+	fuse.FileFsyncer
+	fuse.FileAllocater
+	fuse.FileLseeker
+	fuse.FileGetattrer
+	fuse.FileSetattrer
+}
+
+func (n *node) wrap(h fuse.FileHandle) fuse.FileHandle {
+	if h == nil {
+		return nil
+	}
+	return &file{h.(handle), n}
+}
+
+// file is an open file of the disk.
+type file struct {
+	handle
+	node *node
+}
+
+// Read fails if any of the bytes lie in a bad block.
+func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.ReadResult, syscall.Errno) {
+	for _, block := range f.node.bad() {
+		if block < offset+int64(len(dest)) && offset < block+BlockBytes {
+			return nil, syscall.EIO
+		}
+	}
+	return f.handle.Read(ctx, dest, offset)
+}
+
+// bad is the blocks of the file that are bad now.
+func (n *node) bad() []int64 {
+	text, err := os.ReadFile(n.RootData.Path + ".bad")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var bad map[string][]int64
+	if err = errors.Join(err, json.Unmarshal(text, &bad)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return []int64{0}
+	}
+	return bad[n.Path(nil)]
+}

@@ -1,0 +1,86 @@
+package rawlog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"iter"
+	"unsafe"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go and memtable.go), behind
+// a header of 20 bytes: meta, user meta, length of key, length of value and expiry as varints, key, value, CRC32C
+// big-endian of all that. A key ends in 8 bytes of version.
+const (
+	HeaderBytes  = 20 // of a log
+	versionBytes = 8
+	keyBytesMax  = 1 << 16
+
+	metaTransaction    = 1 << 6
+	metaTransactionEnd = 1 << 7
+)
+
+// Entry is one entry of a log.
+type Entry struct {
+	Meta byte
+	Key  []byte // without version
+	At   int    // offset in the log
+	End  int    // offset of what follows
+}
+
+// EndsTransaction reports whether the entry is the mark at the end of a transaction.
+func (e Entry) EndsTransaction() bool { return e.Meta&metaTransactionEnd != 0 }
+
+// IsPlain reports whether the header of a log begins as that of one which is not encrypted: the
+// number of the key, 8 bytes, is 0. Badger does not open a log with another.
+func IsPlain(data []byte) bool {
+	return bytes.Equal(data[:min(8, len(data))], make([]byte, min(8, len(data))))
+}
+
+// Entries yields the entries of a log up to the first one that does not verify, as Badger does.
+func Entries(data []byte) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for at := HeaderBytes; ; {
+			e, ok := entryAt(data, at)
+			if !ok || !yield(e) {
+				return
+			}
+			at = e.End
+		}
+	}
+}
+
+// entryAt reads the entry at an offset of a log, if it is whole.
+func entryAt(data []byte, at int) (Entry, bool) {
+	e, ok := outlineAt(data, at)
+	if !ok {
+		return e, false
+	}
+	sumAt := e.End - 4
+	return e, binary.BigEndian.Uint32(data[sumAt:]) == crc32.Checksum(data[at:sumAt], castagnoli)
+}
+
+// outlineAt reads what the header of an entry says, and verifies nothing.
+func outlineAt(data []byte, at int) (Entry, bool) {
+	if at+2 >= len(data) {
+		return Entry{}, false
+	}
+	h := at + 2
+	var lengths [3]uint64
+	for i := range lengths {
+		n, size := binary.Uvarint(data[h:])
+		if size <= 0 {
+			return Entry{}, false
+		}
+		lengths[i], h = n, h+size
+	}
+	keyBytes, valueBytes := lengths[0], lengths[1]
+	if keyBytes < versionBytes || keyBytes > keyBytesMax || valueBytes > 1<<31 || uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {
+		return Entry{}, false
+	}
+	return Entry{data[at], data[h : h+int(keyBytes)-versionBytes], at, h + int(keyBytes+valueBytes) + 4}, true
+}
+
+func addressOf(data []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(data)) }

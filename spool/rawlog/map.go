@@ -1,0 +1,159 @@
+// Package rawlog reads Badger's logs, the value log and the write-ahead log, as they are on the
+// disk, without Badger and without changing them. Badger reads its files through mappings, where a
+// block that the disk cannot read ends the process; here such a block is found by reading and
+// stands for zeros.
+package rawlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// BlockBytes is the grain in which a file is unreadable: a page, which is what is mapped.
+const BlockBytes = 4096
+
+// probeBytes is read at once. It fits in a processor's cache, so that probing what is in the page
+// cache costs little.
+const probeBytes = 128 << 10
+
+// Span is the bytes From <= offset < End of a file.
+type Span struct{ From, End int64 }
+
+// Unreadable reports whether an error means that a block of a disk cannot be read.
+func Unreadable(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EBADMSG) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.ENODATA)
+}
+
+// Map calls fn with the content of a file, up to its last block of data, and with the parts that
+// cannot be read, which are zeros in data. fn must not keep data. The holes behind the data are
+// left out: Badger makes its files larger than what they hold.
+func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size, err := dataEnd(file)
+	if err != nil || size == 0 {
+		return err
+	}
+	bad, err := probe(file, size)
+	if err != nil {
+		return err
+	}
+
+	data, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Munmap(data)) }()
+	for _, span := range bad {
+		if err := blank(data, span); err != nil {
+			return err
+		}
+	}
+	return Guard(path, func() error { return fn(data, bad) })
+}
+
+// Probe reads the data of a file and returns the parts that cannot be read.
+func Probe(path string) ([]Span, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	size, err := dataEnd(file)
+	if err != nil {
+		return nil, err
+	}
+	return probe(file, size)
+}
+
+// probe reads the first bytes of a file.
+func probe(file *os.File, size int64) (bad []Span, err error) {
+	b := make([]byte, probeBytes)
+	for at := int64(0); at < size; at += probeBytes {
+		n := min(probeBytes, size-at)
+		if _, err := file.ReadAt(b[:n], at); err == nil || errors.Is(err, io.EOF) {
+			continue
+		} else if !Unreadable(err) {
+			return nil, err
+		}
+
+		// Somewhere in there is a bad block; the others are as good as any.
+		for block := at; block < at+n; block += BlockBytes {
+			end := min(block+BlockBytes, at+n)
+			_, err := file.ReadAt(b[:end-block], block)
+			switch {
+			case err == nil || errors.Is(err, io.EOF):
+			case !Unreadable(err):
+				return nil, err
+			case len(bad) > 0 && bad[len(bad)-1].End == block:
+				bad[len(bad)-1].End = end
+			default:
+				bad = append(bad, Span{block, end})
+			}
+		}
+	}
+	return bad, nil
+}
+
+// blank puts zeros over a part of a mapping, which is not touched.
+func blank(data []byte, span Span) error {
+	at := uintptr(addressOf(data)) + uintptr(span.From)
+	bytes := uintptr(span.End-span.From+BlockBytes-1) / BlockBytes * BlockBytes
+	const flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	if _, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_READ, flags, ^uintptr(0), 0); errno != 0 {
+		return fmt.Errorf("leave out a part that cannot be read: %w", errno)
+	}
+	return nil
+}
+
+// Guard calls fn, which reads files through mappings, and returns an error if the disk fails under
+// it. It protects the calling goroutine only. What fn had locked stays locked.
+func Guard(name string, fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if _, ok := fault.(interface{ Addr() uintptr }); !ok {
+			panic(fault)
+		}
+		err = &FaultError{name}
+	}()
+	return fn()
+}
+
+// FaultError is a disk that failed while a file was read through a mapping.
+type FaultError struct{ Name string }
+
+// Error names the file, or the folder that it is in.
+func (e *FaultError) Error() string {
+	return fmt.Sprintf("read %s: the disk failed under a mapped file", e.Name)
+}
+
+// Unwrap makes it an I/O error.
+func (e *FaultError) Unwrap() error { return unix.EIO }
+
+// dataEnd is where the last data of a sparse file ends.
+func dataEnd(file *os.File) (end int64, err error) {
+	for {
+		data, err := file.Seek(end, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return end, nil // nothing but holes follow
+		}
+		if err != nil {
+			return 0, err
+		}
+		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
+			return 0, err
+		}
+	}
+}

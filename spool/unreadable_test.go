@@ -1,0 +1,213 @@
+package spool_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool"
+	"promptspool/spool/disktest"
+	"promptspool/spool/rawlog"
+)
+
+// wide gives texts of events that are larger than a block.
+func wide(n int) []string {
+	var texts []string
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("event %03d ", i+1)+strings.Repeat("x", 5000))
+	}
+	return texts
+}
+
+// withBlocks gives the folder of a spool of 55 such events, as it is after a stop or a power
+// cut; five more are in the held lane.
+func withBlocks(t testing.TB, crash bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(1<<20))
+	appendAll(t, s, 7, wide(60)...)
+	held, err := s.Read(t.Context(), 1, 5, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Hold(7, "refused", held); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, s, 5)
+	if err := s.SaveCursor(); err != nil {
+		t.Fatal(err)
+	}
+	if crash {
+		return copyDir(t, dir)
+	}
+	closeSpool(t, s)
+	return dir
+}
+
+// onBadDisk copies a folder to a disk of which blocks can be made bad.
+func onBadDisk(t testing.TB, folder string) (disk *disktest.Disk, dir string) {
+	t.Helper()
+	disk = disktest.Mount(t)
+	dir = filepath.Join(disk.Dir, "spool")
+	if out, err := exec.Command("cp", "-a", "--sparse=always", folder, filepath.Join(disk.Below, "spool")).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	return disk, dir
+}
+
+// readableAt returns the texts of which a value log holds no byte in the block of an offset.
+func readableAt(t testing.TB, path string, offset int64) (left []string) {
+	t.Helper()
+	data := make([]byte, 1<<20)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	from := offset / disktest.BlockBytes * disktest.BlockBytes
+	for _, text := range wide(60)[5:] {
+		const frameHeaderBytes = 38
+		i := int64(bytes.Index(data, []byte(text))) - frameHeaderBytes
+		if i < 0 {
+			t.Fatalf("%.9q is not in %s", text, path)
+		}
+		if i+frameHeaderBytes+int64(len(text)) <= from || from+disktest.BlockBytes <= i {
+			left = append(left, text)
+		}
+	}
+	return left
+}
+
+func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
+	folders := map[bool]string{false: withBlocks(t, false), true: withBlocks(t, true)}
+	for _, test := range []struct {
+		file   string
+		offset int64
+		crash  bool
+	}{
+		{"gen-*/*.vlog", 0, false},
+		{"gen-*/*.vlog", 100_000, false},
+		{"gen-*/*.sst", 0, false},
+		{"gen-*/SEAL", 0, false},
+		{"gen-*/MANIFEST", 0, false},
+		{"gen-*/KEYREGISTRY", 0, false},
+		{"gen-*/*.vlog", 0, true},
+		{"gen-*/*.vlog", 100_000, true},
+		{"gen-*/*.mem", 0, true},
+		{"gen-*/*.mem", 4096, true},
+		{"gen-*/MANIFEST", 0, true},
+		{"cursor", 0, false},
+		{"cursor", 4096, false},
+		{"lanes.count", 0, false},
+		{"lanes/held-*", 0, false},
+		{"lanes/held-*", 8192, false},
+		{"LOCK", 0, false},
+		{"ballast", 0, false},
+	} {
+		t.Run(fmt.Sprintf("%s at %d, crash %v", strings.ReplaceAll(test.file, "/", ":"), test.offset, test.crash), func(t *testing.T) {
+			disk, dir := onBadDisk(t, folders[test.crash])
+			paths, err := filepath.Glob(filepath.Join(dir, test.file))
+			if err != nil || len(paths) != 1 {
+				t.Fatalf("files %v (%v)", paths, err)
+			}
+			want := wide(60)[5:]
+			switch {
+			case test.file == "cursor" && test.offset == 0:
+				want = wide(60) // the newer of its slots: what was acknowledged since the older one is sent again
+			case strings.HasSuffix(test.file, ".vlog"):
+				want = readableAt(t, paths[0], test.offset)
+			}
+			disk.Break(paths[0], test.offset)
+			if file, err := os.Open(paths[0]); err != nil {
+				t.Fatal(err)
+			} else if _, err := file.ReadAt(make([]byte, 1), test.offset); !rawlog.Unreadable(err) || file.Close() != nil {
+				t.Fatalf("the block can be read; the test shows nothing: %v", err)
+			}
+
+			found := wantLeft(t, dir, want)
+			s := open(t, dir)
+			appendAll(t, s, 7, "new")
+			wantTexts(t, s, append(slices.Clone(want), "new"))
+			st := s.Status()
+			if lost := max(0, 55-len(want)); int(st.Gaps+st.Uncertain) != lost+5-st.Held || st.Gaps != found.LostEvents() {
+				t.Errorf("%d events are lost: %+v", lost, st)
+			}
+			closeSpool(t, s)
+			again := open(t, dir)
+			wantTexts(t, again, append(slices.Clone(want), "new"))
+			newest, _ := again.Newest()
+			ack(t, again, newest)
+		})
+	}
+}
+
+// wantLeft looks into a folder that nobody has open: what is left must be told and yielded.
+func wantLeft(t *testing.T, dir string, want []string) spool.Report {
+	t.Helper()
+	f, err := spool.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := check(t, f)
+	if r.Events != len(want) {
+		t.Errorf("%d events are whole, the report says %+v", len(want), r)
+	}
+	var whole []string
+	for e, err := range f.Waiting() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = append(whole, string(e.Data))
+	}
+	if diff := cmp.Diff(want, whole); diff != "" {
+		t.Errorf("whole events (-want +got):\n%s", diff)
+	}
+	if _, err := f.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// A block that was read once and goes bad later is met as a fault, by whoever reads it. Badger
+// cannot be closed then, so this is done in a process of its own.
+func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	disk, dir := onBadDisk(t, withBlocks(t, false))
+	path := find(t, dir, "*.vlog")
+	want := readableAt(t, path, 150_000)
+	s := open(t, dir)
+	first, err := s.Read(t.Context(), s.Frontier(), 1, 1)
+	if err != nil || len(first) != 1 {
+		t.Fatalf("%d events (%v)", len(first), err)
+	}
+
+	disk.Break(path, 150_000)
+	if file, err := os.Open(path); err != nil || file.Close() != nil { // takes it out of the page cache
+		t.Fatal(err)
+	}
+	appendAll(t, s, 7, "new")
+	wantTexts(t, s, append(slices.Clone(want), "new"))
+	if st := s.Status(); st.Gaps != uint64(55-len(want)) || st.Gaps == 0 {
+		t.Errorf("%d events are lost: %+v", 55-len(want), st)
+	}
+	newest, _ := s.Newest()
+	ack(t, s, newest)
+	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 {
+		t.Errorf("the report says %+v (%v)", r, err)
+	}
+}
