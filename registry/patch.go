@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/wire"
 )
 
@@ -82,7 +84,7 @@ func patchElements(name string, array, change json.RawMessage) (json.RawMessage,
 		for text, element := range by {
 			i, err := strconv.Atoi(text)
 			if err != nil || i < 0 || i >= len(elements)+len(by) {
-				return nil, wire.Invalid(wire.FieldError{Field: name + "." + text, Reason: fmt.Sprintf("is no index: there are %d elements, from 0", len(elements))})
+				return nil, wire.Invalid(wire.FieldError{Field: name + "." + text, Reason: fmt.Sprintf("is not an index: the list has %s, counted from 0", english.Plural(len(elements), "element", ""))})
 			}
 			switch {
 			case i < len(elements):
@@ -95,7 +97,7 @@ func patchElements(name string, array, change json.RawMessage) (json.RawMessage,
 		}
 	}
 	for text := range by {
-		return nil, wire.Invalid(wire.FieldError{Field: name + "." + text, Reason: fmt.Sprintf("is no index: there are %d elements, from 0", len(elements))})
+		return nil, wire.Invalid(wire.FieldError{Field: name + "." + text, Reason: fmt.Sprintf("is not an index: the list has %s, counted from 0", english.Plural(len(elements), "element", ""))})
 	}
 	return json.Marshal(elements)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // A laneCount remembers on disk how many events each lane holds (slots.go), held events first: nothing else would tell that a
@@ -78,7 +80,7 @@ func (l *lanes) stillThere(g segment) error {
 	}
 	missing, err := l.forgetMissing(g)
 	if missing {
-		return errors.Join(fmt.Errorf("spool: %d events of the %s lane are lost: somebody removed %s", g.count, g.lane, g.path), err)
+		return errors.Join(fmt.Errorf("spool: %s of the %s lane lost: somebody removed %s", english.Plural(g.count, "event", ""), g.lane, g.path), err)
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // ParseLane reads a lane's name.
@@ -54,7 +56,7 @@ func eachSalvaged(path string, yield func(LaneEntry, error) bool) bool {
 			return false
 		}
 	}
-	return yield(LaneEntry{}, fmt.Errorf("spool: %s is damaged: %d events in it are whole, of %d", path, len(whole), max(promised, len(whole))))
+	return yield(LaneEntry{}, fmt.Errorf("spool: %s is damaged: %d of %s in it whole", path, len(whole), english.Plural(max(promised, len(whole)), "event", "")))
 }
 
 // checkLane reads every event of a lane.
@@ -78,6 +80,6 @@ func checkLane(lane Lane, events iter.Seq2[LaneEntry, error]) LaneReport {
 func (r *LaneReport) lose(events int) {
 	if events > 0 {
 		r.Lost = events
-		r.Errors = append(r.Errors, fmt.Sprintf("%d events of the %s lane are lost: they are in none of its files", events, r.Lane))
+		r.Errors = append(r.Errors, fmt.Sprintf("%s of the %s lane lost: missing from all of its files", english.Plural(events, "event", ""), r.Lane))
 	}
 }

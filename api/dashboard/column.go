@@ -14,7 +14,7 @@ var columns = []column{
 	{Name: "latency", Text: "Latency", Number: true, usual: true}, {Name: "tokens", Text: "Tokens", Number: true, usual: true},
 	{Name: "cost", Text: "Cost", Number: true, usual: true}, {Name: "scores", Text: "Scores", usual: true},
 	{Name: "tags", Text: "Tags", usual: true}, {Name: "metadata", Text: "Metadata"},
-	{Name: "tools", Text: "Tools called"}, {Name: "finish", Text: "Ended by"}, {Name: "function", Text: "Function"},
+	{Name: "tools", Text: "Tools called"}, {Name: "finish", Text: "Finish reason"}, {Name: "function", Text: "Function"},
 	{Name: "sidecar", Text: "Sidecar"}, {Name: "groups", Text: "Groups"},
 }
 

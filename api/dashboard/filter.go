@@ -43,23 +43,23 @@ type filterField struct {
 
 var filterFields = []filterField{
 	{"tags", "Tag", text}, {"metadata", "Metadata", keyed}, {"model", "Model", text}, {"provider", "Provider", text},
-	{"status", "Status", text}, {"score", "Score", number}, {"score_name", "Name of a score", text},
-	{"prompt_name", "Template", text}, {"prompt_version_number", "Template's version", number}, {"label", "Template's label", text},
+	{"status", "Status", text}, {"score", "Score", number}, {"score_name", "Score name", text},
+	{"prompt_name", "Template", text}, {"prompt_version_number", "Template version", number}, {"label", "Template label", text},
 	{"latency_ms", "Latency in ms", number}, {"cost", "Cost in $", number},
 	{"input_tokens", "Tokens in", number}, {"output_tokens", "Tokens out", number},
 	{"input_text", "Prompt", text}, {"output_text", "Response", text}, {"input_variables", "Variable", keyed},
-	{"tool_names", "Tool called", text}, {"is_tool_call", "Calls a tool", flag}, {"is_json", "Answers in JSON", flag},
-	{"group_id", "Group", text}, {"sidecar", "Sidecar", text}, {"function_name", "Function", text}, {"metadata_keys", "Key of metadata", text},
-	{"accepted_at", "Accepted at", moments}, {"request_start_time", "Began at", moments}, {"request_id", "Request id", text},
+	{"tool_names", "Tool called", text}, {"is_tool_call", "Has tool calls", flag}, {"is_json", "JSON output", flag},
+	{"group_id", "Group", text}, {"sidecar", "Sidecar", text}, {"function_name", "Function", text}, {"metadata_keys", "Metadata key", text},
+	{"accepted_at", "Received", moments}, {"request_start_time", "Started", moments}, {"request_id", "Request id", text},
 }
 
 // operator is how a condition compares.
 type operator struct{ Name, Text string }
 
 var operators = []operator{
-	{"is", "is"}, {"is_not", "is not"}, {"contains", "contains"}, {"not_contains", "does not contain"}, {"starts_with", "begins with"},
+	{"is", "is"}, {"is_not", "is not"}, {"contains", "contains"}, {"not_contains", "does not contain"}, {"starts_with", "starts with"},
 	{"in", "is one of"}, {"not_in", "is none of"}, {"gt", ">"}, {"gte", "≥"}, {"lt", "<"}, {"lte", "≤"}, {"between", "is between"},
-	{"before", "is before"}, {"after", "is after"}, {"is_null", "is absent"}, {"is_not_null", "is there"},
+	{"before", "is before"}, {"after", "is after"}, {"is_null", "does not exist"}, {"is_not_null", "exists"},
 	{"is_true", "is true"}, {"is_false", "is false"},
 }
 

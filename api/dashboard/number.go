@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // latency prints seconds for a table.
@@ -79,6 +81,11 @@ func grouped(n int64) string {
 	return out
 }
 
+// quantity prints a number of things: "1 request", "12 requests".
+func quantity(n int64, noun string) string {
+	return grouped(n) + " " + english.PluralWord(int(n), noun, "")
+}
+
 // spanned prints a stretch of time, roughly.
 func spanned(d time.Duration) string {
 	switch {
@@ -98,7 +105,7 @@ func ahead(seconds *float64) string {
 	case seconds == nil:
 		return "–"
 	case math.Abs(*seconds) < 0.05:
-		return "right"
+		return "in sync"
 	}
 	return fmt.Sprintf("%+.1f s", *seconds)
 }

@@ -96,7 +96,7 @@ func charts(f filter, a wire.Analytics) []*chart {
 		return c
 	}
 	all := []*chart{
-		draw("Requests", true, count, []string{"success", "other"}, func(s wire.AnalyticsStat) []float64 {
+		draw("Requests", true, count, []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
 			good := s.StatusCounts["SUCCESS"]
 			return []float64{float64(good), float64(s.Requests - good)}
 		}),

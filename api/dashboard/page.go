@@ -65,6 +65,8 @@ var helpers = template.FuncMap{
 	"ahead":       ahead,
 	"spanSeconds": func(seconds float64) string { return spanned(time.Duration(seconds * float64(time.Second))) },
 	"grouped":     func(n int) string { return grouped(int64(n)) },
+	"quantity":    func(n int, noun string) string { return quantity(int64(n), noun) },
+	"quantity64":  quantity,
 	"roleClass":   roleClass,
 	"entry": func(nav, name, href, text string) menuEntry {
 		return menuEntry{Href: href, Text: text, Current: nav == name}

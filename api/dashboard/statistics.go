@@ -228,7 +228,7 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 	latency.Time = true
 	all = append(all,
 		latency,
-		draw("Cost of 1000 requests", false, dollars, func(t *wire.Totals) float64 {
+		draw("Cost per 1,000 calls", false, dollars, func(t *wire.Totals) float64 {
 			if t.Requests == t.Unpriced {
 				return math.NaN()
 			}

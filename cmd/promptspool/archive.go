@@ -20,7 +20,7 @@ import (
 )
 
 func serverDataFlag() cli.Flag {
-	return stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
+	return stringFlag("data", "", "the server's data `folder`, or that of up")
 }
 
 func archiveDir(data string) string { return filepath.Join(data, "archive") }
@@ -59,7 +59,7 @@ func checkArchive(ctx context.Context, db checkable) (archiveReport, error) {
 // archiveTarget finds the archive of --data, and whether a server runs on it: then it is asked, through its control socket; else it
 // is opened here.
 func archiveTarget(c *cli.Context) (data string, running bool, err error) {
-	if data, err = need(c, "data"); err != nil {
+	if data, err = roleData(c, "server"); err != nil {
 		return data, false, err
 	}
 	var status struct{ Role, Archive string }
@@ -141,6 +141,6 @@ func tellCheck(c *cli.Context, report archiveReport, err error) error {
 		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
 	}
 	return output(c, report, func(t *table) {
-		t.row(fmt.Sprintf("Sound: %s records, each whole, %s of disk.", humanize.Comma(int64(report.Records)), humanize.IBytes(uint64(report.DiskBytes))))
+		t.row(fmt.Sprintf("Sound: %s verified, %s of disk.", quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
 	})
 }

@@ -103,7 +103,11 @@ func openMovable(c *cli.Context, flag, name string, existing bool) (movable, err
 }
 
 func openMovableFolder(c *cli.Context, flag, dir string, existing bool) (movable, error) {
-	err := ops.Control(c.Context, dir, "GET", "/status", nil, &struct{}{})
+	dir, err := roleFolder(dir, "server")
+	if err != nil {
+		return nil, usagef(c, "--%s: %v", flag, err)
+	}
+	err = ops.Control(c.Context, dir, "GET", "/status", nil, &struct{}{})
 	switch {
 	case err == nil:
 		return nil, fmt.Errorf("--%s: a process runs on %s; stop it first: the sidecars keep what comes meanwhile", flag, dir)

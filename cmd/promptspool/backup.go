@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
@@ -59,14 +58,14 @@ func backup(c *cli.Context) error {
 		if err := write(c.App.Writer); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.App.ErrWriter, "%s records, %s entries\n", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys)))
+		fmt.Fprintf(c.App.ErrWriter, "%s, %s\n", quantity(made.Records, "record"), quantity(made.Keys, "entry"))
 		return nil
 	}
 	if err := writeNew(path, write); err != nil {
 		return err
 	}
 	return output(c, made, func(t *table) {
-		t.row(fmt.Sprintf("The backup holds %s records, %s entries in all, verified.", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys))))
+		t.row(fmt.Sprintf("The backup holds %s, %s in all, verified.", quantity(made.Records, "record"), quantity(made.Keys, "entry")))
 	})
 }
 
@@ -103,7 +102,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := need(c, "data")
+	data, err := roleData(c, "server")
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func restore(c *cli.Context) error {
 		return err
 	}
 	return output(c, made, func(t *table) {
-		t.row(fmt.Sprintf("Restored and checked: %s records, %s entries.", humanize.Comma(int64(made.Records)), humanize.Comma(int64(made.Keys))))
+		t.row(fmt.Sprintf("Restored and verified: %s, %s.", quantity(made.Records, "record"), quantity(made.Keys, "entry")))
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func configCommand() *cli.Command {
 			{Name: "check", Usage: "say all that is wrong with a configuration file", ArgsUsage: "FILE", Action: checkConfig},
 			{
 				Name: "print", Usage: "show all settings and where each comes from: those of a running process, or those that one started here with FILE would have", ArgsUsage: "[FILE]",
-				Flags: []cli.Flag{stringFlag("data", "", "the data `folder` of a running process"), outputFlag()}, Action: printConfig,
+				Flags: []cli.Flag{stringFlag("data", "", "the data `folder` of a running process, or that of up for both of its roles"), outputFlag()}, Action: printConfig,
 			},
 			tryCommand(),
 		},
@@ -98,10 +99,11 @@ func printConfig(c *cli.Context) error {
 			}
 		}
 	default:
-		if _, err := need(c, "data"); err != nil {
+		data, err := need(c, "data")
+		if err != nil {
 			return err
 		}
-		if err := control(c, "GET", "/config", nil, &shown); err != nil {
+		if shown, err = runningSettings(c, data); err != nil {
 			return err
 		}
 	}
@@ -111,6 +113,25 @@ func printConfig(c *cli.Context) error {
 			t.row(s.Setting, s.Value, s.From)
 		}
 	})
+}
+
+// runningSettings are those of the process on a data folder; for the folder of `up` those of both of its roles.
+func runningSettings(c *cli.Context, data string) (shown []shownSetting, err error) {
+	if !isUpFolder(data) {
+		err = ops.Control(c.Context, data, "GET", "/config", nil, &shown)
+		return shown, err
+	}
+	for _, role := range upRoles {
+		var settings []shownSetting
+		if err := ops.Control(c.Context, filepath.Join(data, role), "GET", "/config", nil, &settings); err != nil {
+			return nil, err
+		}
+		for _, s := range settings {
+			s.Setting = role + "." + s.Setting
+			shown = append(shown, s)
+		}
+	}
+	return shown, nil
 }
 
 // settingsOf are all settings of the role that c would run, in the order of its flags; redact is last.
@@ -144,6 +165,12 @@ func settingsOf(c *cli.Context) []shownSetting {
 }
 
 var _ ops.Settings = (*reloader)(nil)
+
+// fixedSettings are those of a process that does not reload any.
+type fixedSettings []shownSetting
+
+// Settings shows what is in force, to the control socket.
+func (f fixedSettings) Settings() any { return f }
 
 // Settings shows what is in force, to the control socket.
 func (r *reloader) Settings() any { return slices.Clip(r.inForce()) }

@@ -207,7 +207,7 @@ func replayDead(c *cli.Context) error {
 		return err
 	}
 	return output(c, moved, func(t *table) {
-		t.row(fmt.Sprintf("%d events are in the spool again; the sidecar sends them when it runs.", moved.Events))
+		t.row(fmt.Sprintf("%s put back into the spool, to be sent while the sidecar runs.", quantity(moved.Events, "event")))
 	})
 }
 
@@ -221,13 +221,13 @@ func purgeDead(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("this would remove %d events for good; `promptspool dead export` keeps a copy, --yes does it", n)
+		return fmt.Errorf("this would remove %s for good; `promptspool dead export` keeps a copy, --yes does it", quantity(n, "event"))
 	}
 	moved, err := moveDead(c, "/spool/purge", p, liveSpool.Purge)
 	if err != nil {
 		return err
 	}
-	return output(c, moved, func(t *table) { t.row(fmt.Sprintf("%d events are removed.", moved.Events)) })
+	return output(c, moved, func(t *table) { t.row(fmt.Sprintf("%s removed.", quantity(moved.Events, "event"))) })
 }
 
 func countPicked(c *cli.Context, p ops.Pick) (n int, err error) {

@@ -173,10 +173,15 @@ func (b *browser) screenshots(name string) {
 
 // prefers makes the browser's user prefer a colour scheme, and no motion: a click must not meet a page that still scrolls.
 func prefers(scheme string) step {
+	return emulates(emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+}
+
+// emulates makes the browser show pages as on other media, or for another user.
+func emulates(media emulation.SetEmulatedMediaParams) step {
 	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
-		})
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, media)
 		return err
 	})
 }

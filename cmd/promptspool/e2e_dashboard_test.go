@@ -91,6 +91,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`, chromedp.WithPollingInterval(pollEvery)))
 		return err
 	}))
+	b.shows("#count", "3 requests, newest first")
 	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`, chromedp.EvalAwaitPromise))
 	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
 		t.Errorf("the view is exported as %q, %v", lines, err)

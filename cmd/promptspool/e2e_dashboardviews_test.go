@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"promptspool/api/wire"
@@ -187,6 +190,23 @@ func logDays(server *node, days int) (calls int) {
 	return calls
 }
 
+// prints fails the test unless the page as it is printed shows all that a selector finds and nothing to press, in black on white, also
+// for somebody who prefers dark pages.
+func (b *browser) prints(content string) {
+	b.t.Helper()
+	b.do("print", emulates(emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}))
+	b.holds("the paper shows what the page says", fmt.Sprintf(`[...document.querySelectorAll(%q)].some((part) => part.checkVisibility())`, content))
+	b.holds("the paper shows nothing to press", `[...document.querySelectorAll("button, .button, input, nav, .filter, .pager")].every((part) => !part.checkVisibility())`)
+	b.holds("it is black on white", `getComputedStyle(document.documentElement).color === "rgb(0, 0, 0)" && getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"`)
+	if dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS"); dir != "" {
+		image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		if err != nil || os.WriteFile(filepath.Join(dir, "print.png"), image, 0o600) != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.do("as before", prefers("light"))
+}
+
 func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	server, b := founded(t)
 	publishVersions(server)
@@ -195,6 +215,11 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	b.shows(".tiles", fmt.Sprint(calls))
 	b.holds("there is a bar for every four hours", `document.querySelectorAll(".charts figure:first-child .chart a").length > 30`)
 	b.screenshots("overview")
+	b.holds("no label of a chart is cut", `[...document.querySelectorAll(".chart text")].every((label) => {
+		const [at, chart] = [label.getBoundingClientRect(), label.closest("svg").getBoundingClientRect()];
+		return at.width > 0 && at.left >= chart.left && at.right <= chart.right && at.top >= chart.top && at.bottom <= chart.bottom + 1;
+	})`)
+	b.prints("h1, .tiles, .chart, table")
 	b.do("unfold", chromedp.Click(".charts figure:first-child summary"))
 	counted := strings.Fields(b.text(".charts figure:first-child tbody tr:last-child"))
 	b.press(".charts figure:first-child tbody tr:last-child a")

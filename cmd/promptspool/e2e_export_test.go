@@ -43,7 +43,7 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	if _, errs, code := runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr); code != 1 || !strings.Contains(errs, "exists") {
 		t.Errorf("an export over a file: %d %s", code, errs)
 	}
-	for round, want := range []string{"accepted       721", "known already  721"} {
+	for round, want := range []string{"accepted         721", "already present  721"} {
 		if out, errs, code := runCommand(t, env, "requests", "import", file, "--url", "http://"+to.addr); code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("import, round %d: %d\n%s%s", round, code, out, errs)
 		}

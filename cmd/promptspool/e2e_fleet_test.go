@@ -48,7 +48,7 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 	}
 
 	// Beside each process.
-	if out, errs, code := runCommand(t, nil, "status", "--data", data); code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "waiting") {
+	if out, errs, code := runCommand(t, nil, "status", "--data", data); code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "queued") {
 		t.Errorf("status beside the sidecar: %d\n%s%s", code, out, errs)
 	}
 	var s serverStatus

@@ -54,7 +54,7 @@ func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) 
 			t.Errorf("it says %s%s; want %q", out, errs, says)
 		}
 	}
-	drain(1, "the server refused 2 events for their key")
+	drain(1, "the server refused 2 events by the key")
 	forgetful.kill()
 	server := startServer(t, data, addr)
 	drain(0, "0        0     0")

@@ -62,7 +62,7 @@ func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
 	if _, errs := promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data); !strings.Contains(errs, "1 events") || len(dead(t, sidecar.data)) != 3 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
-	if out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data); !strings.Contains(out, "1 events are removed") {
+	if out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data); !strings.Contains(out, "1 event removed.") {
 		t.Errorf("purge says %s", out)
 	}
 	sidecar.kill() // what was purged stays away, and the folder says what the process said
@@ -91,7 +91,7 @@ func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
 		t.Fatal("the server does not start")
 	}
 	out, _ := promptspool(t, 0, "dead", "replay", "--all", "--lane", "held", "--data", sidecar.data)
-	if !strings.Contains(out, "2 events are in the spool again") {
+	if !strings.Contains(out, "2 events put back into the spool") {
 		t.Errorf("replay says %s", out)
 	}
 	sidecar.emptied()

@@ -61,6 +61,8 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
 		t.Errorf("%+v", record)
 	}
+	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
+
 	// What up itself prints works too.
 	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")
 	if page := pasted[wire.SearchPage](t, dir, paste, sidecar, server); page.Total < 1 {

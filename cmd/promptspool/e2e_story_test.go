@@ -97,7 +97,7 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 		return strings.Contains(string(server.call("GET", "/sync/fleet", nil, "X-API-KEY", key).Body), `"alive":true`)
 	}, func() string { return "the sidecar does not tell of itself" })
 	b.visit("/sidecars")
-	b.shows("main", "1 of 1", "alive")
+	b.shows("main", "1 of 1", "online")
 	b.visit("/audit")
 	b.shows("table", "create key", "save template", "move label", "prod to version 2")
 

@@ -50,7 +50,7 @@ func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) 
 		t.Errorf("of the killed one's folder: %s", out)
 	}
 	file := filepath.Join(t.TempDir(), "events")
-	if _, errs := promptspool(t, 0, "spool", "export", "--data", sidecar.data, file); !strings.Contains(errs, "5 events of 1 keys") {
+	if _, errs := promptspool(t, 0, "spool", "export", "--data", sidecar.data, file); !strings.Contains(errs, "5 events of 1 key,") {
 		t.Errorf("export says %s", errs)
 	}
 	stopped, err := os.ReadFile(file)
@@ -96,7 +96,7 @@ func TestDrainGivesUpAndSaysWhatIsLeft(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), address)
 	sidecar.track("/rest/track-request", adminKey, chat())
 	sidecar.kill()
-	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address, "--timeout", "200ms"); !strings.Contains(errs, "1 events are still in the spool") {
+	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address, "--timeout", "200ms"); !strings.Contains(errs, "1 event left in the spool") {
 		t.Errorf("drain says %s", errs)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -88,7 +87,7 @@ func exportRequests(c *cli.Context) error {
 	if err := errors.Join(w.Flush(), closeOut()); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.ErrWriter, "%s events were exported.\n", humanize.Comma(lines))
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", quantity(lines, "event"))
 	return nil
 }
 

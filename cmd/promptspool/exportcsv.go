@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
@@ -26,7 +25,7 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 		lines += len(held)
 		held = held[:0]
 		if live {
-			fmt.Fprintf(c.App.ErrWriter, "\r%s records ", humanize.Comma(int64(lines)))
+			fmt.Fprintf(c.App.ErrWriter, "\r%s ", quantity(lines, "record"))
 		}
 		return nil
 	}
@@ -67,6 +66,6 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 	if live {
 		fmt.Fprint(c.App.ErrWriter, "\r")
 	}
-	fmt.Fprintf(c.App.ErrWriter, "%s records were exported.\n", humanize.Comma(int64(lines)))
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", quantity(lines, "record"))
 	return nil
 }

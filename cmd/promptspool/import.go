@@ -60,11 +60,11 @@ func importEvents(c *cli.Context) error {
 	}
 	im := importer{client: cl, key: id.Key, encoder: encoder, done: imported{Refused: []refusedLine{}}}
 	if err := im.run(c.Context, in); err != nil {
-		return fmt.Errorf("%w\n%d events were sent before; run the same command again: what the server has, it knows", err, im.done.Accepted+im.done.Duplicate)
+		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has", err, quantity(im.done.Accepted+im.done.Duplicate, "event"))
 	}
 	if err := output(c, im.done, func(t *table) {
 		t.row("accepted", im.done.Accepted)
-		t.row("known already", im.done.Duplicate)
+		t.row("already present", im.done.Duplicate)
 		t.row("refused", len(im.done.Refused))
 		for _, r := range im.done.Refused {
 			t.row(fmt.Sprintf("  line %d", r.Line), r.Reason)
@@ -73,7 +73,7 @@ func importEvents(c *cli.Context) error {
 		return err
 	}
 	if n := len(im.done.Refused); n > 0 {
-		return fmt.Errorf("%d lines were refused", n)
+		return fmt.Errorf("the server refused %s", quantity(n, "line"))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // keysCommand makes, lists and revokes keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
-	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
+	data := serverDataFlag()
 	return &cli.Command{
 		Name:  "keys",
 		Usage: "make, list and revoke keys, beside a running server",
@@ -72,9 +72,9 @@ func revokeKey(c *cli.Context) error {
 	return output(c, key, func(t *table) { t.row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName)) })
 }
 
-// control calls the control socket in the folder --data.
+// control calls the control socket of the server in the folder --data.
 func control(c *cli.Context, method, path string, body, answer any) error {
-	data, err := need(c, "data")
+	data, err := roleData(c, "server")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -49,7 +48,7 @@ func listOrphans(c *cli.Context) error {
 			t.row(o.RequestID, o.Events, moment(o.FirstArrivedAt), moment(o.LastArrivedAt), strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
 		}
 		t.w.Flush()
-		fmt.Fprintf(c.App.Writer, "\n%s requests are missing; %s events wait for them.\n", humanize.Comma(page.Total), humanize.Comma(page.Events))
+		fmt.Fprintf(c.App.Writer, "\nMissing: %s, awaited by %s.\n", quantity(page.Total, "request"), quantity(page.Events, "event"))
 		if page.NextCursor != nil {
 			fmt.Fprintf(c.App.Writer, "More: --cursor %s\n", printable(*page.NextCursor))
 		}

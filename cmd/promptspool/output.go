@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
 )
 
@@ -93,6 +95,11 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	}
 	_, err := w.Write(out)
 	return err
+}
+
+// quantity is a number of things in words: "1 event", "1,024 events".
+func quantity[N int | int64 | uint64](n N, noun string) string {
+	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
 // moment is a time for people, in their zone.

@@ -48,6 +48,7 @@ type process struct {
 	drain      func(context.Context)         // between the API's end and that of the background; may be nil
 	lingers    bool                          // a stop goes on taking calls for a while
 	reload     *reloader                     // may be nil
+	fixed      fixedSettings                 // what is in force, without a reload; may be nil
 	ready      func(addr string)
 }
 
@@ -160,10 +161,13 @@ func (p *process) linger(running context.Context) error {
 	return nil
 }
 
-// settings are what the control socket shows of the configuration; nil when there is none to reload.
+// settings are what the control socket shows of the configuration; nil when it is not known.
 func (p *process) settings() ops.Settings {
-	if p.reload == nil {
-		return nil
+	switch {
+	case p.reload != nil:
+		return p.reload
+	case p.fixed != nil:
+		return p.fixed
 	}
-	return p.reload
+	return nil
 }

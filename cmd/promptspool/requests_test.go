@@ -236,7 +236,7 @@ func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 
 	url, calls := cutting(t, heading+"r1 \nCUT", heading+"r1 \nr2 c1\nr3 \n\"hal CUT", "r3 \n")
 	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
-	equal(t, "csv", got, said{Err: "3 records were exported.\n", Out: lines})
+	equal(t, "csv", got, said{Err: "3 records exported.\n", Out: lines})
 	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},`
 	equal(t, "calls", *calls, []string{"/api/public/v2/requests/export " + filter + `"format":"csv"}`, "/api/public/v2/requests/export " + filter + `"format":"csv"}`,
 		"/api/public/v2/requests/export " + filter + `"cursor":"c1","format":"csv"}`})

@@ -49,7 +49,7 @@ func deleteRequests(c *cli.Context) error {
 			if err != nil {
 				return err
 			}
-			what = humanize.Comma(int64(page.Total)) + " records"
+			what = quantity(page.Total, "record")
 			if page.TotalIsLowerBound {
 				what = "more than " + what
 			}
@@ -110,7 +110,7 @@ func repriceRequests(c *cli.Context) error {
 		}
 		sum.Seen, sum.Changed, sum.Cursor, sum.Done = sum.Seen+told.Seen, sum.Changed+told.Changed, told.Cursor, told.Done
 		if live {
-			fmt.Fprintf(c.App.ErrWriter, "\r%s records, %s changed ", humanize.Comma(int64(sum.Seen)), humanize.Comma(int64(sum.Changed)))
+			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s changed ", quantity(sum.Seen, "record"), humanize.Comma(int64(sum.Changed)))
 		}
 	}
 	if live {

@@ -27,6 +27,7 @@ type serverConfig struct {
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger; nil when there is no reload
 	reload            *reloader      // nil for none
+	settings          fixedSettings  // to show without a reload
 	// ready is called once, when calls are taken, with the code with which the first person signs up, "" if somebody has.
 	ready func(addr string, setup wire.Secret)
 }
@@ -52,5 +53,6 @@ type sidecarConfig struct {
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger; nil when there is no reload
 	reload            *reloader      // nil for none
+	settings          fixedSettings  // to show without a reload
 	ready             func(addr string)
 }

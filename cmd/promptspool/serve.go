@@ -80,6 +80,7 @@ func server(ctx context.Context, c serverConfig) error {
 		opsListen:  c.opsListen,
 		tls:        live.certs,
 		reload:     c.reload,
+		fixed:      c.settings,
 		keys:       keys,
 		people:     people.Operator(),
 		archive:    at.tools,
@@ -177,6 +178,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		opsListen: c.opsListen,
 		tls:       live.certs,
 		reload:    c.reload,
+		fixed:     c.settings,
 		spool:     liveSpool{queue, recorder},
 		background: []func(context.Context) error{
 			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),

@@ -38,7 +38,7 @@ func checkSpool(c *cli.Context) error {
 		return err
 	}
 	if !report.Sound() {
-		return fmt.Errorf("%d events that the app was told are safe are lost, or a lane is damaged; see `promptspool spool repair --data %s` and its quarantine", report.LostEvents(), data)
+		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; see `promptspool spool repair --data %s` and its quarantine", quantity(report.LostEvents(), "event"), data)
 	}
 	return nil
 }
@@ -74,12 +74,11 @@ func reportTable(t *table, r spool.Report) {
 		t.row("in quarantine", q)
 	}
 	if r.Uncertain > 0 {
-		t.row("not certain", fmt.Sprintf("%s events of the newest commit are missing; the power most likely failed before the app was told that they are safe",
-			humanize.Comma(int64(r.Uncertain))))
+		t.row("not certain", quantity(r.Uncertain, "event")+" of the newest commit missing; the power most likely failed before the app was told of safety")
 	}
 	if r.Sound() {
-		t.row(fmt.Sprintf("Sound: %s events wait, each is whole, and none is missing.", humanize.Comma(int64(r.Events))))
+		t.row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", quantity(r.Events, "event")))
 	} else {
-		t.row(fmt.Sprintf("Damaged: %d events are lost; %d wait and are whole.", r.LostEvents(), r.Events))
+		t.row(fmt.Sprintf("Damaged: %s lost; %s queued and whole.", quantity(r.LostEvents(), "event"), quantity(r.Events, "event")))
 	}
 }

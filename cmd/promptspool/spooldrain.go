@@ -70,9 +70,9 @@ func drainStopped(c *cli.Context) error {
 	}
 	switch {
 	case left.Events > 0:
-		return fmt.Errorf("%d events are still in the spool; run this again when the server answers", left.Events)
+		return fmt.Errorf("%s left in the spool; run this again when the server answers", quantity(left.Events, "event"))
 	case left.Held+left.Dead > 0:
-		return fmt.Errorf("the spool is empty, but the server refused %d events for their key and %d for their content; see `promptspool dead list --data %s`", left.Held, left.Dead, data)
+		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`", quantity(left.Held, "event"), quantity(left.Dead, "event"), data)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func progressOf(c *cli.Context) func(spool.Status) {
 	return func(left spool.Status) {
 		if left.Events == 0 || time.Since(last) > time.Second {
 			last = time.Now()
-			fmt.Fprintf(c.App.ErrWriter, "\r%s events, %s left   ", humanize.Comma(int64(left.Events)), humanize.IBytes(uint64(left.Bytes)))
+			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s left   ", quantity(left.Events, "event"), humanize.IBytes(uint64(left.Bytes)))
 		}
 		if left.Events == 0 {
 			fmt.Fprintln(c.App.ErrWriter)

@@ -34,7 +34,7 @@ func spoolExportCommand() *cli.Command {
 			if lane != "" {
 				return usagef(c, "give one of --lane and --quarantine")
 			}
-			data, err := need(c, "data")
+			data, err := roleData(c, "sidecar")
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.ErrWriter, "%s events of %d keys, %s\n", humanize.Comma(int64(count)), len(keys), humanize.IBytes(bytes))
+	fmt.Fprintf(c.App.ErrWriter, "%s of %s, %s\n", quantity(count, "event"), quantity(len(keys), "key"), humanize.IBytes(bytes))
 	if unread > 0 {
 		return fmt.Errorf("%d could not be read, and are not in the export", unread)
 	}

@@ -33,7 +33,7 @@ func spoolStatus(c *cli.Context) error {
 	}
 	s := status.Spool
 	return output(c, s, func(t *table) {
-		t.row("waiting", humanize.Comma(int64(s.Events))+" events")
+		t.row("queued", quantity(s.Events, "event"))
 		t.row("payload", humanize.IBytes(uint64(s.Bytes)))
 		t.row("on disk", humanize.IBytes(uint64(s.DiskBytes)))
 		oldest := "-"
@@ -41,11 +41,11 @@ func spoolStatus(c *cli.Context) error {
 			oldest = moment(s.Oldest)
 		}
 		t.row("oldest", oldest)
-		t.row("held", humanize.Comma(int64(s.Held))+" events, whose key the server refuses")
+		t.row("held", quantity(s.Held, "event")+", because the server rejects the key")
 		t.row("dead letters", humanize.Comma(int64(s.Dead)))
-		t.row("lost", humanize.Comma(int64(s.Gaps))+" events, by damage to the disk")
+		t.row("lost", quantity(s.Gaps, "event")+", by damage to the disk")
 		if s.Uncertain > 0 {
-			t.row("not certain", humanize.Comma(int64(s.Uncertain))+" events of the newest commit were missing after a crash, most likely never acknowledged")
+			t.row("not certain", quantity(s.Uncertain, "event")+" of the newest commit missing after a crash, most likely never acknowledged")
 		}
 		t.row("server", status.Upstream)
 	})

@@ -23,7 +23,7 @@ import (
 )
 
 func sidecarDataFlag() cli.Flag {
-	return stringFlag("data", "", "the sidecar's data `folder`; for up it is .promptspool/sidecar")
+	return stringFlag("data", "", "the sidecar's data `folder`, or that of up")
 }
 
 // boolFlag is a switch of one command.
@@ -34,7 +34,7 @@ func boolFlag(command, name, usage string) cli.Flag {
 // spoolTarget finds the spool of --data, and whether a sidecar runs on it: then it is asked, through its control socket; else its
 // folder is read.
 func spoolTarget(c *cli.Context) (data string, running bool, status sidecarStatus, err error) {
-	if data, err = need(c, "data"); err != nil {
+	if data, err = roleData(c, "sidecar"); err != nil {
 		return data, false, status, err
 	}
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -14,15 +15,18 @@ import (
 )
 
 func statusCommand() *cli.Command {
-	flags := append([]cli.Flag{stringFlag("data", "", "the data `folder` of a running sidecar or server; without it the server at --url is asked for the account's sidecars")}, remoteFlags()...)
+	flags := append([]cli.Flag{stringFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; without it the server at --url is asked for the account's sidecars")}, remoteFlags()...)
 	return &cli.Command{
-		Name: "status", Usage: "say how a running sidecar or server does, or list an account's sidecars",
+		Name: "status", Usage: "show the status of a sidecar or server, or list an account's sidecars",
 		Flags: flags, Action: status,
 	}
 }
 
 func status(c *cli.Context) error {
 	if data := c.String("data"); data != "" {
+		if isUpFolder(data) {
+			return statusOfUp(c, data)
+		}
 		return statusBeside(c, data)
 	}
 	cl, id, err := remote(c)
@@ -39,28 +43,57 @@ func status(c *cli.Context) error {
 
 // statusBeside asks the process that runs on a data folder.
 func statusBeside(c *cli.Context, data string) error {
+	s, describe, err := askStatus(c, data)
+	if err != nil {
+		return err
+	}
+	return output(c, s, describe)
+}
+
+// statusOfUp shows both of the roles that `up` runs in one process.
+func statusOfUp(c *cli.Context, data string) error {
+	all := map[string]any{}
+	var parts []func(*table)
+	for _, role := range upRoles {
+		s, describe, err := askStatus(c, filepath.Join(data, role))
+		if err != nil {
+			return err
+		}
+		all[role] = s
+		parts = append(parts, describe)
+	}
+
+	return output(c, all, func(t *table) {
+		for i, describe := range parts {
+			if i > 0 {
+				t.row()
+			}
+			describe(t)
+		}
+	})
+}
+
+// askStatus asks the process on a data folder, and returns its status with what shows it to people.
+func askStatus(c *cli.Context, data string) (any, func(*table), error) {
 	var told json.RawMessage
 	if err := ops.Control(c.Context, data, "GET", "/status", nil, &told); err != nil {
-		return err
+		return nil, nil, err
 	}
 	var role struct {
 		Role string `json:"role"`
 	}
 	if err := json.Unmarshal(told, &role); err != nil {
-		return err
+		return nil, nil, err
 	}
+
 	if role.Role == "sidecar" {
 		var s sidecarStatus
-		if err := json.Unmarshal(told, &s); err != nil {
-			return err
-		}
-		return output(c, s, func(t *table) { describeSidecar(t, s) })
+		err := json.Unmarshal(told, &s)
+		return s, func(t *table) { describeSidecar(t, s) }, err
 	}
 	var s serverStatus
-	if err := json.Unmarshal(told, &s); err != nil {
-		return err
-	}
-	return output(c, s, func(t *table) { describeServer(t, s) })
+	err := json.Unmarshal(told, &s)
+	return s, func(t *table) { describeServer(t, s) }, err
 }
 
 // inWords is a status as /statusz shows it to browsers.
@@ -80,7 +113,7 @@ func describeServer(t *table, s serverStatus) {
 	}
 	t.row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
 	t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
-	t.row("orphans", fmt.Sprintf("%s events wait for %s requests that have not come", humanize.Comma(s.Orphans.Events), humanize.Comma(s.Orphans.Requests)))
+	t.row("orphans", fmt.Sprintf("%s for %s not received yet", quantity(s.Orphans.Events, "event"), quantity(s.Orphans.Requests, "request")))
 }
 
 func describeSidecar(t *table, s sidecarStatus) {
@@ -94,12 +127,12 @@ func describeSidecar(t *table, s sidecarStatus) {
 	}
 	t.row("server", server)
 	t.row("clock", skewText(s.ClockAhead))
-	t.row("waiting", fmt.Sprintf("%s events, %s", humanize.Comma(h.BacklogEvents), humanize.IBytes(uint64(h.BacklogBytes))))
+	t.row("queued", fmt.Sprintf("%s, %s", quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
 	t.row("disk", fmt.Sprintf("%s of %s", humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
 	t.row("oldest", oldestText(h))
-	t.row("held", humanize.Comma(h.HeldEvents)+" events, whose key the server refuses")
+	t.row("held", quantity(h.HeldEvents, "event")+", because the server rejects the key")
 	t.row("dead letters", humanize.Comma(h.DeadLetters))
-	t.row("lost", humanize.Comma(h.LostEvents)+" events, by damage to the disk")
+	t.row("lost", quantity(h.LostEvents, "event")+", by damage to the disk")
 }
 
 func describeFleet(t *table, fleet wire.Fleet) {

@@ -91,7 +91,7 @@ func showBacktests(p painter, tests []wire.Backtest) {
 		}
 		p.conversation("came back then", unstyled, call.Output)
 	}
-	fmt.Fprintf(p.w, "\n%d requests\n", len(tests))
+	fmt.Fprintf(p.w, "\n%s\n", quantity(len(tests), "request"))
 }
 
 // asRequest puts the arguments of the model call, or the blueprint where there are none, into a request as it is logged.

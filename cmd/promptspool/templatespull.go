@@ -72,7 +72,7 @@ func pullTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "%d of %d templates written.\n", len(written), len(rows))
+	fmt.Fprintf(c.App.Writer, "%d of %s written.\n", len(written), quantity(len(rows), "template"))
 	for _, name := range folder.names() {
 		if _, ok := there[name]; !ok {
 			fmt.Fprintf(c.App.ErrWriter, "%s is not on the server; it was left as it is.\n", printable(folder.files[name].path))

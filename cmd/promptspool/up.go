@@ -68,6 +68,8 @@ func up(c *cli.Context) error {
 			return err
 		}
 	}
+	serverSettings, sidecarSettings := upSettings(c, "server"), upSettings(c, "sidecar")
+
 	group, running := errgroup.WithContext(c.Context) // ends when either role ends
 	serverLife, stopServer := context.WithCancel(context.Background())
 	defer stopServer()
@@ -76,7 +78,8 @@ func up(c *cli.Context) error {
 		return server(serverLife, serverConfig{
 			data: filepath.Join(data, "server"), listen: serverListen, opsListen: serverOpsListen,
 			name: config.name, bootstrapKey: key, signUp: signUp, prices: table, logger: config.logger.With("role", "server"),
-			ready: func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
+			settings: serverSettings,
+			ready:    func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
 		})
 	})
 	group.Go(func() error {
@@ -87,6 +90,7 @@ func up(c *cli.Context) error {
 		case at := <-serverUp:
 			config.data = filepath.Join(data, "sidecar")
 			config.upstream, config.logger = "http://"+at.addr, config.logger.With("role", "sidecar")
+			config.settings = append(sidecarSettings, shownSetting{"upstream", config.upstream, "up"})
 			config.ready = func(sidecarAddr string) {
 				banner(c.App.Writer, data, key, sidecarAddr, at, config.opsListen.at, serverOpsListen.at)
 			}
@@ -94,6 +98,26 @@ func up(c *cli.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// upSettings are the settings of `up` that are one role's, under the names of that role's flags.
+func upSettings(c *cli.Context, role string) (shown fixedSettings) {
+	flags := roleFlags(role)
+	for _, s := range settingsOf(c) {
+		own := strings.HasPrefix(s.Setting, "server-")
+		switch {
+		case role == "server" && own:
+			s.Setting = strings.TrimPrefix(s.Setting, "server-")
+		case role == "server" && (s.Setting == "listen" || s.Setting == "ops-listen"):
+			continue
+		case s.Setting == "data":
+			s.Value = filepath.Join(s.Value, role)
+		}
+		if _, known := flags[s.Setting]; known {
+			shown = append(shown, s)
+		}
+	}
+	return shown
 }
 
 // serverAt is a server that is up: its address, and the code with which the first person signs up.

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry/prices"
@@ -187,8 +189,8 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 		return wire.Record{}, err
 	case state.Orphan():
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
-			"The request %s itself has not come yet, but %d events that belong to it have; they join it when it comes.",
-			parsed, len(state.History))
+			"The request %s has not come yet. %s for it arrived already, and will be part of it when it comes.",
+			parsed, english.Plural(len(state.History), "event", ""))
 	}
 
 	record := state.View(body)

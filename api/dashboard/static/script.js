@@ -31,6 +31,10 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = said; }, 1500);
 });
 
+// A choice that applies at once needs no button. The style sheet hides it.
+document.documentElement.classList.add("scripted");
+document.addEventListener("change", (event) => event.target.closest("select[data-apply]")?.form.requestSubmit());
+
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !confirm(question)) event.preventDefault();
@@ -74,18 +78,19 @@ for (const box of document.querySelectorAll("[data-suggest]")) {
   for (const event of ["input", "focusin"]) box.addEventListener(event, () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });
 }
 
-// A live list is loaded anew every few seconds, as long as nobody is in the middle of it.
+// A live list is loaded again every few seconds, with its count and its pager, unless somebody is using it.
 for (const box of document.querySelectorAll("[data-live]")) {
   let timer;
   const follow = async () => {
-    const list = document.querySelector(box.dataset.live);
-    if (!document.hidden && !list.contains(document.activeElement)) {
+    const parts = [...document.querySelectorAll(box.dataset.live)];
+    if (!document.hidden && !parts.some((part) => part.contains(document.activeElement))) {
       const answer = await fetch(location.href).catch(() => null);
       const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page && page.querySelector(box.dataset.live);
-      if (fresh && box.checked) {
-        list.replaceChildren(...fresh.childNodes);
-        for (const time of list.querySelectorAll("time[datetime]")) local(time);
+      const fresh = page && parts.map((part) => page.getElementById(part.id));
+      if (page && !fresh.every(Boolean)) return location.reload(); // signed out, or nothing is left to list
+      if (page && box.checked) {
+        parts.forEach((part, i) => part.replaceChildren(...fresh[i].childNodes));
+        for (const time of parts.flatMap((part) => [...part.querySelectorAll("time[datetime]")])) local(time);
       }
     }
     if (box.checked) timer = setTimeout(follow, 3000);

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
+	made := func(folders ...string) string {
+		dir := t.TempDir()
+		for _, f := range folders {
+			if err := os.MkdirAll(filepath.Join(dir, f), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	for _, tt := range []struct {
+		what    string
+		dir     string
+		role    string
+		want    string // below dir
+		refused bool
+	}{
+		{"up's", made("server/archive", "sidecar/spool"), "server", "server", false},
+		{"up's", made("server/archive", "sidecar/spool"), "sidecar", "sidecar", false},
+		{"up's without a sidecar", made("server"), "sidecar", "", true},
+		{"a server's", made("archive"), "server", ".", false},
+		{"a sidecar's", made("spool"), "sidecar", ".", false},
+		{"a server's with a folder of that name", made("archive", "sidecar"), "server", ".", false},
+		{"an empty one", made(), "server", ".", false},
+		{"one that does not exist", filepath.Join(made(), "gone"), "server", ".", false},
+	} {
+		got, err := roleFolder(tt.dir, tt.role)
+		if tt.refused {
+			if err == nil || !strings.Contains(err.Error(), "give the data folder of a "+tt.role) {
+				t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+			}
+			continue
+		}
+		if err != nil || got != filepath.Join(tt.dir, tt.want) {
+			t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+		}
+	}
+}
+
+// commandsFindTheRolesOfUp presses every command that reads a data folder, with the folder of an `up` that runs.
+func commandsFindTheRolesOfUp(t *testing.T, data string) {
+	t.Helper()
+	for line, want := range map[string][]string{
+		"status":                {"\nsidecar ", "server ", "records ", "dead letters "},
+		"status -o json":        {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
+		"spool status":          {"queued ", "dead letters "},
+		"spool check":           {"Sound: "},
+		"dead list":             {"SEQUENCE"},
+		"keys list":             {"LAST USED"},
+		"config print":          {"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ", "sidecar.spool-bytes-max ", "sidecar.log-level ", "default"},
+		"archive check":         {"Sound: "},
+		"backup " + data + ".b": {"The backup holds 1 record, "},
+	} {
+		args := append(strings.Fields(line), "--data", data)
+		got := say(t, args...)
+		for _, text := range want {
+			if got.Code != 0 || !strings.Contains(got.Out, text) {
+				t.Errorf("%s --data of up: %d %s%s; want %q", line, got.Code, got.Out, got.Err, text)
+			}
+		}
+	}
+	for _, role := range upRoles {
+		if got := say(t, "config", "print", "--data", filepath.Join(data, role)); got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
+			t.Errorf("config print of up's %s: %+v", role, got)
+		}
+	}
+}
