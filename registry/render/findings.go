@@ -38,11 +38,9 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	return inexpressibles(p, parseModel(metadata))
 }
 
-// Unresolved makes findings of an error of Expand: a snippet that does not exist any more, a circle.
-func Unresolved(err error) []wire.Finding { return unplaced(err) }
-
-// unplaced makes findings of fields that have no text with lines.
-func unplaced(err error) (findings []wire.Finding) {
+// Unresolved makes findings of what has no line in a text, such as an error of Expand: a snippet that does not exist
+// any more, a circle.
+func Unresolved(err error) (findings []wire.Finding) {
 	for _, f := range wire.AsError(err).Fields {
 		findings = append(findings, wire.Finding{Path: place(f.Field), Line: 1, Column: 1, Message: f.Reason})
 	}
@@ -123,5 +121,5 @@ func inexpressibles(p *prompt, m model) []wire.Finding {
 	if err == nil {
 		return nil
 	}
-	return unplaced(err)
+	return Unresolved(err)
 }
