@@ -77,6 +77,8 @@ func (d *Dashboard) overviewPage(c *call) error {
 	v.Totals, v.Counted, v.Wide = a.Overall, page.counted(a.Progress), a.MetadataKeysWide
 	if a.TotalRequests > 0 {
 		v.Tables = breakdowns(f, a)
+	} else if !a.Incomplete {
+		d.suggestClosest(c, &v.filterView)
 	}
 	if v.Crowded = len(a.Stats); v.Crowded <= crowdedMin {
 		v.Charts, v.Crowded = charts(f, a), 0

@@ -34,6 +34,7 @@ type filterView struct {
 	Operators []operator
 	Chips     []chip
 	Columns   []column // that there are
+	Closest   []closeLink
 }
 
 // chip is a condition that is in force, and the address without it.
@@ -70,6 +71,9 @@ func (d *Dashboard) requestsPage(c *call) error {
 		return err
 	}
 	v.Page = page
+	if len(page.Items) == 0 && page.Complete {
+		d.suggestClosest(c, &v.filterView)
+	}
 	if page.NextCursor != nil {
 		next := f.values()
 		next.Set("cursor", *page.NextCursor)

@@ -159,4 +159,31 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	if again := b.text("main code"); again != third {
 		t.Errorf("newer and then older leads from %s to %s", third, again)
 	}
+
+	// A status is found in any case; what is not found leads to what is close.
+	b.visit("/requests?status=error")
+	b.shows("main", "4 requests")
+	for _, page := range []string{"/", "/requests"} {
+		b.visit(page + "?model=gpt4o")
+		b.shows(".empty", "No requests match these filters. Closest: model gpt-4o (20). Clear filters")
+		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
+		b.press(".empty a")
+		b.shows("main", "20", "Model is gpt-4o")
+	}
+	for _, c := range []struct{ flag, value, says string }{
+		{"--status", "error", ""},
+		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20)\n"},
+		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
+	} {
+		for _, command := range []string{"search", "stats"} {
+			got := say(t, "requests", command, c.flag, c.value, "--url", "http://"+server.addr, "--key", adminKey)
+			if c.flag == "--status" {
+				if strings.Contains(got.Out, "No requests match") || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
+					t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+				}
+			} else if got.Out != c.says {
+				t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+			}
+		}
+	}
 }

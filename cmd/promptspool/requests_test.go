@@ -20,13 +20,17 @@ func TestFiltersOfTheCommands(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"items":[]}`)
 	say(t, "requests", "search", "--template", "a@b@3", "--provider", "openai", "--status", "ERROR", "--score", "quality:80..", "--cost", "..0.5",
-		"--latency", "500ms..2s", "--group", "g", "--label", "prod", "--text", "broken kettle", "--sort", "cost", "--url", url, "--key", "k")
+		"--latency", "500ms..2s", "--group", "g", "--label", "prod", "--text", "broken kettle", "--sort", "cost", "--output", "json", "--url", url, "--key", "k")
 	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
 		`{"field":"provider_type","operator":"is","value":"openai"},{"field":"label","operator":"is","value":"prod"},{"field":"status","operator":"is","value":"ERROR"},`+
 		`{"field":"group_id","operator":"is","value":"g"},{"field":"prompt_name","operator":"is","value":"a@b"},{"field":"prompt_version_number","operator":"eq","value":3},`+
 		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},{"field":"cost","operator":"lte","value":0.5},`+
 		`{"field":"latency_ms","operator":"gte","value":500},{"field":"latency_ms","operator":"lte","value":2000}]},`+
 		`"q":"broken kettle","sort_by":"cost","sort_order":"desc","per_page":20}`)
+	say(t, "requests", "search", "--template", "a@prod", "--output", "json", "--url", url, "--key", "k")
+	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"logic":"OR","filters":[`+
+		`{"field":"prompt_name","operator":"is","value":"a@prod"},{"logic":"AND","filters":[`+
+		`{"field":"prompt_name","operator":"is","value":"a"},{"field":"label","operator":"is","value":"prod"}]}]}]},"per_page":20}`)
 	for _, wrong := range [][]string{{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"}} {
 		got := say(t, append([]string{"requests", "search", "--url", url, "--key", "k"}, wrong...)...)
 		if got.Code != 2 || !strings.Contains(got.Err, wrong[0]) {

@@ -18,7 +18,7 @@ func filterFlags() []cli.Flag {
 		listFlag("metadata", "only with this `key=value`; may be repeated"),
 		stringFlag("model", "", "only of this `model`"),
 		stringFlag("provider", "", "only of this `provider`"),
-		stringFlag("template", "", "only of this template: a `name`, or name@version"),
+		stringFlag("template", "", "only of this template: a `name`, name@version or name@label"),
 		stringFlag("label", "", "only of the template's version with this `label` when it was sent"),
 		stringFlag("status", "", "only with this `status`: SUCCESS, WARNING, ERROR"),
 		stringFlag("score", "", "only with such a score: a `range` as 80..100 or ..20, or name:80..100"),
@@ -97,18 +97,32 @@ func (f *filterBuilder) add(field, operator string, value any, key string) {
 	f.filters = append(f.filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
 }
 
-// template reads name or name@version. A name may hold an @ itself.
+// template reads name, name@version or name@label. A name may hold an @ itself.
 func (f *filterBuilder) template(s string) error {
 	if s == "" {
 		return nil
 	}
-	name, version, ok := cutLast(s, "@")
-	if n, err := strconv.Atoi(version); ok && err == nil {
+
+	name, selector, ok := cutLast(s, "@")
+	if n, err := strconv.Atoi(selector); ok && err == nil {
 		f.add("prompt_name", "is", name, "")
 		f.add("prompt_version_number", "eq", n, "")
 		return nil
 	}
-	f.add("prompt_name", "is", s, "")
+
+	whole := filterBuilder{}
+	whole.add("prompt_name", "is", s, "")
+	if !ok || name == "" || selector == "" {
+		f.filters = append(f.filters, whole.filters...)
+		return nil
+	}
+
+	labelled := filterBuilder{}
+	labelled.add("prompt_name", "is", name, "")
+	labelled.add("label", "is", selector, "")
+	either := append(whole.filters, wire.Filter{Logic: "AND", Filters: labelled.filters})
+	f.filters = append(f.filters, wire.Filter{Logic: "OR", Filters: either})
+
 	return nil
 }
 

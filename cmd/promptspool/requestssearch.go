@@ -51,6 +51,11 @@ func searchRequests(c *cli.Context) error {
 	if form := text(c, "output"); form != "table" {
 		return output(c, page, nil)
 	}
+	if len(page.Items) == 0 && page.NextCursor == nil {
+		printUnmatched(c, cl, id, where)
+		return nil
+	}
+
 	g := rowGrid(newPainter(c))
 	for _, r := range page.Items {
 		listRow(g, r)

@@ -55,6 +55,9 @@ func requestStats(c *cli.Context) error {
 		return output(c, versions, nil)
 	case text(c, "output") != "table":
 		return output(c, sums, nil)
+	case sums.Overall.Requests == 0 && !sums.Incomplete:
+		printUnmatched(c, cl, id, where)
+		return nil
 	case by == "version":
 		return versionTable(c, versions, sums)
 	}

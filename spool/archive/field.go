@@ -15,6 +15,9 @@ import (
 type field struct {
 	column Column
 	nested nesting
+	// word marks a text that is one of a few words, which providers and people write in different cases: whole values match
+	// in any case. Other texts match exactly.
+	word   bool
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
@@ -42,9 +45,9 @@ var fields = map[string]field{
 	"function_name":         oneText(ColumnFunction, func(r *wire.Row) string { return r.FunctionName }),
 	"engine":                {column: ColumnModel, text: engine},
 	"model":                 {column: ColumnModel, text: engine},
-	"provider_type":         {column: ColumnProvider, text: providerType},
-	"provider":              {column: ColumnProvider, text: providerType},
-	"status":                oneText(ColumnStatus, func(r *wire.Row) string { return r.Status }),
+	"provider_type":         {column: ColumnProvider, text: providerType, word: true},
+	"provider":              {column: ColumnProvider, text: providerType, word: true},
+	"status":                oneWord(ColumnStatus, func(r *wire.Row) string { return r.Status }),
 	"sidecar":               oneText(ColumnSidecar, func(r *wire.Row) string { return r.Sidecar }),
 	"prompt_id":             {column: ColumnTemplate, text: promptName},
 	"prompt_name":           {column: ColumnTemplate, text: promptName},
@@ -70,8 +73,8 @@ var fields = map[string]field{
 	"tool_names":            {column: ColumnTools, text: func(r *wire.Row, _ string) []string { return r.ToolNames }},
 	"cached_tokens":         {column: ColumnCachedTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.CachedTokens) }},
 	"reasoning_tokens":      {column: ColumnReasoningTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.ReasoningTokens) }},
-	"finish_reason":         oneText(ColumnFinish, func(r *wire.Row) string { return r.FinishReason }),
-	"error_type":            oneText(ColumnErrorType, func(r *wire.Row) string { return r.ErrorType }),
+	"finish_reason":         oneWord(ColumnFinish, func(r *wire.Row) string { return r.FinishReason }),
+	"error_type":            oneWord(ColumnErrorType, func(r *wire.Row) string { return r.ErrorType }),
 	"output":                {column: ColumnBody, content: (*Content).outputValues, nested: keyRequired},
 	"output_keys":           {column: ColumnBody, content: (*Content).outputKeys},
 	"input_variables":       {column: ColumnBody, content: (*Content).variableValues, nested: keyRequired},
@@ -87,6 +90,14 @@ var fieldNames = slices.Sorted(maps.Keys(fields))
 // oneText is a text that is absent when it is empty.
 func oneText(column Column, get func(*wire.Row) string) field {
 	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(known(get(r))) }}
+}
+
+// oneWord is oneText for one of a few words.
+func oneWord(column Column, get func(*wire.Row) string) field {
+	f := oneText(column, get)
+	f.word = true
+
+	return f
 }
 
 // isShape is true of outputs of one shape.

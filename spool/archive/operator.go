@@ -35,12 +35,13 @@ var (
 type operation struct {
 	wire.Filter
 	path string
+	word bool // see field
 }
 
 // compileCondition makes a single condition ready.
 func compileCondition(f wire.Filter, path string) (Condition, error) {
-	o := operation{f, path}
 	fd, ok := fields[f.Field]
+	o := operation{f, path, fd.word}
 	switch {
 	case f.Field == "":
 		return nil, invalid(path+".field", "is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
@@ -117,17 +118,39 @@ func (o operation) compile(fd field) (*Test, error) {
 }
 
 // texts are the values of which the field must have one; nil if the operator asks something else.
-func (o operation) texts() []string {
+func (o operation) texts() (wanted []string) {
 	switch o.Operator {
 	case "in":
-		wanted, _ := list(o, parseText)
-		return wanted
+		wanted, _ = list(o, parseText)
 	case "is", "eq", "key_equals":
 		if want, _, ok := parseText(o.Value); ok {
-			return []string{want}
+			wanted = []string{want}
 		}
 	}
-	return nil
+	if !o.word || wanted == nil {
+		return wanted
+	}
+
+	spelled := []string{}
+	for _, want := range wanted {
+		spelled = append(spelled, Spellings(want)...)
+	}
+
+	return spelled
+}
+
+// Spellings are the forms in which an index is asked for a word: in lower and upper case, and as it is. An index must know a
+// word of mixed case by its lower case as well.
+func Spellings(word string) []string {
+	lower := strings.ToLower(word)
+	all := []string{lower}
+	for _, other := range []string{strings.ToUpper(lower), word} {
+		if !slices.Contains(all, other) && strings.ToLower(other) == lower {
+			all = append(all, other)
+		}
+	}
+
+	return all
 }
 
 // ranges are those in one of which a number must lie; nil if the operator asks something else.
@@ -173,7 +196,7 @@ func (o operation) intent(t *Test, fd field) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range wanted {
+	for _, w := range lowered(wanted) {
 		if !slices.Contains(fd.intents, w) {
 			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
 		}
@@ -208,7 +231,15 @@ func (o operation) span() (from, to time.Time) {
 	return from, to
 }
 
-// text makes the test of a text field: exact for is and in, in any case for parts of a text.
+func lowered(texts []string) []string {
+	for i := range texts {
+		texts[i] = strings.ToLower(texts[i])
+	}
+
+	return texts
+}
+
+// text makes the test of a text field: exact for is and in, but of words; in any case for parts of a text.
 func (o operation) text() (func([]string) bool, error) {
 	switch o.Operator {
 	case "is_null":
@@ -219,6 +250,12 @@ func (o operation) text() (func([]string) bool, error) {
 		}, nil
 	case "in":
 		wanted, err := list(o, parseText)
+		if o.word {
+			wanted = lowered(wanted)
+			return func(values []string) bool {
+				return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, strings.ToLower(v)) })
+			}, err
+		}
 		return func(values []string) bool {
 			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
 		}, err
@@ -229,6 +266,9 @@ func (o operation) text() (func([]string) bool, error) {
 	}
 	part := strings.ToLower(want)
 	holds := func(v string) bool { return v == want }
+	if o.word {
+		holds = func(v string) bool { return strings.ToLower(v) == part }
+	}
 	switch o.Operator {
 	case "contains", "key_contains":
 		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }

@@ -197,3 +197,30 @@ func TestGroupsCombineConditions(t *testing.T) {
 		})
 	}
 }
+
+func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
+	row := wire.Row{Status: "ERROR", Provider: "OpenAI", FinishReason: "STOP", ErrorType: "PROVIDER_TIMEOUT", Engine: "GPT", Tags: []string{"Demo"}}
+	for _, c := range []struct {
+		field, operator, value string
+		want                   bool
+	}{
+		{"status", "is", `"error"`, true},
+		{"status", "is_not", `"error"`, false},
+		{"status", "in", `["warning","Error"]`, true},
+		{"status", "is", `"err"`, false},
+		{"provider_type", "is", `"openai"`, true},
+		{"provider", "eq", `"OPENAI"`, true},
+		{"finish_reason", "is", `"stop"`, true},
+		{"error_type", "not_in", `["provider_timeout"]`, false},
+		{"model", "is", `"gpt"`, false},
+		{"tags", "is", `"demo"`, false},
+	} {
+		q, err := archive.Compile(wire.Search{FilterGroup: condition(c.field, "", c.operator, c.value)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Match(&archive.Subject{Row: &row}); got != c.want {
+			t.Errorf("%s %s %s: %v", c.field, c.operator, c.value, got)
+		}
+	}
+}

@@ -32,7 +32,7 @@ var (
 	sidecars  = []string{"host-a", "host-b"}
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
 	tools     = []string{"find", "Get_Weather"}
-	reasons   = []string{"stop", "tool_calls"}
+	reasons   = []string{"stop", "STOP", "Tool_Calls"}
 	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds     = []wire.Kind{wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup}
 )

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -58,8 +59,30 @@ func dayTerms(account string, oldest, newest int64) (terms []int64) {
 
 func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 
+// wordsOf are the texts of a row that match in any case.
+func wordsOf(row *wire.Row) map[archive.Column]string {
+	return map[archive.Column]string{
+		archive.ColumnProvider:  row.Provider,
+		archive.ColumnStatus:    row.Status,
+		archive.ColumnFinish:    row.FinishReason,
+		archive.ColumnErrorType: row.ErrorType,
+	}
+}
+
 // termsOf are the terms of a row, each once.
 func termsOf(account string, row *wire.Row) []int64 {
+	terms := termsAsSent(account, row)
+	for c, text := range wordsOf(row) {
+		if lower := strings.ToLower(text); text != lower && text != strings.ToUpper(lower) {
+			terms = append(terms, term(account, c, "", lower)) // see archive.Spellings
+		}
+	}
+
+	return distinct(terms)
+}
+
+// termsAsSent are the terms of a row's texts as they came, each once: all that earlier versions stored.
+func termsAsSent(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.AcceptedAt)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 	add := func(c archive.Column, key string, texts ...string) {
@@ -75,11 +98,10 @@ func termsOf(account string, row *wire.Row) []int64 {
 	}
 	some(archive.ColumnFunction, row.FunctionName)
 	some(archive.ColumnModel, row.Engine)
-	some(archive.ColumnProvider, row.Provider)
-	some(archive.ColumnStatus, row.Status)
 	some(archive.ColumnSidecar, row.Sidecar)
-	some(archive.ColumnFinish, row.FinishReason)
-	some(archive.ColumnErrorType, row.ErrorType)
+	for c, text := range wordsOf(row) {
+		some(c, text)
+	}
 	if row.PromptName != nil {
 		add(archive.ColumnTemplate, "", *row.PromptName)
 	}
