@@ -71,9 +71,9 @@ type TemplateEditor interface {
 	Restore(ctx context.Context, id wire.Identity, ident string) error
 }
 
-// Changes tells which templates changed after a revision, waiting at most wait for the first.
+// Changes tells which templates changed after the revision that a caller knows, waiting for the first as long as it would.
 type Changes interface {
-	Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error)
+	Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error)
 }
 
 // Authenticator says whose key it is. Unknown keys are CodeUnauthorized. A sidecar that cannot ask gives an Identity with

@@ -93,25 +93,26 @@ func (a *API) syncKey(c *call) error {
 // syncChanges tells which templates changed after a revision, and waits for the first if there is none yet.
 func (a *API) syncChanges(c *call) error {
 	args := c.ctx.QueryArgs()
-	since, wait := uint64(0), time.Duration(0)
+	q := wire.ChangesQuery{ProviderBaseURLs: string(args.Peek("provider_base_urls"))}
 	var err error
 	if text := string(args.Peek("since")); text != "" {
-		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
+		if q.Since, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return wire.Invalid(wire.FieldError{Field: "since", Reason: "must be a revision: an integer of at least 0"})
 		}
 	}
 	if text := string(args.Peek("wait")); text != "" {
-		if wait, err = time.ParseDuration(text); err != nil || wait < 0 {
+		if q.Wait, err = time.ParseDuration(text); err != nil || q.Wait < 0 {
 			return wire.Invalid(wire.FieldError{Field: "wait", Reason: "must be a duration such as 30s"})
 		}
 	}
+	q.Wait = min(q.Wait, changesWaitMax)
 	if !a.polls.begin(c.id.KeyID) {
-		wait = 0 // a sidecar asks again after a second
+		q.Wait = 0 // a sidecar asks again after a second
 	} else {
 		defer a.polls.end(c.id.KeyID)
 	}
 
-	changes, err := a.c.Changes.Changes(c.life, c.id, since, min(wait, changesWaitMax))
+	changes, err := a.c.Changes.Changes(c.life, c.id, q)
 	if err != nil {
 		return err
 	}

@@ -22,19 +22,19 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 }
 
 // renderTemplate answers a fetch from one version. It is the one way from a template to an answer, for server and sidecar
-// alike. The blueprint is told as it was published; the variables fill llm_kwargs only.
+// alike. The blueprint is told as it was published; the variables fill llm_kwargs only. metadata.model follows the provider and the model
+// that llm_kwargs are for: clients choose by it what to call.
 func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
 	out := wire.RenderedTemplate{
 		Success: true, ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
-		CommitMessage: raw.CommitMessage, Metadata: raw.Metadata, Blueprint: raw.Blueprint, Snippets: nonNil(raw.Snippets),
+		CommitMessage: raw.CommitMessage, Metadata: p.Metadata(f.Provider, f.Model), Blueprint: raw.Blueprint, Snippets: nonNil(raw.Snippets),
 	}
 	provider := f.Provider
 	if provider == "" {
 		provider = p.Provider()
 	}
-	if url := raw.ProviderBaseURLs[provider]; url != "" {
-		out.ProviderBaseURL = message(url)
-	}
+	out.ProviderBaseURL = raw.ProviderBaseURLs.Of(provider)
+
 	call := render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides}
 	if f.Room != nil {
 		call.Room = &f.Room.Kwargs

@@ -312,6 +312,8 @@ func (c *Cache) look(k key) (*entry, standing) {
 	switch {
 	case e == nil:
 		return nil, absent
+	case connected && feed.redirected(e):
+		return e, outdated
 	case k.pinned() && len(e.about.snippets) == 0:
 		return e, current
 	case connected:
@@ -324,6 +326,8 @@ func (c *Cache) look(k key) (*entry, standing) {
 func (c *Cache) standing(e *entry) standing {
 	feed := c.feeds[e.key.account]
 	switch {
+	case feed != nil && feed.connected && feed.redirected(e):
+		return outdated
 	case e.key.pinned() && !e.invalid && len(e.about.snippets) == 0: // with snippets the same version can get another text
 		return current
 	case feed == nil || !feed.connected:

@@ -13,22 +13,27 @@ import (
 // ChangesWaitMax is the longest that Changes waits.
 const ChangesWaitMax = time.Minute
 
-// Changes tells what changed after revision since. If there is nothing, it waits for a publish in this process, or of another that
-// Watch hears of, at most wait (bounded by ChangesWaitMax), and then tells the same revision again. It also returns early, without an error, when ctx ends: nothing
-// is lost, for who asks again says where it stands.
-func (r *Registry) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
-	timer := time.NewTimer(min(max(wait, 0), ChangesWaitMax))
+// Changes tells what changed after revision q.Since. If there is nothing, it waits for a publish in this process, or of another that
+// Watch hears of, at most q.Wait (bounded by ChangesWaitMax), and then tells the same revision again. Other provider base URLs than the
+// caller knows end the wait as well. It also returns early, without an error, when ctx ends: nothing is lost, because a caller that asks
+// again says what it knows.
+func (r *Registry) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
+	timer := time.NewTimer(min(max(q.Wait, 0), ChangesWaitMax))
 	defer timer.Stop()
-	for expired := wait <= 0; ; {
+
+	for expired := q.Wait <= 0; ; {
 		woken := r.waiters.wait(id.Account) // before the look, or a publish between the two would be missed
-		c, err := r.store.TemplateChanges(ctx, id.Account, since)
+		c, err := r.store.TemplateChanges(ctx, id.Account, q.Since)
 		if err != nil {
 			return wire.Changes{}, err
 		}
-		c.Success, c.Names = true, nonNil(c.Names)
-		if expired || c.Reset || c.Revision != since {
+
+		c.Success, c.Names, c.ProviderBaseURLs = true, nonNil(c.Names), r.urls.Load().Digest()
+		redirected := q.ProviderBaseURLs != "" && q.ProviderBaseURLs != c.ProviderBaseURLs
+		if expired || c.Reset || redirected || c.Revision != q.Since {
 			return c, nil
 		}
+
 		select {
 		case <-woken:
 		case <-timer.C:

@@ -36,11 +36,12 @@ type about struct {
 	latest   int    // as labels the template's, at that revision
 	labels   []wire.Label
 	snippets []wire.UsedSnippet
+	urls     string // the digest of the provider base URLs that came with it
 }
 
 func (p packer) entry(k key, raw *wire.RawTemplate, currentAt time.Time) *entry {
 	e := &entry{key: k, text: p.pack(raw), textBytes: len(raw.Blueprint) + len(raw.Metadata), currentAt: currentAt,
-		about: about{raw.Name, raw.Version, raw.Revision, raw.Latest, raw.AllLabels, raw.Snippets}}
+		about: about{raw.Name, raw.Version, raw.Revision, raw.Latest, raw.AllLabels, raw.Snippets, raw.ProviderBaseURLs.Digest()}}
 	if raw.Name == k.ident {
 		e.about.name = k.ident // one text for both
 	}

@@ -33,6 +33,7 @@ type feed struct {
 	position  uint64             // the revision up to which changes were told
 	placed    bool               // position has its first value
 	heardAt   time.Time          // when the server last told
+	urls      string             // the digest of the provider base URLs in force; "" if the server told none
 	epoch     int                // counts what revisions do not tell: own publishes, and other databases behind the server
 	cancel    context.CancelFunc // ends the poll that is out
 	first     sync.Once          // closes settled
@@ -110,17 +111,17 @@ func (c *Cache) poll(ctx context.Context, f *feed) (news bool, err error) {
 	if !f.placed {
 		f.position, f.placed = c.entries.lowestRevision(f.account), true
 	}
-	since, id, wait := f.position, f.id, pollWait
+	id, q := f.id, wire.ChangesQuery{Since: f.position, Wait: pollWait, ProviderBaseURLs: f.urls}
 	if !f.connected {
-		wait = 0 // an answer at once tells that the server is there
+		q.Wait = 0 // an answer at once tells that the server is there
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
+	ctx, cancel := context.WithTimeout(ctx, q.Wait+pollGrace)
 	defer cancel()
 	f.cancel = cancel
 	c.mu.Unlock()
 
 	asked := c.now()
-	told, err := c.upstream.Changes(ctx, id, since, wait)
+	told, err := c.upstream.Changes(ctx, id, q)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +135,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (news bool, err error) {
 		return false, err
 	}
 	c.hear(f, told)
-	return !was || told.Reset || told.Revision != since || c.now().Sub(asked) >= wait/2, nil
+	return !was || told.Reset || told.Revision != q.Since || c.now().Sub(asked) >= q.Wait/2, nil
 }
 
 // hear takes an answer of the feed over. Called with mu held.
@@ -147,6 +148,11 @@ func (c *Cache) hear(f *feed, told wire.Changes) {
 	case len(told.Names) > 0:
 		changed = c.invalidate(f.account, told.Names, told.Revision)
 	}
+	if told.ProviderBaseURLs != f.urls {
+		f.urls = told.ProviderBaseURLs
+		changed = append(changed, c.mark(f.account, f.redirected)...)
+	}
+
 	f.position = told.Revision
 	f.heardAt = c.now()
 	f.connected = told.Reset || len(told.Names) < ChangesNamesMax
@@ -156,6 +162,10 @@ func (c *Cache) hear(f *feed, told wire.Changes) {
 		c.depart(f.id, k)
 	}
 }
+
+// redirected reports whether the server has told other provider base URLs since an entry was read, which concerns every template, and
+// every version of it. Called with Cache.mu held.
+func (f *feed) redirected(e *entry) bool { return f.urls != "" && f.urls != e.about.urls }
 
 // doubt is for when the server does not answer though its feed seemed connected: copies are served at once until the
 // feed has made sure. Called with Cache.mu held.

@@ -37,7 +37,7 @@ func (r *Registry) Preview(
 
 	raw := wire.RawTemplate{
 		Name: p.Name, Blueprint: expanded.Blueprint, Metadata: p.Metadata,
-		Snippets: usedSnippets(expanded), ProviderBaseURLs: r.urls,
+		Snippets: usedSnippets(expanded), ProviderBaseURLs: *r.urls.Load(),
 	}
 	out, err := renderTemplate(&raw, prepared, f)
 	return out, findings, err

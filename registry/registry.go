@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -19,8 +20,8 @@ type Config struct {
 	Logger *slog.Logger     // nil: slog.Default()
 	Now    func() time.Time // nil: time.Now
 
-	// ProviderBaseURLs are told to the apps that fetch a template for a provider; nil: none.
-	ProviderBaseURLs map[string]string
+	// ProviderBaseURLs are told to the apps that fetch a template for a provider; nil: none. See SetProviderBaseURLs.
+	ProviderBaseURLs wire.ProviderBaseURLs
 }
 
 // Registry is the server's side of templates: it reads and publishes in a Store and wakes those who wait for a change.
@@ -30,7 +31,7 @@ type Registry struct {
 	log     *slog.Logger
 	now     func() time.Time
 	waiters waiters
-	urls    map[string]string // by provider; never changes
+	urls    atomic.Pointer[wire.ProviderBaseURLs] // what it points to never changes
 }
 
 // New makes a Registry. It starts nothing.
@@ -41,7 +42,20 @@ func New(c Config) *Registry {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Registry{store: c.Store, log: c.Logger, now: c.Now, urls: c.ProviderBaseURLs}
+
+	r := &Registry{store: c.Store, log: c.Logger, now: c.Now}
+	r.urls.Store(&c.ProviderBaseURLs)
+
+	return r
+}
+
+// SetProviderBaseURLs replaces what Config says of them, and wakes those who wait in Changes.
+func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
+	r.urls.Store(&urls)
+
+	for _, account := range r.waiters.waited() {
+		r.waiters.wake(account)
+	}
 }
 
 // Fetch answers a template fetch: the version that f selects, with the arguments of a model call made from it. Errors:
@@ -141,7 +155,7 @@ func (r *Registry) source(ctx context.Context, account, ident string, s wire.Sel
 	}
 	v, err := r.version(ctx, account, &head, number)
 	raw := rawTemplate(&head, v)
-	raw.ProviderBaseURLs = r.urls
+	raw.ProviderBaseURLs = *r.urls.Load()
 	return raw, err
 }
 

@@ -122,9 +122,9 @@ func TestTheSameContentMakesNoVersionButMovesLabelsAndTags(t *testing.T) {
 	again := publish(t, r, p)
 	equal(t, "again", []any{again.VersionNumber, again.VersionID, again.Labels, again.Tags, *again.CommitMessage}, []any{1, first.VersionID, []string{"prod"}, []string{"t"}, "first"})
 	p.Tags = nil
-	before, _ := r.Changes(context.Background(), ann, 0, 0)
+	before, _ := r.Changes(context.Background(), ann, wire.ChangesQuery{})
 	equal(t, "tags that are not given stay", publish(t, r, p).Tags, []string{"t"})
-	after, _ := r.Changes(context.Background(), ann, 0, 0)
+	after, _ := r.Changes(context.Background(), ann, wire.ChangesQuery{})
 	equal(t, "what changes nothing is no change", after, before)
 	p.Metadata = json.RawMessage(`{"a":1.0,"b":"<"}`)
 	equal(t, "another metadata is another version", publish(t, r, p).VersionNumber, 2)
@@ -288,10 +288,11 @@ func TestChangesWaitsForAPublishOfItsAccount(t *testing.T) {
 		publish(t, r, says("a", "x"))
 		start := time.Now()
 		ask := func(since uint64, wait time.Duration) wire.Changes {
-			c, err := r.Changes(t.Context(), ann, since, wait)
+			c, err := r.Changes(t.Context(), ann, wire.ChangesQuery{Since: since, Wait: wait})
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.ProviderBaseURLs = "" // see TestAnotherProviderBaseURLReachesSidecars
 			return c
 		}
 		equal(t, "something to tell", ask(0, time.Hour), wire.Changes{Success: true, Revision: 1, Names: []string{"a"}})
@@ -316,7 +317,8 @@ func TestChangesWaitsForAPublishOfItsAccount(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		c, err := r.Changes(ctx, ann, 2, 30*time.Second)
+		c, err := r.Changes(ctx, ann, wire.ChangesQuery{Since: 2, Wait: 30 * time.Second})
+		c.ProviderBaseURLs = ""
 		equal(t, "the caller left", []any{c, err}, []any{wire.Changes{Success: true, Revision: 2, Names: []string{}}, nil})
 	})
 }

@@ -118,10 +118,10 @@ func (s *server) List(ctx context.Context, id wire.Identity, q wire.TemplateList
 	return out, broken(err)
 }
 
-func (s *server) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
+func (s *server) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
 	ctx, broken := s.connect(ctx)
 	s.swallow(ctx)
-	out, err := s.registry().Changes(ctx, id, since, wait)
+	out, err := s.registry().Changes(ctx, id, q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deaf {

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -14,7 +13,7 @@ type Upstream interface {
 	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
 	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
-	Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error)
+	Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error)
 	Editor
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -81,10 +80,14 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Changes polls the registry's change feed; the server holds the call up to wait, and at most a minute.
-func (c *Client) Changes(ctx context.Context, id wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
-	q := url.Values{"since": {strconv.FormatUint(since, 10)}, "wait": {wait.String()}}
+// Changes polls the registry's change feed; the server holds the call up to q.Wait, and at most a minute.
+func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
+	query := url.Values{"since": {strconv.FormatUint(q.Since, 10)}, "wait": {q.Wait.String()}}
+	if q.ProviderBaseURLs != "" {
+		query.Set("provider_base_urls", q.ProviderBaseURLs)
+	}
+
 	var ch wire.Changes
-	err := c.do(ctx, request{method: "GET", path: "/sync/changes", query: q, key: id.Key, answer: &ch})
+	err := c.do(ctx, request{method: "GET", path: "/sync/changes", query: query, key: id.Key, answer: &ch})
 	return ch, err
 }

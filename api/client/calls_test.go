@@ -102,8 +102,10 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 			want:   wire.TemplateList{Success: true, Items: []wire.TemplateListItem{{ID: 7}}, Paging: wire.Paging{Page: 2}},
 		},
 		"Changes": {
-			call:   func(ctx context.Context, c *Client) (any, error) { return c.Changes(ctx, caller, 12, 30*time.Second) },
-			sent:   sent{Method: "GET", URI: "/sync/changes?since=12&wait=30s"},
+			call: func(ctx context.Context, c *Client) (any, error) {
+				return c.Changes(ctx, caller, wire.ChangesQuery{Since: 12, Wait: 30 * time.Second, ProviderBaseURLs: "af"})
+			},
+			sent:   sent{Method: "GET", URI: "/sync/changes?provider_base_urls=af&since=12&wait=30s"},
 			answer: `{"success":true,"revision":13,"names":["greeting"],"of_a_newer_server":1}`,
 			want:   wire.Changes{Success: true, Revision: 13, Names: []string{"greeting"}},
 		},

@@ -54,7 +54,7 @@ func TestACancelledCallEndsAtOnce(t *testing.T) {
 		<-polling
 		cancel()
 	}()
-	_, err := c.Changes(ctx, caller, 0, time.Minute)
+	_, err := c.Changes(ctx, caller, wire.ChangesQuery{Wait: time.Minute})
 	wantAway(t, "cancelled", err, wire.Away{Err: context.Canceled})
 }
 

@@ -108,8 +108,8 @@ func (echo) List(_ context.Context, _ wire.Identity, q wire.TemplateListQuery) (
 	return wire.TemplateList{Success: true, Paging: wire.Paging{Page: q.Page, PerPage: q.PerPage}, Items: []wire.TemplateListItem{{Name: q.Name + " " + q.Label}}}, nil
 }
 
-func (echo) Changes(_ context.Context, _ wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
-	return wire.Changes{Success: true, Revision: since + uint64(wait)}, nil
+func (echo) Changes(_ context.Context, _ wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
+	return wire.Changes{Success: true, Revision: q.Since + uint64(q.Wait), ProviderBaseURLs: q.ProviderBaseURLs}, nil
 }
 
 // realAPI is a client of the real API, whose capabilities are echoes.
@@ -193,8 +193,9 @@ func TestTheRealAPITakesEveryCall(t *testing.T) {
 	check(t, "list", list.Items[0].Name, err, "a&b c d")
 	check(t, "page of the list", list.Page, err, 3)
 
-	changes, err := c.Changes(ctx, caller, 7, 30*time.Second)
+	changes, err := c.Changes(ctx, caller, wire.ChangesQuery{Since: 7, Wait: 30 * time.Second, ProviderBaseURLs: "af"})
 	check(t, "changes", changes.Revision, err, 7+uint64(30*time.Second))
+	check(t, "base URLs", changes.ProviderBaseURLs, err, "af")
 }
 
 func check(t *testing.T, what string, got any, err error, want any) {

@@ -19,7 +19,7 @@ func (t *RenderedTemplate) AppendJSON(b []byte) []byte {
 	b = appendRaw(append(b, `,"metadata":`...), t.Metadata)
 	b = appendRaw(append(b, `,"prompt_template":`...), t.Blueprint)
 	b = appendRaw(append(b, `,"llm_kwargs":`...), t.LLMKwargs)
-	b = appendText(append(b, `,"provider_base_url":`...), t.ProviderBaseURL)
+	b = appendProviderBaseURL(append(b, `,"provider_base_url":`...), t.ProviderBaseURL)
 	b = appendList(append(b, `,"snippets":`...), t.Snippets, appendSnippet)
 	b = appendText(append(b, `,"warning":`...), t.Warning)
 	return append(b, '}')

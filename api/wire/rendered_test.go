@@ -16,8 +16,9 @@ func TestARenderedTemplateIsWrittenAsEncodingJSONWouldDo(t *testing.T) {
 		r := RenderedTemplate{
 			Success: rapid.Bool().Draw(t, "success"), ID: rapid.Int64().Draw(t, "id"), Name: rapid.String().Draw(t, "name"), Version: rapid.Int().Draw(t, "version"),
 			WorkspaceID: rapid.Int64().Draw(t, "workspace"), Tags: rapid.SliceOf(rapid.String()).Draw(t, "tags"), CommitMessage: text.Draw(t, "message"),
-			Metadata: raw.Draw(t, "metadata"), Blueprint: raw.Draw(t, "blueprint"), LLMKwargs: raw.Draw(t, "kwargs"), ProviderBaseURL: text.Draw(t, "url"),
-			Warning: text.Draw(t, "warning"), Cache: "hit",
+			Metadata: raw.Draw(t, "metadata"), Blueprint: raw.Draw(t, "blueprint"), LLMKwargs: raw.Draw(t, "kwargs"),
+			ProviderBaseURL: ProviderBaseURLs{"a": rapid.String().Draw(t, "url"), "b": "x"}.Of(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "provider")),
+			Warning:         text.Draw(t, "warning"), Cache: "hit",
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "snippets") {
 			r.Snippets = append(r.Snippets, UsedSnippet{Name: rapid.String().Draw(t, "snippet"), Version: 3, Label: text.Draw(t, "label")})

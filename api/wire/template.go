@@ -131,8 +131,8 @@ type RawTemplate struct {
 	// Latest and AllLabels are the template's at Revision: they tell which version any other selector means.
 	Latest    int     `json:"latest_version"`
 	AllLabels []Label `json:"labels"`
-	// ProviderBaseURLs are what the server's operator configured, by provider.
-	ProviderBaseURLs map[string]string `json:"provider_base_urls,omitempty"`
+	// ProviderBaseURLs are what the server's operator configured.
+	ProviderBaseURLs ProviderBaseURLs `json:"provider_base_urls,omitempty"`
 
 	LLMKwargs json.RawMessage `json:"llm_kwargs,omitempty"` // if they were asked for
 }
@@ -146,19 +146,19 @@ type UsedSnippet struct {
 
 // RenderedTemplate answers a template fetch.
 type RenderedTemplate struct {
-	Success         bool            `json:"success"`
-	ID              int64           `json:"id"`
-	Name            string          `json:"prompt_name"`
-	Version         int             `json:"version"`
-	WorkspaceID     int64           `json:"workspace_id"`
-	Tags            []string        `json:"tags"`
-	CommitMessage   *string         `json:"commit_message"`
-	Metadata        json.RawMessage `json:"metadata"`
-	Blueprint       json.RawMessage `json:"prompt_template"`
-	LLMKwargs       json.RawMessage `json:"llm_kwargs"`
-	ProviderBaseURL *string         `json:"provider_base_url"`
-	Snippets        []UsedSnippet   `json:"snippets"`
-	Warning         *string         `json:"warning"`
+	Success         bool             `json:"success"`
+	ID              int64            `json:"id"`
+	Name            string           `json:"prompt_name"`
+	Version         int              `json:"version"`
+	WorkspaceID     int64            `json:"workspace_id"`
+	Tags            []string         `json:"tags"`
+	CommitMessage   *string          `json:"commit_message"`
+	Metadata        json.RawMessage  `json:"metadata"`
+	Blueprint       json.RawMessage  `json:"prompt_template"`
+	LLMKwargs       json.RawMessage  `json:"llm_kwargs"`
+	ProviderBaseURL *ProviderBaseURL `json:"provider_base_url"`
+	Snippets        []UsedSnippet    `json:"snippets"`
+	Warning         *string          `json:"warning"`
 
 	Cache string        `json:"-"` // how it was found: "hit", "stale" or "miss"; "" at the server. Sent as X-Cache.
 	Age   time.Duration `json:"-"` // since the copy was known to be current; sent as Age, in seconds
@@ -195,4 +195,13 @@ type Changes struct {
 	Revision uint64   `json:"revision"`
 	Reset    bool     `json:"reset"`
 	Names    []string `json:"names"`
+	// ProviderBaseURLs is the ProviderBaseURLs.Digest in force; "" from a server that does not tell it.
+	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
+}
+
+// ChangesQuery is the query of GET /sync/changes: what the caller knows, and how long it would wait to hear more.
+type ChangesQuery struct {
+	Since            uint64 // the revision up to which it knows all changes
+	Wait             time.Duration
+	ProviderBaseURLs string // the digest that it knows; "" if it knows none, or does not care
 }

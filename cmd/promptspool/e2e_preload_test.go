@@ -31,7 +31,8 @@ func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
 	for label, want := range map[string]string{"": "two", "one": "one"} {
 		r := sidecar.call("POST", "/prompt-templates/a/greeting", map[string]any{"label": label})
 		kwargs, _ := r.JSON["llm_kwargs"].(map[string]any)
-		if r.Status != http.StatusOK || kwargs["prompt"] != want || r.JSON["provider_base_url"] != "https://proxy.example/v1" {
+		through, _ := r.JSON["provider_base_url"].(map[string]any)
+		if r.Status != http.StatusOK || kwargs["prompt"] != want || through["url"] != "https://proxy.example/v1" {
 			t.Errorf("label %q: %d %s, want %s", label, r.Status, r.Body, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/proxy"
 	"promptspool/proxy/redact"
+	"promptspool/registry"
 )
 
 // serverLive is what of a server follows its configuration while it runs.
@@ -20,7 +21,7 @@ type serverLive struct {
 }
 
 // newServerLive puts c in force, and has its reloader put in force what comes after it.
-func newServerLive(c serverConfig, keys *auth.Auth, m *metrics.Metrics) *serverLive {
+func newServerLive(c serverConfig, keys *auth.Auth, templates *registry.Registry, m *metrics.Metrics) *serverLive {
 	l := &serverLive{new(api.Limiter), new(liveTLS)}
 	l.limiter.Set(c.limits)
 	l.certs.Store(c.tls)
@@ -37,6 +38,7 @@ func newServerLive(c serverConfig, keys *auth.Auth, m *metrics.Metrics) *serverL
 			c.level.Set(n.level.Level())
 			l.limiter.Set(n.limits)
 			l.certs.Store(n.tls)
+			templates.SetProviderBaseURLs(n.providerURLs)
 			if n.archive != c.archive {
 				c.logger.Warn("--archive names another database now, or another password; this counts after a restart only")
 			}

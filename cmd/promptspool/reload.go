@@ -22,7 +22,7 @@ const filesEvery = 10 * time.Second
 
 // reloadable are the settings that a running process takes over; for the others it says that it needs a restart. What the files
 // behind *-file hold is taken over as well.
-var reloadable = []string{"log-level", "key-calls-max", "key-bytes-max", "redact", "redact-secret", "bootstrap-key", "api-key", "local-key"}
+var reloadable = []string{"log-level", "key-calls-max", "key-bytes-max", "redact", "redact-secret", "bootstrap-key", "api-key", "local-key", "provider-base-url"}
 
 // reloader takes over what changed in a process's configuration, all of it or nothing: on SIGHUP, and when a file with
 // a secret or a certificate has another content.

@@ -20,7 +20,7 @@ type serverConfig struct {
 	name              string
 	bootstrapKey      wire.Secret // "" for none
 	prices            *prices.Table
-	providerURLs      map[string]string // by provider
+	providerURLs      wire.ProviderBaseURLs
 	retention         archive.Retention
 	signUp            wire.SignUp
 	limits            api.Limits

@@ -56,7 +56,7 @@ func server(ctx context.Context, c serverConfig) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	live := newServerLive(c, keys, m)
+	live := newServerLive(c, keys, templates, m)
 	pulse := &pulse{metrics: m, logger: c.logger}
 	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
 	writes := api.NewTurns(records, m)

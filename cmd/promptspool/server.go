@@ -128,8 +128,8 @@ func providerURLFlag() cli.Flag {
 }
 
 // providerURLs reads --provider-base-url.
-func (v *values) providerURLs() map[string]string {
-	urls := map[string]string{}
+func (v *values) providerURLs() wire.ProviderBaseURLs {
+	urls := wire.ProviderBaseURLs{}
 	for _, pair := range texts(v.c, "provider-base-url") {
 		provider, text, ok := strings.Cut(pair, "=")
 		u, err := url.Parse(text)

@@ -123,7 +123,7 @@ func TestWhatAProviderCannotExpressIsRefused(t *testing.T) {
 
 func TestOverridesAndModels(t *testing.T) {
 	for name, value := range map[string]string{
-		"api_key": `"x"`, "baseURL": `"x"`, "base_url": `"x"`, "extra_headers": `{}`, "aws_session_token": `"x"`, "httpOptions": `{}`,
+		"api_key": `"x"`, "baseURL": `"x"`, "base_url": `"x"`, "extra_headers": `{}`, "aws_session_token": `"x"`, "httpOptions": `{}`, "dangerouslyAllowBrowser": `true`,
 		"generation_config": `{"temperature":1,"http_options":{"base_url":"x"}}`, "generationConfig": `{"httpOptions":{}}`, "defaultHeaders": `{}`,
 	} {
 		for _, provider := range render.Providers() {

@@ -24,6 +24,62 @@ func parseModel(metadata json.RawMessage) model {
 	}
 }
 
+// chatAPI is the api_type of OpenAI's chat completions, and of its older completions, as clients of the peer spell it.
+const chatAPI = "chat-completions"
+
+// normalAPI spells an api_type as clients expect it, who make the name of a function of it. Only those of OpenAI have one.
+func normalAPI(provider, apiType string) string {
+	if family(provider, "") != "openai" {
+		return apiType
+	}
+
+	switch apiType {
+	case "", "chat.completions", "chat_completions", "completions":
+		return chatAPI
+	}
+
+	return apiType
+}
+
+// completed is the version's metadata with the api_type that it means.
+func (m *model) completed(metadata json.RawMessage) json.RawMessage {
+	apiType := normalAPI(m.provider, m.apiType)
+	if apiType == m.apiType {
+		return metadata
+	}
+
+	return withModel(metadata, set(object(member(metadata, "model")), "api_type", quoted(apiType)))
+}
+
+// withModel is metadata with another model in it.
+func withModel(metadata json.RawMessage, m wire.Object) json.RawMessage {
+	return encode(set(object(metadata), "model", encode(m)))
+}
+
+// Metadata is the version's metadata as the reply to a call tells it: metadata.model is the provider and the model that Kwargs are for,
+// each "" for the published one. Where that leaves no model, its name is null.
+func (p *Prepared) Metadata(provider, name string) json.RawMessage {
+	if provider == "" {
+		provider = p.model.provider
+	}
+	if provider == p.model.provider && (name == "" || name == p.model.name) {
+		return p.metadata
+	}
+
+	c := call{prompt: *p.prompt, provider: provider}
+	c.settle(p.model, name)
+
+	m := wire.Object{memberOf("provider", quoted(provider)), memberOf("name", json.RawMessage("null"))}
+	if c.model != "" {
+		m = set(m, "name", quoted(c.model))
+	}
+	if apiType := normalAPI(provider, c.apiType); apiType != "" {
+		m = append(m, memberOf("api_type", quoted(apiType)))
+	}
+
+	return withModel(p.metadata, append(m, memberOf("parameters", encode(c.parameters))))
+}
+
 // CheckMetadata says what is wrong with the metadata of a version that is to be published; absent and null are fine.
 // Parameters that would send the app's client elsewhere, or give it credentials, are refused: who may publish a template must
 // not be able to redirect the calls of every app that fetches it.
@@ -65,7 +121,7 @@ const redirectsClient = "would redirect or authenticate the app's client; set it
 var clientParameters = map[string]bool{
 	"apibase": true, "apikey": true, "apitype": true, "apiversion": true, "authorization": true, "authtoken": true, "azureadtoken": true, "azureadtokenprovider": true,
 	"azuredeployment": true, "azureendpoint": true, "baseurl": true, "bearertoken": true, "client": true, "clientoptions": true, "credentials": true,
-	"defaultheaders": true, "defaultquery": true, "endpoint": true, "endpointurl": true, "headers": true, "httpclient": true, "httpheaders": true, "httpoptions": true,
+	"dangerouslyallowbrowser": true, "defaultheaders": true, "defaultquery": true, "endpoint": true, "endpointurl": true, "headers": true, "httpclient": true, "httpheaders": true, "httpoptions": true,
 	"organization": true, "project": true, "proxies": true, "proxy": true, "serverurl": true, "token": true, "transport": true, "websocketbaseurl": true,
 }
 

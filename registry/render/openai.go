@@ -14,8 +14,8 @@ import (
 // (https://platform.openai.com/docs/api-reference/completions/create), "Create a model response"
 // (https://platform.openai.com/docs/api-reference/responses/create).
 func openAI(c *call) (wire.Object, error) {
-	switch c.apiType {
-	case "", "chat.completions", "chat-completions", "chat_completions", "completions":
+	switch normalAPI(c.provider, c.apiType) {
+	case chatAPI:
 	case "responses":
 		return openAIResponses(c)
 	default:

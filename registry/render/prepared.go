@@ -11,9 +11,10 @@ import (
 // Prepared is one version of a template with its texts parsed, ready to be filled many times. Safe for concurrent use. It keeps the
 // bytes that it was made from.
 type Prepared struct {
-	prompt *prompt
-	model  model
-	bytes  int
+	prompt   *prompt
+	metadata json.RawMessage // as replies tell it, unless they are for another provider or model
+	model    model
+	bytes    int
 
 	plans    atomic.Pointer[[]*plan] // of the calls that came so far; neither the slice nor a plan ever changes
 	planning sync.Mutex              // held by who adds one
@@ -29,7 +30,8 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	}
 	room := 2*len(blueprint) + len(metadata) + 512 // of a call with variables and one without
 	// The parsed form is some pointers and paths per block beside the bytes themselves.
-	return &Prepared{prompt: parsePrompt(o), model: parseModel(metadata), planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
+	m := parseModel(metadata)
+	return &Prepared{prompt: parsePrompt(o), metadata: m.completed(metadata), model: m, planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
 }
 
 // Silence drops the warnings about texts that cannot be parsed, for a caller who has the findings. It comes before the first Kwargs.

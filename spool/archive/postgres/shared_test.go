@@ -163,7 +163,7 @@ func TestAChangeAtOneServerWakesWhoWaitsAtAnother(t *testing.T) {
 		prepare()
 		told := make(chan wire.Changes, 1)
 		go func() {
-			c, err := here.Changes(context.Background(), id, uint64(round), 30*time.Second)
+			c, err := here.Changes(context.Background(), id, wire.ChangesQuery{Since: uint64(round), Wait: 30 * time.Second})
 			if err != nil {
 				t.Error(err)
 			}
