@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -48,13 +49,20 @@ func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
 	if err != nil {
 		return err
 	}
-	if t.Cache != "" {
-		var how, age [20]byte
-		c.ctx.Response.Header.SetCanonical(cacheHeader, append(how[:0], t.Cache...))
-		c.ctx.Response.Header.SetCanonical(ageHeader, strconv.AppendInt(age[:0], int64(t.Age.Seconds()), 10))
-	}
+	c.cached(t.Cache, t.Age)
 	writeTemplate(c.ctx, &t)
 	return nil
+}
+
+// cached tells how a sidecar came by its answer, and how old that is. "" is nothing to tell.
+func (c *call) cached(how string, age time.Duration) {
+	if how == "" {
+		return
+	}
+
+	var text, seconds [20]byte
+	c.ctx.Response.Header.SetCanonical(cacheHeader, append(text[:0], how...))
+	c.ctx.Response.Header.SetCanonical(ageHeader, strconv.AppendInt(seconds[:0], int64(age.Seconds()), 10))
 }
 
 // rawTemplate returns a version with its snippets in their places, or, with resolve_snippets=false, as it was published; a
@@ -162,6 +170,7 @@ func (a *API) listTemplates(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.cached(list.Cache, list.Age)
 	writeJSON(c.ctx, 200, list)
 	return nil
 }

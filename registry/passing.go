@@ -23,12 +23,6 @@ func (c *Cache) Patch(ctx context.Context, id wire.Identity, ident string, p wir
 	return out, orAway(err)
 }
 
-// List passes a question for the list on.
-func (c *Cache) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
-	list, err := c.upstream.List(ctx, id, q)
-	return list, orAway(err)
-}
-
 // Source passes a question for a version as it was published on.
 func (c *Cache) Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
 	raw, err := c.upstream.Source(ctx, id, ident, s)

@@ -53,7 +53,7 @@ func (c *Cache) preload(ctx context.Context, id wire.Identity, what string) erro
 
 func (c *Cache) preloadAll(ctx context.Context, id wire.Identity, label string) error {
 	for page := 1; ; page++ {
-		list, err := c.List(ctx, id, wire.TemplateListQuery{Page: page, PerPage: preloadListPage, Label: label})
+		list, err := c.upstream.List(ctx, id, wire.TemplateListQuery{Page: page, PerPage: preloadListPage, Label: label})
 		if err != nil {
 			return err
 		}

@@ -101,11 +101,7 @@ func (r *Registry) VersionAt(ctx context.Context, account, ident string, sel wir
 // List returns one page of the account's templates, each with its latest version. A page has 30 items
 // if q does not say, and never more than 100, for each carries its text.
 func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
-	q.Page = max(q.Page, 1)
-	if q.PerPage < 1 {
-		q.PerPage = 30
-	}
-	q.PerPage = min(q.PerPage, 100)
+	q = bounded(q)
 	heads, total, err := r.store.Templates(ctx, id.Account, q)
 	if err != nil {
 		return wire.TemplateList{}, err
@@ -119,6 +115,17 @@ func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateLi
 		list.Items = append(list.Items, listItem(head, v))
 	}
 	return list, nil
+}
+
+// bounded gives a query the page and the number of items that it means.
+func bounded(q wire.TemplateListQuery) wire.TemplateListQuery {
+	q.Page = max(q.Page, 1)
+	if q.PerPage < 1 {
+		q.PerPage = 30
+	}
+	q.PerPage = min(q.PerPage, 100)
+
+	return q
 }
 
 // Source returns the version that s selects as it was published: references to snippets stay as they are. Errors as Fetch.

@@ -114,6 +114,7 @@ func (s *server) Publish(ctx context.Context, id wire.Identity, p wire.Publish) 
 
 func (s *server) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
 	ctx, broken := s.connect(ctx)
+	s.swallow(ctx)
 	out, err := s.registry().List(ctx, id, q)
 	return out, broken(err)
 }

@@ -169,6 +169,9 @@ type TemplateList struct {
 	Success bool               `json:"success"`
 	Items   []TemplateListItem `json:"items"`
 	Paging
+
+	Cache string        `json:"-"` // "stale" if it tells what a sidecar holds, without the server; else "". Sent as X-Cache.
+	Age   time.Duration `json:"-"` // since all of it was known to be current; sent as Age, in seconds
 }
 
 // TemplateListItem is a template with its latest version.
