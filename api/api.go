@@ -11,6 +11,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -97,6 +98,9 @@ type Config struct {
 	Exporter      Exporter
 	Authenticator Authenticator
 	Pages         Pages // nil: none
+
+	// Blueprint makes what a track-request is answered with, if the caller asks for it, of its body alone; nil: nobody gets one.
+	Blueprint func(body json.RawMessage) json.RawMessage
 
 	// OwnKey: the Authenticator puts a key of its own in the place of the caller's, who may be anybody. Then only what an app needs
 	// is served, all else is 403. LocalKey: it wants a key from the caller all the same.

@@ -28,7 +28,7 @@ func (a *API) logRequest(c *call) error {
 	request.Link = w.Prompt
 	events := []wire.Event{request}
 	if w.Score != nil {
-		events = append(events, a.event(wire.KindScore, requestID, fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, requestID, *w.Score)))
+		events = append(events, a.event(wire.KindScore, requestID, scoreBody(requestID, w.ScoreName, *w.Score)))
 	}
 	if err := a.record(c, events...); err != nil {
 		return err
@@ -43,6 +43,13 @@ func (a *API) logRequest(c *call) error {
 	answer.ErrorType, answer.ErrorMessage = orNull(w.ErrorType), orNull(w.ErrorMessage)
 	writeJSON(c.ctx, 201, answer)
 	return nil
+}
+
+// scoreBody is what a track-score of the same would have said.
+func scoreBody(requestID, name string, score int) []byte {
+	b := fmt.Appendf(nil, `{"request_id":%q,"name":`, requestID)
+
+	return fmt.Appendf(wire.AppendString(b, name), `,"score":%d}`, score)
 }
 
 // orNull is null in JSON if the text is empty.

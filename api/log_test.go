@@ -31,6 +31,24 @@ func TestALoggedBlueprintIsARequestAndItsScoreAnEventBehindIt(t *testing.T) {
 	}
 }
 
+func TestTheScoreOfALoggedBlueprintHasItsName(t *testing.T) {
+	s := start(t, nil)
+	for name, want := range map[string]string{`"score_name": "tone <1>", `: `"name":"tone <1>"`, `"score_name": null, `: `"name":"default"`, ``: `"name":"default"`} {
+		s.recorder.events = nil
+		if a := s.call("POST", "/log-request", strings.Replace(logged, `"score"`, name+`"score"`, 1)); a.Status != 201 {
+			t.Fatalf("%+v", a)
+		}
+
+		object, err := wire.ParseObject(s.recorder.events[1].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, err := wire.DecodeScore(object); err != nil || w.Score != 90 || !strings.Contains(want, `"`+w.Name+`"`) {
+			t.Errorf("%s: %s, error %v", name, s.recorder.events[1].Body, err)
+		}
+	}
+}
+
 func TestALoggedBlueprintIsChecked(t *testing.T) {
 	s := start(t, nil)
 	for _, c := range []struct{ from, to, field string }{

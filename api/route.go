@@ -21,7 +21,10 @@ type route struct {
 	unverified bool
 	// strict is the one difference between the spellings of track-request: request_response must be an object.
 	strict bool
-	handle func(*API, *call) error
+	// unserved ends a route that the peer's schema has below the identifier and that is answered 404. Older clients send the slashes of
+	// a name as they are, so that only the schema tells such a route from a name; with %2F it is one.
+	unserved string
+	handle   func(*API, *call) error
 }
 
 // isForApps says whether this is a write or the fetching of a template: what an app does with any key.
@@ -95,7 +98,7 @@ var routes = spell([]route{
 	{method: "PATCH", path: "/rest/prompt-templates/", name: "patch-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).patchTemplate},
 	{method: "DELETE", path: "/rest/prompt-templates/", name: "archive-template", needs: templates, scope: wire.ScopeFull, handle: (*API).archiveTemplate},
 	{path: "/library-publish-prompt-template /rest/publish-prompt-template", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplateOld},
-	{method: "GET", path: "/prompt-templates/", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
+	{method: "GET", path: "/prompt-templates/", unserved: "/snippet-usage", name: "raw-template", needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
 	{method: "GET", path: "/library-get-prompt-template /rest/get-prompt-template", name: "get-template", needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
 	{method: "GET", path: "/prompt-templates /rest/prompts", name: "list-templates", needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
 	{path: "/rest/prompt-templates", name: "publish-template", needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
@@ -162,6 +165,9 @@ func find(method, path []byte) (r *route, ident, allow string, err error) {
 		if r.method != string(method) {
 			allowed = append(allowed, r.method)
 			continue
+		}
+		if r.unserved != "" && bytes.HasSuffix(rest, []byte(r.unserved)) {
+			return nil, "", "", wire.Errorf(wire.CodeNotFound, "%s below a template is not served here. If that is the end of the template's name, send its slashes as %%2F.", r.unserved)
 		}
 		if prefix {
 			if ident, err = url.PathUnescape(string(rest)); err != nil {

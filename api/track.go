@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"promptspool/api/wire"
@@ -19,7 +20,39 @@ func (a *API) trackRequest(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.track(c, wire.KindRequest, a.requestID(c, w.RequestID), w.Prompt, "Request logged.")
+
+	requestID := a.requestID(c, w.RequestID)
+	blueprint, done := a.blueprint(c, w.ReturnBlueprint)
+	defer done()
+
+	if err := a.trackEvent(c, wire.KindRequest, requestID, w.Prompt); err != nil {
+		return err
+	}
+	writeJSON(c.ctx, 200, requestAnswer{a.tracked(c, requestID, "Request logged."), blueprint})
+
+	return nil
+}
+
+// requestAnswer answers a track-request.
+type requestAnswer struct {
+	trackAnswer
+	Blueprint json.RawMessage `json:"prompt_blueprint"` // null if it was not asked for
+}
+
+// Bounds of what is answered with a blueprint, which takes about so many times the memory of its body, and is null beyond them.
+const (
+	blueprintBodyMax = 1 << 20
+	blueprintTimes   = 3
+)
+
+// blueprint makes the blueprint of the call's body, if it is wanted and there is memory for it, which done gives back.
+func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, done func()) {
+	need := int64(blueprintTimes * len(c.body))
+	if !wanted || a.c.Blueprint == nil || len(c.body) > blueprintBodyMax || !a.buffer.take(need) {
+		return nil, func() {}
+	}
+
+	return a.c.Blueprint(c.body), func() { a.buffer.give(need) }
 }
 
 // requestID is the caller's own, or derived from its Idempotency-Key, or new.
@@ -77,16 +110,29 @@ func (a *API) createGroup(c *call) error {
 
 // track hands one write to the Recorder and answers when it is durable.
 func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
-	event := a.event(kind, requestID, c.takeBody())
-	event.Link = link
-	if err := a.record(c, event); err != nil {
+	if err := a.trackEvent(c, kind, requestID, link); err != nil {
 		return err
 	}
+	writeJSON(c.ctx, 200, a.tracked(c, requestID, message))
+
+	return nil
+}
+
+// trackEvent hands the call's body to the Recorder, and returns when it is durable.
+func (a *API) trackEvent(c *call, kind wire.Kind, requestID string, link wire.PromptLink) error {
+	event := a.event(kind, requestID, c.takeBody())
+	event.Link = link
+
+	return a.record(c, event)
+}
+
+// tracked is the answer to a write that is durable.
+func (a *API) tracked(c *call, requestID, message string) trackAnswer {
 	if !c.id.Verified {
 		message += unverifiedNote
 	}
-	writeJSON(c.ctx, 200, trackAnswer{Success: true, Message: message, RequestID: requestID})
-	return nil
+
+	return trackAnswer{Success: true, Message: message, RequestID: requestID}
 }
 
 // unverifiedNote goes with an answer to a key that nobody could judge yet.

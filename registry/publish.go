@@ -96,7 +96,13 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	if err != nil {
 		return wire.Published{}, err
 	}
-	return published(&head, number, p.Blueprint, p.Metadata, commitMessage), nil
+
+	out := published(&head, number, p.Blueprint, p.Metadata, commitMessage)
+	if p.CommitMessage != "" && p.CommitMessage != commitMessage {
+		out.Warning = message(fmt.Sprintf("Version %d has this content already, so no version was made and the commit message %s was not kept.", number, quote(p.CommitMessage)))
+	}
+
+	return out, nil
 }
 
 // overtaken says that somebody published meanwhile.

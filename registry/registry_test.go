@@ -121,6 +121,13 @@ func TestTheSameContentMakesNoVersionButMovesLabelsAndTags(t *testing.T) {
 	p.Labels, p.Tags, p.CommitMessage = []string{"prod", "prod"}, []string{"t"}, "second"
 	again := publish(t, r, p)
 	equal(t, "again", []any{again.VersionNumber, again.VersionID, again.Labels, again.Tags, *again.CommitMessage}, []any{1, first.VersionID, []string{"prod"}, []string{"t"}, "first"})
+	if again.Warning == nil || !strings.Contains(*again.Warning, "second") || first.Warning != nil {
+		t.Errorf("the second message vanished: %v, %v", first.Warning, again.Warning)
+	}
+	p.CommitMessage = "first"
+	if same := publish(t, r, p); same.Warning != nil {
+		t.Errorf("the same message again: %s", *same.Warning)
+	}
 	p.Tags = nil
 	before, _ := r.Changes(context.Background(), ann, wire.ChangesQuery{})
 	equal(t, "tags that are not given stay", publish(t, r, p).Tags, []string{"t"})

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type LogWrite struct {
 	OutputTokens  *int64
 	Price         json.RawMessage // a number of US dollars, as sent; nil if absent
 	Score         *int            // nil if absent
+	ScoreName     string          // DefaultScoreName if it has none
 	Tags          []string
 	Metadata      map[string]string
 	Prompt        PromptLink // Name is prompt_name, else prompt_id
@@ -75,6 +77,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 		Status:       f.text("status", false, NameRunesMax),
 		ErrorType:    f.text("error_type", false, NameRunesMax),
 		ErrorMessage: f.text("error_message", false, ErrorMessageRunesMax),
+		ScoreName:    cmp.Or(f.text("score_name", false, NameRunesMax), DefaultScoreName),
 		Prompt: PromptLink{
 			Name:           f.text("prompt_name", false, NameRunesMax),
 			Version:        f.version("prompt_version_number"),

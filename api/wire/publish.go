@@ -31,6 +31,7 @@ type Published struct {
 	CommitMessage *string         `json:"commit_message"`
 	ExternalIDs   []any           `json:"external_ids"`
 	Warnings      []Finding       `json:"warnings"` // what of it cannot be rendered; it is published all the same
+	Warning       *string         `json:"warning"`  // null if all that was asked for was done
 }
 
 // DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version may each hold more than the schema

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // RequestWrite is what a track-request says. Raw members alias the body it was decoded from.
@@ -21,6 +24,10 @@ type RequestWrite struct {
 	Status       string
 	ErrorType    string
 	ErrorMessage string
+	SpanID       string // of the caller's own trace, in lower case; "" if it has none
+
+	// ReturnBlueprint asks for the call's blueprint in the reply.
+	ReturnBlueprint bool
 }
 
 // PromptLink ties a request to a template version. Without Version it means the labelled or the latest version at the
@@ -87,6 +94,15 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 	if args, ok := f.raw("args", false); ok {
 		w.Args = args
 	}
+
+	// Of what the contract does not require nothing is judged: a client that sends something else here loses no call.
+	wants, _ := object.Get("return_prompt_blueprint")
+	w.ReturnBlueprint = string(wants) == "true"
+	w.SpanID = spanID(object)
+	if w.ProviderType == "" {
+		w.ProviderType = f.loose("provider", NameRunesMax) // as LangChain calls it
+	}
+
 	switch {
 	case strictResponse:
 		w.Response = f.json("request_response", true)
@@ -99,6 +115,36 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 		w.RequestID = f.requestID()
 	}
 	return w, f.err()
+}
+
+// loose is a string, if it is one of at most so many characters; else "".
+func (f *fields) loose(name string, runesMax int) string {
+	v, ok := f.object.Get(name)
+	if !ok || v[0] != '"' {
+		return ""
+	}
+
+	s := unquote(v)
+	if utf8.RuneCountInString(s) > runesMax {
+		return ""
+	}
+
+	return s
+}
+
+// spanID reads span_id. Without tracing, some clients send null and some a span id of zeros, which is none either.
+func spanID(object Object) string {
+	v, ok := object.Get("span_id")
+	if !ok || v[0] != '"' {
+		return ""
+	}
+
+	id := strings.ToLower(unquote(v))
+	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 || id == "0000000000000000" {
+		return ""
+	}
+
+	return id
 }
 
 // DecodeScore reads a track-score; see DecodeRequest for its error.

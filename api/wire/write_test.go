@@ -329,3 +329,27 @@ func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
 	wantFaults(t, err)
 	same(t, "group", group, GroupWrite{someID, "12"})
 }
+
+func TestWhatAClientSaysBesideTheContract(t *testing.T) {
+	for members, want := range map[string]RequestWrite{
+		``:                              {},
+		`,"span_id":null`:               {},
+		`,"span_id":"0000000000000000"`: {},
+		`,"span_id":""`:                 {},
+		`,"span_id":7`:                  {},
+		`,"span_id":"00F067AA0ba902b7"`: {SpanID: "00f067aa0ba902b7"},
+		`,"provider":"openai"`:          {ProviderType: "openai"},
+		`,"provider":{"a":1}`:           {},
+		`,"provider":"x","provider_type":"openai","return_prompt_blueprint":true`: {ProviderType: "openai", ReturnBlueprint: true},
+	} {
+		object, err := ParseObject([]byte(`{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2` + members + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		w, err := DecodeRequest(object, true)
+		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType || w.ReturnBlueprint != want.ReturnBlueprint {
+			t.Errorf("%s: %q %q %v, error %v", members, w.SpanID, w.ProviderType, w.ReturnBlueprint, err)
+		}
+	}
+}

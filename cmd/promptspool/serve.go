@@ -63,7 +63,7 @@ func server(ctx context.Context, c serverConfig) error {
 	counting := archive.NewCounting(records)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder: writes, Querier: records, Analyst: records, Keeper: records,
+		Recorder: writes, Querier: records, Analyst: records, Keeper: records, Blueprint: archive.ReplyBlueprint,
 		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: live.limiter,
 		Pages: dashboard.New(dashboard.Config{
@@ -158,6 +158,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder:      live.redactor,
+		Blueprint:     archive.ReplyBlueprint,
 		Querier:       upstream,
 		Analyst:       upstream,
 		Keeper:        upstream,

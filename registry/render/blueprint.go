@@ -26,6 +26,8 @@ func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 	if !ok {
 		return nil, c.faults
 	}
+	o = c.langchain(o)
+
 	switch kind := c.kind(o); kind {
 	case "chat":
 		o = c.chat(set(o, "type", quoted(kind)))
@@ -36,6 +38,23 @@ func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 		return nil, c.faults
 	}
 	return compact(encode(o)), nil
+}
+
+// langchain makes a completion of the prompt that LangChain serialises, which older clients publish:
+// {"_type":"prompt","template":"...","input_variables":[...],"template_format":"f-string"}.
+func (c *checker) langchain(o wire.Object) wire.Object {
+	kind := c.text("_type", o, "_type", false)
+	if kind != "" && kind != "prompt" {
+		c.fault("_type", "must be prompt; publish a chat as {\"type\": \"chat\", \"messages\": [...]}")
+	}
+	if o.Has("type") || o.Has("messages") || o.Has("content") || kind == "" && !o.Has("template") {
+		return o
+	}
+
+	source := c.text("template", o, "template", true)
+	o = set(without(o, "template"), "type", quoted("completion"))
+
+	return set(o, "content", array([]json.RawMessage{newObject().str("type", "text").str("text", source).end()}))
 }
 
 // checker gathers what is wrong with a document.

@@ -41,15 +41,24 @@ type (
 	}
 )
 
-// newBlueprint makes the blueprint of a request, whose body is object and reads as call. Parameters are
-// the arguments that are numbers or true or false: texts may be secrets, and everything stands in the
-// request as it was sent.
+// newBlueprint makes the blueprint of a request, whose body is object and reads as call.
 func newBlueprint(r *Request, object wire.Object, call *Call) json.RawMessage {
-	b := blueprint{Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
-		Metadata: blueprintMetadata{blueprintModel{r.Provider, r.Model, map[string]json.RawMessage{}}}}
+	text, _ := encodeBody(blueprintOf(call, r.Provider, object)) // it holds JSON that was parsed already
+
+	return text
+}
+
+// blueprintOf returns the blueprint of a call that was read from object. Parameters are the arguments that are
+// numbers or true or false: texts may be secrets, and everything stands in the request as it was sent.
+func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
+	b := blueprint{
+		Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
+		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
+	}
 	for i := range call.Input {
 		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
 	}
+
 	from := "kwargs"
 	if wire.IsLog(object) {
 		from = "parameters"
@@ -66,8 +75,8 @@ func newBlueprint(r *Request, object wire.Object, call *Call) json.RawMessage {
 			b.Template.Tools = json.RawMessage(tools)
 		}
 	}
-	text, _ := encodeBody(b) // it holds JSON that was parsed already
-	return text
+
+	return b
 }
 
 func (m *Message) blueprint() blueprintMessage {

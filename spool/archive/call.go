@@ -167,7 +167,7 @@ func readModel(response, kwargs node) string {
 	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
 		return clip(m)
 	}
-	if m := response.at("llm_output").texts("model_name", "model"); m != "" {
+	if m := response.first("llm_output", "llmOutput").texts("model_name", "model"); m != "" {
 		return clip(m)
 	}
 	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")

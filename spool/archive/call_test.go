@@ -81,6 +81,11 @@ var families = []struct{ name, kwargs, response, want string }{
 	// What LangChain's callbacks serialise: https://python.langchain.com/api_reference/core/outputs.html
 	{"langchain", `{"model_name":"gpt-4o"}`, `{"generations":[[{"text":"Hello","message":{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":"Hello"}}}]],"llm_output":{"token_usage":{"prompt_tokens":3,"completion_tokens":2},"model_name":"gpt-4o-2024-08-06"}}`,
 		" > Hello | gpt-4o-2024-08-06 | 3/2 |  | plain_text"},
+	// LangChain.js: https://v03.api.js.langchain.com/interfaces/_langchain_core.outputs.LLMResult.html
+	{"langchain, in JavaScript", `{"model":"gpt-4o","apiKey":"x","dangerouslyAllowBrowser":true}`, `{"generations":[[{"text":"Hello"}]],"llmOutput":{"tokenUsage":{"promptTokens":3,"completionTokens":2,"totalTokens":5}}}`,
+		" > Hello | gpt-4o | 3/2 |  | plain_text"},
+	{"langchain, of both", `{"model":"gpt-4o"}`, `{"generations":[[{"text":"Hello"}]],"llm_output":{"tokenUsage":{"promptTokens":3,"completionTokens":2,"totalTokens":5}}}`,
+		" > Hello | gpt-4o | 3/2 |  | plain_text"},
 	{"a list of messages", `{"model":"gpt-4o"}`, `[{"role":"assistant","content":"Hello"}]`, " > Hello | gpt-4o | ?/? |  | plain_text"},
 	{"a text", `{"prompt":"Hi"}`, `"Hello"`, "Hi > Hello |  | ?/? |  | plain_text"},
 	{"an API that leaves reasoning out of its output", `{}`, `{"choices":[{"message":{"content":"x","reasoning_content":"Hm."}}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":13,"completion_tokens_details":{"reasoning_tokens":10}}}`,

@@ -20,6 +20,8 @@ var usagePlaces = [][]string{
 	{"usageMetadata"},              // Gemini over REST
 	{"usage_metadata"},             // Gemini's Python library, LangChain's messages
 	{"llm_output", "token_usage"},  // LangChain, OpenAI's numbers
+	{"llm_output", "tokenUsage"},   // LangChain in JavaScript
+	{"llmOutput", "tokenUsage"},    // the same, as it calls it itself
 	{"llm_output", "usage"},        // LangChain, Anthropic's
 	{"response", "usage"},          // OpenAI responses, the last event of a stream
 	{"meta", "tokens"},             // Cohere v1
@@ -69,8 +71,8 @@ func usageOf(u node) Usage {
 	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
 	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")
 	usage := Usage{
-		Input:       u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count"),
-		Output:      u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "candidates_token_count"),
+		Input:       u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count", "promptTokens"),
+		Output:      u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "candidates_token_count", "completionTokens"),
 		Cached:      in.counts("cached_tokens", "cache_read"),
 		CacheWrite:  in.counts("cache_write_tokens", "cache_creation"),
 		Reasoning:   out.counts("reasoning_tokens", "reasoning", "thinking_tokens"),

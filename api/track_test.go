@@ -1,0 +1,64 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"promptspool/api"
+)
+
+// answered is the members of an answer.
+func (s *scene) answered(path, body string) map[string]json.RawMessage {
+	s.t.Helper()
+
+	res, err := s.http.Post("http://localhost"+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+
+	var o map[string]json.RawMessage
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(text, &o) != nil {
+		s.t.Fatalf("%s: %d %s %v", path, res.StatusCode, text, err)
+	}
+
+	return o
+}
+
+func TestALoggedCallIsAnsweredWithItsBlueprintIfThatIsAskedFor(t *testing.T) {
+	s := start(t, func(c *api.Config) {
+		c.Blueprint = func(body json.RawMessage) json.RawMessage {
+			if !bytes.Contains(body, []byte(`"hey"`)) {
+				t.Errorf("made of %.200s", body)
+			}
+			return json.RawMessage(`{"made":1}`)
+		}
+	})
+	call := func(more string) string {
+		return `{"api_key":"app","function_name":"f","kwargs":{},"request_response":{"a":"hey"},"request_start_time":1,"request_end_time":2` + more + `}`
+	}
+
+	for _, path := range []string{"/track-request", "/rest/track-request"} {
+		for more, want := range map[string]string{
+			``:                                  `null`,
+			`,"return_prompt_blueprint":false`:  `null`,
+			`,"return_prompt_blueprint":null`:   `null`,
+			`,"return_prompt_blueprint":"true"`: `null`,
+			`,"return_prompt_blueprint":true`:   `{"made":1}`,
+			`,"return_prompt_blueprint":true,"x":"` + strings.Repeat("x", 2<<20) + `"`: `null`, // it is made in memory
+		} {
+			if got := string(s.answered(path, call(more))["prompt_blueprint"]); got != want {
+				t.Errorf("%s with %.60s: %s, want %s", path, more, got, want)
+			}
+		}
+	}
+
+	if _, ok := s.answered("/rest/track-score", score)["prompt_blueprint"]; ok {
+		t.Error("a score has a blueprint")
+	}
+}
