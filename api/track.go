@@ -47,12 +47,16 @@ const (
 
 // blueprint makes the blueprint of the call's body, if it is wanted and there is memory for it, which done gives back.
 func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, done func()) {
-	need := int64(blueprintTimes * len(c.body))
-	if !wanted || a.c.Blueprint == nil || len(c.body) > blueprintBodyMax || !a.buffer.take(need) {
+	if !wanted || a.c.Blueprint == nil || len(c.body) > blueprintBodyMax {
 		return nil, func() {}
 	}
 
-	return a.c.Blueprint(c.body), func() { a.buffer.give(need) }
+	owner, need := c.source.owner, int64(blueprintTimes*len(c.body))
+	if !a.buffer.take(owner, 0, need) {
+		return nil, func() {}
+	}
+
+	return a.c.Blueprint(c.body), func() { a.buffer.give(owner, need) }
 }
 
 // requestID is the caller's own, or derived from its Idempotency-Key, or new.
