@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"promptspool/api"
 	"promptspool/api/wire"
@@ -16,13 +15,13 @@ type changes struct {
 	release chan bool
 }
 
-func (c *changes) Changes(_ context.Context, _ wire.Identity, since uint64, wait time.Duration) (wire.Changes, error) {
-	if wait > 0 {
+func (c *changes) Changes(_ context.Context, _ wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
+	if q.Wait > 0 {
 		c.waiting <- true
 		<-c.release
 	}
 
-	return wire.Changes{Success: true, Revision: since}, nil
+	return wire.Changes{Success: true, Revision: q.Since}, nil
 }
 
 func TestTheLongPollsOfAKeyAreBounded(t *testing.T) {
