@@ -47,6 +47,9 @@ const (
 	shownBytesMax = 16 << 10 // of one text; the rest is in the raw request
 	pageTextMax   = 64 << 10 // of all texts of a page
 	marksMax      = 200      // of one text
+	markedMax     = 100      // values that are looked for: the longest
+	markedBytes   = 4 << 10  // of one of these, at most
+	piecesMax     = 1000     // messages, parts and tool calls of a page
 	pageImagesMax = 8 << 20  // of all images of a page, as they are encoded
 
 	scrolledBytesMin = 4 << 10
@@ -57,23 +60,27 @@ type texts struct {
 	values []segment // of variables, the longest first
 	left   int       // bytes that the page may still show
 	images int       // likewise of images
+	pieces int       // messages, parts and tool calls that it may still show
+	hidden int       // those that it does not show
 }
 
-// newTexts reads the values of a template's variables: an object. Values below two characters would be found everywhere.
+// newTexts reads the values of a template's variables: an object. Values below two characters would be found everywhere,
+// and very many or very long ones cost more than their marks are worth.
 func newTexts(variables json.RawMessage) *texts {
-	t := &texts{left: pageTextMax, images: pageImagesMax}
+	t := &texts{left: pageTextMax, images: pageImagesMax, pieces: piecesMax}
 	var byName map[string]json.RawMessage
 	_ = json.Unmarshal(variables, &byName) // none where there is no object
 	for name, raw := range byName {
 		value := string(raw)
 		_ = json.Unmarshal(raw, &value) // anything but a string stays JSON
-		if utf8.RuneCountInString(value) >= 2 {
+		if len(value) <= markedBytes && utf8.RuneCountInString(value) >= 2 {
 			t.values = append(t.values, segment{value, name})
 		}
 	}
 	slices.SortFunc(t.values, func(a, b segment) int {
 		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable))
 	})
+	t.values = t.values[:min(len(t.values), markedMax)]
 	return t
 }
 
@@ -103,21 +110,33 @@ func (t *texts) show(s string) shownText {
 // mark cuts a text where a variable's value begins and ends: at each place the earliest value, and of those the longest.
 func (t *texts) mark(s string) []segment {
 	var out []segment
-	for s != "" {
+	next := make([]int, len(t.values)) // where each value comes next; it is looked for again only once that is passed
+	for i := range next {
+		next[i] = -1
+	}
+
+	for from := 0; from < len(s); {
 		at, found := len(s), segment{}
-		for _, v := range t.values {
-			if i := strings.Index(s, v.Text); i >= 0 && i < at {
-				at, found = i, v
+		for i, v := range t.values {
+			if next[i] < from {
+				next[i] = len(s)
+				if n := strings.Index(s[from:], v.Text); n >= 0 {
+					next[i] = from + n
+				}
+			}
+			if next[i] < at {
+				at, found = next[i], v
 			}
 		}
 		if found.Text == "" || len(out) > marksMax {
-			return append(out, segment{Text: s})
+			return append(out, segment{Text: s[from:]})
 		}
-		if at > 0 {
-			out = append(out, segment{Text: s[:at]})
+
+		if at > from {
+			out = append(out, segment{Text: s[from:at]})
 		}
 		out = append(out, found)
-		s = s[at+len(found.Text):]
+		from = at + len(found.Text)
 	}
 	return out
 }
@@ -170,17 +189,36 @@ type shownCall struct {
 	shownText
 }
 
+// messages shows as many as a page has room for. What has no room is counted: a message with all that is in it is one.
 func (t *texts) messages(all []Message) []shownMessage {
 	var out []shownMessage
 	for _, m := range all {
+		if !t.room() {
+			continue
+		}
+
 		shown := shownMessage{Message: m}
 		for _, p := range m.Parts {
-			shown.Texts = append(shown.Texts, t.part(p))
+			if t.room() {
+				shown.Texts = append(shown.Texts, t.part(p))
+			}
 		}
 		for _, c := range m.Calls {
-			shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})
+			if t.room() {
+				shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})
+			}
 		}
 		out = append(out, shown)
 	}
 	return out
+}
+
+// room takes room for one piece, and reports whether there was any.
+func (t *texts) room() bool {
+	if t.pieces == 0 {
+		t.hidden++
+		return false
+	}
+	t.pieces--
+	return true
 }

@@ -25,6 +25,7 @@ type recordView struct {
 	Record       wire.Record
 	Input        []shownMessage
 	Output       []shownMessage
+	Hidden       int           // messages and parts of them that the page has no room for
 	Failure      *shownFailure // nil if nothing went wrong
 	Raw          *shownRaw     // the response, where nothing else shows all of it; else nil
 	Metadata     []wire.MetadataRow
@@ -63,6 +64,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	read, t := d.Read(r.Request), newTexts(variables)
 	v.Output = t.messages(read.Output) // first: what came out is shown whole sooner
 	v.Input = t.messages(read.Input)
+	v.Hidden = t.hidden
 	if read.Failure != nil {
 		v.Failure = &shownFailure{read.Failure.Type, t.show(read.Failure.Message)}
 	}
@@ -109,12 +111,25 @@ func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound)
 	return f.Record(page.Items[0].RequestID), nil
 }
 
+// newerStretchMax bounds a stretch of time that newer looks into. What is left after it is the last one.
+const newerStretchMax = 365 * 24 * time.Hour
+
 // newer is the address of the neighbour that came after r. A search for it reads all that is newer, for lists begin with the newest;
 // so it looks into longer and longer stretches of time behind r.
 func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
-	from := r.AcceptedAt
-	for long := time.Minute; from.Before(d.Now()); long *= 16 {
-		to := r.AcceptedAt.Add(long)
+	now := d.Now()
+	from, stretch := r.AcceptedAt, time.Minute
+	for from.Before(now) {
+		if err := c.Context().Err(); err != nil {
+			return "", err
+		}
+
+		// The caller chose the record's time, which may be of any year: a time.Duration does not reach that far.
+		to := now
+		if stretch <= newerStretchMax {
+			to = r.AcceptedAt.Add(stretch)
+			stretch *= 16
+		}
 		found, err := d.neighbour(c, f, wire.Search{SortBy: "accepted_at", SortOrder: "asc"}, bound{"after", from}, bound{"lte", to})
 		if found != "" || err != nil {
 			return found, err

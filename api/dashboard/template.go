@@ -153,7 +153,7 @@ func (d *Dashboard) blueprint(blueprint json.RawMessage) []Message {
 // listVersions cuts the versions into pages.
 func (v *templateView) listVersions(page string) {
 	at, _ := strconv.Atoi(page)
-	at = max(at, 1)
+	at = min(max(at, 1), max(1, (v.Latest()+versionsPerPage-1)/versionsPerPage))
 	labels := map[int][]wire.Label{}
 	for _, l := range v.Labels {
 		labels[l.Version] = append(labels[l.Version], l)

@@ -1,0 +1,152 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// searches answers searches with nothing, and keeps until when each one looked.
+type searches struct {
+	Records
+
+	until []time.Time
+	found func()
+}
+
+func (s *searches) Search(_ context.Context, _ wire.Identity, q wire.Search) (wire.SearchPage, error) {
+	var until time.Time
+	for _, f := range q.FilterGroup.Filters {
+		if f.Operator == "lte" {
+			_ = json.Unmarshal(f.Value, &until)
+		}
+	}
+	s.until = append(s.until, until)
+	if s.found != nil {
+		s.found()
+	}
+	if len(s.until) > 20 {
+		return wire.SearchPage{}, errors.New("this is the 21st search")
+	}
+	return wire.SearchPage{}, nil
+}
+
+func TestTheNewerNeighbourOfAnyRecordIsFoundInFewSearches(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	for _, accepted := range []string{"0001-01-02T00:00:00Z", "1700-01-01T00:00:00Z", "1980-01-01T00:00:00Z",
+		"2026-07-31T00:00:00Z", "2026-08-01T11:59:59Z", "2026-08-01T12:00:00Z", "9999-12-31T00:00:00Z"} {
+		at, err := time.Parse(time.RFC3339, accepted)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		s := &searches{}
+		d := &Dashboard{Config: Config{Records: s, Now: func() time.Time { return now }}}
+		c := &call{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)}
+		if _, err := d.newer(c, filter{}, wire.Record{AcceptedAt: at}); err != nil {
+			t.Errorf("accepted at %s: %v", accepted, err)
+		}
+
+		if n := len(s.until); at.Before(now) && (n == 0 || s.until[n-1].Before(now)) {
+			t.Errorf("accepted at %s: looked only until %v", accepted, s.until)
+		}
+	}
+}
+
+func TestTheSearchForANeighbourEndsWithItsCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &searches{found: cancel}
+	d := &Dashboard{Config: Config{Records: s, Now: time.Now}}
+	c := &call{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil)}
+	_, err := d.newer(c, filter{}, wire.Record{AcceptedAt: time.Now().AddDate(-1, 0, 0)})
+	if !errors.Is(err, context.Canceled) || len(s.until) != 1 {
+		t.Errorf("%d searches, %v", len(s.until), err)
+	}
+}
+
+// manyVariables is an object of n variables with values of a length each.
+func manyVariables(n, length int) json.RawMessage {
+	values := map[string]string{}
+	for i := range n {
+		values["v"+strconv.Itoa(i)] = strings.Repeat("v", length-7) + strconv.Itoa(1_000_000+i)
+	}
+	return encoded(values)
+}
+
+func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
+	marked := func(variables json.RawMessage, texts []string) (n int) {
+		s := newTexts(variables)
+		for _, text := range texts {
+			for _, segment := range s.show(text).Segments {
+				if segment.Variable != "" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := len(newTexts(manyVariables(1000, 10)).values); n != 100 {
+		t.Errorf("%d of 1000 values are looked for, want 100", n)
+	}
+	if n := marked(manyVariables(1, 4<<10), []string{strings.Repeat("v", (4<<10)-7) + "1000000"}); n != 1 {
+		t.Errorf("a value of 4 KiB has %d marks, want 1", n)
+	}
+	if n := marked(manyVariables(1, 4<<10+1), []string{strings.Repeat("v", (4<<10)-6) + "1000000"}); n != 0 {
+		t.Errorf("a value of more than 4 KiB has %d marks", n)
+	}
+
+	// Each value is found at every place of each text, or at none but the first.
+	variables := manyVariables(100_000, 10)
+	texts := make([]string, 4)
+	for i := range texts {
+		texts[i] = strings.Repeat("vvv1000000.", 200) + strings.Repeat("vvv10000", 2000)[:13_800]
+	}
+	start := time.Now()
+	n := marked(variables, texts)
+	if n == 0 || time.Since(start) > 2*time.Second {
+		t.Errorf("%d marks after %v", n, time.Since(start))
+	}
+}
+
+func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
+	many := make([]Message, 3000)
+	for i := range many {
+		many[i] = Message{Role: "user", Parts: []Part{{Kind: "text"}}}
+	}
+	parts := []Message{{Parts: make([]Part, 5000), Calls: make([]ToolCall, 5000)}}
+
+	for name, tt := range map[string]struct {
+		messages      []Message
+		shown, hidden int
+	}{
+		"few messages":  {many[:10], 10, 0},
+		"many messages": {many, 500, 2500},
+		"many parts":    {parts, 1, 9001},
+	} {
+		s := newTexts(nil)
+		shown := s.messages(tt.messages)
+		if len(shown) != tt.shown || s.hidden != tt.hidden {
+			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d", name, len(shown), s.hidden, tt.shown, tt.hidden)
+		}
+	}
+}
+
+func TestAPageOfVersionsThatDoesNotExistIsTheLastOne(t *testing.T) {
+	for latest, want := range map[int]string{0: "[]", 1: "[1]", 30: "[30 29", 31: "[1]", 61: "[1]"} {
+		for _, page := range []string{"4", "614891469123651721", "9223372036854775807", "99999999999999999999"} {
+			v := templateView{templateHead: templateHead{Template: wire.Template{Versions: make([]wire.Stamp, latest)}}}
+			v.listVersions(page)
+			if got := fmt.Sprint(v.Choices); !strings.HasPrefix(got, want) || v.Older != "" {
+				t.Errorf("page %s of %d versions shows %s, then %q; want %s", page, latest, got, v.Older, want)
+			}
+		}
+	}
+}
