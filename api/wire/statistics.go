@@ -78,6 +78,9 @@ type Totals struct {
 	Scores         []ScoreSum  `json:"scores,omitempty"` // sorted by name
 }
 
+// ScoresOther is the name of the sum of all scores whose names are too many to be told apart. A filter by name counts one of these.
+const ScoresOther = "(other)"
+
 // ScoreSum is what is known of the scores of one name. All of it is exact.
 type ScoreSum struct {
 	Name      string    `json:"name"`

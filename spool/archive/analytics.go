@@ -26,6 +26,7 @@ type analytics struct {
 	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
 	wide      map[string]bool // keys of metadata whose values some summary does not tell
+	scores    fewNames        // of scores that were counted
 }
 
 // analyticsColumns are what add looks at.
@@ -35,9 +36,13 @@ var analyticsColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnModel, ColumnP
 func newAnalytics(q wire.StatisticsQuery) *analytics {
 	a := &analytics{clock: newClock(q), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
 		tags: make(counts[string]), keys: make(counts[string]),
-		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow]), wide: make(map[string]bool)}
-	a.whole = newDimension[struct{}](&a.clock)
-	a.models, a.templates, a.providers = newDimension[string](&a.clock), newDimension[string](&a.clock), newDimension[string](&a.clock)
+		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow]), wide: make(map[string]bool),
+		scores: make(fewNames)}
+	asked := scoresAsked(q.FilterGroup)
+	a.whole = newDimension[struct{}](&a.clock, asked).bySeries()
+	a.models = newDimension[string](&a.clock, asked)
+	a.templates = newDimension[string](&a.clock, asked)
+	a.providers = newDimension[string](&a.clock, asked)
 	return a
 }
 
@@ -87,6 +92,9 @@ func (a *analytics) count(row *wire.Row, n int64) {
 		if !contains(row.ToolNames[:i], tool) {
 			a.tools.add(tool, row, n)
 		}
+	}
+	for _, s := range row.Scores {
+		a.scores.add(s.Name)
 	}
 	for _, m := range row.Metadata {
 		a.keys.add(m.Key, row, n)
@@ -148,9 +156,10 @@ func (a *analytics) answer() wire.Analytics {
 	a.prune()
 	series := a.whole.by[struct{}{}]
 	sum := series.sum()
+	scores := a.whole.scoresOf(struct{}{}).told(scoreNamesMax)
 	w := wire.Analytics{Success: true, ChartInterval: a.clock.interval(), PercentileError: wire.PercentileError,
 		MetadataKeysWide: sortedKeys(a.wide), AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
-		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(), Scores: sum.scoreSums()}
+		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(scores), Scores: scores}
 	if sum.input > 0 {
 		ratio := float64(sum.cached) / float64(sum.input)
 		w.CacheTokenRatio = &ratio
@@ -164,11 +173,12 @@ func (a *analytics) answer() wire.Analytics {
 func (a *analytics) series(w *wire.Analytics, series buckets) {
 	w.Stats = []wire.AnalyticsStat{}
 	w.Latency = wire.LatencyByDay{Average: map[string]float64{}, P50: map[string]float64{}, P90: map[string]float64{}, P95: map[string]float64{}, P99: map[string]float64{}}
+	_, names := scoresToldOf([]share[struct{}]{{scores: &scoreSums{}, by: series}})
 	for _, at := range series.sorted() {
 		t, date := series[at], a.clock.date(at)
 		w.Stats = append(w.Stats, wire.AnalyticsStat{Date: date, DateLabel: date, Requests: t.requests, Tokens: t.tokens(),
 			InputTokens: t.input, OutputTokens: t.output, Cost: t.cost(), Latency: t.latency.mean(), CachedTokens: t.cached,
-			ThinkingTokens: t.thinking, StatusCounts: maps.Clone(a.statuses[at]), Scores: t.scoreSums()})
+			ThinkingTokens: t.thinking, StatusCounts: maps.Clone(a.statuses[at]), Scores: t.scores.told(names)})
 		if t.latency.total > 0 {
 			w.Latency.Average[date], w.Latency.P50[date] = *t.latency.mean(), *t.latency.quantile(0.5)
 			w.Latency.P90[date], w.Latency.P95[date], w.Latency.P99[date] = *t.latency.quantile(0.9), *t.latency.quantile(0.95), *t.latency.quantile(0.99)
@@ -203,7 +213,9 @@ func top(d *dimension[string]) []share[string] {
 // split gives a dimension's series: requests, latencies and totals by name.
 func (a *analytics) split(d *dimension[string]) (requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency, totals map[string]wire.Totals) {
 	requests, latency, totals = make(map[string][]wire.Pair), make(map[string]wire.DimensionLatency), make(map[string]wire.Totals)
-	for _, s := range top(d) {
+	parts := top(d)
+	names, _ := scoresToldOf(parts)
+	for _, s := range parts {
 		l := wire.DimensionLatency{Average: []wire.Pair{}, P50: []wire.Pair{}, P90: []wire.Pair{}, P95: []wire.Pair{}}
 		for _, at := range s.by.sorted() {
 			date, h := a.clock.date(at), &s.by[at].latency
@@ -216,7 +228,7 @@ func (a *analytics) split(d *dimension[string]) (requests map[string][]wire.Pair
 			l.P90 = append(l.P90, wire.Pair{Name: date, Value: *h.quantile(0.9)})
 			l.P95 = append(l.P95, wire.Pair{Name: date, Value: *h.quantile(0.95)})
 		}
-		latency[s.name], totals[s.name] = l, s.sum.totals()
+		latency[s.name], totals[s.name] = l, s.sum.totals(s.scores.told(names))
 	}
 	return requests, latency, totals
 }

@@ -14,10 +14,25 @@ type dimension[K comparable] struct {
 	by      map[K]buckets
 	cells   int
 	leftOut int64 // requests of names beyond cellsMax
+
+	scores map[K]*scoreSums
+	totals *scoreBound // of scores
+	series *scoreBound // of the scores by bucket; nil: these are not told
 }
 
-func newDimension[K comparable](c *clock) *dimension[K] {
-	return &dimension[K]{clock: c, by: make(map[K]buckets)}
+func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
+	return &dimension[K]{
+		clock:  c,
+		by:     make(map[K]buckets),
+		scores: make(map[K]*scoreSums),
+		totals: newScoreBound(asked, scoreTotalsMax),
+	}
+}
+
+// bySeries has the scores told by bucket, too.
+func (d *dimension[K]) bySeries() *dimension[K] {
+	d.series = newScoreBound(d.totals.asked, scoreSeriesMax)
+	return d
 }
 
 // at returns the tally for a name in a bucket; nil if there is no room for another. more is false when longer buckets
@@ -44,11 +59,50 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
 
 func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
-	if t := d.at(name, bucket); t != nil {
-		t.add(row, n)
+	t := d.at(name, bucket)
+	if t == nil {
+		d.leftOut += n
 		return
 	}
-	d.leftOut += n
+
+	t.add(row, n)
+	for _, s := range row.Scores {
+		d.totals.add(d.scoresOf(name), s, n)
+		if d.series != nil {
+			d.series.add(&t.scores, s, n)
+		}
+	}
+	d.lowerScores()
+}
+
+// scoresOf returns the sums of a name's scores.
+func (d *dimension[K]) scoresOf(name K) *scoreSums {
+	s := d.scores[name]
+	if s == nil {
+		s = &scoreSums{}
+		d.scores[name] = s
+	}
+
+	return s
+}
+
+// lowerScores makes room where scores have too many names.
+func (d *dimension[K]) lowerScores() {
+	d.totals.lower(func(shrink func(*scoreSums)) {
+		for _, s := range d.scores {
+			shrink(s)
+		}
+	})
+	if d.series == nil {
+		return
+	}
+	d.series.lower(func(shrink func(*scoreSums)) {
+		for _, b := range d.by {
+			for _, t := range b {
+				shrink(&t.scores)
+			}
+		}
+	})
 }
 
 // prune lets go of what holds no request, because all were taken back.
@@ -57,6 +111,7 @@ func (d *dimension[K]) prune() {
 		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
 		if len(b) == 0 {
 			delete(d.by, name)
+			delete(d.scores, name)
 		}
 	}
 }
@@ -64,24 +119,28 @@ func (d *dimension[K]) prune() {
 // recut goes over to the clock's longer buckets.
 func (d *dimension[K]) recut() {
 	d.cells = 0
+	if d.series != nil {
+		d.series.held = 0
+	}
 	for name, b := range d.by {
-		d.by[name] = b.recut(d.clock)
+		d.by[name] = b.recut(d.clock, d.series)
 		d.cells += len(d.by[name])
 	}
 }
 
 // share is one name's part of the whole.
 type share[K comparable] struct {
-	name K
-	sum  *tally
-	by   buckets
+	name   K
+	sum    *tally
+	scores *scoreSums
+	by     buckets
 }
 
 // shares are the names' parts, those with the most requests first.
 func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
 	all := make([]share[K], 0, len(d.by))
 	for name, b := range d.by {
-		all = append(all, share[K]{name, b.sum(), b})
+		all = append(all, share[K]{name, b.sum(), d.scoresOf(name), b})
 	}
 	slices.SortFunc(all, func(a, b share[K]) int {
 		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name))

@@ -15,10 +15,12 @@ func (a *analytics) Add(row *wire.Row) error { return a.add(row) }
 func (a *analytics) Remove(row *wire.Row) { a.count(row, -1) }
 
 // Merge is Sums's. It cannot use a summary whose buckets are longer than its own, nor one of which some rows do not count while it does
-// not know how long its own buckets have to be; nor one that does not tell the values of the metadata key asked for.
+// not know how long its own buckets have to be, or while scores have too many names: of the others of these nothing can be taken back;
+// nor one that does not tell the values of the metadata key asked for.
 func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
 	r := summaryReader{b: summary}
-	if r.byte() != summaryVersion {
+	r.version = r.byte()
+	if r.version != summaryVersion && r.version != summaryVersionFirst {
 		return false, ErrSummary
 	}
 	bucket := int(r.byte())
@@ -33,6 +35,9 @@ func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
 	if !a.clock.covers(newest, oldest) || a.clock.seconds()%bucketSeconds[bucket] != 0 {
 		return false, nil
 	}
+	if !exact && !a.mayTakeBack(r) {
+		return false, r.err()
+	}
 	a.merge(&r)
 	if err := r.err(); err != nil {
 		return false, err
@@ -43,11 +48,42 @@ func (a *analytics) Merge(summary []byte, exact bool) (bool, error) {
 	return true, nil
 }
 
+// mayTakeBack reports whether no scores will count as others once a summary is merged: its rows can be taken back.
+func (a *analytics) mayTakeBack(r summaryReader) bool {
+	for range r.count() {
+		r.varint()
+		r.tally(&tally{}, func(t scoreTally, other bool) {
+			a.scores.add(t.name)
+			if other {
+				a.scores.fill()
+			}
+		})
+	}
+
+	// No tally of a score takes less than four bytes of a summary.
+	room := math.MaxInt
+	for _, b := range a.scoreBounds() {
+		room = min(room, b.room-b.held)
+	}
+
+	return !a.scores.many() && len(r.b)/4 < room
+}
+
+// scoreBounds are those of all tallies of scores.
+func (a *analytics) scoreBounds() []*scoreBound {
+	return []*scoreBound{a.whole.series, a.whole.totals, a.models.totals, a.templates.totals, a.providers.totals}
+}
+
 func (a *analytics) merge(r *summaryReader) {
-	mergeBuckets(r, a.whole, struct{}{})
+	mergeBuckets(r, a.whole, struct{}{}, a.scores.add)
 	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
 		for range r.count() {
-			mergeBuckets(r, d, string(r.text()))
+			name := string(r.text())
+			mergeBuckets(r, d, name, nil)
+			if r.version > summaryVersionFirst {
+				r.scores(func(t scoreTally, other bool) { d.mergeScore(d.totals, d.scoresOf(name), t, other) })
+			}
+			d.lowerScores()
 		}
 	}
 	for range r.count() {
@@ -90,17 +126,37 @@ func (a *analytics) merge(r *summaryReader) {
 	}
 }
 
-func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K) {
+// mergeBuckets reads the buckets of a name, and lets see know the names of their scores, if it is not nil.
+func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, see func(score string)) {
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.varint()))
 		if t == nil { // there is no room
 			var lost tally
-			r.tally(&lost)
+			r.tally(&lost, func(scoreTally, bool) {})
 			d.leftOut += lost.requests
 			continue
 		}
-		r.tally(t)
+
+		r.tally(t, func(score scoreTally, other bool) {
+			if see != nil {
+				see(score.name)
+			}
+			d.mergeScore(d.totals, d.scoresOf(name), score, other)
+			if d.series != nil {
+				d.mergeScore(d.series, &t.scores, score, other)
+			}
+		})
+		d.lowerScores()
 	}
+}
+
+// mergeScore adds the scores of one name, or of all others.
+func (d *dimension[K]) mergeScore(b *scoreBound, into *scoreSums, t scoreTally, other bool) {
+	if other {
+		b.others(into).merge(&t)
+		return
+	}
+	b.tally(into, t.name).merge(&t)
 }
 
 // covers says whether moments lie between those of rows that were seen.
@@ -110,8 +166,9 @@ func (c *clock) covers(newest, oldest time.Time) bool {
 
 // summaryReader reads a summary. After a fault all it reads is zero.
 type summaryReader struct {
-	b      []byte
-	failed bool
+	version byte
+	b       []byte
+	failed  bool
 }
 
 // err is ErrSummary unless all was read well.
@@ -179,8 +236,8 @@ func (r *summaryReader) counted() count {
 	return count{r.varint(), r.varint(), r.varint(), r.varint()}
 }
 
-// tally adds what it reads to t.
-func (r *summaryReader) tally(t *tally) {
+// tally adds what it reads to t, and gives scores those that it reads.
+func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 	for _, n := range []*int64{&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking, &t.latency.sumMics} {
 		*n += r.varint()
 	}
@@ -194,13 +251,30 @@ func (r *summaryReader) tally(t *tally) {
 		}
 		t.latency.count(int(class), int64(n))
 	}
+	r.scores(scores)
+}
+
+// scores gives fn the scores of each name, and those of all others.
+func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 	for range r.count() {
-		s := t.score(string(r.text()))
-		for range r.count() {
-			score, n := r.uvarint(), r.uvarint()
-			s.add(int(min(score, 100)), int64(n))
-		}
+		fn(r.score(string(r.text())), false)
 	}
+	if r.version == summaryVersionFirst {
+		return
+	}
+	if others := r.score(""); others.count > 0 {
+		fn(others, true)
+	}
+}
+
+func (r *summaryReader) score(name string) scoreTally {
+	t := scoreTally{name: name}
+	for range r.count() {
+		score, n := r.uvarint(), r.uvarint()
+		t.add(int(min(score, 100)), int64(min(n, math.MaxUint32)))
+	}
+
+	return t
 }
 
 // classMax is the class of the longest latency that there is.

@@ -128,16 +128,20 @@ func (b buckets) at(bucket int64) (t *tally, isNew bool) {
 	return t, false
 }
 
-// recut merges the tallies into the longer buckets of c.
-func (b buckets) recut(c *clock) buckets {
+// recut merges the tallies into the longer buckets of c, and their scores if they have any.
+func (b buckets) recut(c *clock, scores *scoreBound) buckets {
 	longer := make(buckets)
 	for at, t := range b {
 		into, _ := longer.at(c.floor(at))
 		into.merge(t)
+		if scores != nil {
+			scores.merge(&into.scores, &t.scores)
+		}
 	}
 	return longer
 }
 
+// sum adds up the tallies, apart from their scores.
 func (b buckets) sum() *tally {
 	t := &tally{}
 	for _, part := range b {

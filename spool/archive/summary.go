@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -19,13 +20,21 @@ import (
 //	1   version of this table, summaryVersion
 //	1   how long its buckets are: an index of wire.Buckets
 //	n   seconds of the newest row's order time and of the oldest's, varints
-//	    the whole, models, templates and providers, each: n names; for each its text, n buckets; for each its second, a tally
+//	    the whole: n buckets; for each its second, a tally
+//	    models, templates and providers, each: n names; for each its text, n buckets like those of the whole, whose scores are left
+//	    out, and its scores
 //	n   buckets; for each its second, and n statuses, each a text and how often it came
 //	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if there are more than wideMin
 //
-// where n is a uvarint, a text its length and its bytes, and the numbers of tallies and counts are varints.
-const summaryVersion = 1
+// where n is a uvarint, a text its length and its bytes, and the numbers of tallies and counts are varints. A tally ends with scores:
+// n names, for each its text and n different scores, each a uvarint and how often it came; and such scores of all other names.
+//
+// Summaries of summaryVersionFirst have the scores of models, templates and providers in their buckets, and tell all names.
+const (
+	summaryVersion      = 2
+	summaryVersionFirst = 1
+)
 
 const (
 	summaryBytesMax = 256 << 10
@@ -62,7 +71,8 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 		if !longest && span > summaryBucketsMax*time.Duration(bucketSeconds[i])*time.Second {
 			continue
 		}
-		if summary := summarize(bucket, rows, row); len(summary) <= summaryBytesMax {
+		summary := summarize(bucket, rows, row)
+		if summary != nil && len(summary) <= summaryBytesMax {
 			return summary
 		}
 	}
@@ -78,11 +88,34 @@ func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 	if len(summary) < 2 || int(summary[1]) >= len(wire.Buckets) {
 		return false
 	}
+	if summary[0] == summaryVersionFirst {
+		return isSummaryFirst(summary, rows, row)
+	}
 
 	return bytes.Equal(summary, summarize(wire.Buckets[summary[1]], rows, row))
 }
 
-// summarize makes a summary with buckets of some length.
+// isSummaryFirst is IsSummary for what earlier versions wrote: it must give the answer that the rows give.
+func isSummaryFirst(summary []byte, rows int, row func(i int) *wire.Row) bool {
+	q := wire.StatisticsQuery{Bucket: wire.Buckets[summary[1]]}
+	merged, counted := newAnalytics(q), newAnalytics(q)
+	if ok, err := merged.Merge(summary, true); err != nil || !ok {
+		return false
+	}
+	counted.wide = merged.wide
+	for i := range rows {
+		if err := counted.add(row(i)); err != nil {
+			return false
+		}
+	}
+
+	stored, err1 := json.Marshal(merged.answer())
+	anew, err2 := json.Marshal(counted.answer())
+
+	return err1 == nil && err2 == nil && bytes.Equal(stored, anew)
+}
+
+// summarize makes a summary with buckets of some length; nil if there are too many names of scores.
 func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
 	a := newAnalytics(wire.StatisticsQuery{Bucket: bucket})
@@ -90,6 +123,9 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	for i := range rows {
 		r := row(i)
 		a.count(r, 1)
+		if slices.ContainsFunc(a.scoreBounds(), (*scoreBound).lowered) {
+			return nil
+		}
 		for _, m := range r.Metadata {
 			if values[m.Key] == nil {
 				values[m.Key] = make(counts[string])
@@ -133,6 +169,7 @@ func (w *summaryWriter) dimension(d *dimension[string]) {
 	for _, name := range slices.Sorted(maps.Keys(d.by)) {
 		w.text(name)
 		w.buckets(d.by[name])
+		w.scores(d.scoresOf(name))
 	}
 }
 
@@ -164,23 +201,27 @@ func (w *summaryWriter) tally(t *tally) {
 			before = class
 		}
 	}
-	w.uvarint(len(t.scores))
-	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
-		w.text(name)
-		s := t.scores[name]
-		different := 0
-		for _, n := range s.by {
-			if n > 0 {
-				different++
-			}
-		}
-		w.uvarint(different)
-		for score, n := range s.by {
-			if n > 0 {
-				w.uvarint(score)
-				w.uvarint(int(n))
-			}
-		}
+	w.scores(&t.scores)
+}
+
+func (w *summaryWriter) scores(s *scoreSums) {
+	w.uvarint(len(s.kept))
+	for _, t := range s.kept {
+		w.text(t.name)
+		w.score(t)
+	}
+	if s.other == nil {
+		w.uvarint(0)
+		return
+	}
+	w.score(s.other)
+}
+
+func (w *summaryWriter) score(t *scoreTally) {
+	w.uvarint(len(t.values))
+	for _, v := range t.values {
+		w.uvarint(int(v.score))
+		w.uvarint(int(v.n))
 	}
 }
 

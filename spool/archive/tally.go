@@ -1,9 +1,7 @@
 package archive
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -15,20 +13,14 @@ type tally struct {
 	costNanos                       int64 // of billionths of a dollar
 	input, output, cached, thinking int64
 	latency                         histogram
-	scores                          map[string]*scoreTally
-}
-
-// scoreTally counts the scores of one name.
-type scoreTally struct {
-	count, sum int64
-	by         [101]int64 // by score
+	scores                          scoreSums // where a dimension tells them by bucket
 }
 
 // tallyColumns are what add looks at.
 var tallyColumns = ColumnsOf(ColumnStatus, ColumnCost, ColumnInputTokens, ColumnOutputTokens, ColumnCachedTokens,
 	ColumnReasoningTokens, ColumnLatency, ColumnScores)
 
-// add counts a row n times: once, or with -1 it takes back one that was counted.
+// add counts a row, apart from its scores, n times: once, or with -1 it takes back one that was counted.
 func (t *tally) add(row *wire.Row, n int64) {
 	t.requests += n
 	if row.Status != "SUCCESS" {
@@ -46,30 +38,9 @@ func (t *tally) add(row *wire.Row, n int64) {
 	if row.Latency != nil {
 		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
 	}
-	for _, s := range row.Scores {
-		t.score(s.Name).add(s.Score, n)
-	}
 }
 
-func (t *tally) score(name string) *scoreTally {
-	s := t.scores[name]
-	if s == nil {
-		if t.scores == nil {
-			t.scores = make(map[string]*scoreTally)
-		}
-		s = &scoreTally{}
-		t.scores[name] = s
-	}
-	return s
-}
-
-func (s *scoreTally) add(score int, n int64) {
-	score = min(max(score, 0), 100)
-	s.count += n
-	s.sum += n * int64(score)
-	s.by[score] += n
-}
-
+// merge adds another tally, apart from its scores.
 func (t *tally) merge(other *tally) {
 	t.requests += other.requests
 	t.errors += other.errors
@@ -80,14 +51,6 @@ func (t *tally) merge(other *tally) {
 	t.cached += other.cached
 	t.thinking += other.thinking
 	t.latency.merge(&other.latency)
-	for name, s := range other.scores {
-		mine := t.score(name)
-		for score, n := range s.by {
-			if n > 0 {
-				mine.add(score, n)
-			}
-		}
-	}
 }
 
 func nanos(dollars float64) int64 { return int64(math.Round(dollars * 1e9)) }
@@ -103,46 +66,16 @@ func (t *tally) cost() float64 { return float64(t.costNanos) / 1e9 }
 
 func (t *tally) tokens() int64 { return t.input + t.output }
 
-func (t *tally) totals() wire.Totals {
+func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 	w := wire.Totals{
 		Requests: t.requests, Errors: t.errors, Cost: t.cost(), Unpriced: t.unpriced,
 		InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, ThinkingTokens: t.thinking,
 		Latency: wire.Percentiles{Mean: t.latency.mean(), P50: t.latency.quantile(0.5), P90: t.latency.quantile(0.9),
 			P95: t.latency.quantile(0.95), P99: t.latency.quantile(0.99)},
-		Scores: t.scoreSums(),
+		Scores: scores,
 	}
 	if t.requests > 0 {
 		w.ErrorRate = float64(t.errors) / float64(t.requests)
-	}
-	return w
-}
-
-func (t *tally) scoreSums() []wire.ScoreSum {
-	var sums []wire.ScoreSum
-	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
-		if t.scores[name].count > 0 {
-			sums = append(sums, t.scores[name].summary(name))
-		}
-	}
-	return sums
-}
-
-func (s *scoreTally) summary(name string) wire.ScoreSum {
-	w := wire.ScoreSum{Name: name, Count: s.count, Mean: float64(s.sum) / float64(s.count), Min: -1}
-	seen := int64(0)
-	for score, n := range s.by {
-		if n == 0 {
-			continue
-		}
-		if w.Min < 0 {
-			w.Min = score
-		}
-		w.Max = score
-		w.Histogram[min(score/10, 9)] += n
-		if half := (s.count + 1) / 2; seen < half && seen+n >= half {
-			w.P50 = score
-		}
-		seen += n
 	}
 	return w
 }

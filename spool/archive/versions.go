@@ -30,7 +30,7 @@ var versionColumns = tallyColumns | ColumnsOf(ColumnTime, ColumnTemplate, Column
 
 func newVersions(q wire.StatisticsQuery) *versions {
 	v := &versions{clock: newClock(q)}
-	v.by = newDimension[versionKey](&v.clock)
+	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
 	return v
 }
 
@@ -62,10 +62,17 @@ func (v *versions) answer() wire.TemplateStatistics {
 		PercentileError: wire.PercentileError, VersionsLeftOut: v.by.leftOut}
 	shares := v.by.shares(compareVersions)
 	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
+	inTotals, inSeries := scoresToldOf(shares)
 	for _, s := range shares {
-		t := wire.VersionTotals{Template: s.name.template, Version: known(s.name.number), Totals: s.sum.totals(), Series: []wire.BucketTotals{}}
+		t := wire.VersionTotals{
+			Template: s.name.template,
+			Version:  known(s.name.number),
+			Totals:   s.sum.totals(s.scores.told(inTotals)),
+			Series:   []wire.BucketTotals{},
+		}
 		for _, at := range s.by.sorted() {
-			t.Series = append(t.Series, wire.BucketTotals{Date: v.clock.date(at), Totals: s.by[at].totals()})
+			part := s.by[at]
+			t.Series = append(t.Series, wire.BucketTotals{Date: v.clock.date(at), Totals: part.totals(part.scores.told(inSeries))})
 		}
 		w.Versions = append(w.Versions, t)
 	}

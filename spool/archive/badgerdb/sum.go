@@ -111,7 +111,8 @@ func (u *summing) block() (bool, error) {
 	return true, u.rest()
 }
 
-// rest counts the rows that stand alone in the block's part of the list, and takes back those that they hide.
+// rest takes back the rows of the block that others hide, and then counts these. The order matters: once scores have too many names,
+// nothing can be taken back.
 func (u *summing) rest() error {
 	s := u.scan
 	for i := range s.alone {
@@ -126,6 +127,9 @@ func (u *summing) rest() error {
 			}
 			u.sums.Remove(row)
 		}
+	}
+
+	for i := range s.alone {
 		if err := s.visitLone(&s.alone[i]); err != nil {
 			return err
 		}
