@@ -6,6 +6,7 @@ package ops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -35,6 +36,8 @@ type Config struct {
 	Status func() any
 	// Describe writes the same for people, as text; nil: nobody asks for that. /statusz gives it to browsers.
 	Describe func(io.Writer)
+	// ConnectionsMax bounds how many connections are open at once; 0 means 128.
+	ConnectionsMax int
 }
 
 // Server serves either the operations listener or the control socket.
@@ -51,8 +54,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.s.Serve(ln)
 }
 
-// connectionsMax are enough for probes, whoever scrapes, and people.
-const connectionsMax = 128
+// ConnectionsMax are enough for probes, whoever scrapes, and people.
+const ConnectionsMax = 128
 
 // Shutdown closes the listener and waits for handlers to end, as long as ctx lets it.
 func (s *Server) Shutdown(ctx context.Context) error { return s.s.ShutdownWithContext(ctx) }
@@ -90,7 +93,7 @@ func New(c Config) *Server {
 		}},
 		{"GET", "/metrics", func(ctx *fasthttp.RequestCtx) (any, error) { scrape(ctx); return nil, nil }},
 	})
-	server.conns = edge.NewConnections(connectionsMax, c.Metrics)
+	server.conns = edge.NewConnections(cmp.Or(c.ConnectionsMax, ConnectionsMax), c.Metrics)
 	server.conns.Bound(server.s)
 	return server
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"promptspool/api"
+	"promptspool/api/edge"
 	"promptspool/api/ops"
 )
 
@@ -78,6 +79,7 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, apiLn.Close(), opsLn.Close())
 	}
+	apiLn, opsLn, controlLn = edge.Patient(apiLn, p.logger), edge.Patient(opsLn, p.logger), edge.Patient(controlLn, p.logger)
 	opsServer := ops.New(p.ops)
 	control := ops.NewControl(ops.ControlConfig{
 		Keys: p.keys, People: p.people, Server: p.tls.url(apiLn.Addr()),

@@ -61,6 +61,7 @@ func server(ctx context.Context, c serverConfig) error {
 	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
 	writes := api.NewTurns(records, m)
 	counting := archive.NewCounting(records)
+	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder: writes, Querier: records, Analyst: records, Keeper: records, Blueprint: archive.ReplyBlueprint,
@@ -70,12 +71,13 @@ func server(ctx context.Context, c serverConfig) error {
 			People: people, Keys: keys, Records: counting, Recorder: writes, Templates: templates, Sidecars: db, Storage: db, Read: readCall,
 			Providers: render.Providers(), Retention: dashboard.Retention(c.retention), Version: version, Logger: c.logger,
 		}),
-		Metrics: m, Logger: c.logger,
+		ConnectionsMax: connections,
+		Metrics:        m, Logger: c.logger,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
 		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, Ready: pulse.err, Status: func() any { return status() },
+		ops: ops.Config{Metrics: m, Logger: c.logger, ConnectionsMax: opsConnections, Ready: pulse.err, Status: func() any { return status() },
 			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeServer(t, status()) }) }},
 		opsListen:  c.opsListen,
 		tls:        live.certs,
@@ -98,6 +100,9 @@ const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
 // sidecarConnectionsMax are 25 MB if all of them stay in the midst of a call. An app that has more open and idle has the oldest closed.
 const sidecarConnectionsMax = 1024
+
+// serverConnectionsMax are 400 MB if all of them stay in the midst of a call.
+const serverConnectionsMax = 16 << 10
 
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
 // acknowledges is durable in the spool.
@@ -155,6 +160,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		live.own = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
 		authenticator = live.own
 	}
+	connections, opsConnections := connectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder:      live.redactor,
@@ -168,13 +174,13 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
-		BufferBytes: sidecarBufferBytes, ConnectionsMax: sidecarConnectionsMax,
+		BufferBytes: sidecarBufferBytes, ConnectionsMax: connections,
 		Metrics: m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,
 		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, Started: first.started, Ready: queue.Ready, Status: func() any { return status() },
+		ops: ops.Config{Metrics: m, Logger: c.logger, ConnectionsMax: opsConnections, Started: first.started, Ready: queue.Ready, Status: func() any { return status() },
 			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeSidecar(t, status()) }) }},
 		opsListen: c.opsListen,
 		tls:       live.certs,
