@@ -73,16 +73,19 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (d *Dashboard) nowhere(w http.ResponseWriter, r *http.Request) {
 	allowed := d.methods(r.URL.Path)
 	if len(allowed) == 0 || strings.HasPrefix(r.URL.Path, "/static/") {
-		d.Refuse(w, r, wire.Errorf(wire.CodeNotFound, "There is no page at this address. It may have been mistyped, or the page was removed."))
+		d.Refuse(w, r, wire.Errorf(wire.CodeNotFound,
+			"There is no page at this address. It may have been mistyped, or the page was removed."))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	d.Refuse(w, r, wire.Errorf(wire.CodeMethod, "This address only takes what a form sends. Open the page with the form, and send it again."))
+	d.Refuse(w, r, wire.Errorf(wire.CodeMethod,
+		"This address only takes what a form sends. Open the page with the form, and send it again."))
 }
 
 // foreign refuses a form that another site's page sent.
 func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
-	d.Refuse(w, r, wire.Errorf(wire.CodeForbidden, "This form was sent from another site's page, so it was refused. Open the dashboard itself and try again."))
+	d.Refuse(w, r, wire.Errorf(wire.CodeForbidden,
+		"This form was sent from another site's page, so it was refused. Open the dashboard itself and try again."))
 }
 
 // back is the page of ours that a call came from; "" for none.

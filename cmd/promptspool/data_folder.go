@@ -13,8 +13,7 @@ import (
 // upRoles are the roles that `up` runs, each in a folder of this name below its own.
 var upRoles = []string{"server", "sidecar"}
 
-// isUpFolder reports whether a folder is that of `up`, or of anything else that holds the folders of both roles. One that is
-// a role's own data folder is none, whatever else is in it.
+// isUpFolder reports whether a folder is that of `up`. A role's own data folder never is, whatever else it holds.
 func isUpFolder(data string) bool {
 	for _, own := range []string{ops.SocketName, filepath.Base(archiveDir("")), filepath.Base(spoolDir(""))} {
 		if exists(filepath.Join(data, own)) {

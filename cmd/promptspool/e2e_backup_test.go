@@ -57,7 +57,7 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 	}
 
 	elsewhere := t.TempDir()
-	if out, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 0 || !strings.Contains(out, "checked") {
+	if out, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 0 || !strings.Contains(out, "verified") {
 		t.Fatalf("restore: %d %s%s", code, out, errs)
 	}
 	if out, errs, code := runCommand(t, nil, "archive", "check", "--data", elsewhere); code != 0 {

@@ -117,7 +117,7 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 		"prompt_id": "weather", "prompt_input_variables": map[string]string{"city": "Oslo"},
 	})
 	b.visit("/requests/" + id)
-	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`, "bytes more are in the raw record", "response", "Clear.")
+	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`, "more bytes are in the raw record", "response", "Clear.")
 	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
 	b.shows("mark", "Oslo")
 	b.fill("[name=score]", "87")

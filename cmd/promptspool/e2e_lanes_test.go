@@ -59,7 +59,7 @@ func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
 
 	rows := dead(t, sidecar.data)
 	second := fmt.Sprint(rows[1].Seq)
-	if _, errs := promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data); !strings.Contains(errs, "1 events") || len(dead(t, sidecar.data)) != 3 {
+	if _, errs := promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 3 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
 	if out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data); !strings.Contains(out, "1 event removed.") {

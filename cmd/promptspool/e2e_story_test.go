@@ -103,7 +103,7 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 
 	// They leave, and what they saw is shut.
 	b.press(".me form button")
-	b.shows("main", "Sign in", "You are signed out.")
+	b.shows("main", "Sign in", "You have signed out.")
 	b.visit("/requests/" + id)
 	b.shows("main", "Sign in")
 }

@@ -140,7 +140,7 @@ func TestHeldEventsAreListedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 		t.Fatalf("after one was replayed: %+v", got)
 	}
 	promptspool(t, 0, "dead", "replay", seq(1), "--key-file", keyFile, "--data", sidecar.data)
-	if _, errs := promptspool(t, 1, "dead", "purge", "--all", "--data", sidecar.data); !strings.Contains(errs, "1 events") || len(dead()) != 1 {
+	if _, errs := promptspool(t, 1, "dead", "purge", "--all", "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead()) != 1 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
 	promptspool(t, 0, "dead", "purge", "--all", "--yes", "--data", sidecar.data)
