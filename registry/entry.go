@@ -100,13 +100,19 @@ func (s *entries) sibling(k key, tells func(*entry) bool) *entry {
 	return nil
 }
 
-// put adds an entry as the last used one, in the place of the one with its key.
+// put adds an entry: as the last used one or, in place of the one with its key, where that stood. To be renewed in the
+// background is no use.
 func (s *entries) put(e *entry) {
-	s.drop(e.key)
+	if old := s.byKey[e.key]; old != nil {
+		e.place = s.used.InsertBefore(e, old.place)
+		s.drop(e.key)
+	} else {
+		e.place = s.used.PushFront(e)
+	}
+
 	s.byKey[e.key] = e
 	of := e.key.of()
 	s.byIdent[of] = append(s.byIdent[of], e)
-	e.place = s.used.PushFront(e)
 	s.bytes += e.bytes()
 }
 

@@ -11,6 +11,7 @@ import (
 type flight struct {
 	id    wire.Identity // with whose key it asks
 	epoch int           // its feed's, when it set out
+	asked bool          // somebody waits for it, or did; guarded by Cache.mu
 	done  chan struct{}
 	raw   wire.RawTemplate
 	err   error
@@ -56,7 +57,10 @@ func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (wire.RawTemp
 func (c *Cache) flight(id wire.Identity, k key) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.depart(id, k)
+	f := c.depart(id, k)
+	f.asked = true
+
+	return f
 }
 
 // depart returns the flight that is out for the key, or starts one. Called with mu held.
@@ -95,8 +99,12 @@ func (c *Cache) land(f *flight, e *entry, k key) []key {
 	feed := c.feeds[k.account]
 	switch {
 	case f.err == nil:
-		if old := c.entries.byKey[k]; old != nil && !old.invalid && !remembered {
+		old := c.entries.byKey[k]
+		if old != nil && !old.invalid && !remembered {
 			return nil
+		}
+		if old == nil && !f.asked {
+			return nil // a copy that was to be renewed, and had to make room meanwhile
 		}
 		e.invalid = f.epoch != feed.epoch || f.raw.Revision < feed.position // it is older than a change that is known
 		c.entries.put(e)
