@@ -25,12 +25,14 @@ func (s *Spool) Frontier() uint64 {
 // Ack says that every event with Seq <= through was delivered or moved to a lane. Their space comes back generation by
 // generation. It is made durable within a second by Run, and by Close: after a crash the frontier may lie further
 // back, so that events are sent again, but never further ahead. To acknowledge again what already is does nothing.
+// What is lost behind it is passed over, too: nobody will acknowledge that.
 // An error means that a generation could not be read or removed; the frontier has not moved if it could not be read.
 func (s *Spool) Ack(through uint64) error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	s.mu.Lock()
 	frontier, next, closing := s.frontier, s.next, s.closing
+	behind := s.afterLost(max(through+1, frontier)) - 1
 	s.mu.Unlock()
 	if closing {
 		return ErrClosed
@@ -38,7 +40,7 @@ func (s *Spool) Ack(through uint64) error {
 	if through >= next {
 		return fmt.Errorf("spool: cannot acknowledge event %d, the last one is %d", through, next-1)
 	}
-	if through < frontier {
+	if through = behind; through < frontier {
 		return nil
 	}
 	acked, oldestAt, err := s.count(frontier, through)

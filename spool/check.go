@@ -60,7 +60,7 @@ type inspection struct {
 
 func (in *inspection) run(ctx context.Context) error {
 	f, r := in.folder, &in.report
-	names, superseded, err := f.generations()
+	names, superseded, err := generationsIn(f.dir)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,13 @@ func (in *inspection) run(ctx context.Context) error {
 	r.lose(in.proved, r.Next, "the generation that held it is gone")
 	for _, name := range superseded {
 		first, _, _ := parseGenerationName(name)
-		r.Generations = append(r.Generations, GenerationReport{Name: name, State: StateDamaged, First: first, Last: first - 1, Plan: PlanQuarantine})
+		old := GenerationReport{Name: name, State: StateDamaged, First: first, Last: first - 1, Plan: PlanRemove}
+		for _, g := range r.Generations {
+			if g.First == first && g.Damaged > 0 {
+				old.Plan = PlanQuarantine
+			}
+		}
+		r.Generations = append(r.Generations, old)
 	}
 	r.Quarantine, err = folderNames(f.path(quarantineName))
 	return err

@@ -116,7 +116,8 @@
 // Every frame is verified on every read. Badger stops at a wrong bit of its own beside a whole frame; so what it does not give is
 // looked for in the raw value log, once for a generation (rescue.go), and only what is not whole there either is lost. A
 // generation whose files no longer match its SEAL when it is to be read is rebuilt, as by the next start. Lost events are
-// left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them.
+// left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never hold up the ones behind them. Ack passes over
+// those behind what it is told, so that lost events do not wait when nothing follows them.
 //
 // # A disk that breaks
 //

@@ -72,9 +72,10 @@ func (f *Folder) path(elements ...string) string {
 	return filepath.Join(append([]string{f.dir}, elements...)...)
 }
 
-// generations lists the generations in order, of each the newest edition, and apart from them the older editions.
-func (f *Folder) generations() (names, superseded []string, err error) {
-	paths, err := filesBySuffix(f.dir, "")
+// generationsIn lists the generations of a folder in order, of each the newest edition, and apart
+// from them the older editions, which a crash in the middle of rebuild leaves.
+func generationsIn(dir string) (names, superseded []string, err error) {
+	paths, err := filesBySuffix(dir, "")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,6 +38,17 @@ func (s *Spool) countGap(g span, why string) {
 		"reason", why, "dir", s.config.Dir)
 }
 
+// afterLost returns the first sequence >= from that is not counted as lost. With mu held.
+func (s *Spool) afterLost(from uint64) uint64 {
+	for _, g := range s.gaps {
+		if g.from <= from && from < g.end {
+			from = g.end
+		}
+	}
+
+	return from
+}
+
 // addGaps adds to the count of lost events. With mu held.
 func (s *Spool) addGaps(events uint64) {
 	s.gapEvents += events

@@ -97,7 +97,7 @@ func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) erro
 		return nil
 	}
 	if g, err = writeSegment(path, lane, whole); err != nil {
-		return fmt.Errorf("spool: cannot write %s again; free space on its disk: %w", path, err)
+		return fmt.Errorf("spool: cannot write %s again%s: %w", path, roomAdvice(err), err)
 	}
 	l.add(g, keysOf(whole))
 	l.lose(lane, promised-len(whole), path+" is damaged")

@@ -40,7 +40,7 @@ func checkFormat(dir string) error {
 		return err
 	}
 	version, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(string(text), formatPrefix)))
-	if err != nil || !strings.HasPrefix(string(text), formatPrefix) {
+	if err != nil || version < 1 || !strings.HasPrefix(string(text), formatPrefix) {
 		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it", path, formatPrefix+"1")
 	}
 	if version > formatVersion {

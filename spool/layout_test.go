@@ -41,10 +41,25 @@ func TestANewerFormatIsRefused(t *testing.T) {
 
 func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {
 	dir := closed(t)
-	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("what?"), 0o600); err != nil {
+	for _, text := range []string{"what?", "promptspool spool format 0\n", "promptspool spool format -1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, "does not say a format")
+	}
+}
+
+// Advice about room is for a full disk only.
+func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, ".build-next"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, "does not say a format")
+	err := s.Append(t.Context(), 7, []byte("event"))
+	if err == nil || strings.Contains(err.Error(), "free space") || !strings.Contains(err.Error(), "file exists") {
+		t.Errorf("append: %v", err)
+	}
 }
 
 func TestDataWithoutFormatIsRefused(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *Spool) load() (err error) {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
 	err = errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
-	s.guard.walk()
+	s.refreshMetrics(new(rate)) // before anybody looks at them; it walks as well
 	s.guard.makeBallast()
 	return err
 }

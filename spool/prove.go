@@ -1,14 +1,13 @@
 package spool
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 )
 
 // loadGenerations proves every generation and counts what waits in it.
 func (s *Spool) loadGenerations() error {
-	names, err := s.generationNames()
+	names, older, err := generationsIn(s.config.Dir)
 	if err != nil {
 		return err
 	}
@@ -30,6 +29,11 @@ func (s *Spool) loadGenerations() error {
 		} else {
 			err = p.run()
 		}
+		for _, name := range older {
+			if first, _, _ := parseGenerationName(name); first == p.first && err == nil {
+				err = s.setAsideOlder(name, p.missing)
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -39,34 +43,14 @@ func (s *Spool) loadGenerations() error {
 	return nil
 }
 
-// generationNames lists the generations in order, of each the newest edition. Older ones, left by a crash in the middle
-// of rebuild, are set aside.
-func (s *Spool) generationNames() ([]string, error) {
-	entries, err := filesBySuffix(s.config.Dir, "")
-	if err != nil {
-		return nil, err
+// setAsideOlder removes the older edition of a generation, left by a crash in the middle of rebuild,
+// or puts it aside if the newer one lacks something.
+func (s *Spool) setAsideOlder(name string, missing bool) error {
+	if missing {
+		return s.quarantine(name)
 	}
-	var names []string
-	for _, path := range entries {
-		name := filepath.Base(path)
-		first, edition, ok := parseGenerationName(name)
-		if !ok {
-			continue
-		}
-		if n := len(names); n > 0 {
-			before, editionBefore, _ := parseGenerationName(names[n-1])
-			if before == first {
-				old := min(edition, editionBefore)
-				names[n-1] = generationName(first, max(edition, editionBefore))
-				if err := s.quarantine(generationName(first, old)); err != nil {
-					return nil, err
-				}
-				continue
-			}
-		}
-		names = append(names, name)
-	}
-	return names, nil
+
+	return s.trash(name)
 }
 
 // proof is the examination of one generation when the spool is opened.
@@ -77,6 +61,8 @@ type proof struct {
 	end    uint64 // sequences first <= s < end were given out; of the newest generation, as far as is known
 	newest bool
 	gone   bool // nothing of it is left
+
+	missing bool // it lacks events that wait
 
 	evidence *evidence // of the raw files, nil until examined
 }
@@ -93,6 +79,7 @@ func (p *proof) run() error {
 			return err
 		}
 	}
+	p.missing = len(w.holes(max(p.first, s.frontier), p.end)) > 0
 	for _, hole := range w.holes(p.first, p.end) {
 		s.lose(hole.from, hole.end, "neither its key nor a whole copy is left")
 	}

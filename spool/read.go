@@ -30,6 +30,11 @@ func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) 
 				return r.entries, err
 			}
 			from = next // all of it was lost
+
+			// What follows may never come, so what is lost must not wait for it.
+			if err := s.Ack(s.Frontier() - 1); err != nil {
+				return nil, err
+			}
 		}
 		select {
 		case <-grown:

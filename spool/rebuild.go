@@ -33,7 +33,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	}
 	db, err := createDatabase(generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes), capacity)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s; free space on its disk: %w", s.path(name), err), os.RemoveAll(build))
+		return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s%s: %w", s.path(name), roomAdvice(err), err), os.RemoveAll(build))
 	}
 	kept := 0
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {

@@ -47,10 +47,10 @@ type Plan string
 // The plans for a generation. What Rebuild and Quarantine find damaged is set aside and kept.
 const (
 	PlanKeep       Plan = "keep"
-	PlanRemove     Plan = "remove"     // all in it is acknowledged, or nothing ever was in it
+	PlanRemove     Plan = "remove"     // all in it is acknowledged or in a newer edition, or nothing ever was in it
 	PlanReplay     Plan = "replay"     // Badger replays its log
 	PlanRebuild    Plan = "rebuild"    // every whole event goes to a new edition
-	PlanQuarantine Plan = "quarantine" // nothing in it is whole, or a newer edition has taken its place
+	PlanQuarantine Plan = "quarantine" // nothing in it is whole, or a newer edition that lacks events has taken its place
 )
 
 // LaneReport is what was found of one lane.

@@ -88,6 +88,15 @@ func isFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// roomAdvice is what an error message adds where the disk is full.
+func roomAdvice(err error) string {
+	if !isFull(err) {
+		return ""
+	}
+
+	return "; free space on its disk"
+}
+
 // isBroken says whether an error means that the disk could not write, or that the kernel has given it up for that.
 func isBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)

@@ -47,7 +47,7 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 		return nil, s.fail(err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("spool: cannot make a new generation; free space on its disk: %w", err)
+		return nil, fmt.Errorf("spool: cannot make a new generation: %w", err)
 	}
 	return g, nil
 }

@@ -1,0 +1,71 @@
+package spool_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"promptspool/metrics"
+	"promptspool/spool"
+)
+
+// People act on the gauges: they revoke a key when nothing waits. So a start must not tell 0 before
+// it has counted.
+func TestGaugesAreRightAsSoonAsTheSpoolIsOpen(t *testing.T) {
+	dir := closed(t)
+	m := metrics.New("sidecar", "test")
+	open(t, dir, func(c *spool.Config) { c.Metrics = m })
+
+	families, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]float64{}
+	for _, f := range families {
+		told[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	if told["promptspool_spool_events"] != 10 || told["promptspool_spool_bytes"] != 71 || told["promptspool_spool_oldest_seconds"] <= 0 {
+		t.Errorf("10 events of 71 bytes wait; told are %v", told)
+	}
+}
+
+// What is lost and counted does not wait, also when nothing follows it.
+func TestLostNewestEventsDoNotWait(t *testing.T) {
+	for name, lost := range map[string]int{"some": 5, "all": 0} {
+		t.Run(name, func(t *testing.T) {
+			dir := closed(t)
+			cutAt(t, dir, numbered(10)[lost])
+			s := open(t, dir)
+
+			whole := uint64(0)
+			if lost > 0 {
+				entries, err := s.Read(t.Context(), 1, 100, 1<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole = entries[len(entries)-1].Seq
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := s.Read(ctx, whole+1, 100, 1<<20); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("reading what is lost: %v", err)
+			}
+			if whole > 0 {
+				if err := s.Ack(whole); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st := s.Status()
+			if st.Events != 0 || st.Bytes != 0 || !st.Oldest.IsZero() || st.Frontier != 11 || st.Gaps != uint64(10-lost) {
+				t.Errorf("all that is whole was acknowledged, and the status is %+v", st)
+			}
+			if err := s.Ack(whole); err != nil {
+				t.Errorf("acknowledging again: %v", err)
+			}
+
+			appendAll(t, s, 7, "new")
+			wantTexts(t, s, []string{"new"})
+		})
+	}
+}
