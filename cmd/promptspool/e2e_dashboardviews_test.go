@@ -213,7 +213,7 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	calls := logDays(server, 7)
 	b.visit("/?span=7d")
 	b.shows(".tiles", fmt.Sprint(calls))
-	b.holds("there is a bar for every four hours", `document.querySelectorAll(".charts figure:first-child .chart a").length > 30`)
+	b.holds("there is a bar for every four hours", `document.querySelectorAll(".charts figure:first-child .chart a").length > 20`)
 	b.screenshots("overview")
 	b.holds("no label of a chart is cut", `[...document.querySelectorAll(".chart text")].every((label) => {
 		const [at, chart] = [label.getBoundingClientRect(), label.closest("svg").getBoundingClientRect()];
