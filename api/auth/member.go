@@ -102,20 +102,21 @@ func (p *People) change(ctx context.Context, by wire.User, id string, c wire.Use
 	return u, p.Note(ctx, by, action, u.Email, detail)
 }
 
-// SetPassword changes somebody's own password, given the old one, and ends all their sessions but the new one that it begins.
-func (p *People) SetPassword(ctx context.Context, by wire.User, old, password, ip string) (wire.SignedIn, error) {
+// SetPassword changes somebody's own password, given the old one, and ends all their sessions but the new one that it begins. It
+// works also while their email is locked: they are signed in.
+func (p *People) SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error) {
 	if fault := checkPassword(password); fault != "" {
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
-	proof, err := p.SignIn(ctx, by.Email, old, ip)
+	proof, err := p.prove(ctx, by.Email, old, true, personSource(by.ID))
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
 	var stored string
-	if err := p.hashers.run(ctx, func() { stored = hashPassword(password) }); err != nil {
+	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
 		return wire.SignedIn{}, err
 	}
-	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.User.ID, wire.UserChange{Password: &stored, At: p.now().UTC()})
+	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.ID, wire.UserChange{Password: &stored, At: p.now().UTC()})
 	if err != nil {
 		return wire.SignedIn{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -24,14 +25,31 @@ var argonCost = cost{memoryKiB: 19 << 10, passes: 2}
 
 type cost struct{ memoryKiB, passes uint32 }
 
-// hashers bounds how many hashes are computed at once: each takes 19 MiB.
-type hashers chan struct{}
+// hashers bounds how many hashes are computed at once, since each takes 19 MiB, and how many wait for it.
+type hashers struct {
+	turns chan struct{}
+	queue chan struct{} // those of strangers
+}
 
-// run waits for its turn, or for ctx to end.
-func (h hashers) run(ctx context.Context, fn func()) error {
+func newHashers() hashers {
+	return hashers{make(chan struct{}, hashersMax), make(chan struct{}, strangersMax)}
+}
+
+// run waits for its turn, or for ctx to end. Strangers are refused while many of them wait already: whoever is known, by a
+// session or a code, must not wait behind all of them.
+func (h hashers) run(ctx context.Context, known bool, fn func()) error {
+	if !known {
+		select {
+		case h.queue <- struct{}{}:
+			defer func() { <-h.queue }()
+		default:
+			return wire.Unavailable(2*time.Second, "Too many people are signing in right now. Try again in a few seconds.")
+		}
+	}
+
 	select {
-	case h <- struct{}{}:
-		defer func() { <-h }()
+	case h.turns <- struct{}{}:
+		defer func() { <-h.turns }()
 		fn()
 		return nil
 	case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base32"
 	"encoding/base64"
+	"errors"
 	"net/mail"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ const (
 	inviteAge     = 7 * 24 * time.Hour
 	emailBytesMax = 254
 	hashersMax    = 2
+	strangersMax  = 32
 )
 
 // PeopleConfig is what a People is made of.
@@ -42,16 +44,16 @@ func NewPeople(config PeopleConfig) *People {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &People{config.Store, config.SignUp, config.Now, make(hashers, hashersMax), throttle{config.Store}}
+	return &People{config.Store, config.SignUp, config.Now, newHashers(), throttle{config.Store}}
 }
 
 // SignUp tells who may sign up.
 func (p *People) SignUp() wire.SignUp { return p.signUp }
 
-// Setup gives the code with which the first person of a fresh server signs up, as an owner of the account `default`, or "" if
-// somebody has. Each call makes another code; all of them end when one is used.
+// Setup gives the code with which a server's operator signs up as an owner of the account `default`, or "" if that has an
+// owner. Nobody else can found it: keys of it are made by default. Each call makes another code; all of them end when one is used.
 func (p *People) Setup(ctx context.Context) (code wire.Secret, err error) {
-	if has, err := p.store.HasUsers(ctx); has || err != nil {
+	if has, err := p.store.HasOwner(ctx, BootstrapAccount); has || err != nil {
 		return "", err
 	}
 	now := p.now().UTC()
@@ -69,9 +71,10 @@ func newCode() wire.Secret {
 
 func newToken(n int) string { return base64.RawURLEncoding.EncodeToString(random(n)) }
 
-// Join signs somebody up. wire.CodeInvalid names the fields at fault; wire.CodeForbidden says that a code is missing or
-// not good; wire.CodeConflict that the email or the account's name is taken.
-func (p *People) Join(ctx context.Context, a wire.Application) (wire.User, error) {
+// Join signs somebody up, and begins a session. ip is where the call comes from. wire.CodeInvalid names the fields at fault; wire.CodeForbidden says that a code is missing or
+// not good; wire.CodeConflict that the email or the account's name is taken: which one, only those with a code are told.
+// wire.CodeTooMany says that too many from this address were taken.
+func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error) {
 	email, faults := checkEmail(a.Email)
 	if fault := checkPassword(a.Password); fault != "" {
 		faults = append(faults, wire.FieldError{Field: "password", Reason: fault})
@@ -80,27 +83,51 @@ func (p *People) Join(ctx context.Context, a wire.Application) (wire.User, error
 		faults = append(faults, checkAccount(a.Account)...)
 	}
 	if faults != nil {
-		return wire.User{}, wire.Invalid(faults...)
+		return wire.SignedIn{}, wire.Invalid(faults...)
 	}
 	invite, _, err := p.invite(ctx, a.Code)
 	if err != nil {
-		return wire.User{}, err
+		return wire.SignedIn{}, err
 	}
+	founds := a.Code == ""
+	if founds && a.Account == BootstrapAccount {
+		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict, "The account %s is kept for the operator of this server, "+
+			"who signs up with the setup code that it printed when it started. Choose another name.", BootstrapAccount)
+	}
+
 	var password string
-	if err := p.hashers.run(ctx, func() { password = hashPassword(a.Password) }); err != nil {
-		return wire.User{}, err
+	if err := p.hashers.run(ctx, !founds, func() { password = hashPassword(a.Password) }); err != nil {
+		return wire.SignedIn{}, err
 	}
 	now := p.now().UTC()
 	u, err := p.store.CreateUser(ctx, wire.User{
-		ID: wire.NewID(), AccountName: a.Account, Email: email, Role: wire.RoleOwner, CreatedAt: now, SessionsFrom: now,
+		ID:           wire.NewID(),
+		AccountName:  a.Account,
+		Email:        email,
+		Role:         wire.RoleOwner,
+		CreatedAt:    now,
+		SessionsFrom: now,
+		Founder:      founds,
 	}, password, invite)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
-		return wire.User{}, errCode()
+		return wire.SignedIn{}, errCode()
+	case wire.IsCode(err, wire.CodeConflict) && founds:
+		return wire.SignedIn{}, p.taken(ctx, ip)
 	case wire.IsCode(err, wire.CodeConflict):
-		return wire.User{}, wire.Errorf(wire.CodeConflict, "This email or this account's name is taken. Sign in, or choose another.")
+		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict, "Somebody has signed up with %s already, and a person belongs to one "+
+			"account. Sign in, or use another email: this code is still good.", email)
+	case err != nil:
+		return wire.SignedIn{}, err
 	}
-	return u, err
+	return p.begin(ctx, u)
+}
+
+// taken is the error of a sign-up without a code whose email or account is taken. Somebody who tries emails with fresh
+// names would learn which ones are known, so an address may do so a few times only.
+func (p *People) taken(ctx context.Context, ip string) error {
+	err := wire.Errorf(wire.CodeConflict, "This email or this account's name is taken. Sign in, or choose another.")
+	return p.count(ctx, err, "Too many sign-ups were refused. Wait 15 minutes, then try again.", takenSource(ip))
 }
 
 // invite judges a code before the costly part of signing up; CreateUser judges it again.
@@ -155,15 +182,20 @@ func (p *People) judgeCode(ctx context.Context, err error, ip string) error {
 		return err
 	}
 
+	return p.count(ctx, err, "Too many invalid codes. Wait 15 minutes, then try again.", codeSource(ip))
+}
+
+// count counts a failure that was found without a password. It returns what failed, or an error with the message many if
+// the source had failed too often before.
+func (p *People) count(ctx context.Context, failed error, many string, s source) error {
 	now := p.now().UTC()
-	many := "Too many invalid codes. Wait 15 minutes, then try again."
-	if err := p.throttle.check(ctx, now, many, codeSource(ip)); err != nil {
+	if err := p.throttle.check(ctx, now, many, 0, s); err != nil {
 		return err
 	}
-	if err := p.throttle.failed(ctx, now, codeSource(ip)); err != nil {
+	if err := p.throttle.failed(ctx, now, s); err != nil {
 		return err
 	}
-	return err
+	return failed
 }
 
 // checkEmail brings an email into the form that it is kept in.
@@ -176,38 +208,74 @@ func checkEmail(email string) (string, []wire.FieldError) {
 	return email, nil
 }
 
-// SignIn begins a session; ip is where the call comes from. wire.CodeUnauthorized if email and password do not fit, without
-// telling which is wrong; wire.CodeTooMany after too many of those from one address or for one email.
-func (p *People) SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error) {
+// SignIn begins a session. wire.CodeUnauthorized if email and password do not fit, without telling which is wrong;
+// wire.CodeTooMany after too many of those from one address or for one email, unless the browser is known as this person's;
+// wire.CodeUnavailable if too many wait to be judged.
+func (p *People) SignIn(ctx context.Context, email, password string, from wire.Browser) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
-	now := p.now().UTC()
-	many := "Too many failed sign-ins. Wait 15 minutes, or ask an owner of your account for a link to reset your password."
-	if err := p.throttle.check(ctx, now, many, emailSource(email), ipSource(ip)); err != nil {
+	known, err := p.knows(ctx, from.Session, email)
+	if err != nil {
 		return wire.SignedIn{}, err
 	}
+
+	sources := []source{emailSource(email), ipSource(from.IP)}
+	if known {
+		sources = []source{browserSource(from.Session)}
+	}
+	u, err := p.prove(ctx, email, password, known, sources...)
+	if err != nil {
+		return wire.SignedIn{}, err
+	}
+	return p.begin(ctx, u)
+}
+
+// knows reports whether a token is of a session of this person, which may have ended lately: their browser.
+func (p *People) knows(ctx context.Context, token wire.Secret, email string) (bool, error) {
+	if token == "" || len(token) > secretBytesMax {
+		return false, nil
+	}
+
+	s, u, err := p.store.Session(ctx, hash(token))
+	if wire.IsCode(err, wire.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil && u.Email == email && p.now().Before(s.ExpiresAt.Add(wire.SessionKept)), err
+}
+
+// prove judges a password. The attempt counts for all sources while it is judged, and if it fails; if not, the failures of
+// the first one are forgotten.
+func (p *People) prove(ctx context.Context, email, password string, known bool, sources ...source) (wire.User, error) {
+	many := "Too many failed sign-ins. Wait 15 minutes, or ask an owner of your account for a link to reset your password."
+	if err := p.throttle.begin(ctx, p.now().UTC(), many, sources...); err != nil {
+		return wire.User{}, err
+	}
+
+	u, fits, err := p.judge(ctx, email, password, known)
+	if err != nil {
+		return wire.User{}, errors.Join(err, p.throttle.takeBack(ctx, sources...))
+	}
+	if !fits {
+		return wire.User{}, wire.Errorf(wire.CodeUnauthorized, "Wrong email or password.")
+	}
+
+	if err := p.throttle.forget(ctx, sources[0]); err != nil {
+		return wire.User{}, err
+	}
+	return u, p.throttle.takeBack(ctx, sources[1:]...)
+}
+
+// judge reports whether this is the password of somebody who may sign in.
+func (p *People) judge(ctx context.Context, email, password string, known bool) (_ wire.User, fits bool, _ error) {
 	u, stored, err := p.store.UserByEmail(ctx, email)
 	if wire.IsCode(err, wire.CodeNotFound) {
 		stored, err = nobody, nil
 	}
-	if err != nil {
-		return wire.SignedIn{}, err
+	if err != nil || len(password) > passwordBytesMax {
+		return wire.User{}, false, err
 	}
-	fits := false
-	if len(password) <= passwordBytesMax {
-		if err := p.hashers.run(ctx, func() { fits = verifyPassword(stored, password) }); err != nil {
-			return wire.SignedIn{}, err
-		}
-	}
-	if !fits || u.ID == "" || u.DisabledAt != nil {
-		if err := p.throttle.failed(ctx, now, emailSource(email), ipSource(ip)); err != nil {
-			return wire.SignedIn{}, err
-		}
-		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Wrong email or password.")
-	}
-	if err := p.throttle.forget(ctx, emailSource(email)); err != nil {
-		return wire.SignedIn{}, err
-	}
-	return p.begin(ctx, u)
+
+	err = p.hashers.run(ctx, known, func() { fits = verifyPassword(stored, password) })
+	return u, fits && u.ID != "" && u.DisabledAt == nil, err
 }
 
 // begin makes a session with a token of its own.

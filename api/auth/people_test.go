@@ -1,9 +1,12 @@
 package auth_test
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,11 +52,11 @@ func (tn *town) owner() wire.User {
 
 func (tn *town) join(a wire.Application) wire.User {
 	tn.t.Helper()
-	u, err := tn.Join(tn.t.Context(), a)
+	s, err := tn.Join(tn.t.Context(), a, office)
 	if err != nil {
 		tn.t.Fatalf("Join: %v", err)
 	}
-	return u
+	return s.User
 }
 
 // guest lets somebody in with an invite of by.
@@ -68,7 +71,7 @@ func (tn *town) guest(by wire.User, email string, role wire.Role) wire.User {
 
 func (tn *town) signIn(email string) wire.SignedIn {
 	tn.t.Helper()
-	s, err := tn.SignIn(tn.t.Context(), email, goodPassword, office)
+	s, err := tn.SignIn(tn.t.Context(), email, goodPassword, wire.Browser{IP: office})
 	if err != nil {
 		tn.t.Fatalf("SignIn: %v", err)
 	}
@@ -109,7 +112,8 @@ func TestWhoMaySignUp(t *testing.T) {
 		tn := newTown(t, tt.signUp)
 		tn.owner()
 		tt.a.Email, tt.a.Password = "bob@example.com", goodPassword
-		u, err := tn.Join(t.Context(), tt.a)
+		s, err := tn.Join(t.Context(), tt.a, office)
+		u := s.User
 		switch {
 		case tt.code != "" && !wire.IsCode(err, tt.code):
 			t.Errorf("%s %q %q: %v, want %s", tt.signUp, tt.a.Account, tt.a.Code, err, tt.code)
@@ -125,10 +129,10 @@ func TestWhatSomebodySignsUpWithIsChecked(t *testing.T) {
 		"": goodPassword, "ann": goodPassword, "Ann <ann@example.com>": goodPassword, strings.Repeat("a", 250) + "@b.cd": goodPassword,
 		"ann@example.com": "too short", "bob@example.com": strings.Repeat("x", 1025), "cat@example.com": "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 	} {
-		_, err := tn.Join(t.Context(), wire.Application{Email: email, Password: password, Account: "mine"})
+		_, err := tn.Join(t.Context(), wire.Application{Email: email, Password: password, Account: "mine"}, office)
 		wantError(t, err, wire.CodeInvalid, "must")
 	}
-	if has, _ := tn.store.HasUsers(t.Context()); has {
+	if all, _ := tn.store.Everybody(t.Context()); len(all) > 0 {
 		t.Error("somebody signed up all the same")
 	}
 }
@@ -145,7 +149,7 @@ func TestAnInviteOpensForAWeekAndOnlyAsItsRole(t *testing.T) {
 		t.Errorf("the open invites are %v, %v", open, err)
 	}
 	tn.now = tn.now.Add(7 * 24 * time.Hour)
-	_, err = tn.Join(t.Context(), wire.Application{Email: "bob@example.com", Password: goodPassword, Code: code})
+	_, err = tn.Join(t.Context(), wire.Application{Email: "bob@example.com", Password: goodPassword, Code: code}, office)
 	wantError(t, err, wire.CodeForbidden, "code")
 	viewer := tn.guest(owner, "cat@example.com", wire.RoleViewer)
 	if viewer.AccountID != owner.AccountID || viewer.Role != wire.RoleViewer {
@@ -181,8 +185,8 @@ func TestASessionLastsUntilItIsEnded(t *testing.T) {
 func TestAWrongPasswordAndAnUnknownEmailLookTheSame(t *testing.T) {
 	tn := newTown(t, "")
 	tn.owner()
-	_, wrong := tn.SignIn(t.Context(), "ann@example.com", "not the password", office)
-	_, unknown := tn.SignIn(t.Context(), "nobody@example.com", goodPassword, office)
+	_, wrong := tn.SignIn(t.Context(), "ann@example.com", "not the password", wire.Browser{IP: office})
+	_, unknown := tn.SignIn(t.Context(), "nobody@example.com", goodPassword, wire.Browser{IP: office})
 	wantError(t, wrong, wire.CodeUnauthorized, "Wrong email or password")
 	wantError(t, unknown, wire.CodeUnauthorized, "Wrong email or password")
 	if wrong.Error() != unknown.Error() {
@@ -194,16 +198,157 @@ func TestTooManyFailuresMakeAnEmailWait(t *testing.T) {
 	tn := newTown(t, "")
 	tn.owner()
 	for range 10 {
-		_, err := tn.SignIn(t.Context(), "ann@example.com", "wrong", office)
+		_, err := tn.SignIn(t.Context(), "ann@example.com", "wrong", wire.Browser{IP: office})
 		wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
 	}
-	_, err := tn.SignIn(t.Context(), "ann@example.com", goodPassword, "192.0.2.7")
+	_, err := tn.SignIn(t.Context(), "ann@example.com", goodPassword, wire.Browser{IP: "192.0.2.7"})
 	wantError(t, err, wire.CodeTooMany, "Wait")
 	if wait := wire.AsError(err).RetryAfter; wait <= 0 || wait > 15*time.Minute {
 		t.Errorf("Retry-After is %v", wait)
 	}
 	tn.now = tn.now.Add(15 * time.Minute)
 	tn.signIn("ann@example.com")
+}
+
+func TestOfManyAttemptsAtOnceNoMoreAreJudgedThanOneByOne(t *testing.T) {
+	tn := newTown(t, "")
+	tn.owner()
+	var attempts sync.WaitGroup
+	var judged atomic.Int32
+	for range 30 {
+		attempts.Go(func() {
+			_, err := tn.SignIn(t.Context(), "ann@example.com", "wrong", wire.Browser{IP: office})
+			switch {
+			case wire.IsCode(err, wire.CodeUnauthorized):
+				judged.Add(1)
+			case !wire.IsCode(err, wire.CodeTooMany):
+				t.Errorf("SignIn: %v", err)
+			}
+		})
+	}
+	attempts.Wait()
+	if n := judged.Load(); n > 10 {
+		t.Errorf("%d attempts at once were judged, want at most 10", n)
+	}
+}
+
+func TestNobodyCanLockOutThoseWhoAreKnown(t *testing.T) {
+	tn := newTown(t, "")
+	owner := tn.owner()
+	s := tn.signIn(owner.Email)
+	lock := func() {
+		t.Helper()
+		for range 10 {
+			_, _ = tn.SignIn(t.Context(), owner.Email, "wrong", wire.Browser{IP: "192.0.2.66"})
+		}
+		_, err := tn.SignIn(t.Context(), owner.Email, goodPassword, wire.Browser{IP: office})
+		wantError(t, err, wire.CodeTooMany, "Wait")
+	}
+	lock()
+
+	known := wire.Browser{IP: "192.0.2.66", Session: s.Token}
+	again, err := tn.SignIn(t.Context(), owner.Email, goodPassword, known)
+	if err != nil {
+		t.Errorf("a browser with a session: %v", err)
+	}
+	tn.now = tn.now.Add(8 * 24 * time.Hour)
+	lock()
+	if _, err := tn.SignIn(t.Context(), owner.Email, goodPassword, known); err != nil {
+		t.Errorf("a browser whose session ended yesterday: %v", err)
+	}
+	if _, err := tn.SetPassword(t.Context(), again.User, goodPassword, "another good password"); err != nil {
+		t.Errorf("a change of password: %v", err)
+	}
+
+	// Whoever is known has no more attempts than others, and none at anybody else.
+	for range 10 {
+		_, err := tn.SignIn(t.Context(), owner.Email, "wrong", known)
+		wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
+	}
+	_, err = tn.SignIn(t.Context(), owner.Email, "another good password", known)
+	wantError(t, err, wire.CodeTooMany, "Wait")
+	for range 10 {
+		_, _ = tn.SignIn(t.Context(), "bob@example.com", "wrong", wire.Browser{IP: office})
+	}
+	_, err = tn.SignIn(t.Context(), "bob@example.com", "wrong", known)
+	wantError(t, err, wire.CodeTooMany, "Wait")
+}
+
+func TestPeopleBehindOneAddressGetIn(t *testing.T) {
+	tn := newTown(t, wire.SignUpOpen)
+	owner := tn.owner()
+	for n := range 60 {
+		_, err := tn.SignIn(t.Context(), fmt.Sprintf("p%d@example.com", n), strings.Repeat("x", 1025), wire.Browser{IP: office})
+		wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
+	}
+	tn.signIn(owner.Email)
+
+	s, err := tn.Join(t.Context(), wire.Application{Email: "eve@example.com", Password: goodPassword, Account: "eve"}, office)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tn.Session(t.Context(), s.Token); err != nil || got.User.Email != "eve@example.com" {
+		t.Errorf("the session of a sign-up is %+v, %v", got, err)
+	}
+}
+
+func TestWhatIsTakenIsToldToThoseWithACodeOnly(t *testing.T) {
+	tn := newTown(t, wire.SignUpOpen)
+	owner := tn.owner()
+	known := wire.Application{Email: owner.Email, Password: goodPassword, Account: "fresh"}
+	free := wire.Application{Email: "eve@example.com", Password: goodPassword, Account: "mine"}
+	tn.join(free)
+	free.Email = "bob@example.com"
+
+	_, email := tn.Join(t.Context(), known, office)
+	_, account := tn.Join(t.Context(), free, office)
+	wantError(t, email, wire.CodeConflict, "This email or this account's name is taken.")
+	wantError(t, account, wire.CodeConflict, "This email or this account's name is taken.")
+
+	code, _, err := tn.Invite(t.Context(), owner, wire.RoleViewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.Code = code
+	_, err = tn.Join(t.Context(), known, office)
+	wantError(t, err, wire.CodeConflict, "another email")
+	free.Code = code
+	tn.join(free)
+
+	known.Code = ""
+	for n := 0; wire.IsCode(email, wire.CodeConflict); n++ {
+		if n > 20 {
+			t.Fatal("a stranger may try emails for ever")
+		}
+		_, email = tn.Join(t.Context(), known, office)
+	}
+	wantError(t, email, wire.CodeTooMany, "Too many sign-ups")
+}
+
+func TestTheDefaultAccountIsKeptForTheSetupCode(t *testing.T) {
+	tn := newTown(t, wire.SignUpOpen)
+	code, err := tn.Setup(t.Context())
+	if err != nil || code == "" {
+		t.Fatal(code, err)
+	}
+	stranger := wire.Application{Email: "eve@example.com", Password: goodPassword, Account: "default"}
+	_, err = tn.Join(t.Context(), stranger, office)
+	wantError(t, err, wire.CodeConflict, "setup code")
+
+	stranger.Account = "eves"
+	if eve := tn.join(stranger); !eve.Founder {
+		t.Errorf("somebody who signed up without a code is %+v", eve)
+	}
+	if again, err := tn.Setup(t.Context()); again == "" || err != nil {
+		t.Errorf("there is no setup code any more, %v", err)
+	}
+	ann := tn.join(wire.Application{Email: "ann@example.com", Password: goodPassword, Code: code})
+	if ann.AccountName != "default" || ann.Role != wire.RoleOwner || ann.Founder {
+		t.Errorf("the operator is %+v", ann)
+	}
+	if again, err := tn.Setup(t.Context()); again != "" || err != nil {
+		t.Errorf("there is a setup code still (%v)", err)
+	}
 }
 
 func TestChangesEndSessions(t *testing.T) {
@@ -229,7 +374,7 @@ func TestChangesEndSessions(t *testing.T) {
 	}
 	old := tn.signIn("ann@example.com")
 	step()
-	fresh, err := tn.SetPassword(t.Context(), owner, goodPassword, "another good password", office)
+	fresh, err := tn.SetPassword(t.Context(), owner, goodPassword, "another good password")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +384,7 @@ func TestChangesEndSessions(t *testing.T) {
 	if _, err := tn.Session(t.Context(), fresh.Token); err != nil {
 		t.Errorf("a new password ends its own session: %v", err)
 	}
-	_, err = tn.SetPassword(t.Context(), owner, goodPassword, "yet another password", office)
+	_, err = tn.SetPassword(t.Context(), owner, goodPassword, "yet another password")
 	wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
 }
 

@@ -86,7 +86,7 @@ func (p *People) ResetPassword(ctx context.Context, code wire.Secret, password, 
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
 	var stored string
-	if err := p.hashers.run(ctx, func() { stored = hashPassword(password) }); err != nil {
+	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
 		return wire.SignedIn{}, err
 	}
 

@@ -38,9 +38,9 @@ func TestAResetLinkWorksOnceAndForADay(t *testing.T) {
 	wantError(t, err, wire.CodeInvalid, "at least 12")
 
 	for range 10 { // a forgotten password is tried
-		_, _ = tn.SignIn(t.Context(), bob.Email, "wrong", office)
+		_, _ = tn.SignIn(t.Context(), bob.Email, "wrong", wire.Browser{IP: office})
 	}
-	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, office)
+	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
 	wantError(t, err, wire.CodeTooMany, "link to reset")
 	fresh, err := tn.ResetPassword(t.Context(), " "+code+"\n", newPassword, office) // as it was pasted
 	if err != nil {
@@ -52,10 +52,10 @@ func TestAResetLinkWorksOnceAndForADay(t *testing.T) {
 	if _, err := tn.Session(t.Context(), old.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
 		t.Errorf("the old session: %v", err)
 	}
-	if _, err := tn.SignIn(t.Context(), bob.Email, newPassword, office); err != nil {
+	if _, err := tn.SignIn(t.Context(), bob.Email, newPassword, wire.Browser{IP: office}); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, office)
+	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
 	wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
 	_, err = tn.ResetPassword(t.Context(), code, newPassword, office)
 	wantError(t, err, wire.CodeForbidden, "Ask an owner")

@@ -40,7 +40,7 @@ type PeopleStore interface {
 type UserStore interface {
 	// CreateUser keeps u with the hash of its password, and returns it with AccountID set. With an invite (its hash is not
 	// zero) the account and the role are the invite's, which is spent by it; wire.CodeNotFound if there is no such invite, it
-	// expired before u.CreatedAt, or it is of a fresh server that is fresh no more. Without one, u founds the account
+	// expired before u.CreatedAt, or it is a setup code and its account has an owner. Without one, u founds the account
 	// u.AccountName: wire.CodeConflict if there is one of this name. wire.CodeConflict also if the email is taken: then
 	// nothing changed.
 	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
@@ -56,8 +56,8 @@ type UserStore interface {
 	// change.At) and its reset links.
 	// wire.CodeNotFound if there is none in this account; wire.CodeConflict if no owner would be left who can sign in.
 	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
-	// HasUsers says whether anybody ever signed up on this server.
-	HasUsers(ctx context.Context) (bool, error)
+	// HasOwner reports whether the account of this name has a person whose role is owner.
+	HasOwner(ctx context.Context, accountName string) (bool, error)
 }
 
 // InviteStore keeps invites, by the hashes of their codes. Those that have expired may be gone.
@@ -99,6 +99,8 @@ type FailureStore interface {
 	Failures(ctx context.Context, sources [][32]byte) ([]wire.Failures, error)
 	// AddFailure counts one more of each source. Where there are none, or those that there were ended by now, the count begins anew and ends at until.
 	AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error
+	// TakeBackFailure counts one less of each source that has any.
+	TakeBackFailure(ctx context.Context, sources [][32]byte) error
 	// ForgetFailures forgets those of a source; that there are none is no error.
 	ForgetFailures(ctx context.Context, source [32]byte) error
 }

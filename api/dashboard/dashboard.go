@@ -25,12 +25,12 @@ import (
 // People are those who sign in. See package auth, which says what the errors are.
 type People interface {
 	SignUp() wire.SignUp
-	Join(ctx context.Context, a wire.Application) (wire.User, error)
-	SignIn(ctx context.Context, email, password, ip string) (wire.SignedIn, error)
+	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
+	SignIn(ctx context.Context, email, password string, from wire.Browser) (wire.SignedIn, error)
 	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
 	SignOut(ctx context.Context, token wire.Secret) error
 	MadeFor(ctx context.Context, session string) (wire.User, error)
-	SetPassword(ctx context.Context, by wire.User, old, password, ip string) (wire.SignedIn, error)
+	SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error)
 	Codes
 	Members
 }

@@ -50,12 +50,17 @@ func (d *Dashboard) fail(c *call, err error) {
 	if e.Status() >= 500 {
 		d.Logger.Error("a page failed", "path", c.URL.Path, "error", err)
 	}
-	if e.RetryAfter > 0 {
-		c.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-	}
+	retryAfter(c.w.Header(), e)
 
 	if failed := d.show(c, e.Status(), "error", errorTitle(err), "", errorView{e, back(c.Request)}); failed != nil {
 		d.Logger.Error("the page that tells an error failed", "error", failed)
+	}
+}
+
+// retryAfter tells a browser when to come back, if the error says so.
+func retryAfter(h http.Header, e *wire.Error) {
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 }
 

@@ -113,7 +113,7 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
 	s := openSite(t)
 	form := s.edited("eve@example.com")
-	fresh, err := s.people.SignIn(t.Context(), "eve@example.com", password, "192.0.2.1")
+	fresh, err := s.people.SignIn(t.Context(), "eve@example.com", password, wire.Browser{IP: "192.0.2.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,10 +111,8 @@ func settle(people *auth.People) (map[string]wire.SignedIn, error) {
 	ctx, signed := context.Background(), map[string]wire.SignedIn{}
 	join := func(email string, a wire.Application) (u wire.User, err error) {
 		a.Email, a.Password = email, password
-		if u, err = people.Join(ctx, a); err == nil {
-			signed[email], err = people.SignIn(ctx, email, password, "192.0.2.1")
-		}
-		return u, err
+		signed[email], err = people.Join(ctx, a, "192.0.2.1")
+		return signed[email].User, err
 	}
 
 	code, err := people.Setup(ctx)

@@ -83,13 +83,23 @@ func (d *Dashboard) session(r *http.Request) (wire.SignedIn, error) {
 // setSession puts a session into the browser; the zero one takes it out.
 func setSession(w http.ResponseWriter, s wire.SignedIn) {
 	cookie := &http.Cookie{
-		Name: sessionCookie, Value: string(s.Token), Path: "/", Expires: s.ExpiresAt,
-		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Name: sessionCookie, Value: string(s.Token), Path: "/",
+		Expires: s.ExpiresAt.Add(wire.SessionKept), // a session that has ended still shows whose browser this is
+		Secure:  true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
 	if s.Token == "" {
 		cookie.MaxAge = -1
 	}
 	http.SetCookie(w, cookie)
+}
+
+// browser is where somebody signs in from.
+func browser(r *http.Request) wire.Browser {
+	from := wire.Browser{IP: ip(r)}
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		from.Session = wire.Secret(cookie.Value)
+	}
+	return from
 }
 
 // ip is where a call comes from, for the count of failed sign-ins.

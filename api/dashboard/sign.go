@@ -55,7 +55,7 @@ func (d *Dashboard) signInPage(c *call) error {
 }
 
 func (d *Dashboard) signIn(c *call) error {
-	s, err := d.People.SignIn(c.Context(), c.PostForm.Get("email"), c.PostForm.Get("password"), ip(c.Request))
+	s, err := d.People.SignIn(c.Context(), c.PostForm.Get("email"), c.PostForm.Get("password"), browser(c.Request))
 	if err != nil {
 		return d.signFault(c, "sign-in", "Sign in", d.signView(c), err)
 	}
@@ -64,12 +64,14 @@ func (d *Dashboard) signIn(c *call) error {
 	return d.resume(c)
 }
 
-// signFault shows a form again, with what was wrong with it.
+// signFault shows a form again, with what was wrong with it: also when too many others sign in.
 func (d *Dashboard) signFault(c *call, name, title string, v signView, err error) error {
 	e := wire.AsError(err)
-	if e.Status() >= 500 {
+	if e.Status() >= 500 && e.Code != wire.CodeUnavailable {
 		return err
 	}
+
+	retryAfter(c.w.Header(), e)
 	v.Error = e
 	return d.show(c, e.Status(), name, title, "", v)
 }
@@ -100,19 +102,16 @@ func (d *Dashboard) signUpView(c *call) (signView, error) {
 func (d *Dashboard) signUp(c *call) error {
 	f := c.PostForm
 	v, err := d.signUpView(c)
+	var s wire.SignedIn
 	if err == nil {
-		_, err = d.People.Join(c.Context(), wire.Application{
+		s, err = d.People.Join(c.Context(), wire.Application{
 			Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
-		})
+		}, ip(c.Request))
 	}
 	if err != nil {
 		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
 
-	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), ip(c.Request))
-	if err != nil {
-		return err
-	}
 	setSession(c.w, s)
 	return c.done("/", "")
 }
@@ -165,7 +164,7 @@ func (d *Dashboard) passwordPage(c *call) error {
 }
 
 func (d *Dashboard) setPassword(c *call) error {
-	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"), ip(c.Request))
+	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
 	if err != nil {
 		return d.signFault(c, "password", "Change your password", d.signView(c), err)
 	}

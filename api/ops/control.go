@@ -39,6 +39,7 @@ type NewKey struct {
 	Account string     `json:"account"`
 	Name    string     `json:"name"`
 	Scope   wire.Scope `json:"scope"`
+	Shared  bool       `json:"shared,omitempty"` // also of an account that somebody founded by signing up
 }
 
 // CreatedKey is a key with its secret, which is shown this once.
@@ -75,6 +76,9 @@ func NewControl(c ControlConfig) *Server {
 				var n NewKey
 				if err := json.Unmarshal(ctx.PostBody(), &n); err != nil {
 					return nil, wire.Errorf(wire.CodeBadJSON, "The body is not a key to make: %v", err)
+				}
+				if err := mayShare(ctx, c.People, n); err != nil {
+					return nil, err
 				}
 				secret, key, err := keys.CreateKey(ctx, n.Account, n.Name, n.Scope)
 				return CreatedKey{key, string(secret)}, err

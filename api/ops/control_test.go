@@ -59,11 +59,17 @@ func (r *ring) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 // control starts a control socket in a folder.
 func control(t *testing.T, dir string, keys Keys) {
 	t.Helper()
+	controlBy(t, dir, ControlConfig{Keys: keys})
+}
+
+func controlBy(t *testing.T, dir string, c ControlConfig) {
+	t.Helper()
+	c.Status, c.Logger = func() any { return "fine" }, slog.New(slog.DiscardHandler)
 	ln, err := ListenControl(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, NewControl(ControlConfig{Keys: keys, Status: func() any { return "fine" }, Logger: slog.New(slog.DiscardHandler)}), ln)
+	serve(t, NewControl(c), ln)
 }
 
 func TestKeysAreMadeListedAndRevoked(t *testing.T) {
@@ -96,6 +102,37 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	var status string
 	call("GET", "/status", nil, &status)
 	same(t, "status", status, "fine")
+}
+
+// founded are the people of a server on which somebody founded the account "eves" by signing up.
+type founded struct{ noPeople }
+
+func (founded) People(_ context.Context, account string) ([]wire.User, error) {
+	if account == "eves" {
+		return []wire.User{{Email: "ann@example.com"}, {Email: "eve@example.com", Founder: true}}, nil
+	}
+	return []wire.User{{Email: "ann@example.com"}}, nil
+}
+
+func TestAKeyOfAStrangersAccountIsAskedForTwice(t *testing.T) {
+	dir := t.TempDir()
+	controlBy(t, dir, ControlConfig{Keys: &ring{}, People: founded{}})
+	for _, tt := range []struct {
+		key  NewKey
+		want wire.Code
+	}{
+		{NewKey{Account: "eves", Scope: wire.ScopeApp}, wire.CodeConflict},
+		{NewKey{Account: "eves", Scope: wire.ScopeApp, Shared: true}, ""},
+		{NewKey{Account: "default", Scope: wire.ScopeApp}, ""},
+	} {
+		err := Control(t.Context(), dir, "POST", "/keys", tt.key, new(any))
+		switch {
+		case tt.want == "" && err != nil, tt.want != "" && !wire.IsCode(err, tt.want):
+			t.Errorf("%+v: %v", tt.key, err)
+		case err != nil && (!strings.Contains(err.Error(), "eve@example.com") || !strings.Contains(err.Error(), "--shared")):
+			t.Errorf("%+v: %v does not say who, and what to do", tt.key, err)
+		}
+	}
 }
 
 func TestAProcessesErrorsArrive(t *testing.T) {

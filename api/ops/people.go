@@ -89,6 +89,26 @@ func peopleRoutes(people People, server string) []route {
 	}
 }
 
+// mayShare refuses to make a key of an account whose people signed up by themselves, unless that is asked for: where anybody
+// may sign up, a stranger may have taken the name, and would read all that is logged with the key.
+func mayShare(ctx context.Context, people People, n NewKey) error {
+	if people == nil || n.Shared || n.Account == "" {
+		return nil
+	}
+
+	all, err := people.People(ctx, n.Account)
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		if u.Founder {
+			return wire.Errorf(wire.CodeConflict, "%s founded the account %s by signing up, without an invite. Its people see all that is "+
+				"logged with a key of it. Choose another --account, or give --shared if that is meant.", u.Email, n.Account)
+		}
+	}
+	return nil
+}
+
 // readBody reads a call's body.
 func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
 	if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {

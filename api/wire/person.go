@@ -38,6 +38,8 @@ type User struct {
 	DisabledAt  *time.Time `json:"disabled_at"`
 	// SessionsFrom is the moment before which sessions began that count no longer: that of the last change of password or role.
 	SessionsFrom time.Time `json:"sessions_from"`
+	// Founder marks a person who signed up without a code, and founded the account by it.
+	Founder bool `json:"founder,omitempty"`
 }
 
 // Allow is wire.CodeForbidden unless the person's role includes role.
@@ -100,6 +102,12 @@ type SignedIn struct {
 	Token     Secret
 	User      User
 	ExpiresAt time.Time
+}
+
+// Browser is where somebody signs in from.
+type Browser struct {
+	IP      string
+	Session Secret // the token in its cookie, maybe of a session that has ended; "" if there is none
 }
 
 // CSRF is what the forms of this session carry; it reveals nothing of the token.

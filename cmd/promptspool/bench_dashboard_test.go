@@ -107,7 +107,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	if code, err := people.Setup(ctx); err != nil {
 		b.Fatal(err)
 	} else if code != "" {
-		if _, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code}); err != nil {
+		if _, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code}, "192.0.2.1"); err != nil {
 			b.Fatal(err)
 		}
 	}

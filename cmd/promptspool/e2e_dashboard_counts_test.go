@@ -80,7 +80,7 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code})
+	owner, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code}, "192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +92,14 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 		events = append(events, wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "host",
 			Body: fmt.Appendf(nil, `{"function_name":"openai.chat","kwargs":{"model":"gpt-%d"},"request_response":{},"prompt_id":"greet","prompt_version":1}`, n%2)})
 	}
-	if _, err := records.Record(ctx, wire.Identity{Account: user.AccountID}, events); err != nil {
+	if _, err := records.Record(ctx, wire.Identity{Account: owner.User.AccountID}, events); err != nil {
 		t.Fatal(err)
 	}
 
 	counting := archive.NewCounting(records)
 	t.Cleanup(counting.Close)
 	templates := registry.New(registry.Config{Store: db, Logger: quiet})
-	_, err = templates.Publish(ctx, wire.Identity{Account: user.AccountID}, wire.Publish{Name: "greet", Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`)})
+	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{Name: "greet", Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ func keysCommand() *cli.Command {
 				Flags: append(own("keys create",
 					stringFlag("account", "default", "the `account` whose key it is; made when absent"),
 					stringFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) or full (also search, read and publish)"),
+					boolFlag("keys create", "shared", "make the key even if people who signed up by themselves own the account"),
 					stringFlag("name", "", "what the key is for, a `name` for the list"),
 				), data, outputFlag()),
 				Action: createKey,
@@ -34,7 +35,7 @@ func keysCommand() *cli.Command {
 
 func createKey(c *cli.Context) error {
 	var key ops.CreatedKey
-	n := ops.NewKey{Account: text(c, "account"), Name: text(c, "name"), Scope: wire.Scope(text(c, "scope"))}
+	n := ops.NewKey{Account: text(c, "account"), Name: text(c, "name"), Scope: wire.Scope(text(c, "scope")), Shared: c.Bool("shared")}
 	if err := control(c, "POST", "/keys", n, &key); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"a founder has an account of their own", founder},
 		{"a name or an email that is taken founds nothing", taken},
 		{"an invite lets one person in, into its account and role", invited},
-		{"the code of a fresh server ends with the first person", setup},
+		{"a setup code ends with the first owner of its account", setup},
 		{"an invite that is late, unknown or taken back lets nobody in", badInvites},
 		{"people are listed by account, the first first", members},
 		{"a change ends sessions, and the last owner stays", changes},
@@ -87,8 +87,8 @@ func (s people) find(email string) wire.User {
 }
 
 func founder(t *testing.T, s people) {
-	if has, err := s.HasUsers(t.Context()); has || err != nil {
-		t.Errorf("an empty store has users: %v, %v", has, err)
+	if has, err := s.HasOwner(t.Context(), "team"); has || err != nil {
+		t.Errorf("an empty account has an owner: %v, %v", has, err)
 	}
 	want := user(1, "team")
 	made := s.join(want, nobody)
@@ -98,11 +98,15 @@ func founder(t *testing.T, s people) {
 	want.AccountID = made.AccountID
 	same(t, "made", made, want)
 	same(t, "found", s.find(want.Email), want)
+	want = user(3, "alone")
+	want.Founder = true
+	want.AccountID = s.join(want, nobody).AccountID
+	same(t, "found", s.find(want.Email), want)
 	if other := s.join(user(2, "others"), nobody); other.AccountID == made.AccountID {
 		t.Errorf("two founders share the account %s", other.AccountID)
 	}
-	if has, err := s.HasUsers(t.Context()); !has || err != nil {
-		t.Errorf("HasUsers: %v, %v", has, err)
+	if has, err := s.HasOwner(t.Context(), "team"); !has || err != nil {
+		t.Errorf("HasOwner: %v, %v", has, err)
 	}
 	_, _, err := s.UserByEmail(t.Context(), "p9@example.com")
 	wantCode(t, err, wire.CodeNotFound)
@@ -144,6 +148,13 @@ func setup(t *testing.T, s people) {
 		i.Setup = true
 		s.must("CreateInvite", s.CreateInvite(t.Context(), hash(n+1), i))
 	}
+	s.join(user(7, "founded"), nobody)
+	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(8), invite(8, "default", wire.RoleViewer)))
+	s.join(user(8, ""), hash(8)) // a viewer, who owns nothing
+	if has, err := s.HasOwner(t.Context(), "default"); has || err != nil {
+		t.Errorf("an account without an owner: %v, %v", has, err)
+	}
+
 	first := s.join(user(1, ""), hash(2))
 	if first.AccountName != "default" || first.Role != wire.RoleOwner {
 		t.Errorf("the first person is %+v", first)
@@ -297,6 +308,15 @@ func failures(t *testing.T, s people) {
 	}
 	callers.Wait()
 	want("after many at once", wire.Failures{Count: 17, Until: later}, wire.Failures{}, wire.Failures{Count: 17, Until: later})
+
+	s.must("TakeBackFailure", s.TakeBackFailure(t.Context(), [][32]byte{a, none}))
+	want("after one was taken back", wire.Failures{Count: 16, Until: later}, wire.Failures{}, wire.Failures{Count: 17, Until: later})
+	for range 17 {
+		s.must("TakeBackFailure", s.TakeBackFailure(t.Context(), [][32]byte{a}))
+	}
+	if got, err := s.Failures(t.Context(), [][32]byte{a}); err != nil || got[0].Count != 0 {
+		t.Errorf("after all were taken back: %v, %v", got, err)
+	}
 }
 
 func audit(t *testing.T, s people) {

@@ -1,7 +1,6 @@
 package badgerdb
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -30,13 +29,10 @@ func (db *DB) Failures(ctx context.Context, sources [][32]byte) ([]wire.Failures
 // AddFailure counts a failed sign-in, and forgets some of those whose time is over; see auth.FailureStore.
 func (db *DB) AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error {
 	return db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
-		err = db.each(ctx, txn, failurePrefix, nil, func(key, value []byte) (bool, error) {
+		writes, err = db.sweep(ctx, txn, failurePrefix, serverKey(failurePrefix, sources[0][:]), func(key, value []byte) (bool, error) {
 			var f wire.Failures
 			err := decode(key, value, &f)
-			if err == nil && !now.Before(f.Until) {
-				writes = append(writes, write{bytes.Clone(key), nil})
-			}
-			return len(writes) < sweepMax, err
+			return !now.Before(f.Until), err
 		})
 		for _, source := range sources {
 			var f wire.Failures
@@ -51,6 +47,27 @@ func (db *DB) AddFailure(ctx context.Context, sources [][32]byte, now, until tim
 			}
 			f.Count++
 			if writes, err = store(writes, serverKey(failurePrefix, source[:]), f); err != nil {
+				return nil, err
+			}
+		}
+		return writes, nil
+	})
+}
+
+// TakeBackFailure counts one less; see auth.FailureStore.
+func (db *DB) TakeBackFailure(ctx context.Context, sources [][32]byte) error {
+	return db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+		for _, source := range sources {
+			var f wire.Failures
+			key := serverKey(failurePrefix, source[:])
+			if _, err = load(txn, key, &f); err != nil {
+				return nil, err
+			}
+			if f.Count == 0 {
+				continue
+			}
+			f.Count--
+			if writes, err = store(writes, key, f); err != nil {
 				return nil, err
 			}
 		}

@@ -66,7 +66,7 @@ func (db *DB) join(ctx context.Context, txn *badger.Txn, u *wire.User, invite [3
 	}
 	spent := !found || u.CreatedAt.After(i.ExpiresAt)
 	if found && i.Setup {
-		spent, err = db.any(ctx, txn, userPrefix)
+		spent, err = db.hasOwner(ctx, txn, i.AccountName)
 	}
 	if spent || err != nil {
 		return wire.Account{}, nil, cmp.Or(err, error(errNoInvite()))
@@ -92,15 +92,6 @@ func store(writes []write, pairs ...any) ([]write, error) {
 		writes = append(writes, write{pairs[i].([]byte), value})
 	}
 	return writes, nil
-}
-
-// any says whether there is a key with this prefix.
-func (db *DB) any(ctx context.Context, txn *badger.Txn, prefix []byte) (found bool, err error) {
-	err = db.each(ctx, txn, prefix, nil, func(_, _ []byte) (bool, error) {
-		found = true
-		return false, nil
-	})
-	return found, err
 }
 
 // UserByEmail finds a person; see auth.UserStore.
@@ -219,13 +210,20 @@ func apply(u *user, c wire.UserChange) {
 	}
 }
 
-// HasUsers says whether anybody signed up; see auth.UserStore.
-func (db *DB) HasUsers(ctx context.Context) (has bool, err error) {
+// HasOwner reports whether an account has an owner; see auth.UserStore.
+func (db *DB) HasOwner(ctx context.Context, accountName string) (has bool, err error) {
 	err = db.view(func(txn *badger.Txn) (err error) {
-		has, err = db.any(ctx, txn, userPrefix)
+		has, err = db.hasOwner(ctx, txn, accountName)
 		return err
 	})
 	return has, err
+}
+
+func (db *DB) hasOwner(ctx context.Context, txn *badger.Txn, accountName string) (bool, error) {
+	users, err := db.users(ctx, txn)
+	return slices.ContainsFunc(users, func(u wire.User) bool {
+		return u.AccountName == accountName && u.Role == wire.RoleOwner
+	}), err
 }
 
 // CreateInvite keeps an invite; see auth.InviteStore.
@@ -289,10 +287,32 @@ func (db *DB) eachInvite(ctx context.Context, txn *badger.Txn, accountName strin
 // CreateSession keeps a session; see auth.SessionStore.
 func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error {
 	return db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
-		err = db.each(ctx, txn, sessionPrefix, nil, func(key, value []byte) (bool, error) {
+		key := serverKey(sessionPrefix, hash[:])
+		writes, err = db.sweep(ctx, txn, sessionPrefix, key, func(key, value []byte) (bool, error) {
 			var old wire.Session
 			err := decode(key, value, &old)
-			if err == nil && old.ExpiresAt.Add(wire.SessionKept).Before(s.CreatedAt) && len(writes) < sweepMax {
+			return old.ExpiresAt.Add(wire.SessionKept).Before(s.CreatedAt), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return store(writes, key, s)
+	})
+}
+
+// sweepMax bounds how many sessions, or failed sign-ins, are looked at with each new one.
+const sweepMax = 100
+
+// sweep deletes what is over among those from a key on, and then from the first on. The key holds a hash: a random place among them.
+func (db *DB) sweep(ctx context.Context, txn *badger.Txn, prefix, from []byte, over func(key, value []byte) (bool, error)) (writes []write, err error) {
+	seen := 0
+	for _, start := range [][]byte{from, nil} {
+		err = db.each(ctx, txn, prefix, start, func(key, value []byte) (bool, error) {
+			if seen++; seen > sweepMax {
+				return false, nil
+			}
+			gone, err := over(key, value)
+			if err == nil && gone {
 				writes = append(writes, write{bytes.Clone(key), nil})
 			}
 			return true, err
@@ -300,12 +320,9 @@ func (db *DB) CreateSession(ctx context.Context, hash [32]byte, s wire.Session) 
 		if err != nil {
 			return nil, err
 		}
-		return store(writes, serverKey(sessionPrefix, hash[:]), s)
-	})
+	}
+	return writes, nil
 }
-
-// sweepMax bounds how many expired sessions are removed with each new one.
-const sweepMax = 100
 
 // Session finds a session; see auth.SessionStore.
 func (db *DB) Session(ctx context.Context, hash [32]byte) (s wire.Session, _ wire.User, err error) {

@@ -11,13 +11,13 @@ import (
 )
 
 // userColumns are what scanUser reads.
-const userColumns = `users.id, email, account_id, account_name, role, users.created_at, disabled_at, sessions_from`
+const userColumns = `users.id, email, account_id, account_name, role, users.created_at, disabled_at, sessions_from, founder`
 
-const insertUser = `INSERT INTO users (id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, password)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+const insertUser = `INSERT INTO users (id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, founder, password)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 func scanUser(u *wire.User) []any {
-	return []any{&u.ID, &u.Email, &u.AccountID, &u.AccountName, &u.Role, &u.CreatedAt, &u.DisabledAt, &u.SessionsFrom}
+	return []any{&u.ID, &u.Email, &u.AccountID, &u.AccountName, &u.Role, &u.CreatedAt, &u.DisabledAt, &u.SessionsFrom, &u.Founder}
 }
 
 // CreateUser keeps a person; see auth.UserStore. They come one after the other, at whatever server: only the first may use the code of a
@@ -35,7 +35,7 @@ func (db *DB) CreateUser(ctx context.Context, u wire.User, password string, invi
 		if err := join(ctx, tx, &u, invite, db.now()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, insertUser, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, password)
+		_, err := tx.Exec(ctx, insertUser, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, u.Founder, password)
 		return err
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func join(ctx context.Context, tx pgx.Tx, u *wire.User, invite [32]byte, now tim
 		return err
 	}
 	if i.Setup {
-		if spent, err = exists(ctx, tx, `SELECT EXISTS (SELECT 1 FROM users)`); err != nil {
+		if spent, err = exists(ctx, tx, ownerExists, i.AccountName); err != nil {
 			return err
 		}
 	}
@@ -173,8 +173,10 @@ func apply(u *wire.User, c wire.UserChange) {
 	}
 }
 
-// HasUsers says whether anybody signed up; see auth.UserStore.
-func (db *DB) HasUsers(ctx context.Context) (has bool, err error) {
-	err = db.one(ctx, nil, []any{&has}, `SELECT EXISTS (SELECT 1 FROM users)`)
+const ownerExists = `SELECT EXISTS (SELECT 1 FROM users WHERE account_name = $1 AND role = 'owner')`
+
+// HasOwner reports whether an account has an owner; see auth.UserStore.
+func (db *DB) HasOwner(ctx context.Context, accountName string) (has bool, err error) {
+	err = db.one(ctx, nil, []any{&has}, ownerExists, accountName)
 	return has, err
 }

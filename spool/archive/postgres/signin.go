@@ -58,6 +58,17 @@ func (db *DB) AddFailure(ctx context.Context, sources [][32]byte, now, until tim
 	})
 }
 
+// TakeBackFailure counts one less; see auth.FailureStore.
+func (db *DB) TakeBackFailure(ctx context.Context, sources [][32]byte) error {
+	for _, source := range sources { // one by one: none waits for another
+		err := db.do(ctx, `UPDATE sign_in_failures SET count = count - 1 WHERE source = $1 AND count > 0`, source[:])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ForgetFailures forgets failed sign-ins; see auth.FailureStore.
 func (db *DB) ForgetFailures(ctx context.Context, source [32]byte) error {
 	return db.do(ctx, `DELETE FROM sign_in_failures WHERE source = $1`, source[:])
