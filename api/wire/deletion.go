@@ -3,7 +3,8 @@ package wire
 import "time"
 
 // Deletion says what to delete: one record, or those with a metadata value. It also keeps out what arrives later: no event of
-// a deleted record is folded any more, and no record whose metadata has the value and whose order time is not after Before.
+// a deleted record is folded any more. A record has the value if it had it as of Before, whatever came later, or has it now
+// and its request is not later than Before; also where a request has it that lost to another under the same id.
 type Deletion struct {
 	RequestID string    `json:"request_id,omitempty"` // of one record, or
 	Key       string    `json:"metadata_key,omitempty"`

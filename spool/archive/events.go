@@ -52,6 +52,7 @@ func (s *State) addEffect(did map[string]any, h Entry) {
 		}
 	case wire.KindMetadata:
 		left := map[string]string{}
+		s.pastValues(h.ID, left)
 		for key, v := range s.Metadata {
 			if v.ID == h.ID {
 				left[key] = v.Value

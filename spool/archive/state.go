@@ -25,6 +25,10 @@ type State struct {
 	Metadata  map[string]Stamped[string] `json:"metadata,omitempty"` // by key; of metadata events only
 	Prompt    *Stamped[Link]             `json:"prompt,omitempty"`   // of prompt events only
 	GroupIDs  []string                   `json:"group_ids,omitempty"`
+
+	// What a deletion by metadata may be for, although no list shows it.
+	Past   map[string][]Stamped[string] `json:"past,omitempty"`   // overtaken values of Metadata, by stamp
+	Rivals []Stamped[map[string]string] `json:"rivals,omitempty"` // metadata of other requests under this id, by stamp
 }
 
 // Entry is what a record remembers of one event.
@@ -65,14 +69,14 @@ func (s *State) Fold(e Event) (changed bool) {
 	s.RequestID = e.RequestID
 	stamp := e.Stamp()
 	s.remember(e)
-	if e.Request != nil && (s.Request == nil || stamp.Compare(s.Request.Stamp) < 0) {
-		s.Request = &Stamped[Request]{stamp, *e.Request}
+	if e.Request != nil {
+		s.putRequest(stamp, e.Request)
 	}
 	if e.Score != nil {
 		s.Scores = put(s.Scores, e.Score.Name, stamp, e.Score.Score)
 	}
 	for key, value := range e.Metadata {
-		s.Metadata = put(s.Metadata, key, stamp, value)
+		s.putMetadata(key, stamp, value)
 	}
 	if e.Prompt != nil {
 		s.Prompt = newest(s.Prompt, &Stamped[Link]{stamp, *e.Prompt})
@@ -81,6 +85,18 @@ func (s *State) Fold(e Event) (changed bool) {
 		s.GroupIDs = slices.Insert(s.GroupIDs, i, e.GroupID)
 	}
 	return true
+}
+
+// putRequest lets the request with the lowest stamp be the record's.
+func (s *State) putRequest(stamp Stamp, r *Request) {
+	if s.Request != nil && stamp.Compare(s.Request.Stamp) > 0 {
+		s.addRival(stamp, r.Metadata)
+		return
+	}
+	if s.Request != nil {
+		s.addRival(s.Request.Stamp, s.Request.Value.Metadata)
+	}
+	s.Request = &Stamped[Request]{stamp, *r}
 }
 
 // Orphan says whether the request itself has not come yet.

@@ -92,22 +92,6 @@ func dollars(price *prices.Dollars) *float64 {
 	return &d
 }
 
-// metadata is that of metadata events and of the winning request, each key from the highest stamp.
-func (s *State) metadata() map[string]string {
-	m := make(map[string]string, len(s.Metadata))
-	for key, v := range s.Metadata {
-		m[key] = v.Value
-	}
-	if s.Request != nil {
-		for key, value := range s.Request.Value.Metadata {
-			if later, ok := s.Metadata[key]; !ok || later.Compare(s.Request.Stamp) < 0 {
-				m[key] = value
-			}
-		}
-	}
-	return m
-}
-
 func (s *State) scores() []wire.Score {
 	scores := make([]wire.Score, 0, len(s.Scores))
 	for _, name := range slices.Sorted(maps.Keys(s.Scores)) {

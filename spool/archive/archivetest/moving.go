@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	stderrors "errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -282,9 +283,13 @@ func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
 func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	account, events := filled(t, source)
+	there := slices.IndexFunc(events, func(e archive.Event) bool {
+		_, _, err := source.Record(t.Context(), account, e.RequestID)
+		return err == nil
+	})
 	_, err := archive.Copy(t.Context(), source, &breaking{Server: target, left: 1 << 30}, func(p archive.Progress) {
 		if p.Stage == "copying" && p.Done["records"].Items > 0 {
-			if _, err := target.Delete(t.Context(), account, wire.Deletion{RequestID: events[len(events)-1].RequestID}); err != nil {
+			if _, err := target.Delete(t.Context(), account, wire.Deletion{RequestID: events[there].RequestID}); err != nil {
 				t.Error(err)
 			}
 		}

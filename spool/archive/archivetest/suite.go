@@ -47,6 +47,7 @@ func Run(t *testing.T, open Open) {
 		{"an export goes on behind its cursor", exporting},
 		{"a deleted record stays deleted", deletingOne},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
+		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"requests are rewritten in steps", rewriting},
 		{"records are edited whole", editing},
 	}

@@ -25,7 +25,7 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 	db.askErase() // before the first is gone and after the last, whenever an erasing may end meanwhile
 	var sum wire.Deleted
 	if d.RequestID != "" {
-		sum, err = db.deleteRecords(ctx, k, []string{d.RequestID}, true)
+		sum, err = db.deleteRecords(ctx, k, []string{d.RequestID}, nil, true)
 	} else {
 		sum, err = db.deleteValue(ctx, account, k, d)
 	}
@@ -46,43 +46,72 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		return wire.Deleted{}, err
 	}
 	db.tombstones.Add(int64(buried))
+	which := func(s *archive.State) bool { return s.Deleted(selectorOf(d)) }
+	sum, err := db.deleteOrphans(ctx, k, which, true)
+	if err != nil {
+		return sum, err
+	}
+	hidden, err := db.hiddenIDs(ctx, k, d)
+	if err != nil {
+		return sum, err
+	}
+	for step := range slices.Chunk(hidden, deleteStep) {
+		part, err := db.deleteRecords(ctx, k, step, which, true)
+		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
+		if err != nil {
+			return sum, err
+		}
+	}
+	shown, err := db.deleteShown(ctx, account, k, d, which)
+	sum.Records, sum.Events = sum.Records+shown.Records, sum.Events+shown.Events
+
+	return sum, err
+}
+
+// selectorOf is a deletion as the only one.
+func selectorOf(d wire.Deletion) archive.Selectors {
+	return func(key, value string) (time.Time, bool) { return d.Before, key == d.Key && value == d.Value }
+}
+
+// deleteShown deletes the records whose rows show a deleted value, as which says.
+func (db *DB) deleteShown(ctx context.Context, account string, k keys, d wire.Deletion, which func(*archive.State) bool) (sum wire.Deleted, err error) {
 	value, err := json.Marshal(d.Value)
 	if err != nil {
-		return wire.Deleted{}, err
+		return sum, err
 	}
-	before, err := json.Marshal(d.Before)
-	if err != nil {
-		return wire.Deleted{}, err
-	}
-	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Filters: []wire.Filter{
-		{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value},
-		{Field: "accepted_at", Operator: "lte", Value: before},
-	}}})
-	if err != nil {
-		return wire.Deleted{}, err
-	}
-	sum, err := db.deleteOrphans(ctx, k, func(s *archive.State) bool {
-		v, ok := s.Metadata[d.Key]
-		return ok && v.Value == d.Value && !v.At.After(d.Before)
-	}, true)
+	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value}})
 	for err == nil {
 		var ids []string
 		var last archive.Position
-		if _, err := db.Scan(ctx, account, q, archive.ColumnsOf(archive.ColumnID, archive.ColumnTime), func(row *wire.Row) (bool, error) {
+		if _, err := db.Scan(ctx, account, q, placeColumns, func(row *wire.Row) (bool, error) {
 			last = archive.PositionOf(row)
 			ids = append(ids, last.RequestID)
 			return len(ids) < deleteStep, nil
 		}); err != nil {
 			return sum, err
 		}
-		part, err := db.deleteRecords(ctx, k, ids, true)
+		part, err := db.deleteRecords(ctx, k, ids, which, true)
 		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
 		if err != nil || len(ids) < deleteStep {
 			return sum, err
 		}
 		q.After = &last
 	}
+
 	return sum, err
+}
+
+// hiddenIDs are the records that have a deleted value and do not show it.
+func (db *DB) hiddenIDs(ctx context.Context, k keys, d wire.Deletion) (ids []string, err error) {
+	err = db.view(func(txn *badger.Txn) error {
+		hash := archive.HashValue(d.Key, d.Value)
+		return db.each(ctx, txn, append(k.table(tableHidden), hash[:]...), nil, func(key, _ []byte) (bool, error) {
+			ids = append(ids, uuid(key[len(key)-16:]).String())
+			return true, nil
+		})
+	})
+
+	return ids, err
 }
 
 // deleteOrphans deletes records whose request has not come, as which says.
@@ -104,14 +133,15 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.Sta
 			break
 		}
 		var part wire.Deleted
-		part, err = db.deleteRecords(ctx, k, step, tombstones)
+		part, err = db.deleteRecords(ctx, k, step, which, tombstones)
 		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
 	}
 	return sum, err
 }
 
-// deleteRecords deletes records by their ids in one transaction. With tombstones they are kept out for ever.
-func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstones bool) (sum wire.Deleted, err error) {
+// deleteRecords deletes records by their ids in one transaction, those of which says that it shall, or all if it is nil. With
+// tombstones they are kept out for ever.
+func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
 	listed, buried := 0, 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
@@ -120,6 +150,9 @@ func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, tombstone
 			r, err := f.record(id)
 			if err != nil {
 				return nil, err
+			}
+			if which != nil && (len(r.state.History) == 0 || !which(&r.state)) {
+				continue // it has changed since it was found
 			}
 			if len(r.state.History) > 0 {
 				sum.Records++
@@ -151,6 +184,11 @@ func (f *folding) remove(r *record, tombstone bool) {
 	}
 	if len(r.state.History) > 0 {
 		f.writes = append(f.writes, write{key: f.keys.record(r.id)})
+	}
+	if r.state.Hides() {
+		for _, m := range r.state.Had() {
+			f.writes = append(f.writes, write{key: f.keys.hidden(archive.HashValue(m.Key, m.Value), r.id)})
+		}
 	}
 	if r.waiting.Requests > 0 && !r.orphan { // it came with this batch
 		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
@@ -227,30 +265,36 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	return known, err
 }
 
-// keepOut removes a record of which an event has a metadata value that was deleted: the event or the request may not be
-// later than the deletion.
+// keepOut removes a record for which a deletion by metadata is, now that it has an event.
 func (f *folding) keepOut(r *record, e *archive.Event) error {
-	metadata := e.Metadata
-	if e.Request != nil {
-		metadata = e.Request.Metadata
-	}
-	if len(metadata) == 0 {
+	if len(e.Metadata) == 0 && e.Request == nil {
 		return nil
 	}
+	f.hide(r, r.state.HiddenBy(e))
 	known, err := f.selectors()
 	if err != nil || len(known) == 0 {
 		return err
 	}
-	at := e.OrderTime
-	if !r.state.Orphan() && r.state.Request.At.Before(at) {
-		at = r.state.Request.At
+	if r.state.Deleted(func(key, value string) (before time.Time, ok bool) {
+		before, ok = known[archive.HashValue(key, value)]
+		return before, ok
+	}) {
+		f.remove(r, true)
 	}
-	for name, value := range metadata {
-		if before, ok := known[archive.HashValue(name, value)]; ok && !at.After(before) {
-			f.remove(r, true)
-		}
-	}
+
 	return nil
+}
+
+// hide lets a record be found by metadata values that its row does not show.
+func (f *folding) hide(r *record, values []wire.MetadataRow) {
+	for _, m := range values {
+		f.writes = append(f.writes, write{f.keys.hidden(archive.HashValue(m.Key, m.Value), r.id), mark})
+	}
+}
+
+// hidden is the key that finds a record by a metadata value that no list shows.
+func (k keys) hidden(hash [16]byte, id uuid) []byte {
+	return append(append(k.table(tableHidden), hash[:]...), id[:]...)
 }
 
 // tombstone is the key that keeps a deleted record out.

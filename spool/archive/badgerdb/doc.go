@@ -36,6 +36,7 @@
 //	01 len 1, account, 'n'                       how many records there are, and bytes of their events: 2 uint64
 //	01 len 1, account, 'x' request 16            tombstone of a record: when it was deleted, 12 bytes
 //	01 len 1, account, 'y' hash 16               tombstone of a metadata value: up to when, 12 bytes
+//	01 len 1, account, 'p' hash 16, request 16   mark: the record has, or had, this metadata value, and its row does not show it
 //	01 len 1, account, 'o' request 16            wire.Orphan: a record whose request has not come
 //	01 len 1, account, 'w'                       archive.Orphans: the tally of these
 //	01 len 1, account, 's' sidecar 16            wire.FleetSidecar: what a sidecar told of itself last

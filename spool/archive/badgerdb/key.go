@@ -20,6 +20,7 @@ const (
 	tableCount     = 'n'
 	tableTombstone = 'x'
 	tableSelector  = 'y'
+	tableHidden    = 'p'
 	tableHead      = 'h'
 	tableID        = 'i'
 	tableVersion   = 'v'

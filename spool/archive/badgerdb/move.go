@@ -261,6 +261,7 @@ func (f *folding) bring(w *archive.Whole) error {
 		}
 		f.orphans.Add(r.waiting)
 	}
+	f.hide(r, r.state.Hidden())
 	for id, body := range w.Bodies {
 		event, ok := parseUUID(id)
 		if !ok {

@@ -45,7 +45,7 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 		if err != nil {
 			return dropped, err
 		}
-		n, err := db.deleteRecords(ctx, k, ids, false)
+		n, err := db.deleteRecords(ctx, k, ids, nil, false)
 		if dropped += n.Records; err != nil || len(ids) < retainStep {
 			break
 		}
@@ -82,7 +82,7 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 		// As many as the excess is of the account's mean record: a few at most are dropped too many or too few.
 		excess := (count.bytes - uint64(most)) * max(count.records, 1) / count.bytes
 		step := min(max(int(excess), 1), retainStep, len(oldest))
-		n, err := db.deleteRecords(ctx, k, oldest[len(oldest)-step:], false)
+		n, err := db.deleteRecords(ctx, k, oldest[len(oldest)-step:], nil, false)
 		if dropped += n.Records; err != nil {
 			return dropped, err
 		}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -150,20 +151,16 @@ func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Resu
 	return result, nil
 }
 
-// keepOut removes a record of which an event has a metadata value that was deleted: the event or the request may not be
-// later than the deletion.
+// keepOut removes a record for which a deletion by metadata is, now that it has an event.
 func (f *folding) keepOut(a *foldedAccount, r *record, e *archive.Event) {
-	if len(a.deleted) == 0 {
+	if len(a.deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil {
 		return
 	}
-	at := e.OrderTime
-	if !r.state.Orphan() && r.state.Request.At.Before(at) {
-		at = r.state.Request.At
-	}
-	for name, value := range metadataOf(e) {
-		if before, ok := a.deleted[archive.HashValue(name, value)]; ok && nanosOf(at) <= before {
-			f.remove(r, true)
-		}
+	if r.state.Deleted(func(key, value string) (time.Time, bool) {
+		before, ok := a.deleted[archive.HashValue(key, value)]
+		return time.Unix(0, before), ok
+	}) {
+		f.remove(r, true)
 	}
 }
 

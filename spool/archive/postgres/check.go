@@ -116,7 +116,10 @@ func (c *checker) record(ctx context.Context, tx pgx.Tx, r *record) error {
 	if err := tx.QueryRow(ctx, `SELECT line, terms FROM records WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`, r.account, nanosOf(row.AcceptedAt), r.id, r.ts).Scan(&line, &terms); err != nil {
 		return fmt.Errorf("record %s: its header: %w", r.id, err)
 	}
-	found := slices.Equal(terms, termsOf(r.account, &row)) || slices.Equal(terms, termsAsSent(r.account, &row))
+	found := false
+	for _, known := range [][]int64{termsOf(r.account, &row), termsAsSent(r.account, &row)} { // earlier versions left more out
+		found = found || slices.Equal(terms, known) || slices.Equal(terms, withHidden(known, r))
+	}
 	if !bytes.Equal(line, archive.EncodeRow(&row)) || !found {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}

@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,7 +21,7 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (sum 
 		return sum, err
 	}
 	if d.RequestID != "" {
-		sum, err = db.deleteRecords(ctx, key, []string{d.RequestID}, true)
+		sum, err = db.deleteRecords(ctx, key, []string{d.RequestID}, nil, true)
 	} else {
 		sum, err = db.deleteValue(ctx, account, key, d)
 	}
@@ -56,32 +56,19 @@ func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Delet
 	if err := db.forget(ctx, key, d); err != nil {
 		return sum, err
 	}
-	value, err := json.Marshal(d.Value)
-	if err != nil {
-		return sum, err
+	which := func(s *archive.State) bool {
+		return s.Deleted(func(key, value string) (time.Time, bool) { return d.Before, key == d.Key && value == d.Value })
 	}
-	before, err := json.Marshal(d.Before)
-	if err != nil {
-		return sum, err
-	}
-	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Filters: []wire.Filter{
-		{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value},
-		{Field: "accepted_at", Operator: "lte", Value: before},
-	}}})
-	if err != nil {
-		return sum, err
-	}
-	sum, err = db.deleteOrphans(ctx, key, func(s *archive.State) bool {
-		v, ok := s.Metadata[d.Key]
-		return ok && v.Value == d.Value && !v.At.After(d.Before)
-	}, true)
+	sum, err = db.deleteOrphans(ctx, key, which, true)
+	terms := []int64{term(key, archive.ColumnMetadata, d.Key, d.Value), term(key, hiddenMetadata, d.Key, d.Value)}
+	after := place{at: nanosMost}
 	for err == nil {
 		var ids []string
-		if ids, err = db.firstIDs(ctx, account, q, deleteStep); err != nil {
+		if ids, after, err = db.termIDs(ctx, key, terms, after); err != nil {
 			break
 		}
 		var step wire.Deleted
-		step, err = db.deleteRecords(ctx, key, ids, true)
+		step, err = db.deleteRecords(ctx, key, ids, which, true)
 		sum.Records, sum.Events = sum.Records+step.Records, sum.Events+step.Events
 		if len(ids) < deleteStep {
 			break
@@ -90,13 +77,19 @@ func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Delet
 	return sum, err
 }
 
-// firstIDs are those of the first records that a query finds.
-func (db *DB) firstIDs(ctx context.Context, account string, q archive.Query, limit int) (ids []string, err error) {
-	_, err = db.Scan(ctx, account, q, placeColumns, func(row *wire.Row) (bool, error) {
-		ids = append(ids, row.RequestID)
-		return len(ids) < limit, nil
+// termIDs are the ids of the next records behind a place that have one of the terms, newest first, and where the last of them is.
+func (db *DB) termIDs(ctx context.Context, key string, terms []int64, after place) (ids []string, last place, err error) {
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		ids, last = nil, after
+		rows, err := tx.Query(ctx, `SELECT at, request_id FROM records WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
+			ORDER BY at DESC, request_id DESC LIMIT $5`, key, terms, after.at, after.id, deleteStep)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{&last.at, &last.id}, func() error { ids = append(ids, last.id.String()); return nil })
+		return err
 	})
-	return ids, err
+	return ids, last, err
 }
 
 // deleteOrphans deletes records whose request has not come, as which says.
@@ -122,15 +115,15 @@ func (db *DB) deleteOrphans(ctx context.Context, key string, which func(*archive
 			break
 		}
 		var part wire.Deleted
-		part, err = db.deleteRecords(ctx, key, step, tombstones)
+		part, err = db.deleteRecords(ctx, key, step, which, tombstones)
 		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
 	}
 	return sum, err
 }
 
-// deleteRecords deletes records by their ids in one transaction. With tombstones they are kept out for ever: nobody writes to the
-// account meanwhile.
-func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, tombstones bool) (sum wire.Deleted, err error) {
+// deleteRecords deletes records by their ids in one transaction, those of which says that it shall, or all if it is nil. With
+// tombstones they are kept out for ever: nobody writes to the account meanwhile.
+func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
 		if _, err := f.need(key, id); err != nil {
@@ -146,6 +139,9 @@ func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, tombs
 			return err
 		}
 		for _, r := range f.order {
+			if which != nil && (len(r.state.History) == 0 || !which(&r.state)) {
+				continue // it has changed since it was found
+			}
 			if n := len(r.state.History); n > 0 {
 				sum.Records++
 				sum.Events += int64(n)

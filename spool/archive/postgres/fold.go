@@ -55,7 +55,8 @@ type keptBody struct {
 type foldedAccount struct {
 	orphans archive.Orphans
 	hashes  map[[16]byte]bool  // of the metadata values in the group
-	deleted map[[16]byte]int64 // of these, those that were deleted, and up to when
+	deletes bool               // some metadata value was deleted
+	deleted map[[16]byte]int64 // of those in the group and in its records, those that were deleted, and up to when
 }
 
 func (db *DB) newFolding(lane int) *folding {
@@ -134,13 +135,60 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
 	for _, part := range f.parts() {
 		f.queueStates(b, part)
 	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	return f.loadDeleted(ctx, tx)
+}
+
+// loadDeleted reads which metadata values were deleted, among those of the events and of the records that they meet.
+func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	for _, name := range f.accountNames() {
+		if a := f.accounts[name]; a.deletes && len(a.hashes) > 0 {
+			f.queueDeleted(b, name, a)
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// queueAccount reads the account's orphans, tombstones and deleted values.
+func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
+	var hashes [][]byte
+	for h := range a.hashes {
+		hashes = append(hashes, bytes.Clone(h[:]))
+	}
+	for _, r := range f.order {
+		if r.account != name {
+			continue
+		}
+		for _, m := range r.state.Had() {
+			h := archive.HashValue(m.Key, m.Value)
+			hashes = append(hashes, h[:])
+		}
+	}
+
+	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).Query(func(rows pgx.Rows) error {
+		var hash []byte
+		var before int64
+		_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
+			if a.deleted == nil {
+				a.deleted = make(map[[16]byte]int64)
+			}
+			a.deleted[[16]byte(hash)] = before
+			return nil
+		})
+		return err
+	})
+}
+
+// queueAccount reads the account's orphans and tombstones, and whether it has deleted values.
 func (f *folding) queueAccount(b *pgx.Batch, name string) {
 	a := f.accounts[name]
-	a.deleted = nil
+	a.deletes, a.deleted = false, nil
 	b.Queue(`SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint, coalesce(sum(orphan_bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, name).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&a.orphans.Requests, &a.orphans.Events, &a.orphans.Bytes) })
 	var ids []uuid
@@ -154,25 +202,10 @@ func (f *folding) queueAccount(b *pgx.Batch, name string) {
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { f.records[recordKey{name, id}].removed = true; return nil })
 		return err
 	})
-	if len(a.hashes) == 0 {
-		return
+	if len(a.hashes) > 0 {
+		b.Queue(`SELECT EXISTS (SELECT 1 FROM deleted_values WHERE account_id = $1)`, name).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&a.deletes) })
 	}
-	var hashes [][]byte
-	for h := range a.hashes {
-		hashes = append(hashes, bytes.Clone(h[:]))
-	}
-	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).Query(func(rows pgx.Rows) error {
-		var hash []byte
-		var before int64
-		_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
-			if a.deleted == nil {
-				a.deleted = make(map[[16]byte]int64)
-			}
-			a.deleted[[16]byte(hash)] = before
-			return nil
-		})
-		return err
-	})
 }
 
 // part is the records of one account and week: what one statement can ask about and still tell which partition it needs.

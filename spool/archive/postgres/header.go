@@ -46,7 +46,7 @@ func (f *folding) header(r *record) []any {
 		latency = &ms
 	}
 	return []any{r.account, nanosOf(row.AcceptedAt), r.id, r.ts, row.PromptVersion, row.InputTokens, row.OutputTokens, row.CachedTokens, row.ReasoningTokens,
-		start, row.Price, latency, termsOf(r.account, &row), archive.EncodeRow(&row)}
+		start, row.Price, latency, withHidden(termsOf(r.account, &row), r), archive.EncodeRow(&row)}
 }
 
 // rangeColumns are the columns that hold a field's one number, as a filter compares it.

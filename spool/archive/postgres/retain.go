@@ -117,7 +117,7 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 		if err != nil || len(ids) == 0 {
 			break
 		}
-		n, e := db.deleteRecords(ctx, account, texts(ids), false)
+		n, e := db.deleteRecords(ctx, account, texts(ids), nil, false)
 		dropped, err = dropped+n.Records, e
 	}
 	if err == nil {
@@ -150,7 +150,7 @@ func (db *DB) dropBeyond(ctx context.Context, account string, most, dropped int6
 		if err != nil || len(ids) == 0 {
 			return dropped, err
 		}
-		n, err := db.deleteRecords(ctx, account, texts(ids), false)
+		n, err := db.deleteRecords(ctx, account, texts(ids), nil, false)
 		if dropped += n.Records; err != nil {
 			return dropped, err
 		}

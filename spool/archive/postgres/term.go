@@ -35,6 +35,7 @@ const (
 	scoreValues                                      // a score, with its name as the key, or without
 	templateVersions                                 // a version, with the template's name as the key
 	days                                             // the day of the order time, UTC, since 1970
+	hiddenMetadata                                   // a metadata value that the record has and does not show, with its key
 )
 
 // termColumns are the columns whose texts have terms.
@@ -58,6 +59,14 @@ func dayTerms(account string, oldest, newest int64) (terms []int64) {
 }
 
 func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
+
+// withHidden adds the terms of metadata values that the record has and its row does not show.
+func withHidden(terms []int64, r *record) []int64 {
+	for _, m := range r.state.Hidden() {
+		terms = append(terms, term(r.account, hiddenMetadata, m.Key, m.Value))
+	}
+	return distinct(terms)
+}
 
 // wordsOf are the texts of a row that match in any case.
 func wordsOf(row *wire.Row) map[archive.Column]string {

@@ -1,0 +1,239 @@
+package archive
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Selectors tells up to which order time a metadata value was deleted; ok is false for one that was not.
+type Selectors func(key, value string) (before time.Time, ok bool)
+
+// Deleted reports whether a deletion by metadata is for the record, in whatever order its events came. It is if, with one of the
+// requests that were kept, a key has a deleted value
+//
+//   - as of the deletion's moment, whatever came later, or
+//   - now, and the request is not later than that moment.
+func (s *State) Deleted(deleted Selectors) bool {
+	if s.Request == nil {
+		return s.deletedWith(nil, deleted)
+	}
+	if s.deletedWith(&Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}, deleted) {
+		return true
+	}
+
+	return slices.ContainsFunc(s.Rivals, func(r Stamped[map[string]string]) bool { return s.deletedWith(&r, deleted) })
+}
+
+// deletedWith is Deleted with one of the requests; nil if none has come.
+func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selectors) bool {
+	keys := make(map[string]bool, len(s.Metadata))
+	for key := range s.Metadata {
+		keys[key] = true
+	}
+	if request != nil {
+		for key := range request.Value {
+			keys[key] = true
+		}
+	}
+
+	for key := range keys {
+		values := s.valuesOf(key, request)
+		for i, v := range values {
+			before, ok := deleted(key, v.Value)
+			if !ok {
+				continue
+			}
+			last := i == len(values)-1
+			if asOf := !v.At.After(before) && (last || values[i+1].At.After(before)); asOf {
+				return true
+			}
+			if last && request != nil && !request.At.After(before) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// valuesOf are the values that a key has had, by stamp.
+func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stamped[string] {
+	values := slices.Clone(s.Past[key])
+	if now, ok := s.Metadata[key]; ok {
+		values = append(values, now)
+	}
+	if request == nil {
+		return values
+	}
+	if own, ok := request.Value[key]; ok {
+		values = append(values, Stamped[string]{request.Stamp, own})
+		slices.SortFunc(values, func(a, b Stamped[string]) int { return a.Compare(b.Stamp) })
+	}
+
+	return values
+}
+
+// putMetadata gives a key a value, and keeps what was overtaken: a deletion may be for what the record was at some time.
+func (s *State) putMetadata(key string, stamp Stamp, value string) {
+	old, had := s.Metadata[key]
+	s.Metadata = put(s.Metadata, key, stamp, value)
+	if !had {
+		return
+	}
+
+	loser := old
+	if s.Metadata[key] == old {
+		loser = Stamped[string]{stamp, value}
+	}
+	if s.Past == nil {
+		s.Past = make(map[string][]Stamped[string])
+	}
+	past := s.Past[key]
+	i, _ := slices.BinarySearchFunc(past, loser.Stamp, func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) })
+	s.Past[key] = slices.Insert(past, i, loser)
+}
+
+// addRival keeps the metadata of a request that is not the record's.
+func (s *State) addRival(stamp Stamp, metadata map[string]string) {
+	if len(metadata) == 0 {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) })
+	s.Rivals = slices.Insert(s.Rivals, i, Stamped[map[string]string]{stamp, metadata})
+}
+
+// HiddenBy are the metadata values that the record still has, but does not show, since it took e; some of them may have been hidden
+// before. A Store that finds records by their rows must find them by these, too, for a deletion.
+func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
+	var had []wire.MetadataRow
+	add := func(key, value string) { had = append(had, wire.MetadataRow{Key: key, Value: value}) }
+
+	for key, value := range e.Metadata {
+		add(key, value)
+		if n := len(s.Past[key]); n > 0 {
+			add(key, s.Past[key][n-1].Value)
+		}
+		if s.Request == nil {
+			continue
+		}
+		if own, ok := s.Request.Value.Metadata[key]; ok {
+			add(key, own)
+		}
+	}
+	if e.Request == nil {
+		return s.hiddenOf(had)
+	}
+
+	for key, value := range e.Request.Metadata {
+		add(key, value)
+		if now, ok := s.Metadata[key]; ok {
+			add(key, now.Value)
+		}
+	}
+	if s.Request.ID == e.ID && len(s.Rivals) > 0 {
+		for key, value := range s.Rivals[0].Value { // it was the record's request until now
+			add(key, value)
+		}
+	}
+
+	return s.hiddenOf(had)
+}
+
+// Hidden are all metadata values that the record has and does not show, each once.
+func (s *State) Hidden() []wire.MetadataRow {
+	if !s.Hides() {
+		return nil
+	}
+
+	return s.hiddenOf(s.Had())
+}
+
+// hiddenOf leaves out of values what the record shows.
+func (s *State) hiddenOf(values []wire.MetadataRow) []wire.MetadataRow {
+	if len(values) == 0 {
+		return nil
+	}
+	shown := s.metadata()
+
+	return slices.DeleteFunc(values, func(m wire.MetadataRow) bool {
+		now, ok := shown[m.Key]
+		return ok && now == m.Value
+	})
+}
+
+// Had are all metadata values that the record has or had, each once.
+func (s *State) Had() []wire.MetadataRow {
+	var had []wire.MetadataRow
+	add := func(key, value string) { had = append(had, wire.MetadataRow{Key: key, Value: value}) }
+
+	for key, v := range s.Metadata {
+		add(key, v.Value)
+	}
+	if s.Request != nil {
+		for key, value := range s.Request.Value.Metadata {
+			add(key, value)
+		}
+	}
+	for key, past := range s.Past {
+		for _, v := range past {
+			add(key, v.Value)
+		}
+	}
+	for _, r := range s.Rivals {
+		for key, value := range r.Value {
+			add(key, value)
+		}
+	}
+	slices.SortFunc(had, compareMetadata)
+
+	return slices.Compact(had)
+}
+
+// Hides reports whether the record has, or ever had, metadata that it does not show.
+func (s *State) Hides() bool {
+	if len(s.Past)+len(s.Rivals) > 0 {
+		return true
+	}
+	if s.Request == nil {
+		return false
+	}
+	for key := range s.Request.Value.Metadata {
+		if _, twice := s.Metadata[key]; twice {
+			return true
+		}
+	}
+
+	return false
+}
+
+// metadata is that of metadata events and of the winning request, each key from the highest stamp.
+func (s *State) metadata() map[string]string {
+	m := make(map[string]string, len(s.Metadata))
+	for key, v := range s.Metadata {
+		m[key] = v.Value
+	}
+	if s.Request == nil {
+		return m
+	}
+	for key, value := range s.Request.Value.Metadata {
+		if later, ok := s.Metadata[key]; !ok || later.Compare(s.Request.Stamp) < 0 {
+			m[key] = value
+		}
+	}
+
+	return m
+}
+
+// pastValues are the metadata that an event set and later ones have overtaken.
+func (s *State) pastValues(eventID string, into map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(s.Past)) {
+		for _, v := range s.Past[key] {
+			if v.ID == eventID {
+				into[key] = v.Value
+			}
+		}
+	}
+}
