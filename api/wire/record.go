@@ -36,7 +36,14 @@ type Record struct {
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as it was sent, less secrets
 	Events          []RecordEvent     `json:"events"`                     // by order time
+	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // the one that arrived first before the others
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, in the peer's form that belongs to no provider
+}
+
+// Conflict is another content under a record's request_id: the request that was accepted first is the record's.
+type Conflict struct {
+	EventID string          `json:"event_id"` // see Record.Events
+	Request json.RawMessage `json:"request"`  // as it was sent; null where all together are too large: an export of events has it
 }
 
 // Score is a named score of 0 to 100.

@@ -73,6 +73,9 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 			results[i].Code, results[i].Reason = wire.ResultInvalid, err.Error()
 			continue
 		}
+		if least := notBefore(now); id.Scope != wire.ScopeFull && d.OrderTime.Before(least) {
+			d.OrderTime = least
+		}
 		if err := a.resolve(ctx, id.Account, &d); err != nil {
 			return nil, err
 		}

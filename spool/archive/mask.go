@@ -254,26 +254,3 @@ func maskBody(body []byte) (masked []byte, found bool) {
 	}
 	return wire.MaskSecrets(body, object)
 }
-
-// settleConflicts takes the mark off requests that differ from the record's own in nothing but a secret: one of them
-// came when less was masked than today.
-func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
-	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
-		return nil
-	}
-	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, r.RequestID)
-	if err != nil {
-		return err
-	}
-
-	own, _ := maskBody(r.Request)
-	for i := range r.Events {
-		e := &r.Events[i]
-		if !e.Conflict || !slices.ContainsFunc(state.History, func(h Entry) bool { return h.ID == e.ID }) {
-			continue
-		}
-		masked, _ := maskBody(bodies[e.ID])
-		e.Conflict = string(masked) != string(own)
-	}
-	return nil
-}

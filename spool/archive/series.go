@@ -21,8 +21,13 @@ var (
 	bucketSeconds = []int64{1, 60, 60 * 60, daySeconds}
 	// stepSeconds are how long the buckets of a drawing may be. There is none between five minutes and an hour: summaries tell hours.
 	stepSeconds = []int64{1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
-		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds}
+		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds, 364 * daySeconds, 3640 * daySeconds, 36400 * daySeconds}
+	// longSeconds go on behind bucketSeconds, where days would be too many.
+	longSeconds = []int64{28 * daySeconds, 364 * daySeconds, 3640 * daySeconds, 36400 * daySeconds}
 )
+
+// daysMax is how many buckets of a day a series has that is not for drawing: 27 years.
+const daysMax = cellsMax - 1
 
 // mondaySeconds is when the first week began that did so on a Monday.
 const mondaySeconds = 4 * daySeconds
@@ -33,6 +38,7 @@ type clock struct {
 	steps      []int64 // that buckets may be long, in seconds
 	at         int     // the step that is in force
 	most       int64   // buckets
+	mostDays   int64   // buckets of a day; 0: most
 	begun      bool
 	first, end int64 // the rows' moments in seconds
 }
@@ -44,7 +50,7 @@ func newClock(q wire.StatisticsQuery) clock {
 	if q.PointsMax > 0 {
 		return clock{steps: stepSeconds, most: int64(q.PointsMax)}
 	}
-	return clock{steps: bucketSeconds, most: bucketsMax}
+	return clock{steps: slices.Concat(bucketSeconds, longSeconds), most: bucketsMax, mostDays: daysMax}
 }
 
 func orElse(s, other string) string {
@@ -61,11 +67,19 @@ func (c *clock) see(at time.Time) (longer bool) {
 		c.begun, c.first, c.end = true, s, s
 	}
 	c.first, c.end = min(c.first, s), max(c.end, s)
-	for !c.longest() && (c.end-c.first)/c.seconds() >= c.most {
+	for !c.longest() && (c.end-c.first)/c.seconds() >= c.limit() {
 		c.lengthen()
 		longer = true
 	}
 	return longer
+}
+
+// limit is how many buckets of the present length there may be.
+func (c *clock) limit() int64 {
+	if c.seconds() == daySeconds && c.mostDays > 0 {
+		return c.mostDays
+	}
+	return c.most
 }
 
 // longest says that buckets cannot become longer.
@@ -89,6 +103,9 @@ func (c *clock) floor(s int64) int64 {
 // date is how a bucket is called.
 func (c *clock) date(bucket int64) string {
 	t := time.Unix(bucket, 0).UTC()
+	if t.Year() < 1 { // no record is so old
+		t = time.Time{}
+	}
 	if c.seconds() >= daySeconds {
 		return t.Format(time.DateOnly)
 	}

@@ -41,3 +41,13 @@ func orderTime(accepted, arrived time.Time) time.Time {
 	}
 	return accepted
 }
+
+// ageMax is how long before its arrival an event may order, unless a key of scope full brings it: an import. So nobody who may only
+// write can rewrite a history of years, and a sidecar that was away for a year changes nothing.
+const ageMax = 400 * 24 * time.Hour
+
+// notBefore is the earliest order time of what arrives now. It moves once an hour: what is older shares it, and keeps the order of its
+// ids, which sidecars make in the order in which they accept events.
+func notBefore(now time.Time) time.Time {
+	return now.UTC().Round(0).Add(-ageMax).Truncate(time.Hour).Add(time.Hour)
+}

@@ -1,0 +1,67 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// conflictBytesMax bounds the conflicting contents that a record shows, beyond the first.
+const conflictBytesMax = 4 << 20
+
+// settleConflicts takes the mark off requests that differ from the record's own in nothing but a secret: one of them
+// came when less was masked than today. It shows the content of the others.
+func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
+	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
+		return nil
+	}
+	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, r.RequestID)
+	if err != nil {
+		return err
+	}
+
+	own, _ := maskBody(r.Request)
+	var others []wire.RecordEvent
+	for i := range r.Events {
+		e := &r.Events[i]
+		if !e.Conflict || !slices.ContainsFunc(state.History, func(h Entry) bool { return h.ID == e.ID }) {
+			continue
+		}
+		bodies[e.ID], _ = maskBody(bodies[e.ID])
+		if e.Conflict = string(bodies[e.ID]) != string(own); e.Conflict {
+			others = append(others, *e)
+		}
+	}
+	r.Conflicts = conflictsOf(others, bodies)
+
+	return nil
+}
+
+// conflictsOf are the contents of other requests under a record's id, each once. What arrived first comes first, and is always
+// shown: it is what stood before another took the record over.
+func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) []wire.Conflict {
+	slices.SortFunc(others, func(a, b wire.RecordEvent) int {
+		return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.ID, b.ID))
+	})
+
+	var conflicts []wire.Conflict
+	shown := make(map[string]bool)
+	size := 0
+	for _, e := range others {
+		body := bodies[e.ID]
+		hash := HashBody(body)
+		if shown[hash] {
+			continue
+		}
+		shown[hash] = true
+		if size += len(body); len(conflicts) > 0 && size > conflictBytesMax {
+			body = nil
+		}
+		conflicts = append(conflicts, wire.Conflict{EventID: e.ID, Request: body})
+	}
+
+	return conflicts
+}

@@ -1,0 +1,149 @@
+package archive_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// archiveAt is an archive over a store of its own, at a moment.
+func archiveAt(t *testing.T, now time.Time) *archive.Archive {
+	t.Helper()
+	return archive.New(archive.Config{
+		Store:   openStore(t),
+		Metrics: metrics.New("server", "test"),
+		Now:     func() time.Time { return now },
+		Name:    "server",
+	})
+}
+
+func forged(n int, requestID string, at time.Time, user string) wire.Event {
+	body := fmt.Sprintf(`{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2,`+
+		`"metadata":{"user":%q}}`, user)
+	return wire.Event{
+		ID:         archivetest.ID(n),
+		Kind:       wire.KindRequest,
+		RequestID:  requestID,
+		AcceptedAt: at,
+		Body:       json.RawMessage(body),
+	}
+}
+
+// written has a key of a scope write events.
+func written(t *testing.T, a *archive.Archive, scope wire.Scope, events ...wire.Event) {
+	t.Helper()
+	results, err := a.Record(context.Background(), wire.Identity{Account: "acme", Scope: scope}, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Code != wire.ResultAccepted {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+func TestAnAppKeyCannotWriteHistoryOfLongAgo(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	a := archiveAt(t, now)
+	id := wire.Identity{Account: "acme"}
+	ages := []time.Duration{24 * time.Hour, 300 * 24 * time.Hour, 500 * 24 * time.Hour, 2000 * 24 * time.Hour}
+	for i, age := range ages {
+		written(t, a, wire.ScopeApp, forged(i, archivetest.ID(1000+i), now.Add(-age), "ann"))
+		written(t, a, wire.ScopeFull, forged(100+i, archivetest.ID(2000+i), now.Add(-age), "ann"))
+
+		imported, err := a.Request(context.Background(), id, archivetest.ID(2000+i))
+		if err != nil || !imported.AcceptedAt.Equal(now.Add(-age)) {
+			t.Errorf("what a full key imports of %v ago is of %v (%v)", age, imported.AcceptedAt, err)
+		}
+		rec, err := a.Request(context.Background(), id, archivetest.ID(1000+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := now.Sub(rec.AcceptedAt)
+		if within := age < 400*24*time.Hour; within && got != age || got > 400*24*time.Hour || !within && got < 399*24*time.Hour {
+			t.Errorf("what an app key wrote %v ago is of %v ago", age, got)
+		}
+	}
+}
+
+// A sidecar that comes back after years keeps the order of its events, in whatever batches they arrive.
+func TestEventsOfLongAgoKeepTheirOrder(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	a := archiveAt(t, now)
+	written(t, a, wire.ScopeApp, forged(1, archivetest.ID(1000), now.AddDate(-3, 0, 0), "ann"))
+	for _, n := range []int{4, 3, 2} {
+		e := wire.Event{ID: archivetest.ID(n), Kind: wire.KindScore, RequestID: archivetest.ID(1000), AcceptedAt: now.AddDate(-2, 0, n)}
+		e.Body = json.RawMessage(fmt.Sprintf(`{"request_id":%q,"score":%d}`, e.RequestID, n))
+		written(t, a, wire.ScopeApp, e)
+	}
+	rec, err := a.Request(context.Background(), wire.Identity{Account: "acme"}, archivetest.ID(1000))
+	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Score != 4 {
+		t.Errorf("the scores are %+v (%v)", rec.Scores, err)
+	}
+}
+
+func TestAForgedOlderRequestHidesNothing(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	a := archiveAt(t, now)
+	id := wire.Identity{Account: "acme"}
+	stood, older := forged(5, archivetest.ID(1000), now, "ann"), forged(6, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory")
+	written(t, a, wire.ScopeApp, stood)
+	written(t, a, wire.ScopeApp, older, forged(7, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory"))
+
+	rec, err := a.Request(context.Background(), id, archivetest.ID(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Conflicts) != 1 || rec.Conflicts[0].EventID != stood.ID || string(rec.Conflicts[0].Request) != string(stood.Body) {
+		t.Errorf("the content that stood is not shown: %+v", rec.Conflicts)
+	}
+
+	deleted, err := a.Delete(context.Background(), id, wire.Deletion{Key: "user", Value: "ann", Before: now})
+	if err != nil || deleted.Records != 1 {
+		t.Errorf("deleting what ann wrote deletes %d records (%v)", deleted.Records, err)
+	}
+}
+
+func TestStatisticsReachBackForCenturies(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	rows := make([]wire.Row, 10_200)
+	for i := range rows {
+		template := "greet"
+		rows[i] = wire.Row{AcceptedAt: now.AddDate(0, 0, -28*i), Engine: "m", Status: "SUCCESS", PromptName: &template}
+	}
+	for name, q := range map[string]wire.StatisticsQuery{"API": {}, "page": {PointsMax: 50}} {
+		analytics, templates, err := archive.Statistics(rows, q)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		most := 200
+		if q.PointsMax > 0 {
+			most = q.PointsMax + 1
+		}
+		sum := int64(0)
+		for _, s := range analytics.Stats {
+			sum += s.Requests
+			if strings.HasPrefix(s.Date, "-") {
+				t.Errorf("a bucket begins %s", s.Date)
+			}
+		}
+		if len(analytics.Stats) > most || sum != int64(len(rows)) || templates.VersionsLeftOut > 0 {
+			t.Errorf("%s: %d points with %d requests", name, len(analytics.Stats), sum)
+		}
+	}
+
+	// A bucket that the caller chose stays.
+	if _, _, err := archive.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"}); !wire.IsCode(err, wire.CodeInvalid) {
+		t.Errorf("10,200 hours of one's own choice: %v", err)
+	}
+}
