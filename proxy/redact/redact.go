@@ -1,6 +1,6 @@
 // Package redact takes personal data and credentials out of a write before a sidecar puts it on disk. Rules look at the decoded strings
 // of every field, at any depth, names of members included, and into JSON that lies in a string, as the arguments of tools
-// do; or they name a value by its path. What no rule meets keeps its bytes. The time is linear in the size of a
+// do, and at the pieces of a streamed answer as one text; or they name a value by its path. What no rule meets keeps its bytes. The time is linear in the size of a
 // body: patterns are RE2, what is built in are scanners. Nothing here reads or writes anything. Safe for concurrent use.
 package redact
 

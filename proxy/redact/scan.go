@@ -123,51 +123,81 @@ func email(text string, from, i int) (start, end int) {
 }
 
 // number looks at digits with single separators between them, from i on. It is a card when Luhn and the issuer's digits say so, a
-// phone number when it is written like one. Neither: minus the end of the digits.
+// phone number when it is written like one. Neither: minus the end of the digits. A card may have more blanks between its groups, and
+// be followed by other digits, as its date.
 func (s scans) number(text string, i int) (k kind, end int) {
 	var digits [20]byte
-	n, separators, groups := 0, 0, 1
-	j := i
+	n, groups := 0, 1
+	j, card := i, 0         // card is the end of the longest one so far
+	single, singleN := 0, 0 // the end and the number of digits before the first wide gap
 	if text[j] == '+' || text[j] == '(' {
 		j++
 	}
 	plus := text[i] == '+'
 	for j < len(text) {
-		c := text[j]
-		if classes[c]&isDigit != 0 {
+		if classes[text[j]]&isDigit != 0 {
 			if n == len(digits) {
 				for j < len(text) && classes[text[j]]&isWord != 0 {
 					j++
 				}
-				return "", -j
+				if single == 0 {
+					single = j
+				}
+				break
 			}
-			digits[n] = c - '0'
+			digits[n] = text[j] - '0'
 			n++
 			j++
 			end = j
 			continue
 		}
-		gap := 0
-		for gap < 3 && j+gap < len(text) && strings.IndexByte(" -.()/", text[j+gap]) >= 0 {
-			gap++
+
+		if end > 0 && classes[text[j]]&isWord == 0 && s.card && isCard(digits[:n]) {
+			card = end
 		}
-		if gap == 0 || j+gap >= len(text) || classes[text[j+gap]]&isDigit == 0 || gap > 1 && strings.IndexByte(text[j:j+gap], ')') < 0 && strings.IndexByte(text[j:j+gap], '(') < 0 {
+		gap, wide := separators(text[j:])
+		if gap == 0 {
 			break
 		}
-		separators += gap
-		groups++
+		if wide && single == 0 {
+			single, singleN = end, n
+		}
+		if single == 0 {
+			groups++
+		}
 		j += gap
+	}
+	if j == len(text) && s.card && isCard(digits[:n]) {
+		card = end
+	}
+	if card > 0 {
+		return "card", card
+	}
+
+	if single > 0 {
+		end, n = single, singleN
 	}
 	if end < len(text) && (classes[text[end]]&isWord != 0) || end == 0 {
 		return "", -max(end, i+1)
 	}
-	switch {
-	case s.card && isCard(digits[:n]):
-		return "card", end
-	case s.phone && isPhone(text[i:end], n, plus, groups):
+	if s.phone && isPhone(text[i:end], n, plus, groups) {
 		return "phone", end
 	}
 	return "", -end
+}
+
+// separators counts those that a text begins with, if a digit comes after them; wide if only a card has so many.
+func separators(text string) (gap int, wide bool) {
+	for gap < 3 && gap < len(text) && strings.IndexByte(" -.()/", text[gap]) >= 0 {
+		gap++
+	}
+	if gap == 0 || gap == len(text) || classes[text[gap]]&isDigit == 0 {
+		return 0, false
+	}
+	if gap > 1 && !strings.ContainsAny(text[:gap], "()") {
+		return gap, true
+	}
+	return gap, false
 }
 
 // isPhone takes what is written as a phone number: with a plus, or in three groups or more of which the first is not longer than an
@@ -218,7 +248,7 @@ func bearer(text string, i int) (start, end int) {
 		return 0, 0
 	}
 	start = i + len(word)
-	for start < len(text) && (text[start] == ' ' || text[start] == ':') {
+	for start < len(text) && strings.IndexByte(" \t:", text[start]) >= 0 {
 		start++
 	}
 	end = token(text, start)

@@ -34,34 +34,40 @@ func (r *Rules) Body(body []byte, count func(rule, action string)) []byte {
 	return w.done()
 }
 
-// walker copies what it changes; all between is copied when the next change comes.
+// walker gathers what is to be changed.
 type walker struct {
 	r      *Rules
 	src    []byte
-	out    []byte
-	copied int // of src
-	nested int // how many strings this lies in
+	edits  []edit
+	copied int     // of src: what lies before cannot be changed any more
+	nested int     // how many strings this lies in
+	depth  int     // how many containers
+	stream *stream // the array of chunks that this lies in; nil for none
 	count  func(rule, action string)
 }
 
 func (w *walker) put(from, to int, text string) {
-	if w.out == nil {
-		w.out = make([]byte, 0, len(w.src)+len(w.src)/8)
-	}
-	w.out = append(append(w.out, w.src[w.copied:from]...), text...)
+	w.edits = append(w.edits, edit{from, to, text})
 	w.copied = to
 }
 
 func (w *walker) done() []byte {
-	if w.copied == 0 {
+	if len(w.edits) == 0 {
 		return w.src
 	}
-	return append(w.out, w.src[w.copied:]...)
+	return edited(w.src, w.edits)
 }
 
 // container walks an object or array at i and returns the index behind it. force is the action of a path rule that met it, or "".
 func (w *walker) container(i int, states []state, force string, top bool) int {
 	object := w.src[i] == '{'
+	w.depth++
+	defer func() { w.depth-- }()
+	if !object && w.stream == nil && w.depth <= streamDepthMax && isStream(w.src, i) {
+		w.stream = w.join(i)
+		defer func() { w.stream = nil }()
+	}
+
 	prevEnd, any, dropped := i+1, false, false
 	var renamed map[string]bool
 	for n := 0; ; n++ {
@@ -100,7 +106,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			if dropped && !any {
 				w.put(w.copied, start, "")
 			}
-			if object && !top {
+			if object && !left {
 				renamed = w.name(start, nameEnd, name, renamed)
 			}
 			if action == "" {
@@ -109,7 +115,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			if left {
 				i = wire.SkipValue(w.src, i)
 			} else {
-				i = w.value(i, next, action)
+				i = w.value(i, next, action, name)
 			}
 			any, prevEnd = true, i
 		}
@@ -120,7 +126,8 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 }
 
 // value walks a value of any kind and returns the index behind it.
-func (w *walker) value(i int, states []state, force string) int {
+// name is that of the member that it is; "" if it is none.
+func (w *walker) value(i int, states []state, force, name string) int {
 	switch c := w.src[i]; {
 	case c == '{' || c == '[':
 		return w.container(i, states, force, false)
@@ -129,6 +136,8 @@ func (w *walker) value(i int, states []state, force string) int {
 		raw := w.src[i:end]
 		if force != "" {
 			w.put(i, end, `"`+w.r.replace(pathKind(force), force, unquote(raw))+`"`)
+		} else if w.stream.take(i) {
+			return end
 		} else if text, changed := w.text(unquote(raw)); changed {
 			w.put(i, end, string(wire.AppendString(nil, text)))
 		}
@@ -143,7 +152,7 @@ func (w *walker) value(i int, states []state, force string) int {
 		case force != "":
 			w.put(i, end, `"`+w.r.replace(pathKind(force), force, string(w.src[i:end]))+`"`)
 		default:
-			w.number(i, end)
+			w.number(i, end, name)
 		}
 		return end
 	}
@@ -157,32 +166,50 @@ func pathKind(action string) kind {
 	return "masked"
 }
 
-// number redacts a number that is a card's.
-func (w *walker) number(i, end int) {
-	action := w.r.builtin["card"]
-	if action == "" || end-i < 13 || end-i > 19 {
+// number redacts a number that is a card's, or a phone's if the member's name says so: by its digits it may be anything.
+func (w *walker) number(i, end int, name string) {
+	text := string(w.src[i:end])
+	if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" {
+		text = whole
+	}
+	if len(text) < 8 || len(text) > 19 {
 		return
 	}
 	var digits [19]byte
-	for j := i; j < end; j++ {
-		if w.src[j] < '0' || w.src[j] > '9' {
+	for j := range len(text) {
+		if text[j] < '0' || text[j] > '9' {
 			return
 		}
-		digits[j-i] = w.src[j] - '0'
+		digits[j] = text[j] - '0'
 	}
-	if isCard(digits[:end-i]) {
-		w.count("card", action)
-		w.put(i, end, `"`+w.r.replace("card", action, string(w.src[i:end]))+`"`)
+
+	k := kind("card")
+	if !isCard(digits[:len(text)]) {
+		k = "phone"
+		if len(text) > 15 || !namesPhone(name) {
+			return
+		}
 	}
+	if action := w.r.builtin[k]; action != "" {
+		w.count(string(k), action)
+		w.put(i, end, `"`+w.r.replace(k, action, text)+`"`)
+	}
+}
+
+// namesPhone reports whether a member's name is one of a phone number.
+func namesPhone(name string) bool {
+	name = strings.ToLower(name)
+	return name == "tel" || name == "cell" || strings.Contains(name, "phone") || strings.Contains(name, "mobile") || strings.Contains(name, "whatsapp")
 }
 
 // name redacts a member's name, by what is built in only: a pattern for texts would tear up the names that are part of a format. Two
 // that become the same are told apart by a number.
 func (w *walker) name(start, end int, name string, renamed map[string]bool) map[string]bool {
-	text, changed := w.scan(name)
-	if !changed {
+	edits := w.scan(name)
+	if len(edits) == 0 {
 		return renamed
 	}
+	text := string(edited([]byte(name), edits))
 	if renamed == nil {
 		renamed = map[string]bool{}
 	}
@@ -194,55 +221,56 @@ func (w *walker) name(start, end int, name string, renamed map[string]bool) map[
 	return renamed
 }
 
-// text redacts a string's text, and the JSON in it, if that is what it is.
+// text redacts a string's text.
 func (w *walker) text(text string) (string, bool) {
-	if trimmed := strings.TrimLeft(text, " \t\r\n"); w.nested < nestedMax && len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text)) {
-		inner := walker{r: w.r, src: []byte(text), nested: w.nested + 1, count: w.count}
-		inner.value(wire.SkipSpace(inner.src, 0), nil, "")
-		out := inner.done()
-		return string(out), inner.copied > 0
-	}
-	return w.plain(text)
+	p := pieces{text: text}
+	w.redact(&p)
+	return p.text, p.changed
 }
 
-// scan redacts what is built in.
-func (w *walker) scan(text string) (string, bool) {
-	out, copied := []byte(nil), 0
-	if len(w.r.builtin) > 0 {
-		for from := 0; ; {
-			k, start, end := w.r.scans.next(text, from)
-			if end == 0 {
-				break
+// redact redacts a text, and the JSON in it, if that is what it is.
+func (w *walker) redact(p *pieces) {
+	if trimmed := strings.TrimLeft(p.text, " \t\r\n"); w.nested < nestedMax && len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(p.text)) {
+		inner := walker{r: w.r, src: []byte(p.text), nested: w.nested + 1, count: w.count}
+		inner.value(wire.SkipSpace(inner.src, 0), nil, "", "")
+		p.edit(inner.edits)
+		return
+	}
+
+	p.edit(w.scan(p.text))
+	for _, rule := range w.r.patterns {
+		var edits []edit
+		for _, at := range rule.re.FindAllStringIndex(p.text, -1) {
+			if at[0] < at[1] {
+				w.count("pattern", rule.action)
+				edits = append(edits, edit{at[0], at[1], w.r.replace("pattern", rule.action, p.text[at[0]:at[1]])})
 			}
-			action := w.r.builtin[k]
-			w.count(string(k), action)
-			out = append(append(out, text[copied:start]...), w.r.replace(k, action, text[start:end])...)
-			from, copied = end, end
 		}
+		p.edit(edits)
 	}
-	if copied == 0 {
-		return text, false
-	}
-	return string(append(out, text[copied:]...)), true
 }
 
-// plain redacts a text that holds no JSON.
-func (w *walker) plain(text string) (string, bool) {
-	text, changed := w.scan(text)
-	for _, p := range w.r.patterns {
-		if !p.re.MatchString(text) {
-			continue
-		}
-		text = p.re.ReplaceAllStringFunc(text, func(met string) string {
-			if met == "" {
-				return ""
-			}
-			changed = true
-			w.count("pattern", p.action)
-			return w.r.replace("pattern", p.action, met)
-		})
+// scan finds what is built in, also where letters of it are written as JSON's escapes.
+func (w *walker) scan(text string) (edits []edit) {
+	if len(w.r.builtin) == 0 {
+		return nil
 	}
-	return text, changed
+
+	plain, escapes := unescape(text)
+	for from := 0; ; {
+		k, start, end := w.r.scans.next(plain, from)
+		if end == 0 {
+			break
+		}
+		action := w.r.builtin[k]
+		w.count(string(k), action)
+		edits = append(edits, edit{start, end, w.r.replace(k, action, plain[start:end])})
+		from = end
+	}
+	if len(escapes) > 0 {
+		places(edits, escapes)
+	}
+	return edits
 }
 
 // unquote returns the text of a valid JSON string.

@@ -1,0 +1,124 @@
+package redact
+
+import "strings"
+
+// edit puts a text in place of what was there. Edits of a text are in its order and do not overlap.
+type edit struct {
+	from, to int
+	text     string
+}
+
+// edited carries out edits.
+func edited(text []byte, edits []edit) []byte {
+	size := len(text)
+	for _, e := range edits {
+		size += len(e.text) - (e.to - e.from)
+	}
+
+	out, copied := make([]byte, 0, size), 0
+	for _, e := range edits {
+		out = append(append(out, text[copied:e.from]...), e.text...)
+		copied = e.to
+	}
+	return append(out, text[copied:]...)
+}
+
+// pieces are a text that came in pieces.
+type pieces struct {
+	text    string
+	ends    []int // of each piece in text
+	changed bool
+}
+
+// edit carries out edits of the whole text. What stands in place of something that lies in several pieces is in the first.
+func (p *pieces) edit(edits []edit) {
+	if len(edits) == 0 {
+		return
+	}
+
+	grown, next := 0, 0 // by the edits that came before an end, and the edit after them
+	for i, end := range p.ends {
+		for next < len(edits) && edits[next].to <= end {
+			grown += len(edits[next].text) - (edits[next].to - edits[next].from)
+			next++
+		}
+		p.ends[i] = end + grown
+		if next < len(edits) && edits[next].from < end {
+			p.ends[i] = edits[next].from + grown + len(edits[next].text)
+		}
+	}
+	p.text, p.changed = string(edited([]byte(p.text), edits)), true
+}
+
+// escape is a character that is written as \u00XX, maybe with more backslashes, where JSON lies in a text.
+type escape struct {
+	at       int // in the text without escapes
+	from, to int // in the text as it is
+}
+
+// unescape reads the printable ASCII characters that are written as escapes. Where there are none, it returns text itself.
+func unescape(text string) (string, []escape) {
+	if !strings.Contains(text, `\u00`) {
+		return text, nil
+	}
+
+	var out strings.Builder
+	var escapes []escape
+	copied := 0
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		from := i
+		for i+1 < len(text) && text[i+1] == '\\' {
+			i++
+		}
+		c, ok := hexadecimal(text[i+1:])
+		if !ok {
+			continue
+		}
+
+		out.WriteString(text[copied:from])
+		copied = i + 1 + len("u00XX")
+		escapes = append(escapes, escape{out.Len(), from, copied})
+		out.WriteByte(c)
+		i = copied - 1
+	}
+	out.WriteString(text[copied:])
+	return out.String(), escapes
+}
+
+// hexadecimal reads u00XX.
+func hexadecimal(text string) (byte, bool) {
+	if len(text) < 5 || text[:3] != "u00" {
+		return 0, false
+	}
+	high, low := strings.IndexByte("0123456789abcdef", text[3]|0x20), strings.IndexByte("0123456789abcdef", text[4]|0x20)
+	if text[3] <= '9' {
+		high = int(text[3]) - '0'
+	}
+	if text[4] <= '9' {
+		low = int(text[4]) - '0'
+	}
+	c := high<<4 | low
+	return byte(c), high >= 2 && low >= 0 && c < 0x7f
+}
+
+// places brings edits of a text without escapes to where they are in the text with them.
+func places(edits []edit, escapes []escape) {
+	next, before := 0, escape{at: -1}
+	place := func(at int) int {
+		for next < len(escapes) && escapes[next].at < at {
+			before = escapes[next]
+			next++
+		}
+		if next < len(escapes) && escapes[next].at == at {
+			return escapes[next].from
+		}
+		return before.to + at - before.at - 1
+	}
+	for i := range edits {
+		edits[i].from = place(edits[i].from)
+		edits[i].to = place(edits[i].to)
+	}
+}
