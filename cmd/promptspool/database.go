@@ -59,7 +59,7 @@ type remoteDatabase interface {
 func openDatabase(ctx context.Context, c serverConfig) (opened, error) {
 	dir := archiveDir(c.data)
 	if c.archive == "" {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: c.logger, Retention: c.retention})
+		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin})
 		if err != nil {
 			return opened{}, err
 		}

@@ -22,6 +22,7 @@ type serverConfig struct {
 	prices            *prices.Table
 	providerURLs      wire.ProviderBaseURLs
 	retention         archive.Retention
+	freeMin           int64 // of the disk that stays free under Badger; 0 for its default
 	signUp            wire.SignUp
 	limits            api.Limits
 	logger            *slog.Logger

@@ -63,6 +63,8 @@ func serverCommand() *cli.Command {
 	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
 	flags = append(flags, limitFlags()...)
 	flags = append(flags, retentionFlags()...)
+	flags = append(flags, stringFlag("free-min", "",
+		"the `size` that stays free on the archive's disk; below it writes get 503; if absent 256MiB, or a sixteenth of a disk below 4GiB"))
 	return &cli.Command{
 		Name:   "server",
 		Usage:  "keep records, templates and keys",
@@ -116,6 +118,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 		signUp: signUp, prices: table, providerURLs: v.providerURLs(),
 		data: v.need("data"), archive: v.archiveSecret(), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
 		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(), retention: v.retention(),
+		freeMin: v.sizeOr("free-min", 0),
 	}
 	if log != nil {
 		config.logger, config.level = log.Logger, log.level

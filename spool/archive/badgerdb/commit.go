@@ -28,6 +28,7 @@ type write struct{ key, value []byte }
 // those who come meanwhile gather for the next. It has no goroutine of its own, so none can be missing when it counts.
 type committer struct {
 	lock   *folderLock
+	room   *room
 	bdb    *badger.DB
 	health *health
 	logger *slog.Logger
@@ -54,8 +55,10 @@ func (w *waiter) finish(err error) {
 	}
 }
 
-func newCommitter(lock *folderLock, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
-	return &committer{lock: lock, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1)}
+func newCommitter(lock *folderLock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+	return &committer{
+		lock: lock, room: room, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1),
+	}
 }
 
 // do makes a change durable. bytes is the size of the bodies in it. ctx is looked at before the change waits, not
@@ -117,7 +120,13 @@ func (c *committer) commitGroup() {
 	}()
 	t := c.begin()
 	defer func() { t.txn.Discard() }()
+	disk := c.room.admit()
 	for _, w := range group {
+		if err := disk.refusal(w.bytes); err != nil {
+			w.finish(err)
+			continue
+		}
+
 		writes, err := w.change(t.txn)
 		if err != nil {
 			w.finish(err)

@@ -24,12 +24,17 @@ type Config struct {
 	Now    func() time.Time // nil: time.Now; stamps new accounts
 
 	Retention archive.Retention // what Run keeps
+
+	// FreeMin is how much of the disk stays free: below it writes get CodeUnavailable. 0 means 256 MiB,
+	// or a sixteenth of a disk of less than 4 GiB. It is never less than 64 MiB.
+	FreeMin int64
 }
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
 type DB struct {
 	dir    string
 	lock   *folderLock
+	room   *room
 	bdb    *badger.DB
 	codec  *codec
 	commit *committer
@@ -105,12 +110,16 @@ func Open(c Config) (*DB, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the database's folder: %w", err)
 	}
+	room := &room{dir: c.Dir, freeMin: c.FreeMin, logger: c.Logger}
+	if err := room.canOpen(); err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
+	}
 	lock, err := lockFolder(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
 	}
 
-	db, err := openLocked(c, lock)
+	db, err := openLocked(c, lock, room)
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
@@ -118,7 +127,7 @@ func Open(c Config) (*DB, error) {
 }
 
 // openLocked is Open for a folder that is locked.
-func openLocked(c Config, lock *folderLock) (*DB, error) {
+func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	if err := prepare(c.Dir); err != nil {
 		return nil, err
 	}
@@ -132,7 +141,7 @@ func openLocked(c Config, lock *folderLock) (*DB, error) {
 		return nil, err
 	}
 
-	db := &DB{dir: c.Dir, lock: lock, bdb: bdb, codec: codec, commit: newCommitter(lock, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
+	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
 	if err := errors.Join(db.recallErase(), db.countTombstones()); err != nil {
@@ -163,6 +172,11 @@ const closePatience = 2 * time.Second
 func (db *DB) closeFiles() error {
 	if err := db.lock.present(); err != nil {
 		db.commit.health.fail(err)
+	}
+	if db.commit.health.fault() == nil && !db.room.canClose() {
+		db.logger.Warn("the database stops without writing its tables, for which the disk has no room; the next start does it, "+
+			"and needs room", "folder", db.dir)
+		return nil // the lock stays: Badger may still write
 	}
 	if db.commit.health.fault() == nil {
 		return errors.Join(db.bdb.Close(), db.lock.release())

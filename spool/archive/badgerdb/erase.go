@@ -172,7 +172,7 @@ func (db *DB) collect(ctx context.Context, share float64) {
 func (db *DB) collectOne(share float64) error {
 	db.reading.RLock()
 	defer db.reading.RUnlock()
-	if db.closed {
+	if db.closed || !db.room.has(collectRoom) { // it writes what is kept before the old file goes
 		return badger.ErrNoRewrite
 	}
 	return db.bdb.RunValueLogGC(share)

@@ -27,7 +27,7 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.release()
-	c := newCommitter(lock, bdb, h, log)
+	c := newCommitter(lock, &room{dir: bdb.Opts().Dir, logger: log}, bdb, h, log)
 	found := c.spare
 	c.spare = spare{} // nobody lets go of it
 	if found.pool == nil {
