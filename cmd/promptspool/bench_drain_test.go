@@ -196,7 +196,7 @@ func BenchmarkVisible(b *testing.B) {
 	}
 }
 
-// pauseFor lets time pass in a benchmark.
+// pauseFor lets time pass where something is measured.
 func pauseFor(d time.Duration) { <-time.After(d) }
 
 // startSink runs a sink until the benchmark ends.
@@ -234,9 +234,9 @@ func counted(b *testing.B, addr string) (c sinkCount) {
 }
 
 // cpuOf is the processor time that a process has used.
-func cpuOf(b *testing.B, n *node) time.Duration { return cpuOfProcess(b, n.cmd.Process.Pid) }
+func cpuOf(b testing.TB, n *node) time.Duration { return cpuOfProcess(b, n.cmd.Process.Pid) }
 
-func cpuOfProcess(b *testing.B, pid int) time.Duration {
+func cpuOfProcess(b testing.TB, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -33,6 +33,8 @@ func runHelper() bool {
 		runSink()
 	case "contained":
 		runContained()
+	case "quadratic":
+		runQuadratic()
 	case "glutton":
 		runGlutton()
 	case "weak":

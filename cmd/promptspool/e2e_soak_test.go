@@ -130,7 +130,12 @@ func heldBy(t testing.TB, n *node) holding {
 // memoryOf reads a field of the process's status, in bytes: RssAnon, VmHWM.
 func memoryOf(t testing.TB, n *node, field string) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	return memoryOfProcess(t, n.cmd.Process.Pid, field)
+}
+
+func memoryOfProcess(t testing.TB, pid int, field string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,14 @@ type State struct {
 	// What a deletion by metadata may be for, although no list shows it.
 	Past   map[string][]Stamped[string] `json:"past,omitempty"`   // overtaken values of Metadata, by stamp
 	Rivals []Stamped[map[string]string] `json:"rivals,omitempty"` // metadata of other requests under this id, by stamp
+
+	// index has the ids of History once that is long, so that a batch of events of one record does not look through it
+	// for each. It holds if it is as long as History, to which entries are only added.
+	index map[string]struct{}
 }
+
+// indexMin is from how many entries on a history is worth an index.
+const indexMin = 64
 
 // Entry is what a record remembers of one event.
 type Entry struct {
@@ -103,7 +110,19 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 func (s *State) Orphan() bool { return s.Request == nil }
 
 func (s *State) knows(eventID string) bool {
-	return slices.ContainsFunc(s.History, func(h Entry) bool { return h.ID == eventID })
+	if len(s.History) < indexMin {
+		return slices.ContainsFunc(s.History, func(h Entry) bool { return h.ID == eventID })
+	}
+
+	if len(s.index) != len(s.History) {
+		s.index = make(map[string]struct{}, len(s.History))
+		for i := range s.History {
+			s.index[s.History[i].ID] = struct{}{}
+		}
+	}
+	_, known := s.index[eventID]
+
+	return known
 }
 
 // Bytes are those of the bodies of all its events, as they were sent.
@@ -119,6 +138,9 @@ func (s *State) remember(e Event) {
 		Sidecar: e.Sidecar, Bytes: len(e.Body), Hash: e.Hash}
 	i, _ := slices.BinarySearchFunc(s.History, entry, func(a, b Entry) int { return a.Compare(b.Stamp) })
 	s.History = slices.Insert(s.History, i, entry)
+	if s.index != nil {
+		s.index[e.ID] = struct{}{}
+	}
 }
 
 // put lets the highest stamp have the place called name.
