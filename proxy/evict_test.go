@@ -46,10 +46,11 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 	}
 	defer keys.Close()
 	for number, key := range keys.byNumber {
-		if number > 2 {
+		if number > 4 {
 			key.pins++ // a write of it is on its way
 		}
 	}
+	setAside(t, queue)
 	for i, want := range []bool{true, true, false} {
 		id := wire.Identity{Key: wire.Secret(fmt.Sprintf("new key %d", i)), Verified: true}
 		_, err := keys.pin(id, 1)
@@ -57,12 +58,34 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 			t.Errorf("new key %d: taken is %v, %v; want %v", i, taken, err, want)
 		}
 	}
-	for number, want := range map[uint32]bool{1: false, 2: false, 3: true, keysMax: true} {
+	for number, want := range map[uint32]bool{1: false, 2: false, 3: true, 4: true, keysMax: true} {
 		if _, kept := keys.secret(number); kept != want {
 			t.Errorf("key %d: kept is %v; want %v", number, kept, want)
 		}
 	}
 	if entries, err := os.ReadDir(ringDir); err != nil || len(entries) != keysMax {
 		t.Errorf("%d files are there, %v; want %d", len(entries), err, keysMax)
+	}
+}
+
+// setAside puts an event of key 3 into the held lane, and one of key 4 among the dead letters.
+func setAside(t *testing.T, queue *spool.Spool) {
+	t.Helper()
+	for key := uint32(3); key <= 4; key++ {
+		if err := queue.Append(t.Context(), key, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := queue.Read(t.Context(), queue.Frontier(), 2, 1<<20)
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+
+	for _, err := range []error{
+		queue.Hold(3, "refused", entries[:1]), queue.Bury("invalid", entries[1]), queue.Ack(entries[1].Seq),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

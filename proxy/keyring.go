@@ -138,11 +138,20 @@ func (k *Keyring) add(key *key) {
 	k.byNumber[key.number] = key
 }
 
-// evict erases one good key that no event in the spool needs: it will be asked about anew. Called with the mutex held.
+// evict erases one good key that no event needs, in the spool or in a lane: it will be asked about anew. Called with the mutex held.
 func (k *Keyring) evict() bool {
-	var oldest *key
+	var idle []*key
 	for _, key := range k.byNumber {
-		if key.state == keyGood && !k.inUse(key) && (oldest == nil || key.askAt.Before(oldest.askAt)) {
+		if key.state == keyGood && !k.inUse(key) {
+			idle = append(idle, key)
+		}
+	}
+
+	// An event that went from the spool to a lane since then is in the lane now, and one that came back is in the spool.
+	needed := k.spool.Keys()
+	var oldest *key
+	for _, key := range idle {
+		if _, found := slices.BinarySearch(needed, key.number); !found && (oldest == nil || key.askAt.Before(oldest.askAt)) {
 			oldest = key
 		}
 	}
