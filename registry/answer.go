@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -24,7 +25,7 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 // renderTemplate answers a fetch from one version. It is the one way from a template to an answer, for server and sidecar
 // alike. The blueprint is told as it was published; the variables fill llm_kwargs only. metadata.model follows the provider and the model
 // that llm_kwargs are for: clients choose by it what to call.
-func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+func renderTemplate(ctx context.Context, raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
 	out := wire.RenderedTemplate{
 		Success: true, ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
 		CommitMessage: raw.CommitMessage, Metadata: p.Metadata(f.Provider, f.Model), Blueprint: raw.Blueprint, Snippets: nonNil(raw.Snippets),
@@ -35,7 +36,7 @@ func renderTemplate(raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFe
 	}
 	out.ProviderBaseURL = raw.ProviderBaseURLs.Of(provider)
 
-	call := render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides}
+	call := render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Done: ctx.Done()}
 	if f.Room != nil {
 		call.Room = &f.Room.Kwargs
 	}

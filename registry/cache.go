@@ -136,7 +136,7 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	out, err := renderTemplate(o.raw, o.prepared, f)
+	out, err := renderTemplate(ctx, o.raw, o.prepared, f)
 	out.Cache, out.Age = found.how, found.age
 	return out, err
 }

@@ -39,7 +39,7 @@ func (r *Registry) Preview(
 		Name: p.Name, Blueprint: expanded.Blueprint, Metadata: p.Metadata,
 		Snippets: usedSnippets(expanded), ProviderBaseURLs: *r.urls.Load(),
 	}
-	out, err := renderTemplate(&raw, prepared, f)
+	out, err := renderTemplate(ctx, &raw, prepared, f)
 	return out, findings, err
 }
 

@@ -69,7 +69,7 @@ func (r *Registry) Fetch(ctx context.Context, id wire.Identity, ident string, f 
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	return renderTemplate(&raw, p, f)
+	return renderTemplate(ctx, &raw, p, f)
 }
 
 // Raw returns the version that s selects, with the texts of its snippets in their places. Its Revision is one that the account had before the version

@@ -18,12 +18,14 @@ type filler struct {
 // is not looked at for variables again. With vars nil the prompt stays as it is.
 //
 // Nothing is an error here; warnings, each a sentence, say what is not as the publisher meant it: variables that are missing
-// render as empty text, a placeholder without messages is dropped, and a text that cannot be rendered is left as it is.
-func fill(p *prompt, vars map[string]json.RawMessage) (*prompt, []string) {
+// render as empty text, a placeholder without messages is dropped, and a text that cannot be rendered is left as it is. The prompt is nil
+// if done was closed before the end.
+func fill(p *prompt, vars map[string]json.RawMessage, done <-chan struct{}) (*prompt, []string) {
 	if vars == nil {
 		return p, nil
 	}
 	f := filler{rendering: newRendering(vars)}
+	f.done = done
 	out := *p
 	out.content = f.blocks(p.content)
 	if p.chat {
@@ -37,6 +39,9 @@ func fill(p *prompt, vars map[string]json.RawMessage) (*prompt, []string) {
 			m.content = f.blocks(m.content)
 			out.messages = append(out.messages, m)
 		}
+	}
+	if f.ended {
+		return nil, nil
 	}
 	return &out, f.told()
 }

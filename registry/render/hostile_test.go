@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/wire"
 	"promptspool/registry/render"
 )
 
@@ -198,4 +199,25 @@ func FuzzJinja(f *testing.F) {
 			t.Fatalf("%q: twice the same gives %q and %q", template, out, again)
 		}
 	})
+}
+
+func TestARenderingEndsWithItsCall(t *testing.T) {
+	ended := make(chan struct{})
+	close(ended)
+	work := `{% for i in range(99999) %}{% set x = i ~ 'x' %}{% endfor %}`
+	block, _ := json.Marshal(strings.Repeat(work, 3))
+	blueprint := `{"type":"completion","template_format":"jinja2","content":[{"type":"text","text":` + string(block) + `},{"type":"text","text":"{{ x }}"}]}`
+	p, err := render.Prepare([]byte(blueprint), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := render.Call{Provider: "openai", Model: "gpt-4o", Variables: map[string]json.RawMessage{"x": json.RawMessage(`1`)}}
+	if _, _, err := p.Kwargs(c); err != nil {
+		t.Errorf("a call that goes on: %v", err)
+	}
+	c.Done = ended
+	if kwargs, _, err := p.Kwargs(c); !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("a call that has ended got %d bytes, %v", len(kwargs), err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 // Bounds of jinja2.
 const (
 	jinjaStepsMax  = 1_000_000 // steps of one rendering, over all texts of a blueprint
+	stepsPerLook   = 1000      // after which it is asked whether the caller still waits
 	jinjaBytesMax  = 32 << 20  // bytes of values that one rendering makes, over all texts
 	readPerStep    = 256       // bytes of text that can be read for a step
 	jinjaSourceMax = 256 << 10 // bytes of one text
@@ -121,8 +122,25 @@ type jinjaScope struct {
 
 // step takes one step off those that may still be made.
 func (x *jinjaRun) step() {
-	if x.r.steps--; x.r.steps < 0 {
+	x.spend(1)
+}
+
+// spend takes steps off, and ends the rendering if its caller has gone.
+func (x *jinjaRun) spend(steps int) {
+	if x.r.steps -= steps; x.r.steps < 0 {
 		jinjaFail("takes more than %d steps to render", jinjaStepsMax)
+	}
+	if x.r.looked-x.r.steps < stepsPerLook {
+		return
+	}
+
+	x.r.looked = x.r.steps
+	select {
+	case <-x.r.done:
+		x.r.ended = true
+		x.r.steps = 0 // for the texts that follow, too
+		jinjaFail("was not rendered to its end: the call ended")
+	default:
 	}
 }
 
@@ -138,9 +156,7 @@ func (x *jinjaRun) pay(bytes int) {
 // read takes what looking through a text costs off the steps. Whoever takes a value as a text pays for it, so that no
 // filter, test or method can be made to read a large text without end.
 func (x *jinjaRun) read(bytes int) {
-	if x.r.steps -= bytes / readPerStep; x.r.steps < 0 {
-		jinjaFail("takes more than %d steps to render", jinjaStepsMax)
-	}
+	x.spend(bytes / readPerStep)
 }
 
 // write adds to the outcome.

@@ -53,12 +53,14 @@ type Call struct {
 	Model     string                     // wins over the metadata's; "" for that
 	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
 	Overrides map[string]json.RawMessage // win over the metadata's parameters
+	Done      <-chan struct{}            // ends the rendering of jinja2 when it is closed; nil: nothing does
 	Room      *[]byte                    // where kwargs may be written, see wire.FetchRoom; nil: nowhere
 }
 
 // Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
 // error, if neither the call nor the metadata name a provider. warnings are sentences for the caller. An error is a
-// wire.CodeInvalid that says which part of the blueprint or the call the provider cannot express, and what to do.
+// wire.CodeInvalid that says which part of the blueprint or the call the provider cannot express, and what to do; or, if c.Done was
+// closed meanwhile, wire.CodeUnavailable.
 //
 // The members of kwargs have a fixed order: those of the provider's documentation, then parameters as they were published, then
 // overrides by name.
@@ -85,7 +87,10 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 
 // kwargs is Kwargs without a plan.
 func (p *Prepared) kwargs(provider string, c Call) (kwargs json.RawMessage, warnings []string, err error) {
-	filled, warnings := fill(p.prompt, c.Variables)
+	filled, warnings := fill(p.prompt, c.Variables, c.Done)
+	if filled == nil {
+		return nil, nil, wire.Unavailable(0, "The call ended before the template was rendered.")
+	}
 	kwargs, more, err := kwargsOf(provider, p.model, filled, c)
 	return kwargs, append(warnings, more...), err
 }

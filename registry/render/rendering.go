@@ -41,13 +41,16 @@ type rendering struct {
 	text    []byte // what is being written
 
 	// of jinja2
-	steps   int            // that may still be made
-	memory  int            // bytes that values may still take
-	decoded map[string]any // variables as values
+	steps   int             // that may still be made
+	looked  int             // what steps was when done was last looked at
+	done    <-chan struct{} // closed when nobody waits for the outcome any more; nil if that is not told
+	ended   bool            // done was closed
+	memory  int             // bytes that values may still take
+	decoded map[string]any  // variables as values
 }
 
 func newRendering(vars map[string]json.RawMessage) rendering {
-	return rendering{vars: vars, output: outputBytesMax, work: workBytesMax, steps: jinjaStepsMax, memory: jinjaBytesMax}
+	return rendering{vars: vars, output: outputBytesMax, work: workBytesMax, steps: jinjaStepsMax, looked: jinjaStepsMax, memory: jinjaBytesMax}
 }
 
 // appendTo renders f behind b.
