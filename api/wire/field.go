@@ -145,6 +145,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 		return nil
 	}
 	m := make(map[string]string)
+	size := 0
 	for e := range members(v) {
 		if len(m) == MetadataKeysMax {
 			f.fault(name, "has more than %d keys", MetadataKeysMax)
@@ -168,6 +169,10 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(path, "is given twice")
 		}
 		m[e.Name] = text
+		size += len(e.Name) + len(text)
+	}
+	if size > MetadataBytesMax {
+		f.fault(name, "has more than %d bytes in keys and values", MetadataBytesMax)
 	}
 	return m
 }

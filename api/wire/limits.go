@@ -3,16 +3,18 @@ package wire
 // Bounds of what is accepted; what lies beyond them is a 422 that names the field, or a 413 for the body.
 // Lengths are in characters (runes) where the contract says characters, in bytes where the name says so.
 const (
-	NameRunesMax          = 512      // tag, label, template name, score name, group id
-	MetadataKeyRunesMax   = 1024     // one metadata key
-	MetadataValueBytesMax = 64 << 10 // one metadata value
-	TagsMax               = 256      // tags of one request or template
-	MetadataKeysMax       = 256      // metadata keys of one write
-	FunctionNameRunesMax  = 1024     // function_name
-	ObjectMembersMax      = 1000     // fields of a body, known and unknown
-	JSONDepthMax          = 512      // nesting of a body
-	BodyBytesMax          = 32 << 20 // a body, as sent and after decompression
-	CommitMessageRunesMax = 512      // commit message of a template version
+	NameRunesMax          = 512       // tag, label, template name, score name, group id
+	MetadataKeyRunesMax   = 1024      // one metadata key
+	MetadataValueBytesMax = 64 << 10  // one metadata value
+	TagsMax               = 256       // tags of one request or template
+	MetadataKeysMax       = 256       // metadata keys of one write
+	MetadataBytesMax      = 256 << 10 // keys and values of the metadata of one write
+	SidecarBytesMax       = 255       // name of a sidecar
+	FunctionNameRunesMax  = 1024      // function_name
+	ObjectMembersMax      = 1000      // fields of a body, known and unknown
+	JSONDepthMax          = 512       // nesting of a body
+	BodyBytesMax          = 32 << 20  // a body, as sent and after decompression
+	CommitMessageRunesMax = 512       // commit message of a template version
 
 	BatchEventsMax = 1000    // events of one POST /sync/events
 	BatchBytesMax  = 4 << 20 // its bytes before compression; one larger event travels alone

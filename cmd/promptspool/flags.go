@@ -128,7 +128,7 @@ func nameFlag() cli.Flag {
 }
 
 // nameBytesMax bounds --name: it travels in every event.
-const nameBytesMax = 255
+const nameBytesMax = wire.SidecarBytesMax
 
 func nameOf(c *cli.Context) (string, error) {
 	name := text(c, "name")

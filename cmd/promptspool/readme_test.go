@@ -143,6 +143,7 @@ func TestTheReadmesLimitsAreThoseOfTheProgram(t *testing.T) {
 		"| tags, and metadata keys of one write | " + comma(wire.TagsMax) + ", " + comma(wire.MetadataKeysMax) + " |",
 		"| a tag, a name, a metadata key, a metadata value | " + comma(wire.NameRunesMax) + ", " + comma(wire.NameRunesMax) + ", " +
 			comma(wire.MetadataKeyRunesMax) + " characters, " + humanize.IBytes(wire.MetadataValueBytesMax) + " |",
+		"| metadata of one write, keys and values | " + humanize.IBytes(wire.MetadataBytesMax) + " |",
 		"| " + comma(wire.PageItemsMax) + " records; the first " + comma(wire.PageOffsetMax) + " records |",
 		"| " + comma(sidecarConnectionsMax) + ", 16,384, 128 |",
 	} {

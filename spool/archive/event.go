@@ -60,6 +60,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 		}
 	}
 
+	e.Sidecar = cutBytes(e.Sidecar, wire.SidecarBytesMax)
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
 	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(e.AcceptedAt, now)}

@@ -107,6 +107,18 @@ func clip(s string) string {
 	return string([]rune(s)[:wire.NameRunesMax])
 }
 
+// cutBytes cuts a text to so many bytes, between two characters.
+func cutBytes(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+
+	return strings.Clone(s[:most])
+}
+
 // status is the caller's, else ERROR if the caller named an error.
 func status(w wire.RequestWrite) string {
 	switch {

@@ -12,7 +12,7 @@ import (
 // end is refused: the event goes to its sidecar's dead letters with the reason.
 const (
 	RecordEventsMax = 10_000
-	RecordBytesMax  = 64 << 20 // of the bodies of its events
+	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of all else that its state holds without a bound
 )
 
 // State is what a Store keeps of one record, encoded as JSON, apart from the bodies. The zero State is that of a record
@@ -58,7 +58,7 @@ func (s *State) Take(e Event) wire.Result {
 	case len(s.History) >= RecordEventsMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s has %d events already; no more are kept", e.RequestID, RecordEventsMax)
-	case s.Bytes()+len(e.Body) > RecordBytesMax:
+	case s.weight()+len(e.Body) > RecordBytesMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s would hold more than %d bytes; no more are kept", e.RequestID, RecordBytesMax)
 	default:
@@ -130,6 +130,17 @@ func (s *State) Bytes() (n int) {
 	for i := range s.History {
 		n += s.History[i].Bytes
 	}
+	return n
+}
+
+// weight is what counts against RecordBytesMax. What a state holds comes from the bodies, but for its history, which RecordEventsMax
+// bounds; earlier versions also kept names of sidecars of any length.
+func (s *State) weight() int {
+	n := s.Bytes()
+	for i := range s.History {
+		n += max(len(s.History[i].Sidecar)-wire.SidecarBytesMax, 0)
+	}
+
 	return n
 }
 

@@ -1,0 +1,72 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func TestALongSidecarIsCut(t *testing.T) {
+	var s archive.State
+	for i := range 12 {
+		e := wire.Event{ID: archivetest.ID(i), Kind: wire.KindScore, RequestID: archivetest.ID(1000), AcceptedAt: time.Now(),
+			Sidecar: strings.Repeat("ä", 10<<20), Body: json.RawMessage(`{"request_id":"` + archivetest.ID(1000) + `","score":1}`)}
+		if r := s.Take(archivetest.Decode(t, e, time.Now())); r.Code != wire.ResultAccepted {
+			t.Fatalf("it is not taken: %+v", r)
+		}
+	}
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 12*1000 {
+		t.Errorf("the state has %d bytes (%v)", len(text), err)
+	}
+	if !strings.HasPrefix(s.History[0].Sidecar, "ää") || len(s.History[0].Sidecar) > 255 {
+		t.Errorf("the sidecar is %d bytes", len(s.History[0].Sidecar))
+	}
+}
+
+// What a state holds beside the bodies counts as well.
+func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
+	s := archive.State{RequestID: archivetest.ID(1000)}
+	for i := range 5 { // as an earlier version kept them
+		s.History = append(s.History, archive.Entry{
+			Stamp:   archive.Stamp{At: archivetest.Start, ID: archivetest.ID(i)},
+			Kind:    wire.KindScore,
+			Sidecar: strings.Repeat("s", archive.RecordBytesMax/4),
+		})
+	}
+	if r := s.Take(archivetest.Event(t, 9, wire.KindScore, archivetest.ID(1000), `{"score":1}`)); r.Code != wire.ResultInvalid {
+		t.Errorf("one more event is %+v", r)
+	}
+}
+
+func TestMetadataOfOneWriteIsBounded(t *testing.T) {
+	metadata := func(values int) string {
+		var pairs []string
+		for i := range values {
+			pairs = append(pairs, fmt.Sprintf(`"key-%03d":%q`, i, strings.Repeat("v", 60_000)))
+		}
+		return `{"metadata":{` + strings.Join(pairs, ",") + `}}`
+	}
+	for values, want := range map[int]bool{4: true, 5: false} {
+		object, err := wire.ParseObject([]byte(`{"request_id":"` + archivetest.ID(1) + `",` + metadata(values)[1:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = wire.DecodeMetadata(object); (err == nil) != want {
+			t.Errorf("%d values of 60,000 bytes: %v", values, err)
+		}
+	}
+
+	// What waits in a spool was taken by an earlier version, and is kept whole.
+	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), metadata(100))
+	var s archive.State
+	if r := s.Take(e); r.Code != wire.ResultAccepted || len(s.Metadata) != 100 || len(s.Metadata["key-099"].Value) != 60_000 {
+		t.Errorf("of 100 values %d are kept: %+v", len(s.Metadata), r)
+	}
+}
