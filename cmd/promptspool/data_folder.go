@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"promptspool/api/ops"
 )
@@ -50,6 +53,38 @@ func roleData(c *cli.Context, role string) (string, error) {
 		return "", usagef(c, "--data: %v", err)
 	}
 	return data, nil
+}
+
+// openData makes a role's data folder if it is absent and locks it, so that no process of the other
+// role takes its control socket. The kernel releases the lock when the process ends.
+func openData(data string) (*os.File, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	folder, err := os.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return folder, nil
+	}
+
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder", holderOf(data))
+	}
+	return nil, errors.Join(fmt.Errorf("the data folder %s: %w", data, err), folder.Close())
+}
+
+// holderOf describes the process that has a data folder open.
+func holderOf(data string) string {
+	for _, dir := range []string{archiveDir(data), spoolDir(data)} {
+		if pid, err := os.ReadFile(filepath.Join(dir, "LOCK")); err == nil && strings.TrimSpace(string(pid)) != "" {
+			return "pid " + strings.TrimSpace(string(pid))
+		}
+	}
+
+	return "its pid is unknown"
 }
 
 func exists(path string) bool {

@@ -13,12 +13,15 @@ import (
 // opsPart: the operations listener has one part in so many of the descriptors.
 const opsPart = 16
 
+// filesMax are kept for files at most: those of a database of a terabyte.
+const filesMax = 4096
+
 // connectionsMin are left to each listener, however few descriptors there are.
 const connectionsMin = 4
 
 // connectionBounds returns how many connections the API and the operations listener may have: most
 // and opsMost, or fewer if the limit of open files is low. It is to be called when the database is
-// open. Half of the descriptors that are left stay for files and for calls to others.
+// open. Half of the descriptors that are left, or filesMax, stay for files and for calls to others.
 func connectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -31,10 +34,10 @@ func connectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
 	left := int(min(limit.Cur, 1<<30)) - len(open)
 
 	// For a moment there are a quarter more than may be: those that are being cut.
-	api = min(most, max(connectionsMin, left*2/5))
+	api = min(most, max(connectionsMin, (left-min(left/2, filesMax))*4/5))
 	ops = min(opsMost, max(connectionsMin, left/opsPart))
 	if api < most {
-		logger.Warn("the limit of open files (ulimit -n) bounds the connections",
+		logger.Info("the limit of open files (ulimit -n) bounds the connections",
 			"open_files_max", limit.Cur, "connections_max", api)
 	}
 

@@ -20,6 +20,7 @@ import (
 
 const (
 	cgroupBytes     = 96 << 20
+	tinyCgroupBytes = 64 << 20
 	largeBodyBytes  = 31 << 20
 	largeBodyWriter = 16
 )
@@ -77,6 +78,50 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	// A little more than after small events: the generation that is made behind a large one is of the usual size, not the smallest.
 	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 }, "10 s after all was delivered it takes more than 40 MiB of disk")
 	t.Logf("%s after all was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
+	if got := server.total(nil); got != len(ids)+1 {
+		t.Errorf("%d records, want %d", got, len(ids)+1)
+	}
+}
+
+// A cgroup that is smaller than what is promised: bodies that come together are refused with 503 and
+// taken later, and one that can never be held is refused for good.
+func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
+	t.Parallel()
+	plain, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream, data := freePort(t), t.TempDir()
+	server := beginPlain(t, filepath.Join(data, "server"), upstream, "server")
+	sidecar := begin(t, limited(t, plain, tinyCgroupBytes), nil, filepath.Join(data, "sidecar"), "127.0.0.1:0",
+		"sidecar", "--upstream", "http://"+upstream)
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start")
+	}
+	sidecar.track("/rest/track-request", adminKey, chat()) // so that the key is known
+	sidecar.emptied()
+	server.kill()
+
+	text := largeText(t)
+	if r := sidecar.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of 31 MiB is answered with %d %s", r.Status, r.Body)
+	}
+	text = text[:8<<20]
+	var writers sync.WaitGroup
+	ids, again := make([]string, 8), make([]int, 8)
+	for i := range ids {
+		writers.Go(func() { ids[i], again[i] = sendLarge(t, sidecar, text) })
+	}
+	writers.Wait()
+	if sidecar.ended() {
+		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+	}
+	t.Logf("answered 503: %v times; %s", again, heldBy(t, sidecar))
+
+	if server = beginPlain(t, filepath.Join(data, "server"), upstream, "server"); !server.takes() {
+		t.Fatal("the server does not start again")
+	}
+	reached(t, time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}

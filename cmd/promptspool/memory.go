@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 const (
@@ -58,6 +60,19 @@ func tendMemory(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// besideBodies is what a sidecar needs of its cgroup beside the bodies that it receives: to spool and
+// to forward them, for connections, and what outsideHeap is for.
+const besideBodies = 48 << 20
+
+// bodyBounds returns how many bytes of bodies a sidecar may hold at once in a cgroup with so much
+// memory, and how large one may be, which must fit.
+func bodyBounds(memory int64) (buffer, one int64) {
+	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, memory-besideBodies))
+
+	// The budget leaves an eighth to small bodies, and a body takes a little more than its length.
+	return buffer, min(wire.BodyBytesMax, buffer*3/4)
 }
 
 // noMemoryLimit is more than any machine has.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 func TestMemoryIsTendedUnlessToldOtherwise(t *testing.T) {
@@ -26,5 +28,18 @@ func TestMemoryIsTendedUnlessToldOtherwise(t *testing.T) {
 	}
 	if got, most := limitAfter(""), cgroupMemory(); got < outsideHeap || got > most || got == math.MaxInt64 {
 		t.Errorf("the limit is %d; the cgroup allows %d", got, most)
+	}
+}
+
+func TestBodiesAreBoundedByTheMemoryOfTheCgroup(t *testing.T) {
+	for memory, want := range map[int64][2]int64{
+		noMemoryLimit: {sidecarBufferBytes, wire.BodyBytesMax},
+		96 << 20:      {sidecarBufferBytes, wire.BodyBytesMax},
+		64 << 20:      {16 << 20, 12 << 20},
+		16 << 20:      {sidecarBufferMin, 6 << 20},
+	} {
+		if buffer, one := bodyBounds(memory); buffer != want[0] || one != want[1] {
+			t.Errorf("with %d bytes of memory: %d and %d, want %d", memory, buffer, one, want)
+		}
 	}
 }

@@ -30,9 +30,11 @@ const serverMemory = 192 << 20
 
 // server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in its database.
 func server(ctx context.Context, c serverConfig) error {
-	if err := os.MkdirAll(c.data, 0o700); err != nil {
-		return fmt.Errorf("the data folder: %w", err)
+	folder, err := openData(c.data)
+	if err != nil {
+		return err
 	}
+	defer folder.Close()
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(serverMemory)
 	}
@@ -98,6 +100,9 @@ func server(ctx context.Context, c serverConfig) error {
 // sidecarBufferBytes is for one body of the largest size and many small ones: a sidecar shall be small.
 const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
+// sidecarBufferMin is for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
+const sidecarBufferMin = 8 << 20
+
 // sidecarConnectionsMax are 25 MB if all of them stay in the midst of a call. An app that has more open and idle has the oldest closed.
 const sidecarConnectionsMax = 1024
 
@@ -115,9 +120,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return fmt.Errorf("--upstream: %w", err)
 	}
 	defer upstream.Close()
-	if err := os.MkdirAll(c.data, 0o700); err != nil {
-		return fmt.Errorf("the data folder: %w", err)
+	folder, err := openData(c.data)
+	if err != nil {
+		return err
 	}
+	defer folder.Close()
 	queue, err := spool.Open(spool.Config{
 		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
 		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m, Now: clock.Now,
@@ -161,6 +168,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		authenticator = live.own
 	}
 	connections, opsConnections := connectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
+	bufferBytes, bodyBytesMax := bodyBounds(cgroupMemory())
+	if bodyBytesMax < wire.BodyBytesMax {
+		c.logger.Warn("the memory limit bounds the bodies; 96 MiB are enough for those of every size",
+			"body_bytes_max", bodyBytesMax)
+	}
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder:      live.redactor,
@@ -174,7 +186,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
-		BufferBytes: sidecarBufferBytes, ConnectionsMax: connections,
+		BufferBytes: bufferBytes, BodyBytesMax: bodyBytesMax, ConnectionsMax: connections,
 		Metrics: m, Logger: c.logger, Clock: clock,
 	})
 	p := process{
