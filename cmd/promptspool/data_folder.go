@@ -71,7 +71,8 @@ func openData(data string) (*os.File, error) {
 	}
 
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder", holderOf(data))
+		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder",
+			holderOf(data))
 	}
 	return nil, errors.Join(fmt.Errorf("the data folder %s: %w", data, err), folder.Close())
 }

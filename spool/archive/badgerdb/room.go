@@ -81,7 +81,8 @@ func (a admission) refusal(bytes int) error {
 		return nil
 	}
 
-	return wire.Unavailable(retryAfter, "The disk under the server is nearly full: %d bytes are free, and --free-min is %d. "+
+	return wire.Unavailable(retryAfter, "The disk under the server is nearly full: "+
+		"%d bytes are free, and --free-min is %d. "+
 		"Free space on it, or add some. Sidecars keep their events meanwhile.", a.free, a.freeMin)
 }
 
@@ -102,7 +103,8 @@ func (r *room) canOpen() error {
 		return nil
 	}
 
-	return fmt.Errorf("the disk is full: to open the database takes %d bytes, and %d are free; free %d more and start again: %w",
+	return fmt.Errorf("the disk is full: to open the database takes %d bytes, and %d are free; "+
+		"free %d more and start again: %w",
 		need, free, need-free, unix.ENOSPC)
 }
 
