@@ -126,6 +126,7 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 	Clock   *Clock // of accepted times and ids; nil means the system's
+	ClockID string // a UUIDv7 that stays while Clock never goes back, also over restarts; "" means one of this process
 }
 
 // API answers calls. Safe for concurrent use.
@@ -166,6 +167,9 @@ func New(c Config) *API {
 	}
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)
+	}
+	if c.ClockID == "" {
+		c.ClockID = wire.NewID()
 	}
 	a := &API{c: c, buffer: newBudget(c.BufferBytes, c.BodyBytesMax), polls: polls{ofKey: map[string]int{}}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
 	a.life, a.end = context.WithCancel(context.Background())

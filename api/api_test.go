@@ -108,10 +108,13 @@ func callOf(body []byte, encoding string) *fasthttp.RequestCtx {
 	return ctx
 }
 
+// clockID identifies the clocks of APIs under test.
+const clockID = "0198c5a0-0000-7000-8000-00000000c10c"
+
 func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, string) (net.Conn, error), change func(*api.Config)) *scene {
 	t.Helper()
 	s := &scene{t: t, recorder: &recorder{}}
-	c := api.Config{Name: "here", Version: "test", Recorder: s.recorder, Authenticator: keys{},
+	c := api.Config{Name: "here", ClockID: clockID, Version: "test", Recorder: s.recorder, Authenticator: keys{},
 		Metrics: metrics.New("sidecar", "test"), Logger: discard}
 	if change != nil {
 		change(&c)
@@ -185,6 +188,9 @@ func TestAWriteIsHandedOnAsItWasSentLessItsKey(t *testing.T) {
 	e := s.recorder.events[0]
 	if e.Kind != wire.KindScore || e.RequestID != "0198c5a0-0000-7000-8000-000000000000" || e.Sidecar != "here" || time.Since(e.AcceptedAt) > time.Minute {
 		t.Errorf("%+v", e)
+	}
+	if e.Clock != clockID[24:] {
+		t.Errorf("the event says clock %q, want the end of %s", e.Clock, clockID)
 	}
 	if got, want := string(e.Body), `{"request_id": "0198c5a0-0000-7000-8000-000000000000","score": 87,"note": {"by": "me"}}`; got != want {
 		t.Errorf("body %s, want %s", got, want)

@@ -142,10 +142,17 @@ func (a *API) tracked(c *call, requestID, message string) trackAnswer {
 // unverifiedNote goes with an answer to a key that nobody could judge yet.
 const unverifiedNote = " The key is not verified yet: the server could not be asked, and will judge it when the write gets there."
 
+// clockDigits of a clock's id travel in every event: the last ones, which are random.
+const clockDigits = 12
+
 // event is a write that is accepted now.
 func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
 	at := a.c.Clock.Tick()
-	return wire.Event{ID: wire.NewIDAt(at), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: a.c.Name, Body: body}
+
+	return wire.Event{
+		ID: wire.NewIDAt(at), Kind: kind, RequestID: requestID, AcceptedAt: at,
+		Sidecar: a.c.Name, Clock: a.c.ClockID[len(a.c.ClockID)-clockDigits:], Body: body,
+	}
 }
 
 // record makes events durable; its error is what became of the first that was not accepted.

@@ -35,6 +35,10 @@ type Event struct {
 	RequestID  string    `json:"request_id"`  // the record that it belongs to
 	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
 	Sidecar    string    `json:"sidecar"`     // who accepted it; a server accepts under its own name
+	// Clock identifies the clock of ID and AcceptedAt: several processes may share a name. Events
+	// with the same Sidecar and Clock were accepted in the order of AcceptedAt. Empty in events of
+	// older versions.
+	Clock string `json:"clock,omitempty"`
 	// OrderedAt is in events that a server exports: where it stood among those of its record, if that was before AcceptedAt,
 	// because the clock of who accepted it was ahead. Zero otherwise.
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
@@ -46,6 +50,9 @@ type Event struct {
 	// Link is the template link in Body, where the acceptor has read it; it does not travel.
 	Link PromptLink `json:"-"`
 }
+
+// clockBytesMax bounds Event.Clock, which a server keeps for each event.
+const clockBytesMax = 64
 
 // AppendLine appends the event as one line of newline-delimited JSON. It is written by hand so that Body keeps its bytes
 // (encoding/json would escape and compact it). Body must be valid JSON without raw line breaks.
@@ -91,6 +98,10 @@ func (e *Event) appendHead(b []byte) []byte {
 	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","sidecar":`...)
 	b = AppendString(b, e.Sidecar)
+	if e.Clock != "" {
+		b = append(b, `,"clock":`...)
+		b = AppendString(b, e.Clock)
+	}
 	if !e.OrderedAt.IsZero() {
 		b = append(b, `,"ordered_at":"`...)
 		b = e.OrderedAt.UTC().AppendFormat(b, time.RFC3339Nano)
@@ -125,6 +136,8 @@ func ParseEvent(line []byte) (Event, error) {
 		return e, errors.New("accepted_at is missing, or not between the years 1 and 9999")
 	case !e.OrderedAt.IsZero() && !isMoment(e.OrderedAt):
 		return e, errors.New("ordered_at is not between the years 1 and 9999")
+	case len(e.Clock) > clockBytesMax:
+		return e, fmt.Errorf("clock is longer than %d bytes", clockBytesMax)
 	case e.Version < 0:
 		return e, errors.New("version must not be negative")
 	case len(e.Body) == 0 || e.Body[0] != '{':

@@ -34,6 +34,7 @@ func TestAnEventComesBackFromItsLine(t *testing.T) {
 			Kind:       Kind(rapid.StringN(1, -1, -1).Draw(t, "kind")),
 			AcceptedAt: time.Unix(seconds, nanos).In(time.FixedZone("", 3600)),
 			Sidecar:    rapid.String().Draw(t, "sidecar"),
+			Clock:      rapid.StringN(0, -1, clockBytesMax).Draw(t, "clock"),
 			Version:    rapid.IntRange(0, 1<<31-1).Draw(t, "version"),
 			Body:       drawBody(t),
 		}

@@ -187,7 +187,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
 		BufferBytes: bufferBytes, BodyBytesMax: bodyBytesMax, ConnectionsMax: connections,
-		Metrics: m, Logger: c.logger, Clock: clock,
+		Metrics: m, Logger: c.logger, Clock: clock, ClockID: sidecarID,
 	})
 	p := process{
 		data: c.data, logger: c.logger, ready: c.ready,

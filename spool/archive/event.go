@@ -16,7 +16,7 @@ import (
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
-	OrderTime time.Time // see orderTime; UTC
+	OrderTime time.Time // UTC; see orderTime, and Stamp for what State.Take makes of it
 	Hash      string    // of Body, if the body is to be kept; see HashBody
 	Unread    bool      // some field was not as the contract says
 
@@ -63,10 +63,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	e.Sidecar = cutBytes(e.Sidecar, wire.SidecarBytesMax)
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
-	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(e.AcceptedAt, now)}
-	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(d.OrderTime) {
-		d.OrderTime = e.OrderedAt.UTC().Round(0) // never later: nobody overtakes by it
-	}
+	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(&e, now)}
 	d.read(object)
 	if d.Kind == wire.KindRequest || d.Unread {
 		d.Hash = HashBody(e.Body)

@@ -18,7 +18,10 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	groups := s.groupsWithout(bodies)
 	events := make([]wire.Event, 0, len(s.History))
 	for _, h := range s.History {
-		e := wire.Event{ID: h.ID, Kind: h.Kind, RequestID: s.RequestID, AcceptedAt: h.AcceptedAt, Sidecar: h.Sidecar, Body: bodies[h.ID]}
+		e := wire.Event{
+			ID: h.ID, Kind: h.Kind, RequestID: s.RequestID, AcceptedAt: h.AcceptedAt,
+			Sidecar: h.Sidecar, Clock: h.Clock, Body: bodies[h.ID],
+		}
 		if !h.At.Equal(h.AcceptedAt) {
 			e.OrderedAt = h.At
 		}

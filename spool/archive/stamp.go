@@ -3,13 +3,32 @@ package archive
 import (
 	"cmp"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 // skewMax is how far ahead of the server's clock an accepted time may lie and still order its event. A sidecar whose
 // clock is wrong by more would win every later merge.
 const skewMax = 5 * time.Second
 
-// Stamp orders the events of a record: by order time, then by event id. No two events share one.
+// Stamp is the place of an event among those of its record: by order time, then by event id.
+//
+// An event gets its stamp when it first arrives (State.Take) and keeps it: what comes again
+// is known by its id, and exports carry the order time. No two events share a stamp. So the
+// order is total and transitive, whoever wrote the events, and what they fold to depends on
+// their stamps alone.
+//
+// The events of one clock (wire.Event.Clock) have stamps in the order in which they were
+// accepted, even while that clock is wrong or changes. Accepted times alone do not give this
+// order, since one too far ahead is replaced by the arrival, and batches overtake each other.
+// So State.place keeps a new event between its neighbours in its clock's own order, which is
+// that of accepted times, then of ids. There is always room: by induction, the neighbours'
+// order times do not go back, and where they are equal the ids decide, which are minted from
+// the accepted times. An event that was overtaken stands as if it had arrived just before the
+// one that overtook it.
+//
+// The differences between accepted times are not used to take the skew off. They say nothing
+// across a change of the clock, and could put an event a day before it was written.
 type Stamp struct {
 	At time.Time `json:"at"`
 	ID string    `json:"id"`
@@ -34,12 +53,48 @@ func newest[T any](a, b *Stamped[T]) *Stamped[T] {
 	return a
 }
 
-// orderTime is the accepted time, or the arrival where the accepted time is too far ahead to be true.
-func orderTime(accepted, arrived time.Time) time.Time {
-	if accepted.After(arrived.Add(skewMax)) {
+// orderTime is where an event belongs by itself: at its accepted time, or before that if an
+// export says so; at its arrival where that is too far ahead to be true.
+func orderTime(e *wire.Event, arrived time.Time) time.Time {
+	at := e.AcceptedAt
+	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(at) {
+		at = e.OrderedAt.UTC().Round(0) // never later: nobody overtakes by it
+	}
+	if at.After(arrived.Add(skewMax)) {
 		return arrived
 	}
-	return accepted
+
+	return at
+}
+
+// place fixes the order time of an event that has just arrived; see Stamp.
+func (s *State) place(e *Event) {
+	// The event's neighbours among those of its clock: mostly it is their last.
+	var before, after *Entry
+	for i := len(s.History) - 1; i >= 0 && before == nil; i-- {
+		h := &s.History[i]
+		switch {
+		case h.Sidecar != e.Sidecar || h.Clock != e.Clock:
+		case cmp.Or(h.AcceptedAt.Compare(e.AcceptedAt), cmp.Compare(h.ID, e.ID)) < 0:
+			before = h
+		default:
+			after = h
+		}
+	}
+
+	// The nanosecond is for ids that do not ascend with the accepted times: no promptspool minted them.
+	if before != nil && e.Stamp().Compare(before.Stamp) < 0 {
+		e.OrderTime = before.At
+		if e.ID < before.ID {
+			e.OrderTime = before.At.Add(time.Nanosecond)
+		}
+	}
+	if after != nil && e.Stamp().Compare(after.Stamp) > 0 {
+		e.OrderTime = after.At
+		if e.ID > after.ID {
+			e.OrderTime = after.At.Add(-time.Nanosecond)
+		}
+	}
 }
 
 // ageMax is how long before its arrival an event may order, unless a key of scope full brings it: an import. So nobody who may only

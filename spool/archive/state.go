@@ -45,11 +45,13 @@ type Entry struct {
 	AcceptedAt time.Time `json:"accepted_at"`
 	ArrivedAt  time.Time `json:"arrived_at"`
 	Sidecar    string    `json:"sidecar"`
-	Bytes      int       `json:"bytes"`          // of its body
-	Hash       string    `json:"hash,omitempty"` // of its body, if that is kept; see HashBody
+	Clock      string    `json:"clock,omitempty"` // see wire.Event
+	Bytes      int       `json:"bytes"`           // of its body
+	Hash       string    `json:"hash,omitempty"`  // of its body, if that is kept; see HashBody
 }
 
-// Take folds an event, unless the record has it already or is full, and says which. A Store calls it.
+// Take folds an event that has just arrived, unless the record has it already or is full, and returns which. It fixes the
+// order time that the event has from then on; see Stamp. A Store calls it.
 func (s *State) Take(e Event) wire.Result {
 	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	switch {
@@ -62,6 +64,7 @@ func (s *State) Take(e Event) wire.Result {
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s would hold more than %d bytes; no more are kept", e.RequestID, RecordBytesMax)
 	default:
+		s.place(&e)
 		s.Fold(e)
 	}
 	return r
@@ -146,7 +149,7 @@ func (s *State) weight() int {
 
 func (s *State) remember(e Event) {
 	entry := Entry{Stamp: e.Stamp(), Kind: e.Kind, AcceptedAt: e.AcceptedAt, ArrivedAt: e.ArrivedAt,
-		Sidecar: e.Sidecar, Bytes: len(e.Body), Hash: e.Hash}
+		Sidecar: e.Sidecar, Clock: e.Clock, Bytes: len(e.Body), Hash: e.Hash}
 	i, _ := slices.BinarySearchFunc(s.History, entry, func(a, b Entry) int { return a.Compare(b.Stamp) })
 	s.History = slices.Insert(s.History, i, entry)
 	if s.index != nil {

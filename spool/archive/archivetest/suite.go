@@ -32,6 +32,8 @@ func Run(t *testing.T, open Open) {
 		{"orphans are listed and tallied until their requests come", orphanList},
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
+		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},
+		{"the events of a clock keep its order, however wrong it is", clocks},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},
 		{"the largest batches and events are taken whole", large},

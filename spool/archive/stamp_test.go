@@ -1,0 +1,109 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := archivetest.DrawClocked(t)
+		if len(c.Events) == 0 {
+			return
+		}
+		var state archive.State
+		for _, e := range c.Arrivals {
+			state.Take(e)
+		}
+		c.Check(t, &state)
+
+		for _, e := range c.Events {
+			e = archivetest.Decode(t, e.Event, c.End.Add(time.Hour))
+			if r := state.Take(e); r.Code != wire.ResultDuplicate {
+				t.Fatalf("an event that came again is %s", r.Code)
+			}
+		}
+		c.Check(t, &state)
+
+		placed := c.Placed(&state)
+		var folded, again archive.State
+		for _, e := range rapid.Permutation(placed).Draw(t, "folded") {
+			folded.Fold(e)
+		}
+		if diff := cmp.Diff(state, folded, cmpopts.IgnoreUnexported(state)); diff != "" {
+			t.Fatalf("the same stamps fold to something else (-as it arrived +in another order):\n%s", diff)
+		}
+
+		// An export says where its events stood, so nothing is placed anew, in whatever order they come.
+		bodies := map[string]json.RawMessage{}
+		for _, e := range placed {
+			bodies[e.ID] = e.Body
+		}
+		for _, e := range rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported") {
+			again.Take(e)
+		}
+		for i, h := range state.History {
+			if again.History[i].Stamp != h.Stamp {
+				t.Fatalf("event %d stood at %v, and from the export at %v", i, h.Stamp, again.History[i].Stamp)
+			}
+		}
+	})
+}
+
+// early makes a score of a clock that is a minute ahead.
+func early(t *testing.T, id, clock string, second, value int) wire.Event {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"request_id": archivetest.ID(1000), "score": value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.Event{
+		ID: id, Kind: wire.KindScore, RequestID: archivetest.ID(1000), Sidecar: "pod", Clock: clock, Body: body,
+		AcceptedAt: archivetest.Start.Add(time.Minute + time.Duration(second)*time.Second),
+	}
+}
+
+// arriving takes events one after the other, a second apart, and returns the score that the record shows in the end.
+func arriving(t *testing.T, events ...wire.Event) int {
+	t.Helper()
+	var s archive.State
+	for i, e := range events {
+		s.Take(archivetest.Decode(t, e, archivetest.Start.Add(time.Duration(i)*time.Second)))
+	}
+	return s.Scores["default"].Value
+}
+
+func TestAClocksOrderHoldsThoughItsIDsDescend(t *testing.T) {
+	ten, twelve := early(t, archivetest.ID(9), "c", 1, 10), early(t, archivetest.ID(8), "c", 2, 12)
+	for _, events := range [][]wire.Event{{ten, twelve}, {twelve, ten}} {
+		if got := arriving(t, events...); got != 12 {
+			t.Errorf("the score is %d", got)
+		}
+	}
+}
+
+func TestTwoClocksUnderOneNameDoNotOrderEachOther(t *testing.T) {
+	ahead := early(t, archivetest.ID(9), "ahead", 600, 20)
+	right := early(t, archivetest.ID(8), "right", -59, 30)
+	if got := arriving(t, ahead, right); got != 30 {
+		t.Errorf("the score is %d; want that of the other process, which came later", got)
+	}
+}
+
+// The first is believed, five seconds ahead. The second is not, and arrives before the moment
+// at which the first says that it was accepted.
+func TestAClockAtTheBoundOfWhatIsBelievedKeepsItsOrder(t *testing.T) {
+	ten, twelve := early(t, archivetest.ID(1), "c", -55, 10), early(t, archivetest.ID(2), "c", -53, 12)
+	if got := arriving(t, ten, twelve); got != 12 {
+		t.Errorf("the score is %d", got)
+	}
+}
