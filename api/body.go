@@ -273,7 +273,10 @@ func drain(ctx *fasthttp.RequestCtx) {
 	if stream == nil {
 		return
 	}
-	if n, err := io.CopyN(io.Discard, stream, drainBytesMax); err != io.EOF || n == drainBytesMax {
+
+	edge.Within(ctx.Conn(), paceTime) // what was left for the body may be over
+	rest := &counter{ctx: ctx, r: stream, max: drainBytesMax}
+	if n, err := io.CopyN(io.Discard, rest, drainBytesMax); err != io.EOF || n == drainBytesMax {
 		ctx.SetConnectionClose()
 	}
 }

@@ -143,7 +143,7 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
 	}
 	sidecar.kill()
-	// The last event's content is no longer what was written: its checksum tells, and its generation is set aside.
+	// An event's content is no longer what was written: its checksum tells, and its generation is set aside.
 	generations, err := filepath.Glob(filepath.Join(sidecar.data, "spool", "gen-*"))
 	if err != nil || len(generations) != 1 {
 		t.Fatalf("generations: %v %v", generations, err)
@@ -153,7 +153,7 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.LastIndex(string(text), ids[3])
+	at := strings.LastIndex(string(text), ids[1])
 	text[at] ^= 1
 	if err := os.WriteFile(log, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -168,9 +168,9 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 	if len(whole) != 3 || !slices.Equal(whole, waiting) {
 		t.Errorf("whole in the quarantine are %q, in the spool %q", whole, waiting)
 	}
-	for i, line := range whole {
-		if !strings.Contains(line, ids[i]) {
-			t.Errorf("event %d is not in %s", i, line)
+	for i, id := range slices.Delete(ids, 1, 2) {
+		if i < len(whole) && !strings.Contains(whole[i], id) {
+			t.Errorf("event %s is not in %s", id, whole[i])
 		}
 	}
 	if _, errs := promptspool(t, 2, "spool", "export", "--quarantine", "--lane", "held", "--data", sidecar.data); !strings.Contains(errs, "one of") {

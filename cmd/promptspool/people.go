@@ -16,7 +16,7 @@ import (
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
 	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
-	address := stringFlag("url", "", "the `URL` at which people open the dashboard; default: the address that the server "+
+	address := stringFlag("url", "", "the `URL` at which people open the dashboard; without it the address that the server "+
 		"listens on, unless that is a unix socket")
 	both := []cli.Flag{data, outputFlag()}
 	links := append([]cli.Flag{address}, both...)
@@ -27,7 +27,7 @@ func peopleCommand() *cli.Command {
 			{
 				Name: "list", Usage: "list who can sign in",
 				Flags: append(own("people list",
-					stringFlag("account", "", "list only the people of this `account`; default: all accounts"),
+					stringFlag("account", "", "list only the people of this `account`"),
 				), both...),
 				Action: listPeople,
 			},

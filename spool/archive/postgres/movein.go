@@ -48,7 +48,7 @@ func queueItem(b *pgx.Batch, i *archive.Item) error {
 			i.Key.Hash[:], k.ID, k.AccountID, k.AccountName, k.Name, k.Scope, k.CreatedAt, k.RevokedAt, k.LastUsedAt)
 	case i.User != nil:
 		u := i.User
-		b.Queue(insertUser+` ON CONFLICT DO NOTHING`, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, u.Password)
+		b.Queue(insertUser+` ON CONFLICT DO NOTHING`, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, u.Founder, u.Password)
 	case i.Invite != nil:
 		v := &i.Invite.Of
 		b.Queue(insertInvite, i.Invite.Hash[:], v.ID, v.AccountName, v.Role, v.CreatedAt, v.ExpiresAt, v.Setup)
