@@ -145,7 +145,7 @@ func TestTheReadmesLimitsAreThoseOfTheProgram(t *testing.T) {
 			comma(wire.MetadataKeyRunesMax) + " characters, " + humanize.IBytes(wire.MetadataValueBytesMax) + " |",
 		"| metadata of one write, keys and values | " + humanize.IBytes(wire.MetadataBytesMax) + " |",
 		"| " + comma(wire.PageItemsMax) + " records; the first " + comma(wire.PageOffsetMax) + " records |",
-		"| " + comma(sidecarConnectionsMax) + ", 16,384, 128 |",
+		"| " + comma(sidecarConnectionsMax) + ", 16,384, 128; ",
 	} {
 		if !strings.Contains(string(readme), line) {
 			t.Errorf("the README does not say %q", line)

@@ -61,10 +61,12 @@ func init() {
 		"test":   func(x *jinjaRun, v any, _ jinjaArgs) bool { return jinjaTests[x.str(v)] != nil },
 		"lower": func(x *jinjaRun, v any, _ jinjaArgs) bool {
 			s := x.str(v)
+			x.read(3 * len(s)) // changing its case is slower than reading
 			return s != strings.ToUpper(s) && s == strings.ToLower(s)
 		},
 		"upper": func(x *jinjaRun, v any, _ jinjaArgs) bool {
 			s := x.str(v)
+			x.read(3 * len(s)) // changing its case is slower than reading
 			return s != strings.ToLower(s) && s == strings.ToUpper(s)
 		},
 		"sameas": func(x *jinjaRun, v any, a jinjaArgs) bool {
