@@ -138,7 +138,7 @@ func TestTheReadmesLimitsAreThoseOfTheProgram(t *testing.T) {
 	}
 	comma := func(n int64) string { return humanize.Comma(n) }
 	for _, line := range []string{
-		"| a body, as sent and unpacked | " + humanize.IBytes(wire.BodyBytesMax) + " |",
+		"| a body, as sent and unpacked | " + humanize.IBytes(wire.BodyBytesMax) + "; ",
 		"| nesting, fields of a body | " + comma(wire.JSONDepthMax) + ", " + comma(wire.ObjectMembersMax) + " |",
 		"| tags, and metadata keys of one write | " + comma(wire.TagsMax) + ", " + comma(wire.MetadataKeysMax) + " |",
 		"| a tag, a name, a metadata key, a metadata value | " + comma(wire.NameRunesMax) + ", " + comma(wire.NameRunesMax) + ", " +
