@@ -31,6 +31,7 @@ const (
 	costSlack     = 96 << 20              // bytes that garbage may take before the collector runs
 	costSizeMax   = 6 << 20               // of a body of size n; that of 4n must be taken
 	crowdCallers  = 16
+	crowdSize     = 2 << 20 // of each one's body
 	serverMax     = 1 << 30
 )
 
@@ -261,8 +262,8 @@ func TestACrowdOfAttackersIsBounded(t *testing.T) {
 	}
 	for _, a := range chosen {
 		n := a.n
-		for probe := 0; probe < costSizeMax; n *= 2 {
-			probe = 2 * cmp.Or(a.send(p, n), costSizeMax)
+		for size := 0; size < crowdSize/2; n *= 2 {
+			size = cmp.Or(a.send(p, n), crowdSize)
 		}
 
 		var callers sync.WaitGroup
