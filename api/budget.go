@@ -7,7 +7,8 @@ import "sync"
 //
 //   - an eighth is left for bodies of up to smallBytes, which nearly all writes, fetches and pages are;
 //   - the larger bodies of one key may take a half, and those of all callers who have not shown a key (strangers) a
-//     quarter; or the room of one body of the largest size, where that is more.
+//     quarter; or the room of one body of the largest size, where that is more. A sidecar's budget is too small for
+//     shares: the beginnings of several bodies of one key would keep each of them from getting whole.
 //
 // Safe for concurrent use.
 type budget struct {
@@ -25,11 +26,15 @@ const (
 
 func newBudget(bytes, bodyBytesMax int64) *budget {
 	one := min(bytes, roomFor(bodyBytesMax))
+	ofKey, ofStrangers := max(bytes/2, one), max(bytes/4, one)
+	if bytes < 3*one {
+		ofKey, ofStrangers = bytes, bytes
+	}
 
 	return &budget{
 		forSmall:    bytes / 8,
-		ofKey:       max(bytes/2, one),
-		ofStrangers: max(bytes/4, one),
+		ofKey:       ofKey,
+		ofStrangers: ofStrangers,
 		left:        bytes,
 		large:       map[string]int64{},
 	}
