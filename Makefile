@@ -78,7 +78,7 @@ build:
 # The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
-		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer' ./cmd/promptspool | grep -Ev '^ *=== '
+		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|ACrowdOfAttackers' ./cmd/promptspool | grep -Ev '^ *=== '
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
