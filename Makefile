@@ -70,7 +70,7 @@ lint:
 
 # -count=1: the end-to-end tests build and run the binary, which the test cache does not see.
 unit:
-	go test -race -count=1 -timeout 15m ./...
+	go test -race -count=1 -timeout 18m ./...
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
