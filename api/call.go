@@ -163,19 +163,21 @@ func (a *API) answer(c *call) error {
 // route is judged with the whole call in hand, as ever.
 func (a *API) proof(c *call) func() (string, error) {
 	return func() (string, error) {
-		key := wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
-		needed := !a.c.OwnKey || a.c.LocalKey
-		if needed && key == "" {
-			return stranger, nil
-		}
-		if !needed {
-			key = ""
+		var key wire.Secret
+		if a.wantsKey() {
+			key = wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
+			if key == "" {
+				return stranger, nil
+			}
 		}
 		id, err := a.c.Authenticator.Authenticate(c.life, key)
 
 		return id.KeyID, err
 	}
 }
+
+// wantsKey reports whether callers show a key: not where a sidecar has one of its own and asks for none.
+func (a *API) wantsKey() bool { return !a.c.OwnKey || a.c.LocalKey }
 
 // noKey is the proof of callers who have no key to show.
 func noKey() (string, error) { return stranger, nil }
@@ -190,7 +192,7 @@ func (c *call) takeBody() []byte {
 func (a *API) authenticate(c *call) error {
 	var key wire.Secret
 	var err error
-	if !a.c.OwnKey || a.c.LocalKey {
+	if a.wantsKey() {
 		if key, err = c.key(); err != nil {
 			return err
 		}
