@@ -78,6 +78,8 @@ type Metrics struct {
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
 	ArchiveTombstones   prometheus.Gauge
+	ArchiveQuarantined  prometheus.Gauge
+	ArchiveUnreadable   prometheus.Gauge
 	FleetSidecars       *prometheus.GaugeVec // by state
 	WritesWaiting       prometheus.Gauge
 	OrphanRequests      prometheus.Gauge
@@ -182,6 +184,10 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")
 	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones", "Deleted records and metadata values that are remembered, so that what still lies in a spool or an export stays deleted.")
+	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
+		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
+	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
+		"Bytes of the archive's files that this process could not read from the disk. What was in them is lost.")
 	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars", "Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")

@@ -28,9 +28,9 @@ const BlockBytes = 4096
 
 // Disk is a mounted disk with bad blocks.
 type Disk struct {
-	Dir   string // where it is mounted
-	Below string // the folder that it shows, where all blocks are good
-	bad   map[string][]int64
+	Dir   string             // where it is mounted
+	Below string             // the folder that it shows, where all blocks are good
+	bad   map[uint64][]int64 // by the file's inode, which a renamed file keeps
 	t     testing.TB
 }
 
@@ -52,7 +52,7 @@ func Main() {
 func Mount(t testing.TB) *Disk {
 	t.Helper()
 	folder := t.TempDir()
-	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), bad: map[string][]int64{}, t: t}
+	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), bad: map[uint64][]int64{}, t: t}
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,11 @@ func (d *Disk) Break(path string, offset int64) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.bad[name] = append(d.bad[name], offset/BlockBytes*BlockBytes)
+	var st syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(d.Below, name), &st); err != nil {
+		d.t.Fatal(err)
+	}
+	d.bad[st.Ino] = append(d.bad[st.Ino], offset/BlockBytes*BlockBytes)
 	d.save()
 }
 
@@ -192,7 +196,7 @@ type file struct {
 
 // Read fails if any of the bytes lie in a bad block.
 func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.ReadResult, syscall.Errno) {
-	for _, block := range f.node.bad() {
+	for _, block := range f.bad(ctx) {
 		if block < offset+int64(len(dest)) && offset < block+BlockBytes {
 			return nil, syscall.EIO
 		}
@@ -201,15 +205,19 @@ func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.Re
 }
 
 // bad is the blocks of the file that are bad now.
-func (n *node) bad() []int64 {
-	text, err := os.ReadFile(n.RootData.Path + ".bad")
+func (f *file) bad(ctx context.Context) []int64 {
+	text, err := os.ReadFile(f.node.RootData.Path + ".bad")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var bad map[string][]int64
+	var bad map[uint64][]int64
+	var attributes protocol.AttrOut
+	if errno := f.Getattr(ctx, &attributes); errno != 0 {
+		err = errors.Join(err, errno)
+	}
 	if err = errors.Join(err, json.Unmarshal(text, &bad)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return []int64{0}
 	}
-	return bad[n.Path(nil)]
+	return bad[attributes.Ino]
 }

@@ -28,6 +28,8 @@ type Entry struct {
 	Key  []byte // without version
 	At   int    // offset in the log
 	End  int    // offset of what follows
+
+	plain bool // without user metadata and expiry, as we write them
 }
 
 // EndsTransaction reports whether the entry is the mark at the end of a transaction.
@@ -80,7 +82,11 @@ func outlineAt(data []byte, at int) (Entry, bool) {
 	if keyBytes < versionBytes || keyBytes > keyBytesMax || valueBytes > 1<<31 || uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {
 		return Entry{}, false
 	}
-	return Entry{data[at], data[h : h+int(keyBytes)-versionBytes], at, h + int(keyBytes+valueBytes) + 4}, true
+	return Entry{
+		Meta: data[at], Key: data[h : h+int(keyBytes)-versionBytes],
+		At: at, End: h + int(keyBytes+valueBytes) + 4,
+		plain: data[at+1] == 0 && lengths[2] == 0,
+	}, true
 }
 
 func addressOf(data []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(data)) }

@@ -5,11 +5,14 @@
 package rawlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +45,7 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	if err != nil || size == 0 {
 		return err
 	}
-	bad, err := probe(file, size)
+	bad, err := probe(file, Span{0, size})
 	if err != nil {
 		return err
 	}
@@ -62,6 +65,11 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 
 // Probe reads the data of a file and returns the parts that cannot be read.
 func Probe(path string) ([]Span, error) {
+	return ProbePart(path, Span{0, math.MaxInt64})
+}
+
+// ProbePart is Probe for a part of a file, which is widened to whole blocks.
+func ProbePart(path string, part Span) ([]Span, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -71,14 +79,14 @@ func Probe(path string) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probe(file, size)
+	return probe(file, Span{part.From / BlockBytes * BlockBytes, min(size, part.End)})
 }
 
-// probe reads the first bytes of a file.
-func probe(file *os.File, size int64) (bad []Span, err error) {
+// probe reads a part of a file that begins with a block.
+func probe(file *os.File, part Span) (bad []Span, err error) {
 	b := make([]byte, probeBytes)
-	for at := int64(0); at < size; at += probeBytes {
-		n := min(probeBytes, size-at)
+	for at := part.From; at < part.End; at += probeBytes {
+		n := min(probeBytes, part.End-at)
 		if _, err := file.ReadAt(b[:n], at); err == nil || errors.Is(err, io.EOF) {
 			continue
 		} else if !Unreadable(err) {
@@ -115,7 +123,8 @@ func blank(data []byte, span Span) error {
 }
 
 // Guard calls fn, which reads files through mappings, and returns an error if the disk fails under
-// it. It protects the calling goroutine only. What fn had locked stays locked.
+// it. It protects the calling goroutine only. What fn had locked stays locked. The name is for the
+// error if it cannot tell which file it was.
 func Guard(name string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -123,12 +132,32 @@ func Guard(name string, fn func() error) (err error) {
 		if fault == nil {
 			return
 		}
-		if _, ok := fault.(interface{ Addr() uintptr }); !ok {
+		at, ok := fault.(interface{ Addr() uintptr })
+		if !ok {
 			panic(fault)
 		}
-		err = &FaultError{name}
+		err = &FaultError{cmp.Or(mappedAt(at.Addr()), name)}
 	}()
 	return fn()
+}
+
+// mappedAt is the file that is mapped at an address, "" if there is none.
+func mappedAt(address uintptr) string {
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		var mode, offset, device, inode string
+		if n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s", &from, &to, &mode, &offset, &device, &inode); n < 6 {
+			continue
+		}
+		if _, path, ok := strings.Cut(line, "/"); ok && from <= address && address < to {
+			return "/" + strings.TrimSpace(path)
+		}
+	}
+	return ""
 }
 
 // FaultError is a disk that failed while a file was read through a mapping.

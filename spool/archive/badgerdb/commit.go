@@ -127,7 +127,11 @@ func (c *committer) commitGroup() {
 			continue
 		}
 
-		writes, err := w.change(t.txn)
+		var writes []write
+		err := c.health.guard(c.lock.dir.Name(), func() (err error) {
+			writes, err = w.change(t.txn)
+			return err
+		})
 		if err != nil {
 			w.finish(err)
 			continue

@@ -28,6 +28,10 @@ type Config struct {
 	// FreeMin is how much of the disk stays free: below it writes get CodeUnavailable. 0 means 256 MiB,
 	// or a sixteenth of a disk of less than 4 GiB. It is never less than 64 MiB.
 	FreeMin int64
+
+	// ReadAll has every file read before it is opened, rather than what opening needs, because the last
+	// process met a block that the disk could not read. Files with such a block are replaced.
+	ReadAll bool
 }
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
@@ -51,6 +55,7 @@ type DB struct {
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
 
 	tombstones atomic.Int64 // of all accounts
+	unreadable atomic.Int64 // bytes that the disk could not read
 
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
 	firsts    map[keys][]byte                 // places of the accounts' first blocks, once they are asked for; nil: there is none; only changes use it
@@ -136,7 +141,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	h := newHealth()
-	bdb, err := openBadger(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger)
+	bdb, lost, err := openBadger(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +149,12 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
-	if err := errors.Join(db.recallErase(), db.countTombstones()); err != nil {
+	db.unreadable.Add(lost)
+	err = errors.Join(db.recallErase(), db.countTombstones())
+	if err != nil && h.fault() != nil {
+		return nil, err // Badger may hold locks, and closing would wait for them
+	}
+	if err != nil {
 		return nil, errors.Join(err, bdb.Close())
 	}
 	return db, nil
@@ -240,7 +250,7 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 	if db.closed {
 		return errClosed()
 	}
-	return db.bdb.View(fn)
+	return db.commit.health.guard(db.dir, func() error { return db.bdb.View(fn) })
 }
 
 // stopped says why a long read should end, or nil.

@@ -116,7 +116,9 @@ func (db *DB) reopen() error {
 	err := db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
-		if bdb, err = openBadger(db.bdb.Opts(), db.logger); err == nil {
+		var lost int64
+		if bdb, lost, err = openBadger(db.bdb.Opts(), db.logger, false); err == nil {
+			db.unreadable.Add(lost)
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
 			return nil
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"promptspool/spool/rawlog"
 )
 
 // format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
@@ -32,6 +34,9 @@ func prepare(dir string) error {
 		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
 		return writeFormat(dir, format)
+	case rawlog.Unreadable(err):
+		return fmt.Errorf("read the database's format: %w; restore the file from a backup of the folder, or the archive from one of its own "+
+			"(promptspool restore)", err)
 	case err != nil:
 		return fmt.Errorf("read the database's format: %w", err)
 	case files && !manifest:

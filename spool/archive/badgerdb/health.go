@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/rawlog"
 )
 
 // retryAfter is when a caller may try again while the database takes no writes.
@@ -25,13 +26,34 @@ type health struct {
 
 func newHealth() *health { return &health{failed: make(chan error, 1)} }
 
+// fail takes the first failed commit.
 func (h *health) fail(err error) {
+	h.end(err, fmt.Errorf("a write to the database could not be made durable: %w", err))
+}
+
+// end takes the first error after which nothing more is written, and tells it as told.
+func (h *health) end(err, told error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err == nil {
 		h.err = err
-		h.failed <- fmt.Errorf("a write to the database could not be made durable: %w", err)
+		h.failed <- told
 	}
+}
+
+// guard calls fn, which reads the database. If the disk cannot read a block under it, the process
+// must end: Badger may hold locks, and only opening replaces the file. It protects the calling
+// goroutine; a fault in one of Badger's own ends the process by itself.
+func (h *health) guard(dir string, fn func() error) error {
+	err := rawlog.Guard(dir, fn)
+	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
+		h.end(err, err)
+		e := wire.Unavailable(retryAfter, "The disk cannot read a part of the archive. Start the server again, or run "+
+			"`promptspool archive check` while none runs: both leave out what cannot be read, and say what it was.")
+		e.Cause = err
+		return e
+	}
+	return err
 }
 
 // Failed delivers one error when a commit has failed. The process must end then: only a new start can tell what is on disk.

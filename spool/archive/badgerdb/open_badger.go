@@ -9,16 +9,22 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// openBadger opens Badger's files. The caller has locked the folder.
-func openBadger(options badger.Options, log *slog.Logger) (*badger.DB, error) {
-	if err := removeEmptyLogs(options.Dir, log); err != nil {
-		return nil, fmt.Errorf("open the database in %s: %w", options.Dir, err)
+// openBadger opens Badger's files, after those that the disk cannot read were replaced. It returns
+// how many bytes were lost with that. The caller has locked the folder.
+func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
+	s := salvage{dir: options.Dir, readAll: readAll, logger: log}
+	err = removeEmptyLogs(options.Dir, log)
+	if err == nil {
+		err = s.run()
 	}
-	db, err := badger.Open(options.WithBypassLockGuard(true))
+	if err == nil {
+		db, err = badger.Open(options.WithBypassLockGuard(true))
+	}
+
 	if err != nil {
-		return nil, fmt.Errorf("open the database in %s: %w", options.Dir, err)
+		return nil, 0, fmt.Errorf("open the database in %s: %w", options.Dir, err)
 	}
-	return db, nil
+	return db, s.bytes, nil
 }
 
 // removeEmptyLogs removes the logs of 0 bytes that a kill leaves where Badger makes a log, which

@@ -1,0 +1,225 @@
+package badgerdb_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/disktest"
+	"promptspool/spool/rawlog"
+)
+
+func TestMain(m *testing.M) {
+	disktest.Main()
+	os.Exit(m.Run())
+}
+
+// blockRecords is how many records the folders of withBlocks have, each larger than a block and
+// written by itself.
+const blockRecords = 60
+
+// withBlocks makes the folder of a database as a stop leaves it, or a power cut.
+func withBlocks(t *testing.T, crash bool) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "archive")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range blockRecords {
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, n, 5000+n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	after := filepath.Join(t.TempDir(), "archive")
+	if crash {
+		copyFolder(t, dir, after)
+	}
+	closeChecked(t, db)
+	if crash {
+		return after
+	}
+	return dir
+}
+
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+}
+
+// onBadDisk copies a folder to a disk of which blocks can be made bad.
+func onBadDisk(t *testing.T, folder string) (disk *disktest.Disk, dir string) {
+	t.Helper()
+	disk = disktest.Mount(t)
+	below := filepath.Join(disk.Below, "archive")
+	copyFolder(t, folder, below)
+
+	// A hole has no block that could be bad, and here DISCARD holds nothing yet.
+	if err := os.WriteFile(filepath.Join(below, "DISCARD"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return disk, filepath.Join(disk.Dir, "archive")
+}
+
+// breakBlock makes a block of the one file with this name unreadable. An offset below 0 counts
+// from the end.
+func breakBlock(t *testing.T, disk *disktest.Disk, pattern string, offset int64) (path string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("files %v (%v)", paths, err)
+	}
+	info, err := os.Stat(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if offset < 0 {
+		offset += info.Size()
+	}
+	disk.Break(paths[0], offset)
+
+	file, err := os.Open(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.ReadAt(make([]byte, 1), offset); !rawlog.Unreadable(err) {
+		t.Fatalf("the block can be read; the test shows nothing: %v", err)
+	}
+	return paths[0]
+}
+
+// wholeRecords counts the records of which the body is as it was written. Others must be errors.
+func wholeRecords(t *testing.T, db *badgerdb.DB) (whole int) {
+	t.Helper()
+	for n := range blockRecords {
+		_, body, err := db.Record(t.Context(), "a", archivetest.ID(1_000_000+n))
+		switch {
+		case err == nil && strings.Contains(string(body), `"`+noise(5000+n)+`"`):
+			whole++
+		case err == nil:
+			t.Errorf("record %d has another body: %.100q", n, body)
+		case !wire.IsCode(err, wire.CodeInternal) && !wire.IsCode(err, wire.CodeNotFound):
+			t.Errorf("record %d: %v", n, err)
+		}
+	}
+	return whole
+}
+
+// A server must start on a disk with a bad block, keep what is not in it, say what it lost, and
+// take writes.
+func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
+	folders := map[bool]string{false: withBlocks(t, false), true: withBlocks(t, true)}
+	for _, test := range []struct {
+		file   string
+		offset int64
+		crash  bool
+		lost   int // records, at most
+	}{
+		{"*.vlog", 0, true, 2},
+		{"*.vlog", 100_000, true, 2},
+		{"*.mem", 0, true, 8},
+		{"*.mem", 20_000, true, 8},
+		{"*.vlog", 0, false, 2},
+		{"*.sst", -1, false, blockRecords},
+		{"DISCARD", 0, false, 0},
+		{"KEYREGISTRY", 0, false, 0},
+	} {
+		t.Run(fmt.Sprintf("%s at %d, crash %v", test.file, test.offset, test.crash), func(t *testing.T) {
+			disk, dir := onBadDisk(t, folders[test.crash])
+			t.Parallel() // from here on: a process that is being started holds our locks for a moment
+			path := breakBlock(t, disk, filepath.Join(dir, test.file), test.offset)
+			var log bytes.Buffer
+			config := badgerdb.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+
+			db, err := badgerdb.Open(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole := wholeRecords(t, db); blockRecords-whole > test.lost {
+				t.Errorf("%d of %d records are whole", whole, blockRecords)
+			}
+			aside := filepath.Join(dir, "quarantine", filepath.Base(path))
+			if _, err := os.Stat(aside); err != nil {
+				t.Errorf("the file was not set aside: %v", err)
+			}
+			if !strings.Contains(log.String(), path) || !strings.Contains(log.String(), "quarantine") {
+				t.Errorf("the log does not say what was lost: %s", log.String())
+			}
+			if d := db.Damage(); d.Quarantined != 1 || d.UnreadableBytes == 0 || d.UnreadableBytes > disktest.BlockBytes {
+				t.Errorf("the damage is %+v", d)
+			}
+			if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1000, 5000)}); err != nil {
+				t.Errorf("a new write: %v", err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+
+			log.Reset()
+			again, err := badgerdb.Open(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := again.Record(t.Context(), "a", archivetest.ID(1_001_000)); err != nil {
+				t.Errorf("what was written since: %v", err)
+			}
+			if d := again.Damage(); d.Quarantined != 1 || d.UnreadableBytes != 0 {
+				t.Errorf("at the next start the damage is %+v", d)
+			}
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Badger's garbage collection copies the entries of a value log up to the first damaged one, and
+// deletes the file.
+func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
+	disk, dir := onBadDisk(t, withBlocks(t, false))
+	breakBlock(t, disk, filepath.Join(dir, "*.vlog"), 20_000)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet, ReadAll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	before := wholeRecords(t, db)
+
+	last := archivetest.ID(1_000_000 + blockRecords - 1)
+	if _, err := db.Delete(t.Context(), "a", wire.Deletion{RequestID: last}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := wholeRecords(t, db); after != before-1 || before < blockRecords-2 {
+		t.Errorf("%d records were whole, %d are when one was deleted", before, after)
+	}
+}
+
+// Without its MANIFEST nobody knows what a table holds, and without FORMAT what its keys mean. To
+// guess would bring back what was deleted.
+func TestAFileWithoutWhichNothingCanBeReadIsNamedWithItsRemedy(t *testing.T) {
+	folder := withBlocks(t, false)
+	for _, name := range []string{"MANIFEST", "FORMAT"} {
+		disk, dir := onBadDisk(t, folder)
+		path := breakBlock(t, disk, filepath.Join(dir, name), 0)
+		_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "restore") {
+			t.Errorf("%s cannot be read: %v", name, err)
+		}
+	}
+}
