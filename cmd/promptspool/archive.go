@@ -80,9 +80,10 @@ func archiveTarget(c *cli.Context) (data string, running bool, err error) {
 	return data, false, nil
 }
 
-// withArchive opens the archive of a stopped server.
-func withArchive(c *cli.Context, data string, do func(*badgerdb.DB) error) error {
-	db, err := badgerdb.Open(badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c)})
+// withArchive opens the archive of a stopped server. readAll has every file read before, so that
+// blocks that the disk cannot read are left out.
+func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB) error) error {
+	db, err := badgerdb.Open(badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c), ReadAll: readAll})
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func checkArchiveCommand(c *cli.Context) error {
 	if running {
 		err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
 	} else {
-		err = withArchive(c, data, func(db *badgerdb.DB) (err error) { report, err = checkArchive(c.Context, db); return err })
+		err = withArchive(c, data, true, func(db *badgerdb.DB) (err error) { report, err = checkArchive(c.Context, db); return err })
 	}
 	return tellCheck(c, report, err)
 }

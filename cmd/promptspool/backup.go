@@ -44,7 +44,7 @@ func backup(c *cli.Context) error {
 	var made badgerdb.Backup
 	write := func(w io.Writer) error {
 		if !running {
-			return withArchive(c, data, func(db *badgerdb.DB) (err error) { made, err = db.Backup(c.Context, w); return err })
+			return withArchive(c, data, false, func(db *badgerdb.DB) (err error) { made, err = db.Backup(c.Context, w); return err })
 		}
 		return ops.ControlLong(c.Context, data, "GET", "/archive/backup", nil, func(r io.Reader) (err error) {
 			made, err = badgerdb.ReadBackup(io.TeeReader(r, w), nil) // verified on its way

@@ -43,10 +43,11 @@ type database interface {
 // opened is a database and what depends on which it is.
 type opened struct {
 	db     database
-	name   string         // for people; tells no password
-	tools  ops.Archive    // nil: it comes with its own
-	failed <-chan error   // ends the process; nil: never
-	remote remoteDatabase // nil: it is in this process
+	name   string                 // for people; tells no password
+	tools  ops.Archive            // nil: it comes with its own
+	failed <-chan error           // ends the process; nil: never
+	remote remoteDatabase         // nil: it is in this process
+	damage func() badgerdb.Damage // nil: it has no files of ours
 }
 
 // remoteDatabase is a database in another process.
@@ -55,15 +56,17 @@ type remoteDatabase interface {
 	Connections() (used, most int)
 }
 
-// openDatabase opens what --archive names.
-func openDatabase(ctx context.Context, c serverConfig) (opened, error) {
+// openDatabase opens what --archive names. readAll has the files of a Badger read before.
+func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, error) {
 	dir := archiveDir(c.data)
 	if c.archive == "" {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin})
+		db, err := badgerdb.Open(badgerdb.Config{
+			Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin, ReadAll: readAll,
+		})
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{db: db, name: "badger", tools: liveArchive{db}, failed: db.Failed()}, whole(ctx, db, "badger:"+c.data)
+		return opened{db: db, name: "badger", tools: liveArchive{db}, failed: db.Failed(), damage: db.Damage}, whole(ctx, db, "badger:"+c.data)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
 		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)

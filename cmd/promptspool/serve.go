@@ -38,10 +38,20 @@ func server(ctx context.Context, c serverConfig) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(serverMemory)
 	}
+	crash, err := openCrashFile(c.data, c.logger)
+	if err != nil {
+		return err
+	}
+	defer crash.Close()
+
 	started := time.Now().UTC()
 	m := metrics.New("server", version)
-	at, err := openDatabase(ctx, c)
+	at, err := openDatabase(ctx, c, crash.diskFailed())
+	if err == nil {
+		err = crash.clear()
+	}
 	if err != nil {
+		crash.note(err)
 		return err
 	}
 	db := at.db
@@ -88,10 +98,11 @@ func server(ctx context.Context, c serverConfig) error {
 		keys:       keys,
 		people:     people.Operator(),
 		archive:    at.tools,
-		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(db, m), watchDisk(c.data, m)},
+		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(at, m), watchDisk(c.data, m)},
 		failed:     at.failed,
 	}
 	err = p.run(ctx)
+	crash.note(err)
 	counting.Close() // it reads the database
 
 	return errors.Join(err, db.Close())
@@ -125,10 +136,18 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return err
 	}
 	defer folder.Close()
+	crash, err := openCrashFile(c.data, c.logger)
+	if err != nil {
+		return err
+	}
+	defer crash.Close()
 	queue, err := spool.Open(spool.Config{
 		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
 		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m, Now: clock.Now,
 	})
+	if err == nil {
+		err = crash.clear() // the spool reads what it opens before in any case
+	}
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,14 @@ func statusOfServer(name string, started time.Time, at opened, p *pulse) serverS
 }
 
 // watchArchive keeps the metrics of the database up to date until ctx ends.
-func watchArchive(db database, m *metrics.Metrics) func(context.Context) error {
+func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
+	db := at.db
 	return every(func(ctx context.Context) {
+		if at.damage != nil {
+			damage := at.damage()
+			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
+			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
+		}
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
