@@ -164,6 +164,27 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	}
 }
 
+// A commit on a bad disk may hang until the process ends. Whoever waits behind it must not.
+func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
+	st := stall(t)
+	waits := st.follow(context.Background())
+	_ = st.spool.fail(errors.New("input/output error"))
+	if err := <-waits; !errors.Is(err, ErrFailed) {
+		t.Errorf("append: %v", err)
+	}
+
+	st.release()
+	if err := <-st.leader; !errors.Is(err, ErrFailed) {
+		t.Errorf("the append that hung: %v", err)
+	}
+	if err := st.spool.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := st.spool.writing.db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	s := openQuiet(t)
 	ctx := context.Background()

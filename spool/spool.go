@@ -154,6 +154,7 @@ func (s *Spool) fail(err error) error {
 	if s.failure == nil {
 		s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
 		s.failed <- s.failure
+		s.refuseQueue(s.failure) // whoever leads may hang in a commit on the bad disk
 		s.idle.Broadcast()
 		s.config.Logger.Error("the spool failed; restart promptspool once the disk is well", "dir", s.config.Dir, "error", err)
 	}
