@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/disktest"
 )
 
 // leaks are bodies as clients send them; in each, SECRET stands for a credential, which is another one each time.
@@ -45,7 +46,7 @@ func inFolder(t *testing.T, folder string, texts []string) (found []string) {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := disktest.ReadFile(path)
 		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
 				found = append(found, path+": "+text)

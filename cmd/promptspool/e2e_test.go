@@ -20,6 +20,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/disktest"
 )
 
 // The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
@@ -431,7 +432,7 @@ func filesHolding(t *testing.T, dir, text string) (found []string) {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := disktest.ReadFile(path)
 		if bytes.Contains(content, []byte(text)) {
 			found = append(found, path)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/disktest"
 )
 
 // secretBody is a request whose text no packing makes shorter, of a user.
@@ -36,7 +36,7 @@ func inFiles(t *testing.T, dir string, needle []byte) bool {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := disktest.ReadFile(path)
 		found = found || bytes.Contains(content, needle)
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/disktest"
 )
 
 // request makes the nth request of an account, with a prompt of so many bytes.
@@ -148,17 +149,27 @@ func flip(t *testing.T, dir, extension, text string) {
 		t.Fatal(err)
 	}
 	for _, path := range files {
-		content, err := os.ReadFile(path)
+		content, err := disktest.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := bytes.Index(content, []byte(text)); i >= 0 {
-			content[i+len(text)/2] ^= 1
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return
+		found := bytes.Index(content, []byte(text))
+		if found < 0 {
+			continue
 		}
+
+		at := found + len(text)/2
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte{content[at] ^ 1}, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	t.Fatalf("no %s file holds the text", extension)
 }
