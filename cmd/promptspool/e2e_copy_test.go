@@ -26,7 +26,7 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	server.stop()
 
 	conn := connect(t, dsn)
-	cmd := exec.Command(binary, copyArgs("badger:"+data, dsn)...)
+	cmd := exec.Command(program(t), copyArgs("badger:"+data, dsn)...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=20")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM record_states`).Scan(&there); err != nil || there == 0 || there >= o.count().Acked {
 		t.Fatalf("the copy was to be killed in its middle, and has copied %d of %d (%v)", there, o.count().Acked, err)
 	}
-	refused := begin(t, binary, []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), freePort(t), "server")
+	refused := begin(t, program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), freePort(t), "server")
 	if refused.takes() || !strings.Contains(refused.logged(), "archive copy") {
 		t.Errorf("a server starts on half a copy:\n%s", refused.logged())
 	}

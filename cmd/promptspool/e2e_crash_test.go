@@ -29,6 +29,7 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *no
 
 func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
+	watchForRaces(t)
 	serverData, sidecarData := t.TempDir(), t.TempDir()
 	server := startServer(t, serverData, freePort(t))
 	addr, sidecarAddr := server.addr, freePort(t)
@@ -61,6 +62,7 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 
 func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
+	watchForRaces(t)
 	serverData, addr := t.TempDir(), freePort(t)
 	server := startServer(t, serverData, addr)
 	var sidecars [2]*node

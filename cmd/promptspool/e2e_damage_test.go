@@ -14,7 +14,7 @@ import (
 )
 
 // damageFaults is how many faults the short test makes. It takes them at random from all files and ways.
-const damageFaults = 45
+const damageFaults = 15
 
 func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func fewFiles(t *testing.T, program string, files int) string {
 // others are answered.
 func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 	t.Parallel()
-	program := fewFiles(t, binary, 64)
+	program := fewFiles(t, program(t), 64)
 	addr := freePort(t)
 	server := begin(t, program, nil, t.TempDir(), addr, "server", "--name", "central")
 	if !server.takes() {

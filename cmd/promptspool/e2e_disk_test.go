@@ -48,7 +48,7 @@ func fillDisk(t *testing.T, bytes int) {
 	}
 
 	sidecar.kill()
-	sidecar = begin(t, binary, nil, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream, "--drain", "100ms")
+	sidecar = begin(t, program(t), nil, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream, "--drain", "100ms")
 	if sidecar.takes() {
 		refused()
 		sidecar.stop()

@@ -27,6 +27,7 @@ import (
 // logged and scored twice; when the fault is over each must be at the server once, with the newer score.
 func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	t.Parallel()
+	watchForRaces(t)
 	server := startPlainServer(t, freePort(t))
 	b := startBetween(t, server.addr)
 	sidecar := startSidecar(t, t.TempDir(), b.addr)
@@ -134,7 +135,7 @@ func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
 	web.StartTLS()
 	defer web.Close()
 
-	sidecar := begin(t, binary, nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
+	sidecar := begin(t, program(t), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
 	if !sidecar.takes() {
 		t.Fatal(sidecar.logged())
 	}

@@ -17,7 +17,7 @@ func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
 		sidecar.eventually(func() bool { return sidecar.spoolStatus()["held"] == n && sidecar.waiting() == 0 }, func() string { return "the held lane is not what it should be" })
 	}
 
-	forgetful := begin(t, binary, []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
 	if !forgetful.takes() {
 		t.Fatal("the server does not start")
 	}
@@ -41,7 +41,7 @@ func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) 
 	sidecar := startSidecar(t, t.TempDir(), addr)
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	sidecar.track("/rest/track-score", adminKey, score(id, 50))
-	forgetful := begin(t, binary, []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
 	if !forgetful.takes() {
 		t.Fatal("the server does not start")
 	}

@@ -86,7 +86,7 @@ func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
 		t.Errorf("replayed while the key is refused: %v", s)
 	}
 	server.stop()
-	server = begin(t, binary, []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}, server.data, server.addr, "server", "--name", "central")
+	server = begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}, server.data, server.addr, "server", "--name", "central")
 	if !server.takes() {
 		t.Fatal("the server does not start")
 	}

@@ -53,7 +53,7 @@ func TestASidecarWithAKeyOfItsOwnServesAppsThatHaveNone(t *testing.T) {
 
 func TestASidecarWithALocalKeyWantsIt(t *testing.T) {
 	server := startPlainServer(t, freePort(t))
-	n := begin(t, binary, []string{"PROMPTSPOOL_API_KEY=" + adminKey, "PROMPTSPOOL_LOCAL_KEY=only here"}, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
+	n := begin(t, program(t), []string{"PROMPTSPOOL_API_KEY=" + adminKey, "PROMPTSPOOL_LOCAL_KEY=only here"}, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
 	if !n.takes() {
 		t.Fatal(n.logged())
 	}

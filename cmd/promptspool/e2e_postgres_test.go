@@ -24,7 +24,7 @@ import (
 // startShared starts a server whose archive is a PostgreSQL.
 func startShared(t *testing.T, dsn, name, addr string) *node {
 	t.Helper()
-	n := begin(t, binary, []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), addr, "server", "--name", name)
+	n := begin(t, program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), addr, "server", "--name", name)
 	if !n.takes() {
 		t.Fatalf("%s ended before it took calls:\n%s", name, n.logged())
 	}
@@ -148,6 +148,7 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 // Servers that share a database, their sidecars and the database itself are killed at random. The long form has two sidecars for each server.
 func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
+	watchForRaces(t)
 	db := postgrestest.Start(t, postgrestest.Options{Fsync: true})
 	dsn := db.Database(t)
 	pairs := 1

@@ -33,7 +33,7 @@ func session(t *testing.T) string {
 func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	dir := t.TempDir()
 	sidecar, server := freePort(t), freePort(t)
-	cmd := exec.Command(binary, "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0", "--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
+	cmd := exec.Command(program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0", "--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

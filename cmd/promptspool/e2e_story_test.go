@@ -11,6 +11,7 @@ import (
 
 // TestTheStoryOfAPromptInTheDashboard goes the whole way that the dashboard is for, with a sidecar between the app and the server.
 func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
+	watchForRaces(t)
 	// Somebody signs up and makes a key.
 	server, b := founded(t)
 	b.visit("/keys")

@@ -23,9 +23,8 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// The end-to-end tests run the real binary, built with the race detector, as processes over real sockets.
-
-var binary string
+// The end-to-end tests run the real binary as processes over real sockets: as it is shipped, and built with the race
+// detector where a scene calls watchForRaces.
 
 func TestMain(m *testing.M) {
 	if runHelper() {
@@ -37,13 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	// A process with the race detector waits a second at its end, in case that another thread has something to report.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=20")
-	var err error
-	code := 1
-	if binary, err = build("promptspool", "-race"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = postgrestest.Main(m)
-	}
+	code := postgrestest.Main(m)
 	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }
@@ -55,6 +48,33 @@ func build(name string, flags ...string) (string, error) {
 		return "", fmt.Errorf("the binary does not build: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// racingBinary is the command built with the race detector, which takes several times the processor.
+var racingBinary = sync.OnceValues(func() (string, error) { return build("promptspool-race", "-race") })
+
+// watched are the tests that called watchForRaces.
+var watched sync.Map
+
+// watchForRaces lets a test's processes run with the race detector: where many callers, kills and both roles meet.
+func watchForRaces(t *testing.T) {
+	t.Helper()
+	watched.Store(t, true)
+	t.Cleanup(func() { watched.Delete(t) })
+}
+
+// program is the binary that a test's processes run.
+func program(t testing.TB) string {
+	t.Helper()
+	build := plainBinary
+	if _, ok := watched.Load(t); ok {
+		build = racingBinary
+	}
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // adminKey is of the account default, made by PROMPTSPOOL_BOOTSTRAP_KEY.
@@ -79,7 +99,7 @@ type node struct {
 // launch starts the binary and waits until it takes calls.
 func launch(t *testing.T, data, addr string, args ...string) *node {
 	t.Helper()
-	n := begin(t, binary, nil, data, addr, args...)
+	n := begin(t, program(t), nil, data, addr, args...)
 	if !n.takes() {
 		t.Fatalf("%s ended before it took calls:\n%s", args[0], n.logged())
 	}
@@ -414,7 +434,7 @@ var givenPorts sync.Map
 // runCommand runs a command to its end and returns what it printed, with its exit code.
 func runCommand(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -10,7 +10,7 @@ import (
 func TestAServerIsRefusedOnTheFolderOfARunningSidecar(t *testing.T) {
 	t.Parallel()
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))
-	server := begin(t, binary, nil, sidecar.data, "127.0.0.1:0", "server")
+	server := begin(t, program(t), nil, sidecar.data, "127.0.0.1:0", "server")
 	if server.takes() {
 		t.Error("the server starts")
 		server.stop()

@@ -35,8 +35,12 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	if !bytes.Equal(built[0], built[1]) {
 		t.Error("the same source, built in two folders, makes two binaries")
 	}
-	// The tests' own binary is built without -trimpath: there the name is found.
-	other, err := os.ReadFile(binary)
+	// The binary with the race detector is built without -trimpath: there the name is found.
+	racing, err := racingBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(racing)
 	if err != nil {
 		t.Fatal(err)
 	}
