@@ -50,6 +50,9 @@ func (s *Spool) Ack(through uint64) error {
 	s.mu.Lock()
 	s.usage.subtract(acked)
 	s.frontier = through + 1
+	if s.frontier == s.next && len(s.queue)+s.committing == 0 {
+		s.usage = usage{} // what a generation lost since the spool was opened was counted by its keys
+	}
 	if oldestAt.IsZero() && s.frontier < s.next {
 		oldestAt = s.newestAt // committed while this counted
 	}

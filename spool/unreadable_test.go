@@ -207,6 +207,9 @@ func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.
 	}
 	newest, _ := s.Newest()
 	ack(t, s, newest)
+	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
+		t.Errorf("all is acknowledged or counted as lost, and what is lost still waits: %+v", st)
+	}
 	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 {
 		t.Errorf("the report says %+v (%v)", r, err)
 	}

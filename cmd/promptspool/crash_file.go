@@ -48,7 +48,10 @@ func openCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	c := &crashFile{file, string(text)}
 	if c.last != "" {
 		first, _, _ := strings.Cut(c.last, "\n")
-		logger.Error("the last process on this data folder crashed", "reason", first, "disk_failed", c.diskFailed())
+		logger.Error("the last process on this data folder crashed", "reason", first)
+	}
+	if c.diskFailed() {
+		logger.Warn("every file is read before it is opened, because the disk failed under the last process; this may take a while")
 	}
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/disktest"
 )
 
 // damageFaults is how many faults the short test makes. It takes them at random from all files and ways.
@@ -26,7 +29,7 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	type way struct{ file, how string }
 	var ways []way
 	for _, f := range files {
-		for _, how := range []string{"flip", "cut", "delete"} {
+		for _, how := range []string{"flip", "cut", "delete", "bad block"} {
 			ways = append(ways, way{f, how})
 		}
 	}
@@ -106,11 +109,7 @@ func (w *wreck) files(t *testing.T) (files []string) {
 // survive starts a sidecar on a copy of the folder with one fault. It must end with a reason, or deliver: then every acked event
 // is at the server as it was sent, or in a lane, or counted as lost. It says how many are not at the server or in a lane.
 func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
-	data := filepath.Join(t.TempDir(), "data")
-	tool(t, "cp", "--archive", "--sparse=always", w.data, data)
-	if err := f.inflict(data); err != nil {
-		t.Fatal(err)
-	}
+	data := w.copyWith(t, f)
 	server := startPlainServer(t, w.upstream)
 	sidecar := beginPlain(t, data, "127.0.0.1:0", "sidecar", "--name", "pod-1", "--upstream", "http://"+w.upstream)
 	if !sidecar.takes() {
@@ -134,10 +133,39 @@ func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
 	return int(s["gaps"].(float64)), true
 }
 
+// copyWith copies the folder and inflicts a fault on the copy.
+func (w *wreck) copyWith(t *testing.T, f fault) (data string) {
+	t.Helper()
+	if f.how != "bad block" {
+		data = filepath.Join(t.TempDir(), "data")
+		tool(t, "cp", "--archive", "--sparse=always", w.data, data)
+		if err := f.inflict(data); err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+
+	disk := disktest.Mount(t)
+	tool(t, "cp", "--archive", "--sparse=always", w.data, filepath.Join(disk.Below, "data"))
+	data = filepath.Join(disk.Dir, "data")
+	path := filepath.Join(data, f.file)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	at, err := f.offset(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Break(path, at)
+	return data
+}
+
 // fault is one thing that a broken disk does to a file.
 type fault struct {
 	file string
-	how  string  // flip one bit, cut, delete
+	how  string  // flip one bit, cut, delete, bad block
 	at   float64 // where in the data of the file
 	bit  int
 }
@@ -159,28 +187,35 @@ func (f fault) inflict(data string) error {
 		return err
 	}
 	defer file.Close()
-	parts, size, err := dataParts(file)
-	if err != nil || size == 0 {
-		return err // an empty file cannot be damaged so
-	}
-	at := int64(f.at * float64(size))
-	for _, p := range parts {
-		if at < p.size {
-			at += p.from
-			break
-		}
-		at -= p.size
+	at, err := f.offset(file)
+	if err != nil {
+		return err
 	}
 	if f.how == "cut" {
 		return file.Truncate(at)
 	}
 	b := make([]byte, 1)
-	if _, err := file.ReadAt(b, at); err != nil {
+	if _, err := file.ReadAt(b, at); errors.Is(err, io.EOF) {
+		return nil // an empty file cannot be damaged so
+	} else if err != nil {
 		return err
 	}
 	b[0] ^= 1 << f.bit
 	_, err = file.WriteAt(b, at)
 	return err
+}
+
+// offset is where in a file the fault is.
+func (f fault) offset(file *os.File) (int64, error) {
+	parts, size, err := dataParts(file)
+	at := int64(f.at * float64(size))
+	for _, p := range parts {
+		if at < p.size {
+			return p.from + at, err
+		}
+		at -= p.size
+	}
+	return 0, err
 }
 
 // dataPart is a run of bytes that occupies the disk.

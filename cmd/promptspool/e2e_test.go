@@ -27,6 +27,7 @@ import (
 // detector where a scene calls watchForRaces.
 
 func TestMain(m *testing.M) {
+	disktest.Main()
 	if runHelper() {
 		return
 	}

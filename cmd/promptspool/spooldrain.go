@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -63,14 +64,17 @@ func drainStopped(c *cli.Context) error {
 		return err
 	}
 	if err := output(c, left, func(t *table) {
-		t.row("waiting", "held", "dead letters")
-		t.row(left.Events, left.Held, left.Dead)
+		t.row("waiting", "held", "dead letters", "lost")
+		t.row(left.Events, left.Held, left.Dead, left.Gaps)
 	}); err != nil {
 		return err
 	}
 	switch {
 	case left.Events > 0:
 		return fmt.Errorf("%s left in the spool; run this again when the server answers", quantity(left.Events, "event"))
+	case left.Gaps > 0:
+		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
+			quantity(left.Gaps, "event"), filepath.Join(spoolDir(data), "quarantine"))
 	case left.Held+left.Dead > 0:
 		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`", quantity(left.Held, "event"), quantity(left.Dead, "event"), data)
 	}

@@ -29,7 +29,11 @@ func spoolExportCommand() *cli.Command {
 				}
 			}
 			if !c.Bool("quarantine") {
-				return export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
+				err := export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
+				if err == nil && lane == "" {
+					err = lostInFolder(c)
+				}
+				return err
 			}
 			if lane != "" {
 				return usagef(c, "give one of --lane and --quarantine")
@@ -43,6 +47,27 @@ func spoolExportCommand() *cli.Command {
 			})
 		},
 	}
+}
+
+// lostInFolder returns an error if the disk lost events of a stopped sidecar. A running one counts and
+// logs them.
+func lostInFolder(c *cli.Context) error {
+	data, running, _, err := spoolTarget(c)
+	if err != nil || running {
+		return err
+	}
+	folder, err := spool.OpenFolder(spoolDir(data))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+
+	status, err := folder.Status(c.Context)
+	if err == nil && status.Gaps > 0 {
+		err = fmt.Errorf("the disk lost %s, which the export does not have; `promptspool spool check --data %s` says more",
+			quantity(status.Gaps, "event"), data)
+	}
+	return err
 }
 
 // export writes the lines of events to the file that is the one argument, new, or to stdout. It says on stderr how many. One
