@@ -131,13 +131,14 @@ type Config struct {
 
 // API answers calls. Safe for concurrent use.
 type API struct {
-	c       Config
-	buffer  *budget
-	polls   polls
-	shares  *shares // of the bytes of batches
-	conns   *edge.Connections
-	exports chan struct{} // holds one for each that is written
-	busy    *busy
+	c           Config
+	buffer      *budget
+	polls       *quota  // by the key's id
+	shares      *shares // of the bytes of batches
+	conns       *edge.Connections
+	exports     *quota // by the key's id
+	pageExports *quota // by the person
+	busy        *busy
 
 	counters map[string]counters // of the routes that apps call, by name
 	version  []byte              // Config.Version
@@ -171,7 +172,18 @@ func New(c Config) *API {
 	if c.ClockID == "" {
 		c.ClockID = wire.NewID()
 	}
-	a := &API{c: c, buffer: newBudget(c.BufferBytes, c.BodyBytesMax), polls: polls{ofKey: map[string]int{}}, shares: newShares(c.BatchBytes, c.Metrics), exports: make(chan struct{}, exportsMax), conns: edge.NewConnections(c.ConnectionsMax, c.Metrics), busy: newBusy(), counters: map[string]counters{}, version: []byte(c.Version)}
+	a := &API{
+		c:           c,
+		buffer:      newBudget(c.BufferBytes, c.BodyBytesMax),
+		polls:       newQuota(pollsMax, pollsOfKeyMax),
+		shares:      newShares(c.BatchBytes, c.Metrics),
+		conns:       edge.NewConnections(c.ConnectionsMax, c.Metrics),
+		exports:     newQuota(exportsMax, exportsOfKeyMax),
+		pageExports: newQuota(pageExportsMax, exportsOfKeyMax),
+		busy:        newBusy(),
+		counters:    map[string]counters{},
+		version:     []byte(c.Version),
+	}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.present()
 	return a

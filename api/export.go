@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime/debug"
+	"io"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"promptspool/api/wire"
 )
@@ -20,77 +18,101 @@ type Exporter interface {
 	ExportEvents(ctx context.Context, id wire.Identity, s wire.Search, fn func([]wire.Event) error, mark func(cursor string) error) error
 }
 
+// Exports that are written at the same time. Each reads the database all the while, and an answer that nobody takes
+// holds its place for as long as the pace of streamed answers lets it.
 const (
-	exportsMax    = 4                // at once
-	exportTimeMax = 20 * time.Second // of one answer, well below the time in which it must be written; the caller goes on by cursor
+	exportsMax      = 4
+	exportsOfKeyMax = 1
+	pageExportsMax  = 16               // of people, who get all in one answer
+	exportTimeMax   = 20 * time.Second // of one answer, well below callTimeMax; the caller goes on by cursor
+	exportRetry     = 5 * time.Second
 )
 
 // errEnough ends an export that is not at its end.
 var errEnough = errors.New("enough for one answer")
 
+// beginExport takes a place among the exports. The caller must call end, or gets the error.
+func beginExport(places *quota, owner string) (end func(), err error) {
+	ok, own := places.begin(owner)
+	switch {
+	case ok:
+		return func() { places.end(owner) }, nil
+	case own:
+		return nil, &wire.Error{Code: wire.CodeTooMany, RetryAfter: exportRetry,
+			Message: "You already have an export running. Wait until it has ended, then start this one again."}
+	default:
+		return nil, wire.Unavailable(exportRetry, "The server is already writing as many exports as it can at the same time. Try again later.")
+	}
+}
+
 // exportRequests answers with newline-delimited events, as POST /sync/events takes them. Now and then, and at the end, comes a line
 // {"export":{"cursor","done"}}: an answer without one that says done was cut, or is one of several; the next call goes on with the
-// cursor. Format csv is another answer: see exportCSV.
+// cursor. Format csv is another answer: see writeCSV.
 func (a *API) exportRequests(c *call) error {
 	e, err := wire.DecodeExport(c.object)
 	if err != nil {
 		return err
 	}
-	s := e.Search
-	select {
-	case a.exports <- struct{}{}:
-	default:
-		return wire.Unavailable(a.shares.delay(), "The server writes as many exports as it may at once. Send this again later.")
-	}
-	if e.Format == wire.FormatCSV {
-		return a.exportCSV(c, s, func() { <-a.exports })
-	}
-	// What is wrong with the search must be told before the first line.
-	err = a.c.Exporter.ExportEvents(c.life, c.id, s, func([]wire.Event) error { return errEnough }, func(string) error { return errEnough })
-	if err != nil && !errors.Is(err, errEnough) {
-		<-a.exports
+	end, err := beginExport(a.exports, c.id.KeyID)
+	if err != nil {
 		return err
 	}
-	id := c.id
+
+	// What is wrong with the search must be told before the first line.
+	s, id := e.Search, c.id
+	first := s
+	first.Page, first.PerPage = 0, 1
+	if e.Format == wire.FormatCSV {
+		first.PerPage = wire.PageItemsMax // it is written, too
+	}
+	page, err := a.c.Querier.Search(c.life, id, first)
+	if err != nil {
+		end()
+		return err
+	}
+
+	if e.Format == wire.FormatCSV {
+		c.ctx.SetContentType("text/csv; charset=utf-8")
+		a.stream(c.ctx, callTimeMax, end, func(ctx context.Context, w io.Writer) error {
+			return a.writeCSV(ctx, id, first, page, w)
+		})
+		return nil
+	}
+
 	c.ctx.SetContentType("application/x-ndjson")
-	streamBody(c.ctx, fasthttp.NewStreamReader(func(w *bufio.Writer) {
-		defer func() { <-a.exports }()
-		defer func() {
-			if p := recover(); p != nil { // here it would end the process
-				a.c.Metrics.Panics.Inc()
-				a.c.Logger.Error("an export panicked", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		a.writeExport(id, s, w)
-	}))
+	a.stream(c.ctx, callTimeMax, end, func(ctx context.Context, w io.Writer) error {
+		return a.writeEvents(ctx, id, s, w.(*bufio.Writer))
+	})
+
 	return nil
 }
 
-// writeExport writes lines until the export is at its end, or the time of the answer.
-func (a *API) writeExport(id wire.Identity, s wire.Search, w *bufio.Writer) {
-	ctx, done := context.WithTimeout(a.life, callTimeMax)
-	defer done()
-	begun := time.Now()
+// writeEvents writes lines until the export is at its end, or the time of the answer. What it has written is whole
+// lines, so that the answer ends well also where the export broke off.
+func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, w *bufio.Writer) error {
 	var line []byte
+	var gone error // the caller's
+	begun := time.Now()
 	err := a.c.Exporter.ExportEvents(ctx, id, s, func(events []wire.Event) error {
 		for i := range events {
 			line = events[i].AppendLine(line[:0])
-			if _, err := w.Write(line); err != nil {
-				return err // whoever asked has gone
+			if _, gone = w.Write(line); gone != nil {
+				return gone
 			}
 		}
 		return nil
 	}, func(cursor string) error {
 		mark, _ := json.Marshal(map[string]wire.ExportMark{"export": {Cursor: cursor, Done: cursor == ""}})
-		if _, err := w.Write(append(mark, '\n')); err != nil {
-			return err
-		}
-		if err := w.Flush(); err != nil || time.Since(begun) < exportTimeMax {
-			return err
+		_, err := w.Write(append(mark, '\n'))
+		if gone = errors.Join(err, w.Flush()); gone != nil || time.Since(begun) < exportTimeMax {
+			return gone
 		}
 		return errEnough
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+
+	if err != nil && gone == nil && !errors.Is(err, errEnough) {
 		a.c.Logger.Warn("an export broke off", "error", err)
 	}
+
+	return gone
 }

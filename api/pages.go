@@ -1,14 +1,11 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -27,9 +24,10 @@ type Pages interface {
 
 // Streamer is what a page's ResponseWriter also is. What write writes is sent as it comes, once the page's handler has
 // returned, which is where the status and the headers come from. write gets a context of its own; its error cuts the
-// connection, so that nobody takes a part for the whole.
+// connection, so that nobody takes a part for the whole. An owner has one at a time: Stream returns an error if there is
+// no place for another.
 type Streamer interface {
-	Stream(write func(ctx context.Context, w io.Writer) error)
+	Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 }
 
 const (
@@ -69,7 +67,7 @@ func firstSegment(path string) string {
 func (a *API) page(ctx *fasthttp.RequestCtx) {
 	life, done := context.WithTimeout(a.life, callTimeMax)
 	defer done()
-	w := &pageWriter{header: http.Header{}, status: http.StatusOK}
+	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
 
 	b, err := a.readBody(ctx, pageBodyBytesMax, noKey)
 	if err != nil {
@@ -100,10 +98,13 @@ func pageRequest(life context.Context, ctx *fasthttp.RequestCtx, body []byte) *h
 
 // pageWriter keeps a page until its handler has returned.
 type pageWriter struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
+	header  http.Header
+	status  int
+	body    bytes.Buffer
+	exports *quota
+
 	stream func(ctx context.Context, w io.Writer) error
+	end    func() // of the stream's place
 }
 
 func (w *pageWriter) Header() http.Header         { return w.header }
@@ -111,7 +112,14 @@ func (w *pageWriter) WriteHeader(status int)      { w.status = status }
 func (w *pageWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // Stream is Streamer's.
-func (w *pageWriter) Stream(write func(ctx context.Context, w io.Writer) error) { w.stream = write }
+func (w *pageWriter) Stream(owner string, write func(ctx context.Context, w io.Writer) error) error {
+	end, err := beginExport(w.exports, owner)
+	if err == nil {
+		w.stream, w.end = write, end
+	}
+
+	return err
+}
 
 func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 	for k, values := range w.header {
@@ -120,33 +128,10 @@ func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 		}
 	}
 	ctx.SetStatusCode(w.status)
+
 	if w.stream == nil {
 		ctx.SetBody(pack(ctx, w.body.Bytes()))
 		return
 	}
-	// Not SetBodyStreamWriter, which ends a part as if it were the whole.
-	from, to := io.Pipe()
-	streamBody(ctx, from)
-	go a.stream(to, w.stream)
-}
-
-// stream writes a page that is sent as it comes. When the caller goes, its writes fail.
-func (a *API) stream(to *io.PipeWriter, write func(ctx context.Context, w io.Writer) error) {
-	life, done := context.WithTimeout(a.life, streamTimeMax)
-	defer done()
-	defer func() {
-		if p := recover(); p != nil {
-			a.c.Metrics.Panics.Inc()
-			a.c.Logger.Error("a page that is streamed panicked", "panic", p, "stack", string(debug.Stack()))
-			to.CloseWithError(io.ErrUnexpectedEOF)
-		}
-	}()
-	buffered := bufio.NewWriterSize(to, 32<<10)
-	err := errors.Join(write(life, buffered), buffered.Flush())
-	if errors.Is(err, io.ErrClosedPipe) {
-		a.c.Logger.Warn("an export was cut: the browser is gone, or took longer than " + streamStall.String() + " for a part")
-	} else if err != nil {
-		a.c.Logger.Warn("an export was cut", "error", err)
-	}
-	to.CloseWithError(err)
+	a.stream(ctx, streamTimeMax, w.end, w.stream)
 }

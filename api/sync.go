@@ -2,7 +2,6 @@ package api
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -17,37 +16,6 @@ const (
 	pollsMax      = 2000
 	pollsOfKeyMax = 100
 )
-
-// polls counts the long polls that wait. Safe for concurrent use.
-type polls struct {
-	mu    sync.Mutex
-	all   int            // under mu
-	ofKey map[string]int // under mu; by the key's id, none is 0
-}
-
-// begin reports whether one more may wait; then end must be called.
-func (p *polls) begin(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.all >= pollsMax || p.ofKey[key] >= pollsOfKeyMax {
-		return false
-	}
-	p.all++
-	p.ofKey[key]++
-
-	return true
-}
-
-func (p *polls) end(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.all--
-	if p.ofKey[key]--; p.ofKey[key] == 0 {
-		delete(p.ofKey, key)
-	}
-}
 
 // syncEvents takes a batch from a sidecar: one event a line. It answers 200 only when every event in it has its result, and those
 // that are accepted are durable.
@@ -106,10 +74,10 @@ func (a *API) syncChanges(c *call) error {
 		}
 	}
 	q.Wait = min(q.Wait, changesWaitMax)
-	if !a.polls.begin(c.id.KeyID) {
-		q.Wait = 0 // a sidecar asks again after a second
-	} else {
+	if ok, _ := a.polls.begin(c.id.KeyID); ok {
 		defer a.polls.end(c.id.KeyID)
+	} else {
+		q.Wait = 0 // a sidecar asks again after a second
 	}
 
 	changes, err := a.c.Changes.Changes(c.life, c.id, q)

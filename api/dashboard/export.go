@@ -83,14 +83,20 @@ func (d *Dashboard) exportRequests(c *call) error {
 		return err
 	}
 
+	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
+	streamer, streams := c.w.(interface {
+		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
+	})
+	if streams {
+		if err := streamer.Stream(id.KeyID, write); err != nil {
+			return err
+		}
+	}
+
 	c.w.Header().Set("Content-Type", form.mediaType)
 	c.w.Header().Set("Content-Disposition", `attachment; filename="`+form.file+`"`)
-	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
-	if streamer, ok := c.w.(interface {
-		Stream(write func(ctx context.Context, w io.Writer) error)
-	}); ok {
-		streamer.Stream(write)
-		return nil
+	if streams {
+		return nil // it begins when the handler has returned
 	}
 
 	return write(c.Context(), c.w)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -79,7 +81,7 @@ func exportRequests(c *cli.Context) error {
 			return errors.Join(fmt.Errorf("the export broke off: %w\nGo on with the same command and --cursor %s", err, printable(mark.Cursor)), w.Flush(), closeOut())
 		}
 		// What came behind the last mark comes again: an import knows an event that it gets twice.
-		if err != nil && (c.Context.Err() != nil || !wire.IsCode(err, wire.CodeUnavailable)) {
+		if err != nil && !retriesExport(c.Context, err) {
 			return errors.Join(err, closeOut())
 		}
 		search.Cursor, done = mark.Cursor, mark.Done
@@ -89,6 +91,23 @@ func exportRequests(c *cli.Context) error {
 	}
 	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", quantity(lines, "event"))
 	return nil
+}
+
+// retriesExport reports whether an export may go on after an error, and first waits if the key has another one running:
+// the server may take a moment to see that an answer has broken off.
+func retriesExport(ctx context.Context, err error) bool {
+	if wire.IsCode(err, wire.CodeTooMany) {
+		wait := time.NewTimer(wire.AsError(err).RetryAfter)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+
+		return ctx.Err() == nil
+	}
+
+	return ctx.Err() == nil && wire.IsCode(err, wire.CodeUnavailable)
 }
 
 // exportTarget opens the file that is named, which must not be there unless an export goes on; stdout if none is.

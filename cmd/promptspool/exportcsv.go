@@ -52,7 +52,7 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 		switch failures++; {
 		case err == nil:
 			done, err = true, flush()
-		case c.Context.Err() == nil && wire.IsCode(err, wire.CodeUnavailable) && failures <= 3:
+		case failures <= 3 && retriesExport(c.Context, err):
 			err = nil
 		}
 		if err != nil {
