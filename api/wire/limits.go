@@ -10,6 +10,8 @@ const (
 	MetadataKeysMax       = 256       // metadata keys of one write
 	MetadataBytesMax      = 256 << 10 // keys and values of the metadata of one write
 	SidecarBytesMax       = 255       // name of a sidecar
+	PriceMax              = 1_000_000 // dollars of one call, where the caller gives its price
+	TokensMax             = 1e12      // of one call, in or out, where the caller gives them
 	FunctionNameRunesMax  = 1024      // function_name
 	ObjectMembersMax      = 1000      // fields of a body, known and unknown
 	JSONDepthMax          = 512       // nesting of a body

@@ -68,8 +68,8 @@ func DecodeLog(object Object) (LogWrite, error) {
 		Parameters:   f.json("parameters", false),
 		Start:        f.time("request_start_time", true),
 		End:          f.time("request_end_time", true),
-		InputTokens:  f.countOf("input_tokens", 1<<53),
-		OutputTokens: f.countOf("output_tokens", 1<<53),
+		InputTokens:  f.countOf("input_tokens", TokensMax),
+		OutputTokens: f.countOf("output_tokens", TokensMax),
 		Price:        f.price("price"),
 		Tags:         f.tags("tags"),
 		Metadata:     f.metadata("metadata", false),
@@ -129,14 +129,14 @@ func (f *fields) countOf(name string, most int64) *int64 {
 	return &n
 }
 
-// price reads an amount of at least 0.
+// price reads an amount from 0 to PriceMax.
 func (f *fields) price(name string) json.RawMessage {
 	v, ok := f.raw(name, false)
 	if !ok {
 		return nil
 	}
-	if x, err := strconv.ParseFloat(string(v), 64); !isNumber(v) || err != nil || x < 0 {
-		f.fault(name, "must be a number of at least 0")
+	if x, err := strconv.ParseFloat(string(v), 64); !isNumber(v) || err != nil || x < 0 || x > PriceMax {
+		f.fault(name, "must be a number from 0 to %d", PriceMax)
 		return nil
 	}
 	return v

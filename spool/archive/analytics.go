@@ -239,7 +239,7 @@ func (a *analytics) breakdowns(w *wire.Analytics) {
 	for _, tag := range a.tags.top(byRequests, strings.Compare) {
 		c := a.tags[tag]
 		w.TagsBreakdown = append(w.TagsBreakdown, wire.Breakdown{Tag: tag, Requests: c.requests, Cost: float64(c.costNanos) / 1e9,
-			Tokens: c.input + c.output, InputTokens: c.input, OutputTokens: c.output})
+			Tokens: plus(c.input, c.output), InputTokens: c.input, OutputTokens: c.output})
 	}
 	for _, key := range a.keys.top(byRequests, strings.Compare) {
 		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})

@@ -175,17 +175,17 @@ func (c counts[K]) add(name K, row *wire.Row, n int64) {
 func (c *count) add(row *wire.Row, n int64) {
 	c.requests += n
 	if row.Price != nil {
-		c.costNanos += n * nanos(*row.Price)
+		c.costNanos = plus(c.costNanos, n*nanos(*row.Price))
 	}
-	c.input += n * orZero(row.InputTokens)
-	c.output += n * orZero(row.OutputTokens)
+	c.input = plus(c.input, n*orZero(row.InputTokens))
+	c.output = plus(c.output, n*orZero(row.OutputTokens))
 }
 
 func (c *count) merge(other count) {
 	c.requests += other.requests
-	c.costNanos += other.costNanos
-	c.input += other.input
-	c.output += other.output
+	c.costNanos = plus(c.costNanos, other.costNanos)
+	c.input = plus(c.input, other.input)
+	c.output = plus(c.output, other.output)
 }
 
 func (c counts[K]) prune() {

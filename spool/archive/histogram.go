@@ -40,7 +40,7 @@ func middleOf(class int) float64 {
 
 func (h *histogram) add(d time.Duration, n int64) {
 	h.count(classOf(d), n)
-	h.sumMics += n * d.Microseconds()
+	h.sumMics = plus(h.sumMics, n*d.Microseconds())
 }
 
 // count counts n more in a class; n may be negative where there are as many.
@@ -65,7 +65,7 @@ func (h *histogram) merge(other *histogram) {
 			h.count(other.first+i, int64(n))
 		}
 	}
-	h.sumMics += other.sumMics
+	h.sumMics = plus(h.sumMics, other.sumMics)
 }
 
 // mean is in seconds; nil for none.

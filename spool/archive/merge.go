@@ -239,7 +239,7 @@ func (r *summaryReader) counted() count {
 // tally adds what it reads to t, and gives scores those that it reads.
 func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 	for _, n := range []*int64{&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking, &t.latency.sumMics} {
-		*n += r.varint()
+		*n = plus(*n, r.varint())
 	}
 	class := uint64(0)
 	for range r.count() {

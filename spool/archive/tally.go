@@ -10,7 +10,7 @@ import (
 // tally sums up rows. All sums are of integers, so that they are the same in any order. The zero tally is empty.
 type tally struct {
 	requests, errors, unpriced      int64
-	costNanos                       int64 // of billionths of a dollar
+	costNanos                       int64 // of billionths of a dollar; this and the tokens by plus
 	input, output, cached, thinking int64
 	latency                         histogram
 	scores                          scoreSums // where a dimension tells them by bucket
@@ -29,12 +29,12 @@ func (t *tally) add(row *wire.Row, n int64) {
 	if row.Price == nil {
 		t.unpriced += n
 	} else {
-		t.costNanos += n * nanos(*row.Price)
+		t.costNanos = plus(t.costNanos, n*nanos(*row.Price))
 	}
-	t.input += n * orZero(row.InputTokens)
-	t.output += n * orZero(row.OutputTokens)
-	t.cached += n * orZero(row.CachedTokens)
-	t.thinking += n * orZero(row.ReasoningTokens)
+	t.input = plus(t.input, n*orZero(row.InputTokens))
+	t.output = plus(t.output, n*orZero(row.OutputTokens))
+	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
+	t.thinking = plus(t.thinking, n*orZero(row.ReasoningTokens))
 	if row.Latency != nil {
 		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
 	}
@@ -45,12 +45,25 @@ func (t *tally) merge(other *tally) {
 	t.requests += other.requests
 	t.errors += other.errors
 	t.unpriced += other.unpriced
-	t.costNanos += other.costNanos
-	t.input += other.input
-	t.output += other.output
-	t.cached += other.cached
-	t.thinking += other.thinking
+	t.costNanos = plus(t.costNanos, other.costNanos)
+	t.input = plus(t.input, other.input)
+	t.output = plus(t.output, other.output)
+	t.cached = plus(t.cached, other.cached)
+	t.thinking = plus(t.thinking, other.thinking)
 	t.latency.merge(&other.latency)
+}
+
+// plus adds to a sum. A sum that would overflow stays at the most that there is, whatever is taken back from it: it says
+// that there was too much to count, in whatever order it came.
+func plus(sum, n int64) int64 {
+	switch {
+	case sum == math.MaxInt64 || n > 0 && sum > math.MaxInt64-n:
+		return math.MaxInt64
+	case n < 0 && sum < math.MinInt64-n:
+		return math.MinInt64
+	default:
+		return sum + n
+	}
 }
 
 func nanos(dollars float64) int64 { return int64(math.Round(dollars * 1e9)) }
@@ -64,7 +77,7 @@ func orZero(n *int64) int64 {
 
 func (t *tally) cost() float64 { return float64(t.costNanos) / 1e9 }
 
-func (t *tally) tokens() int64 { return t.input + t.output }
+func (t *tally) tokens() int64 { return plus(t.input, t.output) }
 
 func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 	w := wire.Totals{
