@@ -58,6 +58,7 @@ type Registry struct {
 type Tombstone struct {
 	RequestID string    `json:"request_id"`
 	At        time.Time `json:"at"`
+	Unseen    bool      `json:"unseen,omitempty"` // there was no record when it was deleted; see UnseenMax
 }
 
 // Forgotten keeps out what has a metadata value that was deleted, up to a moment.

@@ -48,6 +48,7 @@ func Run(t *testing.T, open Open) {
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
 		{"a deleted record stays deleted", deletingOne},
+		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"requests are rewritten in steps", rewriting},

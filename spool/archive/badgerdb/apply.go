@@ -82,6 +82,7 @@ type folding struct {
 	writes  []write
 	listed  int // rows among the writes
 	buried  int // new tombstones among them
+	unseen  int // those of records that were not there
 }
 
 // record is one record of a batch.

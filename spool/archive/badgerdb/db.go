@@ -56,6 +56,9 @@ type DB struct {
 
 	tombstones atomic.Int64 // of all accounts
 	unreadable atomic.Int64 // bytes that the disk could not read
+	unseenMax  int64        // see archive.UnseenMax
+	unseenMu   sync.Mutex
+	unseen     map[keys]int64 // under unseenMu
 
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
 	firsts    map[keys][]byte                 // places of the accounts' first blocks, once they are asked for; nil: there is none; only changes use it
@@ -148,7 +151,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 
 	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
-		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{})}
+		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
 	db.unreadable.Add(lost)
 	err = errors.Join(db.recallErase(), db.countTombstones())
 	if err != nil && h.fault() != nil {

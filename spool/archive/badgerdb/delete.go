@@ -142,7 +142,7 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.Sta
 // deleteRecords deletes records by their ids in one transaction, those of which says that it shall, or all if it is nil. With
 // tombstones they are kept out for ever.
 func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
-	listed, buried := 0, 0
+	listed, buried, unseen := 0, 0, 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
 		f := db.newFolding(txn, k)
@@ -157,15 +157,18 @@ func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, which fun
 			if len(r.state.History) > 0 {
 				sum.Records++
 				sum.Events += int64(len(r.state.History))
+			} else if !r.removed && db.unseenOf(k)+int64(f.unseen) >= db.unseenMax {
+				return nil, archive.ErrUnseen(int(db.unseenMax))
 			}
 			f.remove(r, tombstones)
 		}
 		err := f.finish()
-		listed, buried = f.listed, f.buried
+		listed, buried, unseen = f.listed, f.buried, f.unseen
 		return f.writes, err
 	})
 	if err == nil {
 		db.tombstones.Add(int64(buried))
+		db.addUnseen(k, int64(unseen))
 		db.rowsWritten(k, listed)
 	}
 	return sum, err
@@ -194,9 +197,12 @@ func (f *folding) remove(r *record, tombstone bool) {
 		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	}
 	if tombstone {
-		now := appendTime(nil, f.db.now())
-		f.writes = append(f.writes, write{f.keys.tombstone(r.id), now}, write{eraseKey, now})
+		now, unseen := f.db.now(), len(r.state.History) == 0
+		f.writes = append(f.writes, write{f.keys.tombstone(r.id), tombstoneOf(now, unseen)}, write{eraseKey, appendTime(nil, now)})
 		f.buried++
+		if unseen {
+			f.unseen++
+		}
 	}
 	r.removed = true
 }
@@ -222,6 +228,40 @@ func (f *folding) forget(d wire.Deletion) error {
 	return nil
 }
 
+// A tombstone of a record is when it was deleted, and one byte more if there was no record. The second is told from the
+// first by its length, so that a start need not read them.
+const tombstoneBytes = 12
+
+func tombstoneOf(at time.Time, unseen bool) []byte {
+	value := appendTime(nil, at)
+	if unseen {
+		value = append(value, 1)
+	}
+
+	return value
+}
+
+// unseenOf counts an account's tombstones of records that were not there.
+func (db *DB) unseenOf(k keys) int64 {
+	db.unseenMu.Lock()
+	defer db.unseenMu.Unlock()
+
+	return db.unseen[k]
+}
+
+func (db *DB) addUnseen(k keys, n int64) {
+	if n == 0 {
+		return
+	}
+	db.unseenMu.Lock()
+	defer db.unseenMu.Unlock()
+
+	if db.unseen == nil {
+		db.unseen = map[keys]int64{}
+	}
+	db.unseen[k] += n
+}
+
 // countTombstones counts those of all accounts, by their keys alone.
 func (db *DB) countTombstones() error {
 	accounts, err := db.accountKeys()
@@ -234,6 +274,9 @@ func (db *DB) countTombstones() error {
 				it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
 				for it.Rewind(); it.Valid(); it.Next() {
 					db.tombstones.Add(1)
+					if table == tableTombstone && it.Item().ValueSize() > tombstoneBytes {
+						db.addUnseen(k, 1)
+					}
 				}
 				it.Close()
 			}

@@ -93,7 +93,7 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 		if !ok {
 			return item, damaged(key, errTime)
 		}
-		item.Tombstone = &archive.Tombstone{RequestID: uuid(rest).String(), At: at}
+		item.Tombstone = &archive.Tombstone{RequestID: uuid(rest).String(), At: at, Unseen: len(value) > tombstoneBytes}
 	case tableSelector:
 		at, ok := readTime(value)
 		if !ok {
@@ -241,7 +241,7 @@ func bring(writes []write, item *archive.Item) ([]write, error) {
 		if !ok {
 			return nil, badID(item.Tombstone.RequestID)
 		}
-		return append(writes, write{k.tombstone(id), appendTime(nil, item.Tombstone.At)}), nil
+		return append(writes, write{k.tombstone(id), tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen)}), nil
 	case item.Forgotten != nil:
 		return append(writes, write{k.selector(item.Forgotten.Hash), appendTime(nil, item.Forgotten.Before)}), nil
 	}

@@ -41,6 +41,7 @@ type DB struct {
 	partitions     partitions
 	summarizing    summarizing
 	bodiesBytesMax int64
+	unseenMax      int // see archive.UnseenMax
 	slot           int // the first of those in which this server counts what accounts have
 }
 
@@ -76,7 +77,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault}
+	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault, unseenMax: archive.UnseenMax}
 	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
 		db.closePools()

@@ -142,15 +142,32 @@ func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, which
 			if which != nil && (len(r.state.History) == 0 || !which(&r.state)) {
 				continue // it has changed since it was found
 			}
-			if n := len(r.state.History); n > 0 {
+			switch n := len(r.state.History); {
+			case n > 0:
 				sum.Records++
 				sum.Events += int64(n)
-			} else if !tombstones {
+			case !tombstones || r.removed:
 				continue // somebody else has deleted it
+			default:
+				if err := db.mayRememberUnseen(ctx, tx, key); err != nil {
+					return err
+				}
 			}
 			f.remove(r, tombstones)
 		}
 		return f.write(ctx, tx)
 	})
 	return sum, err
+}
+
+// mayRememberUnseen refuses one more deletion of a record that is not there, if the account has too many. The account is
+// locked.
+func (db *DB) mayRememberUnseen(ctx context.Context, tx pgx.Tx, key string) error {
+	unseen := 0
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM tombstones WHERE account_id = $1 AND unseen`, key).Scan(&unseen)
+	if err == nil && unseen >= db.unseenMax {
+		err = archive.ErrUnseen(db.unseenMax)
+	}
+
+	return err
 }

@@ -31,3 +31,6 @@ func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error {
 
 // MakeAhead makes the partitions of the weeks to come.
 func (db *DB) MakeAhead(ctx context.Context) error { return db.makeAhead(ctx) }
+
+// RememberUnseen bounds the tombstones of records that were not there.
+func (db *DB) RememberUnseen(max int) { db.unseenMax = max }

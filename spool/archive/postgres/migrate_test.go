@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 	return f
 }
 
-func number(n int) string { return strings.Repeat("0", 3) + string(rune('0'+n)) }
+func number(n int) string { return fmt.Sprintf("%04d", n) }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()

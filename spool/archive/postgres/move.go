@@ -202,12 +202,12 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 }
 
 func (db *DB) moveTombstones(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(o *owned[archive.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At} },
+	return movedOf(ctx, db, func(o *owned[archive.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
 		func(o *owned[archive.Tombstone]) moved {
 			o.of.RequestID = o.id
 			return moved{archive.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
 		},
-		`SELECT account_id, request_id::text, deleted_at FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
 		after[0], orZero(after[1]), movePage)
 }
 

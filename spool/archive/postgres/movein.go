@@ -75,7 +75,7 @@ func queueItem(b *pgx.Batch, i *archive.Item) error {
 		if !ok {
 			return badID(i.Tombstone.RequestID)
 		}
-		b.Queue(insertTombstone, of, id, i.Tombstone.At.UTC())
+		b.Queue(insertTombstone, of, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
 	case i.Forgotten != nil:
 		b.Queue(`INSERT INTO deleted_values (account_id, hash, before) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, of, slices.Clone(i.Forgotten.Hash[:]), nanosOf(i.Forgotten.Before))
 	}

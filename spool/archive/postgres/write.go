@@ -94,7 +94,7 @@ func queueOne(b *pgx.Batch, sql string, args ...any) {
 	})
 }
 
-const insertTombstone = `INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3) ON CONFLICT (account_id, request_id) DO NOTHING`
+const insertTombstone = `INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4) ON CONFLICT (account_id, request_id) DO NOTHING`
 
 func (f *folding) queueRemoval(b *pgx.Batch, r *record) {
 	if r.revision > 0 {
@@ -103,7 +103,7 @@ func (f *folding) queueRemoval(b *pgx.Batch, r *record) {
 		b.Queue(`DELETE FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
 	}
 	if r.buried {
-		b.Queue(insertTombstone, r.account, r.id, f.db.now().UTC())
+		b.Queue(insertTombstone, r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0)
 	}
 }
 
