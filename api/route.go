@@ -138,6 +138,21 @@ func spell(table []route) []route {
 	return all
 }
 
+// Routes lists what the API serves, in the order in which a call looks for its route: each a method and a path, in which {} is
+// an identifier.
+func Routes() (all []string) {
+	for i := range routes {
+		r := &routes[i]
+		path := r.path
+		if strings.HasSuffix(path, "/") {
+			path += "{}" + r.suffix
+		}
+		all = append(all, r.method+" "+path)
+	}
+
+	return all
+}
+
 // find returns the route for a method and a raw path, and the identifier that stands in the path: all segments of the rest,
 // decoded once, for old clients send a name with slashes as it is, newer ones as %2F. Its errors are 404 and 405; with
 // 405 comes the list of what is allowed.
