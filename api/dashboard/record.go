@@ -22,17 +22,72 @@ func (d *Dashboard) recordRoutes() {
 
 // recordView is what the page of a request shows.
 type recordView struct {
+	shownRequest
 	Record       wire.Record
-	Input        []shownMessage
-	Output       []shownMessage
-	Hidden       int           // messages and parts of them that the page has no room for
-	Failure      *shownFailure // nil if nothing went wrong
-	Raw          *shownRaw     // the response, where nothing else shows all of it; else nil
 	Metadata     []wire.MetadataRow
-	Curl         string // logs the same again; "" if it is too long to paste
-	Back         string // the list in whose filter this stands
-	Newer, Older string // the addresses of the neighbours in that list
-	Query        string // that filter, for forms
+	Others       []otherRequest // that came under the same id
+	MoreOthers   int            // of those, that the page has no room for
+	Curl         string         // logs the same again; "" if it is too long to paste
+	Back         string         // the list in whose filter this stands
+	Newer, Older string         // the addresses of the neighbours in that list
+	Query        string         // that filter, for forms
+}
+
+// othersMax is how many other requests under a record's id its page shows.
+const othersMax = 20
+
+// otherRequest is another request under a record's id, as its page shows it.
+type otherRequest struct {
+	shownRequest
+	wire.RecordEvent
+	TooLarge bool // it is kept, and no page has it
+}
+
+// others reads the other requests that came under a record's id. They share the room for texts of one page.
+func (d *Dashboard) others(r wire.Record) (shown []otherRequest, more int) {
+	t := newTexts(nil)
+	for i, c := range r.Conflicts {
+		if i == othersMax {
+			return shown, len(r.Conflicts) - i
+		}
+
+		var o otherRequest
+		if at := slices.IndexFunc(r.Events, func(e wire.RecordEvent) bool { return e.ID == c.EventID }); at >= 0 {
+			o.RecordEvent = r.Events[at]
+		}
+		if o.TooLarge = len(c.Request) == 0 || string(c.Request) == "null"; !o.TooLarge {
+			o.shownRequest = t.call(d.Read(c.Request))
+		}
+		shown = append(shown, o)
+	}
+
+	return shown, 0
+}
+
+// shownRequest is a model call, as a page shows it.
+type shownRequest struct {
+	Input   []shownMessage
+	Output  []shownMessage
+	Hidden  int           // messages and parts of them that the page has no room for
+	Failure *shownFailure // nil if nothing went wrong
+	Raw     *shownRaw     // the response, where nothing else shows all of it; else nil
+}
+
+// call cuts what a page shows of a call.
+func (t *texts) call(c Conversation) shownRequest {
+	before := t.hidden
+	var v shownRequest
+	v.Output = t.messages(c.Output) // first: what came out is shown whole sooner
+	v.Input = t.messages(c.Input)
+	v.Hidden = t.hidden - before
+	if c.Failure != nil {
+		v.Failure = &shownFailure{c.Failure.Type, t.show(c.Failure.Message)}
+	}
+	if c.Raw != "" {
+		v.Raw = &shownRaw{t.show(c.Raw), int64(len(c.Raw))}
+	}
+
+	return v
 }
 
 // shownFailure is what went wrong, as a page shows it.
@@ -61,19 +116,11 @@ func (d *Dashboard) recordPage(c *call) error {
 	if r.Prompt != nil {
 		variables = r.Prompt.InputVariables
 	}
-	read, t := d.Read(r.Request), newTexts(variables)
-	v.Output = t.messages(read.Output) // first: what came out is shown whole sooner
-	v.Input = t.messages(read.Input)
-	v.Hidden = t.hidden
-	if read.Failure != nil {
-		v.Failure = &shownFailure{read.Failure.Type, t.show(read.Failure.Message)}
-	}
-	if read.Raw != "" {
-		v.Raw = &shownRaw{t.show(read.Raw), int64(len(read.Raw))}
-	}
+	v.shownRequest = newTexts(variables).call(d.Read(r.Request))
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
+	v.Others, v.MoreOthers = d.others(r)
 	v.Curl = curlOf(c.Request, r.Request)
 	if v.Newer, err = d.newer(c, f, r); err != nil {
 		return err

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"promptspool/api/wire"
 )
 
 // founded is a server whose first owner has just signed up in a browser.
@@ -128,6 +132,19 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	if record := server.record(id, events(2)); record.Scores[0].Score != 87 || record.Scores[0].Name != "taste" {
 		t.Errorf("scores are %+v", record.Scores)
 	}
+
+	// An older request under the same id takes the record over, and hides nothing.
+	older := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: id, AcceptedAt: time.Now().Add(-time.Hour), Sidecar: "pod-7",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{"model":"gpt-4o","messages":[{"role":"user","content":"Is it raining in Bergen?"}]},` +
+			`"request_response":{"choices":[{"index":0,"message":{"role":"assistant","content":"Always."}}]}}`)}
+	if r := server.call("POST", "/sync/events", older.AppendLine(nil), "X-API-KEY", adminKey); r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	b.visit("/requests/" + id)
+	b.shows("main > .notice", "Another request with different content arrived under this ID")
+	b.shows(".talk", "Is it raining in Bergen?", "Always.")
+	b.shows("#others", "Another request with the same ID", "What is the weather in Oslo?", "Clear.")
+	b.screenshots("conflict")
 }
 
 func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
