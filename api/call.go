@@ -59,6 +59,9 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	case r != nil:
 		name = r.name
 		c := &call{ctx: ctx, route: r, ident: ident, own: callLife{parent: a.life, deadline: started.Add(callTimeMax)}}
+		if r.onlyAsks() {
+			c.own.conn = ctx.Conn()
+		}
 		c.life = &c.own
 		err = a.answer(c)
 		c.own.end()

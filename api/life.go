@@ -2,15 +2,20 @@ package api
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
+
+	"promptspool/api/edge"
 )
 
-// callLife is the context of a call. It ends with the API, after callTimeMax, or when the call is answered. Most calls are answered
-// without waiting for anything: only when somebody asks for Done does it become a context with a timer. Safe for concurrent use.
+// callLife is the context of a call. It ends with the API, after callTimeMax, when the call is answered, or when its caller
+// leaves. Most calls are answered without waiting for anything: only when somebody asks for Done, or for Err after a while,
+// does it become a context with a timer. Safe for concurrent use.
 type callLife struct {
 	parent   context.Context
 	deadline time.Time
+	conn     net.Conn // the caller's; nil: the call goes on without them
 
 	mu     sync.Mutex
 	ctx    context.Context // under mu, as all below; nil until somebody asks
@@ -36,9 +41,32 @@ func (l *callLife) made() context.Context {
 		l.ctx, l.cancel = context.WithDeadline(l.parent, l.deadline)
 		if l.ended {
 			l.cancel()
+		} else if l.conn != nil {
+			go cancelWhenLeft(l.ctx, l.cancel, l.conn)
 		}
 	}
 	return l.ctx
+}
+
+// leftEvery is how often a call that takes long looks whether its caller is still there. Sooner it does not: a caller who
+// ends its side of the connection behind a call still gets the answer to one that does not take long.
+const leftEvery = 400 * time.Millisecond
+
+// cancelWhenLeft cancels a context when the caller has left.
+func cancelWhenLeft(ctx context.Context, cancel context.CancelFunc, conn net.Conn) {
+	tick := time.NewTicker(leftEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if edge.HasLeft(conn) {
+				cancel()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Deadline is callTimeMax after the call came.
@@ -52,6 +80,9 @@ func (l *callLife) Err() error {
 	l.mu.Lock()
 	ctx, ended := l.ctx, l.ended
 	l.mu.Unlock()
+	if ctx == nil && l.conn != nil && !ended && time.Until(l.deadline) < callTimeMax-leftEvery {
+		ctx = l.made()
+	}
 	switch {
 	case ctx != nil:
 		return ctx.Err()

@@ -65,8 +65,11 @@ func firstSegment(path string) string {
 
 // page answers a call with a page.
 func (a *API) page(ctx *fasthttp.RequestCtx) {
-	life, done := context.WithTimeout(a.life, callTimeMax)
-	defer done()
+	life := &callLife{parent: a.life, deadline: time.Now().Add(callTimeMax)}
+	defer life.end()
+	if ctx.IsGet() {
+		life.conn = ctx.Conn()
+	}
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
 
 	b, err := a.readBody(ctx, pageBodyBytesMax, noKey)

@@ -32,6 +32,16 @@ func (r *route) isForApps() bool {
 	return (r.needs == recorder || r.needs == templates) && r.scope == wire.ScopeApp && r.body != batchBody
 }
 
+// onlyAsks reports whether the work is for nobody once the caller has left. What is to be kept, changed or deleted goes on.
+func (r *route) onlyAsks() bool {
+	switch r.needs {
+	case querier, analyst, changes, fleet, exporter:
+		return true
+	default:
+		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template")
+	}
+}
+
 // capability is what a route needs behind it.
 type capability int
 

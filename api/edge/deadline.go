@@ -15,6 +15,9 @@ type lateConn struct {
 	read, write lateDeadline
 }
 
+// NetConn is the connection itself.
+func (c *lateConn) NetConn() net.Conn { return c.Conn }
+
 // lateDeadline is a deadline that was asked for, and the one that is in force. Zero times are none.
 type lateDeadline struct{ wanted, set time.Time }
 

@@ -1,0 +1,37 @@
+package edge
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// HasLeft reports whether the other end of a connection has closed it, or sends nothing more. It reads nothing, so any
+// goroutine may ask while others read and write. Of a connection that is no socket it reports false.
+func HasLeft(conn net.Conn) bool {
+	for {
+		switch c := conn.(type) {
+		case syscall.Conn:
+			return isClosed(c)
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return false
+		}
+	}
+}
+
+func isClosed(c syscall.Conn) (closed bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) { // its error is that we have closed it ourselves
+		ends := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(ends, 0)
+		closed = err == nil && n > 0 && ends[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+
+	return closed
+}

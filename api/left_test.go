@@ -1,0 +1,54 @@
+package api_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+)
+
+// endless searches until its call ends.
+type endless struct {
+	querier
+	begun, ended chan bool
+}
+
+func (e endless) Search(ctx context.Context, _ wire.Identity, _ wire.Search) (wire.SearchPage, error) {
+	e.begun <- true
+	for ctx.Err() == nil { // as a store does between rows
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	e.ended <- true
+
+	return wire.SearchPage{}, ctx.Err()
+}
+
+func TestAQuestionEndsWhenItsCallerLeaves(t *testing.T) {
+	e := endless{begun: make(chan bool, 1), ended: make(chan bool, 1)}
+	_, addr := startTCP(t, func(c *api.Config) { c.Querier = e })
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("POST /api/public/v2/requests/search HTTP/1.1\r\nHost: here\r\nX-API-KEY: full\r\nContent-Length: 2\r\n\r\n{}")); err != nil {
+		t.Fatal(err)
+	}
+	<-e.begun
+	_ = conn.Close()
+
+	left := time.Now()
+	select {
+	case <-e.ended:
+		if took := time.Since(left); took > time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on without its caller")
+	}
+}
