@@ -22,7 +22,7 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 		t.Fatal("the sidecar does not start")
 	}
 	o := startOracle(t, adminKey)
-	perAbsence := 1000
+	perAbsence := 400
 	if soak(t, 1) > 0 {
 		perAbsence = 50_000
 	}
