@@ -18,6 +18,7 @@ import (
 
 	fuse "github.com/hanwen/go-fuse/v2/fs"
 	protocol "github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // folderVariable, in the environment, makes a test binary the process that serves this folder.
@@ -28,9 +29,8 @@ const BlockBytes = 4096
 
 // Disk is a mounted disk with bad blocks.
 type Disk struct {
-	Dir   string             // where it is mounted
-	Below string             // the folder that it shows, where all blocks are good
-	bad   map[uint64][]int64 // by the file's inode, which a renamed file keeps
+	Dir   string // where it is mounted
+	Below string // the folder that it shows, where all blocks are good
 	t     testing.TB
 }
 
@@ -52,7 +52,7 @@ func Main() {
 func Mount(t testing.TB) *Disk {
 	t.Helper()
 	folder := t.TempDir()
-	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), bad: map[uint64][]int64{}, t: t}
+	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), t: t}
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -87,38 +87,59 @@ func Mount(t testing.TB) *Disk {
 	return d
 }
 
-// Break makes the block of a file in which this offset lies unreadable, from the next opening of
-// the file on.
+// badBlocks is the attribute of a file below that lists its bad blocks: a renamed file keeps it, a new one has none.
+const badBlocks = "user.promptspool.bad"
+
+// Break makes the block of a file in which this offset lies unreadable, from the next opening of the file on.
 func (d *Disk) Break(path string, offset int64) {
 	d.t.Helper()
 	name, err := filepath.Rel(d.Dir, path)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var st syscall.Stat_t
-	if err := syscall.Stat(filepath.Join(d.Below, name), &st); err != nil {
+
+	path = filepath.Join(d.Below, name)
+	bad, err := badBlocksOf(path)
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.bad[st.Ino] = append(d.bad[st.Ino], offset/BlockBytes*BlockBytes)
-	d.save()
+	text, err := json.Marshal(append(bad, offset/BlockBytes*BlockBytes))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := unix.Lsetxattr(path, badBlocks, text, 0); err != nil {
+		d.t.Fatalf("mark %s: %v; the file system of %s must have extended attributes", path, err, os.TempDir())
+	}
 }
 
 // Heal makes all blocks readable again.
 func (d *Disk) Heal() {
 	d.t.Helper()
-	clear(d.bad)
-	d.save()
-}
-
-func (d *Disk) save() {
-	text, err := json.Marshal(d.bad)
-	temp := d.Below + ".bad.new"
-	if err == nil {
-		err = errors.Join(os.WriteFile(temp, text, 0o600), os.Rename(temp, d.Below+".bad"))
-	}
+	err := filepath.WalkDir(d.Below, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := unix.Lremovexattr(path, badBlocks); !errors.Is(err, unix.ENODATA) {
+			return err
+		}
+		return nil
+	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// badBlocksOf reads where the bad blocks of a file below begin; it has none once it is gone.
+func badBlocksOf(path string) (bad []int64, err error) {
+	text := make([]byte, 4096)
+	n, err := unix.Lgetxattr(path, badBlocks, text)
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bad, json.Unmarshal(text[:n], &bad)
 }
 
 // serve shows the disk of a folder until stdin ends or it is unmounted.
@@ -177,7 +198,6 @@ type handle interface {
 	fuse.FileFsyncer
 	fuse.FileAllocater
 	fuse.FileLseeker
-	fuse.FileGetattrer
 	fuse.FileSetattrer
 }
 
@@ -196,28 +216,15 @@ type file struct {
 
 // Read fails if any of the bytes lie in a bad block.
 func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.ReadResult, syscall.Errno) {
-	for _, block := range f.bad(ctx) {
+	bad, err := badBlocksOf(filepath.Join(f.node.RootData.Path, f.node.Path(nil)))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return nil, syscall.EIO
+	}
+	for _, block := range bad {
 		if block < offset+int64(len(dest)) && offset < block+BlockBytes {
 			return nil, syscall.EIO
 		}
 	}
 	return f.handle.Read(ctx, dest, offset)
-}
-
-// bad is the blocks of the file that are bad now.
-func (f *file) bad(ctx context.Context) []int64 {
-	text, err := os.ReadFile(f.node.RootData.Path + ".bad")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var bad map[uint64][]int64
-	var attributes protocol.AttrOut
-	if errno := f.Getattr(ctx, &attributes); errno != 0 {
-		err = errors.Join(err, errno)
-	}
-	if err = errors.Join(err, json.Unmarshal(text, &bad)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return []int64{0}
-	}
-	return bad[attributes.Ino]
 }
