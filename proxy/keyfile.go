@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/spool/rawlog"
 )
 
 // keyFile is what the file of a key holds, named by its number: one line of JSON, and one with the CRC32C of the first in
@@ -95,11 +96,14 @@ func readKeys(dir string, needed []uint32, logger *slog.Logger) ([]*key, error) 
 
 // readKey reads one file; nil for one that is damaged, which it sets aside.
 func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	var key *key
+	text, damage := os.ReadFile(path)
+	if damage == nil {
+		key, damage = decodeKey(text, number)
+	} else if !rawlog.Unreadable(damage) {
+		return nil, damage
 	}
-	key, damage := decodeKey(text, number)
+
 	if damage != nil {
 		bad := strings.TrimSuffix(path, keySuffix) + badSuffix
 		logger.Error("the file of a key is damaged and was set aside; events of this key that are still in the spool will be held", "key", number, "file", bad, "error", damage)

@@ -36,6 +36,9 @@ func checkFormat(dir string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return createFormat(dir, path)
 	}
+	if rawlog.Unreadable(err) {
+		return fmt.Errorf("spool: %w; if the folder is a spool of this version, remove the file and write %q into a new one", err, formatPrefix+"1")
+	}
 	if err != nil {
 		return err
 	}

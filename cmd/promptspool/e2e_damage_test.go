@@ -116,6 +116,9 @@ func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
 		if sidecar.diedOf() > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(sidecar.logged(), "promptspool: ") {
 			t.Errorf("it ends with %v and gives no reason:\n%s", sidecar.cmd.ProcessState, sidecar.logged())
 		}
+		if f.how == "bad block" && filepath.Base(f.file) != "FORMAT" {
+			t.Errorf("one bad block keeps it from starting: %s", lastLine(sidecar.logged()))
+		}
 		t.Logf("refused: %s", lastLine(sidecar.logged()))
 		return 0, false
 	}

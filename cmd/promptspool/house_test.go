@@ -27,7 +27,7 @@ var imports = map[string]string{
 	"registry":               "api/wire metrics registry/render",
 	"registry/render":        "api/wire",
 	"registry/prices":        "",
-	"proxy":                  "api/wire metrics spool",
+	"proxy":                  "api/wire metrics spool spool/rawlog",
 	"proxy/redact":           "api/wire metrics",
 	"spool":                  "metrics spool/rawlog",
 	"spool/rawlog":           "",

@@ -57,9 +57,12 @@ type process struct {
 func (p *process) run(ctx context.Context) error {
 	useProcessors()
 	var taking atomic.Bool
+	var failed atomic.Pointer[error] // why it ends; nil while it does not, or because it was told to
 	able := p.ops.Ready
 	p.ops.Ready = func() error {
 		switch {
+		case failed.Load() != nil:
+			return *failed.Load()
 		case !taking.Load():
 			return errors.New("the process is starting or stopping")
 		case able != nil:
@@ -120,6 +123,7 @@ func (p *process) run(ctx context.Context) error {
 		patience -= time.Since(begun)
 	}
 	if failure != nil {
+		failed.Store(&failure)
 		patience = failedStopPatience
 	}
 	stopping, stopped := context.WithTimeout(context.Background(), patience)

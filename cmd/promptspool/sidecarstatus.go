@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool"
+	"promptspool/spool/rawlog"
 )
 
 // sidecarStatus is what /statusz and the control socket of a sidecar tell.
@@ -47,9 +48,10 @@ func idOf(data string) (string, error) {
 	if id, bad := wire.ParseID(strings.TrimSpace(string(text))); err == nil && bad == nil {
 		return id, nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !rawlog.Unreadable(err) {
 		return "", fmt.Errorf("the sidecar's id: %w", err)
 	}
+
 	id := wire.NewID()
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("the sidecar's id: %w", err)

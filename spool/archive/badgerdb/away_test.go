@@ -1,8 +1,10 @@
 package badgerdb_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,5 +42,34 @@ func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
 				t.Fatal("it does not close")
 			}
 		})
+	}
+}
+
+// A server that nobody writes to says so as well.
+func TestAnIdleDatabaseSeesThatItsFolderIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "archive")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- db.Run(ctx) }()
+
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-db.Failed():
+		if !strings.Contains(err.Error(), "is not there any more") {
+			t.Errorf("it fails for %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it does not see that its folder is gone")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

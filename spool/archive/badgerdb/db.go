@@ -205,17 +205,20 @@ func (db *DB) closeFiles() error {
 	}
 }
 
-// Between looks at what is to be dropped, erased or given back.
+// Between looks at what is to be dropped, erased or given back, and whether the folder is still there.
 const (
 	retainEvery  = 10 * time.Minute
+	presentEvery = time.Second
 	collectShare = 0.5
 )
 
 // Run drops what is beyond the retention, erases what was deleted and gives back disk space, now and then, until ctx ends. It
-// returns nil.
+// returns nil. It looks each second whether the folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	look := time.NewTicker(presentEvery)
+	defer look.Stop()
 	last := time.Time{}
 	for {
 		if now := time.Now(); now.Sub(last) >= retainEvery {
@@ -227,10 +230,17 @@ func (db *DB) Run(ctx context.Context) error {
 				db.logger.Error("deleted records could not be erased from the files yet; it is tried again", "error", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+		for due := false; !due; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-look.C:
+				if err := db.lock.present(); err != nil {
+					db.commit.health.fail(err)
+				}
+			case <-tick.C:
+				due = true
+			}
 		}
 	}
 }

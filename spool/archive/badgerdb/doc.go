@@ -8,6 +8,23 @@
 // one change after the other, each seeing those before it, so no two writers ever work from the same state and Badger's
 // own conflict detection is off.
 //
+// After each commit's fsync, and each second, it looks whether its folder is the one that it opened and can be written:
+// else an fsync may succeed and write nothing that is found again. Then it takes no more writes (DB.Failed).
+//
+// # A disk that breaks
+//
+// Badger reads its files through mappings, where a block that the disk cannot read is a fault. What it reads while it
+// opens is read before (unreadable.go). A file with a bad block is set aside in the folder quarantine, and in its place
+// comes
+//
+//	a value log            the entries that are whole, each at its old offset, and fillers between them
+//	a write-ahead log      the entries that are whole, no longer in transactions
+//	a table                nothing; the MANIFEST forgets it, and older versions of its keys may show
+//	DISCARD, KEYREGISTRY   nothing; Badger makes new ones
+//
+// With Config.ReadAll this is done for all that there is, rather than for what opening needs. It is for a process after one
+// that met a fault. A fault in the goroutine of a caller fails the database, so that the process ends with the file's name.
+//
 // # Layout
 //
 // The folder holds Badger's files and FORMAT, a text that names the version of this layout. In the database, numbers are
