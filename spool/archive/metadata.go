@@ -96,11 +96,9 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 	s.Past[key] = slices.Insert(past, i, loser)
 }
 
-// addRival keeps the metadata of a request that is not the record's.
+// addRival keeps the metadata of a request that is not the record's. One that has none counts as well:
+// with it, what metadata events said of the record stands.
 func (s *State) addRival(stamp Stamp, metadata map[string]string) {
-	if len(metadata) == 0 {
-		return
-	}
 	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) })
 	s.Rivals = slices.Insert(s.Rivals, i, Stamped[map[string]string]{stamp, metadata})
 }
