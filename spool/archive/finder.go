@@ -13,6 +13,7 @@ type Finder struct {
 	query  *Query
 	skip   int
 	page   Page
+	rows   PageRows
 	behind bool    // the cursor
 	sorted topRows // of an order other than time
 }
@@ -21,7 +22,7 @@ type Finder struct {
 type Fill func(want Columns) (*wire.Row, error)
 
 // NewFinder begins a page of q, which must not change meanwhile.
-func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset} }
+func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows: q.NewPage()} }
 
 // Total says how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
@@ -51,12 +52,12 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 	switch {
 	case f.skip > 0:
 		f.skip--
-	case len(f.page.Rows) < q.Limit:
+	case !f.rows.Full():
 		row, err := fill(AllColumns)
 		if err != nil {
 			return false, err
 		}
-		f.page.Rows = append(f.page.Rows, CloneRow(row))
+		f.rows.Add(CloneRow(row))
 	default:
 		f.page.More = true
 	}
@@ -87,18 +88,19 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		f.page.TotalIsLowerBound = q.After != nil || f.page.More || stopped != nil
 	}
 	if q.Order.By == "" {
+		f.page.Rows = f.rows.Rows
 		return f.page, nil
 	}
 	f.sorted.trim(q)
 	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
-	f.page.More = len(places) > q.Limit
-	for _, p := range places[:min(q.Limit, len(places))] {
-		row, err := record(p.RequestID)
+	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
+		row, err := record(places[0].RequestID)
 		if err != nil {
 			return Page{}, err
 		}
-		f.page.Rows = append(f.page.Rows, row)
+		f.rows.Add(row)
 	}
+	f.page.Rows, f.page.More = f.rows.Rows, len(places) > 0
 	return f.page, nil
 }
 

@@ -97,7 +97,7 @@ const (
 func (i *Item) Bytes() (n int) {
 	switch {
 	case i.Record != nil:
-		n = 300 * len(i.Record.State.History)
+		n = i.Record.State.Weight()
 		for _, body := range i.Record.Bodies {
 			n += len(body)
 		}

@@ -10,12 +10,14 @@ import (
 
 // Query is a search made ready. It is not changed by use: any number of goroutines may share it.
 type Query struct {
-	Offset int       // matches to leave out before the page begins
-	Limit  int       // rows of the page, at least 1
-	After  *Position // the page begins behind it; nil: at the first
-	Order  Order
-	Where  Condition // nil: every record
-	Words  []string  // lower case; each must be in the prompt or the response
+	Offset int // matches to leave out before the page begins
+	Limit  int // rows of the page, at least 1
+	// BytesMax is what the rows of the page may weigh (RowBytes), but for the last; 0: PageBytesMax.
+	BytesMax int
+	After    *Position // the page begins behind it; nil: at the first
+	Order    Order
+	Where    Condition // nil: every record
+	Words    []string  // lower case; each must be in the prompt or the response
 	// Budget is how long bodies may be looked into; 0: without end. See Page.Stopped.
 	Budget time.Duration
 
@@ -125,20 +127,26 @@ func (q *Query) Select(rows []wire.Row, body func(row *wire.Row) []byte) Page {
 	if q.After != nil {
 		found = slices.DeleteFunc(found, func(r wire.Row) bool { return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0 })
 	}
+	behind := found[min(q.Offset, len(found)):]
+	fitting := q.NewPage()
+	for ; len(behind) > 0 && !fitting.Full(); behind = behind[1:] {
+		fitting.Add(behind[0])
+	}
+	page.Rows, page.More = fitting.Rows, len(behind) > 0
+
 	switch {
 	case q.Streams():
-		page.Total = min(len(found), q.Offset+q.Limit+1)
-		page.TotalIsLowerBound = q.After != nil || len(found) > q.Offset+q.Limit
+		page.Total = min(len(found), q.Offset+len(page.Rows)+1)
+		page.TotalIsLowerBound = q.After != nil || page.More
 	case q.Filtered() && page.Total > TotalMax:
 		page.Total, page.TotalIsLowerBound = TotalMax, true
 	}
-	found = found[min(q.Offset, len(found)):]
-	page.More = len(found) > q.Limit
-	page.Rows = found[:min(q.Limit, len(found))]
+
 	return page
 }
 
-// answer puts a page in the peer's form. Behind a cursor there are no page numbers.
+// answer puts a page in the peer's form. Behind a cursor there are no page numbers, nor behind
+// a page that weighs too much: the next number would leave rows out.
 func (q *Query) answer(page Page) wire.SearchPage {
 	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound, Complete: page.Stopped == nil,
 		BudgetMS: int(q.Budget / time.Millisecond)}
@@ -150,7 +158,8 @@ func (q *Query) answer(page Page) wire.SearchPage {
 	if page.More {
 		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
 		a.NextCursor = known(formatCursor(last, q.Order))
-		if next := q.page + 1; q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
+		whole := len(page.Rows) == q.Limit
+		if next := q.page + 1; whole && q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
 			a.NextNum = &next
 		}
 	} else if page.Stopped != nil && q.Order.By == "" {

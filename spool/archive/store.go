@@ -14,7 +14,8 @@ const TotalMax = 10_000
 // Store keeps states, bodies and rows by account and request id. All of it begins with the account: what belongs to
 // another account is not there. Safe for concurrent use. Errors are wire errors; CodeUnavailable is worth a retry.
 type Store interface {
-	// Apply folds events (State.Take) in one transaction: all of them or, on an error, none. When it returns, they are
+	// Apply folds events (State.Take) in one transaction: all of them or, on an error, none; only where their records weigh
+	// more than HeldBytesMax together, in several. When it returns, they are
 	// durable. Results stand in the order of events. An event that would have to wait for its request while the account's
 	// orphans are full (Orphans.Full) is answered OrphanLater. The bodies of events with a Hash are kept. The store does not
 	// keep references to events after it returned. Once begun it is not cancelled by ctx.
@@ -51,7 +52,7 @@ type Store interface {
 	// where it ended, nil at the end, and how many changed. Events that come meanwhile are not lost.
 	Rewrite(ctx context.Context, account string, after *Position, limit int, change Change) (end *Position, changed int, err error)
 
-	// Edit gives change these records, orphans too, in one transaction, and stores those that it says it changed, with all
+	// Edit gives change these records, orphans too, in one transaction, or in several as Apply does, and stores those that it says it changed, with all
 	// that is made of them, durably when it returns. Of the bodies it stores those whose hash in the history changed. What
 	// was there before is erased as deleted records are. A record that does not exist is left out. change may be called
 	// again for the same record.

@@ -52,6 +52,7 @@ func everyOrder(t *testing.T, open Open) {
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
+			q.BytesMax = drawBytesMax(t)
 			want := q.Select(rows, func(row *wire.Row) []byte { return bodies[states[row.RequestID].Request.ID] })
 			got, err := s.Search(context.Background(), account, q)
 			if err != nil {

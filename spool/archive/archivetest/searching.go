@@ -35,7 +35,7 @@ func oracle(t *testing.T, open Open) {
 			}
 			perPage := rapid.IntRange(1, 4).Draw(t, "per page")
 			walkPages(t, s, account, wire.Search{FilterGroup: &filter, PerPage: perPage}, want)
-			walkCursors(t, s, account, wire.Search{FilterGroup: &filter, PerPage: perPage}, want)
+			walkCursors(t, s, account, wire.Search{FilterGroup: &filter, PerPage: perPage}, drawBytesMax(t), want)
 		}
 	})
 }
@@ -49,7 +49,7 @@ func paging(t *testing.T, open Open) {
 		states, _ := Fold(events)
 		perPage := rapid.IntRange(1, 4).Draw(t, "per page")
 		walkPages(t, s, account, wire.Search{PerPage: perPage}, Rows(states))
-		walkCursors(t, s, account, wire.Search{PerPage: perPage}, Rows(states))
+		walkCursors(t, s, account, wire.Search{PerPage: perPage}, drawBytesMax(t), Rows(states))
 	})
 }
 
@@ -60,7 +60,7 @@ func walkPages(t rapid.TB, s archive.Store, account string, w wire.Search, want 
 	for w.Page = 1; ; w.Page++ {
 		page := search(t, s, account, w)
 		got = append(got, page.Rows...)
-		checkPage(t, page, w, len(got), len(want))
+		checkPage(t, page, w, 0, len(got), len(want))
 		if !page.More {
 			break
 		}
@@ -68,18 +68,24 @@ func walkPages(t rapid.TB, s archive.Store, account string, w wire.Search, want 
 	sameRows(t, want, got)
 }
 
+// drawBytesMax draws what a page may weigh: one row, a few, or as much as by default.
+func drawBytesMax(t *rapid.T) int {
+	return rapid.SampledFrom([]int{0, 1, 400, 900}).Draw(t, "bytes of a page")
+}
+
 // walkCursors reads all pages by cursor and compares them with want.
-func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, want []wire.Row) {
+func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, bytesMax int, want []wire.Row) {
 	t.Helper()
 	var got []wire.Row
 	q, err := archive.Compile(w)
+	q.BytesMax = bytesMax
 	for err == nil {
 		var page archive.Page
 		if page, err = s.Search(context.Background(), account, q); err != nil {
 			break
 		}
 		got = append(got, page.Rows...)
-		checkPage(t, page, w, len(got), len(want))
+		checkPage(t, page, w, bytesMax, len(got), len(want))
 		if !page.More {
 			break
 		}
@@ -92,13 +98,23 @@ func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, wan
 	sameRows(t, want, got)
 }
 
-func checkPage(t rapid.TB, page archive.Page, w wire.Search, seen, total int) {
+func checkPage(t rapid.TB, page archive.Page, w wire.Search, bytesMax, seen, total int) {
 	t.Helper()
 	if page.Total != total || page.TotalIsLowerBound {
 		t.Fatalf("total %d (lower bound: %v), want exactly %d", page.Total, page.TotalIsLowerBound, total)
 	}
-	if page.More != (seen < total) || len(page.Rows) > w.PerPage || page.More && len(page.Rows) < w.PerPage {
-		t.Fatalf("a page of %d rows (at most %d), more: %v, after %d of %d", len(page.Rows), w.PerPage, page.More, seen, total)
+
+	weight := 0
+	for i := range page.Rows {
+		if weight > 0 && bytesMax > 0 && weight >= bytesMax {
+			t.Fatalf("a page of %d rows goes on after %d bytes of %d", len(page.Rows), weight, bytesMax)
+		}
+		weight += archive.RowBytes(&page.Rows[i])
+	}
+	full := len(page.Rows) == w.PerPage || bytesMax > 0 && weight >= bytesMax
+	if page.More != (seen < total) || len(page.Rows) > w.PerPage || page.More && !full {
+		t.Fatalf("a page of %d rows (at most %d), more: %v, after %d of %d",
+			len(page.Rows), w.PerPage, page.More, seen, total)
 	}
 }
 

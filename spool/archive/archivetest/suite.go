@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"the largest batches and events are taken whole", large},
 		{"a search finds what the oracle finds", oracle},
 		{"pages and cursors meet every row once", paging},
+		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
 		{"a filter counts exactly up to a bound", totals},
 		{"a filter within a span counts what lies in it, however days cut it", spans},

@@ -13,13 +13,24 @@ import (
 )
 
 // Apply folds events in one transaction; see archive.Store.
-func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, err
 	}
+	err = archive.Apart(events, func(part []archive.Event) error {
+		more, err := db.apply(ctx, k, part)
+		results = append(results, more...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
 	packed, bytes := db.packBodies(events)
-	var results []wire.Result
 	listed, buried := 0, 0
 	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
@@ -79,6 +90,7 @@ type folding struct {
 	records map[string]*record // by request id
 	order   []*record          // as they were met, so that equal batches write equally
 	orphans *archive.Orphans   // the account's tally; nil until it matters
+	held    int                // what the states weighed when they were read
 	writes  []write
 	listed  int // rows among the writes
 	buried  int // new tombstones among them
@@ -144,6 +156,9 @@ func (f *folding) record(requestID string) (*record, error) {
 	r := &record{id: id}
 	if _, err := load(f.txn, f.keys.record(id), &r.state); err != nil {
 		return nil, err
+	}
+	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 0 {
+		return nil, archive.ErrHeavy
 	}
 	if len(r.state.History) == 0 {
 		tombstone, err := loadBytes(f.txn, f.keys.tombstone(id))

@@ -22,12 +22,14 @@ import (
 //	n   seconds of the oldest row's order time, zigzag varint
 //	n   seconds of the earliest and of the latest start, zigzag varints; earliest after latest: no row tells one
 //	n   metadata keys that have a column of their own, uvarint; then for each its length, uvarint, and its bytes
+//	n   what the rows weigh (archive.RowBytes), uvarint; missing where an older version wrote it
 const headVersion = 1
 
 // Bounds of a block.
 const (
-	blockRowsMax = 4096
-	blockKeysMax = 32 // metadata keys with a column of their own; the rest share one
+	blockRowsMax  = 4096
+	blockBytesMax = 4 << 20
+	blockKeysMax  = 32 // metadata keys with a column of their own; the rest share one
 )
 
 var errHead = errors.New("the head is not one that this version writes")
@@ -37,6 +39,7 @@ type blockHead struct {
 	oldest             int64
 	startMin, startMax int64
 	keys               []string
+	bytes              int // 0: unknown
 }
 
 func (h *blockHead) encode() []byte {
@@ -44,7 +47,8 @@ func (h *blockHead) encode() []byte {
 	for _, n := range []int64{h.oldest, h.startMin, h.startMax} {
 		b = binary.AppendVarint(b, n)
 	}
-	return archive.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	b = archive.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	return binary.AppendUvarint(b, uint64(h.bytes))
 }
 
 func decodeHead(b []byte) (h blockHead, err error) {
@@ -56,6 +60,9 @@ func decodeHead(b []byte) (h blockHead, err error) {
 	h.oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
 	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
 		h.keys = append(h.keys, r.Text())
+	}
+	if len(r.Rest) > 0 {
+		h.bytes = int(r.Uvarint())
 	}
 	if r.Err != nil || h.rows < 1 {
 		return h, errHead
@@ -146,7 +153,7 @@ func encodeNumbers(c archive.Column, rows []placed) []byte {
 }
 
 func headOf(rows []placed) blockHead {
-	h := blockHead{rows: len(rows), startMin: 1}
+	h := blockHead{rows: len(rows), startMin: 1, bytes: bytesOf(rows)}
 	at, _ := rowPlace(rows[len(rows)-1].place[:])
 	h.oldest = at.Unix()
 	keys := make(map[string]int)
@@ -203,6 +210,16 @@ type slot struct {
 	loaded bool
 }
 
+// slotBytesMax bounds the buffer that stays.
+const slotBytesMax = 512 << 10
+
+// unload makes room for the column of another block.
+func (s *slot) unload() {
+	if s.loaded = false; cap(s.buffer) > slotBytesMax {
+		*s = slot{}
+	}
+}
+
 // scratch is what pointers of a lent row point to.
 type scratch struct {
 	row      wire.Row
@@ -214,10 +231,10 @@ type scratch struct {
 func (b *block) open(place []byte, head blockHead) {
 	b.place, b.head = append(b.place[:0], place...), head
 	for i := range b.columns {
-		b.columns[i].loaded = false
+		b.columns[i].unload()
 	}
 	for i := range b.own {
-		b.own[i].loaded = false
+		b.own[i].unload()
 	}
 	for len(b.own) < len(head.keys) {
 		b.own = append(b.own, slot{})

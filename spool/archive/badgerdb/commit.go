@@ -197,6 +197,7 @@ type transaction struct {
 	bytes    int64
 	countMax int64
 	bytesMax int64
+	held     int64 // of keys and values
 	err      error // of add: nothing of it can be committed
 }
 
@@ -214,12 +215,15 @@ func (w write) cost() int64 {
 }
 
 func (t *transaction) fits(writes []write) bool {
-	count, bytes := t.count+1, t.bytes // one more: Badger's own mark at the end
+	count, bytes, held := t.count+1, t.bytes, t.held // one more: Badger's own mark at the end
 	for _, w := range writes {
 		if len(w.key) > keyBytesMax {
 			return false
 		}
-		count, bytes = count+1, bytes+w.cost()
+		count, bytes, held = count+1, bytes+w.cost(), held+int64(len(w.key)+len(w.value))
+	}
+	if t.held > 0 && held > groupBytesMax {
+		return false // it fits, but alone
 	}
 	return count < t.countMax && bytes < t.bytesMax
 }
@@ -236,5 +240,6 @@ func (t *transaction) add(w *waiter, writes []write) {
 		t.err = errors.Join(t.err, err)
 		t.count++
 		t.bytes += write.cost()
+		t.held += int64(len(write.key) + len(write.value))
 	}
 }

@@ -139,9 +139,21 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.Sta
 	return sum, err
 }
 
-// deleteRecords deletes records by their ids in one transaction, those of which says that it shall, or all if it is nil. With
-// tombstones they are kept out for ever.
+// deleteRecords deletes records by their ids, those of which says that it shall, or all if it is nil. With tombstones they
+// are kept out for ever.
 func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
+	err = archive.Apart(ids, func(part []string) error {
+		deleted, err := db.deleteTogether(ctx, k, part, which, tombstones)
+		sum.Records, sum.Events = sum.Records+deleted.Records, sum.Events+deleted.Events
+		return err
+	})
+	return sum, err
+}
+
+// deleteTogether is deleteRecords in one transaction.
+func (db *DB) deleteTogether(
+	ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool,
+) (sum wire.Deleted, err error) {
 	listed, buried, unseen := 0, 0, 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
@@ -170,6 +182,8 @@ func (db *DB) deleteRecords(ctx context.Context, k keys, ids []string, which fun
 		db.tombstones.Add(int64(buried))
 		db.addUnseen(k, int64(unseen))
 		db.rowsWritten(k, listed)
+	} else {
+		sum = wire.Deleted{}
 	}
 	return sum, err
 }

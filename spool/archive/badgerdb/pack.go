@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -18,9 +19,12 @@ type packing struct {
 	step    int // rows beyond those that are worth packing
 	inBlock int // rows that may stand alone in a block's part of the list
 	rows    int // of a block; after rows came in between, half as many again
+	bytes   int // of the rows of a block, likewise, unless one alone has more
 }
 
-var packingDefault = packing{every: 1024, newest: 512, step: 1024, inBlock: 128, rows: blockRowsMax}
+var packingDefault = packing{
+	every: 1024, newest: 512, step: 1024, inBlock: 128, rows: blockRowsMax, bytes: blockBytesMax,
+}
 
 // span is a part of the list: a block and what stands alone in it, or what comes before the first block.
 type span struct {
@@ -49,23 +53,38 @@ func (db *DB) pack(ctx context.Context, k keys) error {
 func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) bool) error {
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
-	var spans []span
-	if err := db.view(func(txn *badger.Txn) (err error) { spans, err = db.spans(ctx, txn, k); return err }); err != nil {
-		return err
-	}
-	for _, s := range spans {
-		for more := crowded(&s); more; {
-			err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
-				delete(db.firsts, k)
-				writes, more, err = db.packSpan(ctx, txn, k, s)
-				return writes, err
-			})
-			if err != nil {
-				return err
+	for {
+		var spans []span
+		err := db.view(func(txn *badger.Txn) (err error) { spans, err = db.spans(ctx, txn, k); return err })
+		if err != nil {
+			return err
+		}
+
+		left := false
+		for _, s := range spans {
+			for more := crowded(&s); more; {
+				err := db.exclusively(func(txn *badger.Txn) ([]write, error) {
+					delete(db.firsts, k)
+					step, err := db.packSpan(ctx, txn, k, s)
+					more, left = step.more, left || step.left
+					return step.writes, err
+				})
+				if err != nil {
+					return err
+				}
 			}
 		}
+		if !left {
+			return nil
+		}
 	}
-	return nil
+}
+
+// packStep is what one transaction packs of a span.
+type packStep struct {
+	writes []write
+	more   bool // there may be more to pack in the same span
+	left   bool // rows were too heavy to be packed together; those left are in other spans now
 }
 
 // crowded says whether a span has rows to pack.
@@ -115,39 +134,79 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 	return nil
 }
 
-// packSpan packs a span, or one block off its old end. more says that it should be called again.
-func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (writes []write, more bool, err error) {
+// packSpan packs a span, or one block off its old end.
+func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (step packStep, err error) {
 	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil { // where there was none before, there may be one by now
-		return nil, false, err
+		return step, err
 	}
-	lone, err := db.loneRows(ctx, txn, k, s)
+	lone, err := db.lonePlaces(ctx, txn, k, s)
 	if err != nil {
-		return nil, false, err
+		return step, err
 	}
 	if s.place == nil {
 		return db.packNewest(ctx, txn, k, s, lone)
 	}
 	head, found, err := loadHead(txn, k, s.place)
 	if err != nil || !found {
-		return nil, false, err
+		return step, err
 	}
+
+	// Those that do not fit stay behind all that is packed, and so in the part of a block: what is packed
+	// has a row, for one that was deleted weighs nothing.
+	n := fit(lone, len(lone), db.packing.bytes)
+	step.left = n < len(lone)
+	lone = lone[:n]
+
 	rows, err := db.merge(txn, k, s.place, head, lone)
 	if err != nil {
-		return nil, false, err
+		return step, err
 	}
 	for i := range lone {
-		writes = append(writes, write{key: k.late(lone[i].place[:])})
+		step.writes = append(step.writes, write{key: k.late(lone[i].place[:])})
 	}
-	writes = append(writes, k.removeBlock(s.place, &head)...)
+	step.writes = append(step.writes, k.removeBlock(s.place, &head)...)
 	for len(rows) > 0 {
-		n := len(rows)
-		if n > db.packing.rows+db.packing.rows/2 {
-			n = db.packing.rows
-		}
-		writes = append(writes, db.codec.writeBlock(k, rows[0].place[:], rows[:n])...)
+		n := db.packing.next(rows)
+		step.writes = append(step.writes, db.codec.writeBlock(k, rows[0].place[:], rows[:n])...)
 		rows = rows[n:]
 	}
-	return writes, false, nil
+	return step, nil
+}
+
+// fit is how many of the first rows, at most so many, are packed together: they end with the one
+// that brings them to so many bytes.
+func fit(lone []lone, most, bytes int) (n int) {
+	for n < len(lone) && n < most && bytes > 0 {
+		bytes -= lone[n].bytes
+		n++
+	}
+
+	return n
+}
+
+// next is how many of the rows go into the next block.
+func (p *packing) next(rows []placed) (n int) {
+	bytes := bytesOf(rows)
+	if len(rows) <= p.rows+p.rows/2 && bytes <= p.bytes+p.bytes/2 {
+		return len(rows)
+	}
+
+	for bytes = 0; n < len(rows) && n < p.rows; n++ {
+		bytes += archive.RowBytes(&rows[n].row)
+		if n > 0 && bytes > p.bytes {
+			break
+		}
+	}
+	return n
+}
+
+// bytesOf is what rows weigh together.
+func bytesOf(rows []placed) (n int) {
+	for i := range rows {
+		n += archive.RowBytes(&rows[i].row)
+	}
+
+	return n
 }
 
 // nextBlock is the place of the first block behind a place; nil if there is none. A nil place is before all.
@@ -165,82 +224,114 @@ func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []by
 
 // packNewest packs the oldest of the rows that stand before all blocks: into the first block while that has room, so that
 // there are no small ones, else into one of their own.
-func (db *DB) packNewest(ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone) (writes []write, more bool, err error) {
+func (db *DB) packNewest(
+	ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone,
+) (step packStep, err error) {
 	p := &db.packing
 	if len(lone) < p.step+p.newest {
-		return nil, false, nil
+		return step, nil
 	}
-	lone = lone[p.newest:]
-	lone = lone[len(lone)-min(len(lone), p.rows):]
-	var head blockHead
+	slices.Reverse(lone) // the oldest first, while they are chosen
+	lone = lone[:fit(lone[:len(lone)-p.newest], p.rows, p.bytes)]
+	slices.Reverse(lone)
+
+	step.more = true
 	var behind []placed
 	if s.next != nil {
-		if head, _, err = loadHead(txn, k, s.next); err != nil {
-			return nil, false, err
+		if behind, step.writes, err = db.takeFirst(ctx, txn, k, s.next, lone); err != nil {
+			return step, err
 		}
 	}
-	if s.next != nil && head.rows+len(lone) <= p.rows {
-		first := span{place: s.next}
-		if first.next, err = db.nextBlock(ctx, txn, k, s.next); err != nil {
-			return nil, false, err
-		}
-		in, err := db.loneRows(ctx, txn, k, first)
-		if err != nil {
-			return nil, false, err
-		}
-		if behind, err = db.merge(txn, k, s.next, head, in); err != nil {
-			return nil, false, err
-		}
-		writes = append(writes, k.removeBlock(s.next, &head)...)
-		for i := range in {
-			writes = append(writes, write{key: k.late(in[i].place[:])})
-		}
-	}
-	rows, err := readLone(k, lone)
+	rows, err := db.readLone(txn, k.newest, lone)
 	if err != nil {
-		return nil, false, err
+		return step, err
 	}
 	for i := range lone {
-		writes = append(writes, write{key: k.newest(lone[i].place[:])})
+		step.writes = append(step.writes, write{key: k.newest(lone[i].place[:])})
 	}
 	if rows = append(rows, behind...); len(rows) > 0 {
-		writes = append(writes, db.codec.writeBlock(k, rows[0].place[:], rows)...)
+		step.writes = append(step.writes, db.codec.writeBlock(k, rows[0].place[:], rows)...)
 	}
-	return writes, true, nil
+	return step, nil
 }
 
-// loneRows are the rows that stand alone in a span.
-func (db *DB) loneRows(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
+// takeFirst takes the rows of the first block, at a place, and the writes that take it away, if it has room for
+// those that come before it. Blocks that an older version wrote do not tell what they weigh: they have none.
+func (db *DB) takeFirst(
+	ctx context.Context, txn *badger.Txn, k keys, place []byte, before []lone,
+) (rows []placed, writes []write, err error) {
+	head, _, err := loadHead(txn, k, place)
+	if err != nil || head.bytes == 0 || head.rows+len(before) > db.packing.rows {
+		return nil, nil, err
+	}
+	first := span{place: place}
+	if first.next, err = db.nextBlock(ctx, txn, k, place); err != nil {
+		return nil, nil, err
+	}
+	in, err := db.lonePlaces(ctx, txn, k, first)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	bytes := head.bytes
+	for _, part := range [][]lone{before, in} {
+		for i := range part {
+			bytes += part[i].bytes
+		}
+	}
+	if bytes > db.packing.bytes {
+		return nil, nil, nil
+	}
+
+	if rows, err = db.merge(txn, k, place, head, in); err != nil {
+		return nil, nil, err
+	}
+	writes = k.removeBlock(place, &head)
+	for i := range in {
+		writes = append(writes, write{key: k.late(in[i].place[:])})
+	}
+	return rows, writes, nil
+}
+
+// lonePlaces are the rows that stand alone in a span, without their values.
+func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
 	table := k.newest
 	if s.place != nil {
 		table = k.late
 	}
-	from, to := table(s.place), []byte(nil)
-	if s.next != nil {
-		to = table(s.next)
-	}
-	err = db.each(ctx, txn, table(nil), from, func(key, value []byte) (bool, error) {
-		if to != nil && bytes.Compare(key, to) >= 0 {
-			return false, nil
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: table(nil)})
+	defer it.Close()
+	for it.Seek(table(s.place)); it.Valid(); it.Next() {
+		if len(rows)%checkEvery == 0 {
+			if err := db.stopped(ctx); err != nil {
+				return nil, err
+			}
 		}
-		l := lone{value: bytes.Clone(value)}
+		key := it.Item().Key()
+		l := lone{bytes: int(it.Item().ValueSize())}
 		copy(l.place[:], key[len(key)-placeBytes:])
+		if s.next != nil && bytes.Compare(l.place[:], s.next) >= 0 {
+			break
+		}
 		rows = append(rows, l)
-		return true, nil
-	})
-	return rows, err
+	}
+	return rows, nil
 }
 
-// readLone reads rows, less those that are gone.
-func readLone(k keys, lone []lone) ([]placed, error) {
+// readLone reads rows of a table, less those that are gone.
+func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]placed, error) {
 	rows := make([]placed, 0, len(lone))
 	for i := range lone {
-		if bytes.Equal(lone[i].value, goneRow) {
+		l := lone[i]
+		if err := l.load(txn, table(l.place[:])); err != nil {
+			return nil, err
+		}
+		if bytes.Equal(l.value, goneRow) {
 			continue
 		}
-		rows = append(rows, placed{place: lone[i].place})
-		if err := lone[i].read(&rows[len(rows)-1].row, archive.AllColumns); err != nil {
-			return nil, damaged(k.newest(lone[i].place[:]), err)
+		rows = append(rows, placed{place: l.place})
+		if err := l.read(&rows[len(rows)-1].row, archive.AllColumns); err != nil {
+			return nil, damaged(table(l.place[:]), err)
 		}
 	}
 	return rows, nil
@@ -254,7 +345,7 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 	if err != nil {
 		return nil, err
 	}
-	alone, err := readLone(k, lone)
+	alone, err := db.readLone(txn, k.late, lone)
 	if err != nil {
 		return nil, err
 	}

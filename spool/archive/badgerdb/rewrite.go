@@ -24,19 +24,37 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 	}); err != nil {
 		return nil, 0, err
 	}
+	if err := archive.Apart(page, func(part []archive.Position) error {
+		n, err := db.rewrite(ctx, k, part, change)
+		changed += n
+		return err
+	}); err != nil {
+		return nil, 0, err
+	}
+	if len(page) == limit {
+		end = &page[limit-1]
+	}
+	return end, changed, nil
+}
+
+// rewrite is Rewrite of some records, in one transaction.
+func (db *DB) rewrite(ctx context.Context, k keys, page []archive.Position, change archive.Change) (changed int, err error) {
 	listed := 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		changed = 0
 		f := db.newFolding(txn, k)
 		for _, p := range page {
-			r, err := f.record(p.RequestID)
-			if err != nil {
+			if _, err := f.record(p.RequestID); err != nil {
 				return nil, err
 			}
+		}
+
+		for _, r := range f.order {
 			if r.state.Orphan() {
 				continue
 			}
-			body := func() ([]byte, error) { return db.requestBody(txn, k, p.RequestID) }
+			body := func() ([]byte, error) { return db.requestBody(txn, k, r.state.RequestID) }
+			var err error
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
@@ -49,13 +67,10 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 		return f.writes, err
 	})
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	db.rowsWritten(k, listed)
-	if len(page) == limit {
-		end = &page[limit-1]
-	}
-	return end, changed, nil
+	return changed, nil
 }
 
 // Edit changes whole records; see archive.Store.
@@ -66,6 +81,17 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 	}
 
 	db.askErase() // before the first is changed and after the last, as in Delete
+	err = archive.Apart(ids, func(part []string) error {
+		n, err := db.editTogether(ctx, k, part, change)
+		changed += n
+		return err
+	})
+	db.askErase()
+	return changed, err
+}
+
+// editTogether is Edit in one transaction.
+func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change archive.Edit) (changed int, err error) {
 	listed := 0
 	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		changed = 0
@@ -92,7 +118,6 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 		listed = f.listed
 		return append(f.writes, write{eraseKey, appendTime(nil, db.now())}), nil
 	})
-	db.askErase()
 	if err != nil {
 		return 0, err
 	}

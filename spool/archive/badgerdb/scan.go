@@ -45,7 +45,18 @@ type match struct {
 // lone is a row that stands alone.
 type lone struct {
 	place [placeBytes]byte
-	value []byte
+	bytes int    // of the value
+	value []byte // nil until it is read
+}
+
+// load reads the value.
+func (l *lone) load(txn *badger.Txn, key []byte) error {
+	item, err := txn.Get(key)
+	if err != nil {
+		return damaged(key, err)
+	}
+
+	return l.take(item)
 }
 
 // fill returns the row with the columns that are wanted.
@@ -217,19 +228,30 @@ func (l *lone) take(item *badger.Item) (err error) {
 	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
 		err = errUnreadable
 	}
+	l.bytes = len(l.value)
 	if err != nil {
 		return damaged(item.KeyCopy(nil), err)
 	}
 	return nil
 }
 
-// gather collects the rows that stand alone in the block's part of the list.
+// gatherBytes bounds the rows that a scan holds of a block's part of the list.
+const gatherBytes = 1 << 20
+
+// gather collects the rows that stand alone in the block's part of the list; those beyond gatherBytes are read when
+// they are visited.
 func (s *scan) gather(rows, heads *badger.Iterator) error {
 	s.alone = s.alone[:0]
+	room := gatherBytes
 	for ; s.before(rows, heads); rows.Next() {
-		var l lone
-		if err := l.take(rows.Item()); err != nil {
-			return err
+		l := lone{bytes: int(rows.Item().ValueSize())}
+		if room -= l.bytes; room > 0 {
+			if err := l.take(rows.Item()); err != nil {
+				return err
+			}
+		} else {
+			key := rows.Item().Key()
+			copy(l.place[:], key[len(key)-placeBytes:])
 		}
 		s.alone = append(s.alone, l)
 	}
@@ -238,6 +260,13 @@ func (s *scan) gather(rows, heads *badger.Iterator) error {
 
 // visitLone judges one row that stands alone.
 func (s *scan) visitLone(l *lone) error {
+	if l.value == nil {
+		read := *l
+		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
+			return err
+		}
+		l = &read
+	}
 	if bytes.Equal(l.value, goneRow) {
 		return nil
 	}

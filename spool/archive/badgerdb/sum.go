@@ -79,7 +79,7 @@ func (u *summing) alone() (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	rows, err := s.db.loneRows(s.ctx, s.txn, s.keys, span{place: s.block.place, next: next})
+	rows, err := s.db.lonePlaces(s.ctx, s.txn, s.keys, span{place: s.block.place, next: next})
 	return len(rows) > 0, err
 }
 

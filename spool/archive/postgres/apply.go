@@ -23,14 +23,21 @@ type batch struct {
 
 // Apply folds events in one transaction; see archive.Store. Only where the database refuses a statement for the sake of
 // some of them are they folded apart: those that it refuses alone are answered later, so that they hold up no others.
-func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
-	results, err := db.apply(ctx, account, events)
-	if refused(err) {
-		tries := refusalsMax
-		results, err = db.applyApart(ctx, account, events, &tries, err)
+func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
+	err = archive.Apart(events, func(part []archive.Event) error {
+		more, err := db.apply(ctx, account, part)
+		if refused(err) {
+			tries := refusalsMax
+			more, err = db.applyApart(ctx, account, part, &tries, err)
+		}
+		results = append(results, more...)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 
-	return results, err
+	return results, nil
 }
 
 // refusalsMax bounds the transactions that are spent on finding the events that the database refuses.

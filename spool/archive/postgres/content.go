@@ -21,10 +21,7 @@ type place struct {
 
 // stepBodies visits rows with what their requests say. The bodies of as many as memory is for are read at once.
 func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error) {
-	places, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p place, err error) {
-		err = row.Scan(&p.at, &p.id, &p.line)
-		return p, err
-	})
+	places, err := s.places(rows)
 	if err != nil || len(places) == 0 {
 		return len(places), err
 	}
@@ -39,6 +36,27 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 		n = end
 	}
 	return n, err
+}
+
+// places reads rows, as many as memory is for.
+func (s *scan) places(rows pgx.Rows) (places []place, err error) {
+	defer rows.Close()
+	s.cut = false
+	for bytes := int64(0); !s.cut && rows.Next(); {
+		var p place
+		if err := rows.Scan(&p.at, &p.id, &p.line); err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+		bytes += int64(len(p.line))
+		s.cut = bytes >= s.db.bodiesBytesMax
+	}
+	if s.cut {
+		rows.Close() // the error of a query that was left early is of no interest
+		return places, nil
+	}
+
+	return places, rows.Err()
 }
 
 // bodiesBytesDefault bounds the packed bodies that a search has in memory at a time, unless one is larger.

@@ -42,6 +42,7 @@ type DB struct {
 	summarizing    summarizing
 	bodiesBytesMax int64
 	unseenMax      int // see archive.UnseenMax
+	heldBytesMax   int // see archive.HeldBytesMax
 	slot           int // the first of those in which this server counts what accounts have
 }
 
@@ -77,7 +78,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault, bodiesBytesMax: bodiesBytesDefault, unseenMax: archive.UnseenMax}
+	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault,
+		bodiesBytesMax: bodiesBytesDefault, heldBytesMax: archive.HeldBytesMax, unseenMax: archive.UnseenMax}
 	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
 		db.closePools()

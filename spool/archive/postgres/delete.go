@@ -121,9 +121,21 @@ func (db *DB) deleteOrphans(ctx context.Context, key string, which func(*archive
 	return sum, err
 }
 
-// deleteRecords deletes records by their ids in one transaction, those of which says that it shall, or all if it is nil. With
-// tombstones they are kept out for ever: nobody writes to the account meanwhile.
+// deleteRecords deletes records by their ids, those of which says that it shall, or all if it is nil. With tombstones they
+// are kept out for ever.
 func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, which func(*archive.State) bool, tombstones bool) (sum wire.Deleted, err error) {
+	err = archive.Apart(ids, func(part []string) error {
+		deleted, err := db.deleteTogether(ctx, key, part, which, tombstones)
+		sum.Records, sum.Events = sum.Records+deleted.Records, sum.Events+deleted.Events
+		return err
+	})
+	return sum, err
+}
+
+// deleteTogether is deleteRecords in one transaction: nobody writes to the account meanwhile.
+func (db *DB) deleteTogether(
+	ctx context.Context, key string, ids []string, which func(*archive.State) bool, tombstones bool,
+) (sum wire.Deleted, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
 		if _, err := f.need(key, id); err != nil {
@@ -157,7 +169,10 @@ func (db *DB) deleteRecords(ctx context.Context, key string, ids []string, which
 		}
 		return f.write(ctx, tx)
 	})
-	return sum, err
+	if err != nil {
+		return wire.Deleted{}, err
+	}
+	return sum, nil
 }
 
 // mayRememberUnseen refuses one more deletion of a record that is not there, if the account has too many. The account is

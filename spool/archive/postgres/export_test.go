@@ -5,10 +5,12 @@ import (
 	"io/fs"
 )
 
-// InSmallSteps lets summaries be made of a few rows, as soon as there are any, and few bodies be looked into at a time.
+// InSmallSteps lets summaries be made of a few rows, as soon as there are any, and few bodies and states be held at a
+// time.
 func (db *DB) InSmallSteps() {
-	db.summarizing = summarizing{rows: 3, least: 1}
+	db.summarizing = summarizing{rows: 3, least: 1, bytes: 1500}
 	db.bodiesBytesMax = 600
+	db.heldBytesMax = 3000
 }
 
 // SummarizeAccount makes the summaries of one account.

@@ -20,6 +20,7 @@ type folding struct {
 	records  map[recordKey]*record
 	order    []*record // by account and id, once load has run: the order in which all writers touch them, so that none waits in a circle
 	accounts map[string]*foldedAccount
+	held     int // what the states weighed when they were read
 }
 
 type recordKey struct {
@@ -117,6 +118,7 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
 	slices.SortFunc(f.order, func(a, b *record) int {
 		return cmp.Or(strings.Compare(a.account, b.account), bytes.Compare(a.id[:], b.id[:]))
 	})
+	f.held = 0
 	for _, r := range f.order {
 		*r = record{recordKey: r.recordKey, ts: r.ts, week: r.week}
 	}
@@ -258,6 +260,9 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 				r.removed = false
 				if r.state, err = f.db.codec.unpackState(packed, id); err != nil {
 					return err
+				}
+				if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
+					return archive.ErrHeavy
 				}
 				r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
 				if r.listed = !r.state.Orphan(); r.listed {

@@ -17,14 +17,34 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 		return nil, 0, err
 	}
 	var page []archive.Position
-	f := db.newFolding(0)
 	if _, err := db.Scan(ctx, account, archive.Query{After: after}, placeColumns, func(row *wire.Row) (bool, error) {
 		page = append(page, archive.PositionOf(row))
-		_, err := f.need(key, row.RequestID)
-		return len(page) < limit, err
+		return len(page) < limit, nil
 	}); err != nil || len(page) == 0 {
 		return nil, 0, err
 	}
+	if err := archive.Apart(page, func(part []archive.Position) error {
+		n, err := db.rewrite(ctx, key, part, change)
+		changed += n
+		return err
+	}); err != nil {
+		return nil, 0, err
+	}
+	if len(page) == limit {
+		end = &page[limit-1]
+	}
+	return end, changed, nil
+}
+
+// rewrite is Rewrite of some records, in one transaction.
+func (db *DB) rewrite(ctx context.Context, key string, page []archive.Position, change archive.Change) (changed int, err error) {
+	f := db.newFolding(0)
+	for _, p := range page {
+		if _, err := f.need(key, p.RequestID); err != nil {
+			return 0, err
+		}
+	}
+
 	err = db.change(ctx, true, func(tx pgx.Tx) error {
 		changed = 0
 		if err := f.load(ctx, tx, false); err != nil {
@@ -47,12 +67,9 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 		return f.write(ctx, tx)
 	})
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	if len(page) == limit {
-		end = &page[limit-1]
-	}
-	return end, changed, nil
+	return changed, nil
 }
 
 // requestBody reads the body of a record's request.
@@ -78,6 +95,16 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 	if err != nil {
 		return 0, err
 	}
+	err = archive.Apart(ids, func(part []string) error {
+		n, err := db.editTogether(ctx, key, part, change)
+		changed += n
+		return err
+	})
+	return changed, err
+}
+
+// editTogether is Edit in one transaction.
+func (db *DB) editTogether(ctx context.Context, key string, ids []string, change archive.Edit) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
 		if _, err := f.need(key, id); err != nil {
@@ -103,7 +130,10 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 		}
 		return f.write(ctx, tx)
 	})
-	return changed, err
+	if err != nil {
+		return 0, err
+	}
+	return changed, nil
 }
 
 // edit lets change work on a record, and replaces the bodies that it changed.

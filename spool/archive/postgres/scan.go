@@ -29,17 +29,23 @@ type scan struct {
 	deadline time.Time // of looking into bodies; zero: none
 	stopped  *archive.Position
 	done     bool
+	cut      bool // rows were too heavy to be looked at in one step
 
-	at   int64 // the place of the last row
-	id   uuid
-	line []byte // and the rest of it
-	row  wire.Row
+	at    int64 // the place of the last row
+	id    uuid
+	line  []byte // and the rest of it
+	row   wire.Row
+	seen  int // rows so far
+	bytes int // of their lines
 }
 
 // Rows are asked for in a small step and then in large ones: whoever wants few gets few, and whoever wants all asks few times.
+// Of heavy rows few are asked for at a time: those that nobody wants any more are still sent.
 const (
-	stepFirst  = 1000
+	stepFirst  = 100
+	stepSecond = 1000
 	stepMost   = 100_000
+	stepBytes  = 32 << 20
 	bodiesStep = 200 // rows of which the bodies are looked into, at a time
 )
 
@@ -133,29 +139,44 @@ func bounds(q *archive.Query) (oldest, newest int64) {
 	return oldest, newest
 }
 
-// run calls visit for every match until it wants no more.
-func (s *scan) run(ctx context.Context) error {
+// run calls visit for every match until it wants no more, or for as many rows as are asked for.
+func (s *scan) run(ctx context.Context, most int) error {
 	after := s.query.After
-	step := stepFirst
 	for w := range windows(s.weeks, s.oldest, s.newest) {
-		for more := true; more && !s.done; {
-			if s.query.NeedsBody() {
-				step = bodiesStep
-			}
+		for more := true; more && most > 0 && !s.done; {
+			step := min(s.nextStep(), most)
 			n, err := s.step(ctx, w, after, step)
 			if err != nil {
 				return err
 			}
-			if more = n == step; more {
+			most -= n
+			if more = n == step || s.cut; more {
 				after = &archive.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
 			}
-			step = stepMost
 		}
-		if s.done {
+		if s.done || most == 0 {
 			return nil
 		}
 	}
 	return nil
+}
+
+// nextStep is how many rows to ask for.
+func (s *scan) nextStep() int {
+	step := stepMost
+	switch {
+	case s.query.NeedsBody():
+		return bodiesStep
+	case s.seen < stepFirst:
+		step = stepFirst
+	case s.seen < stepSecond:
+		step = stepSecond
+	}
+	if s.bytes > 0 {
+		step = min(step, max(1, stepBytes*s.seen/s.bytes))
+	}
+
+	return step
 }
 
 // unindexed is the order time such that no index on it is thought of: where the terms of days find the same, to read it costs several times as much.
@@ -208,6 +229,7 @@ func (s *scan) step(ctx context.Context, w window, after *archive.Position, limi
 		if err := rows.Scan(&s.at, &s.id, (*lent)(&s.line)); err != nil {
 			return n, err
 		}
+		s.seen, s.bytes = s.seen+1, s.bytes+len(s.line)
 		if err := s.judge(nil); err != nil {
 			return n, err
 		}

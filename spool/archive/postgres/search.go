@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,27 +44,30 @@ func (s *scan) predicate() predicate { return (&statement{account: s.account}).w
 // page has the database find the page and count what matches.
 func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 	q := s.query
-	want := q.Offset + q.Limit + 1
+	rows := q.NewPage()
+	skip := q.Offset
 	s.visit = func(fill archive.Fill) (bool, error) {
+		switch {
+		case skip > 0:
+			skip--
+			return true, nil
+		case rows.Full():
+			page.More = true
+			return false, nil
+		}
+
 		row, err := fill(archive.AllColumns)
-		if want--; err == nil {
-			page.Rows = append(page.Rows, *row)
+		if err != nil {
+			return false, err
 		}
-		return true, err
+		rows.Add(*row)
+		return true, nil
 	}
-	for w := range windows(s.weeks, s.oldest, s.newest) {
-		if _, err := s.step(ctx, w, q.After, want); err != nil {
-			return page, err
-		}
-		if want == 0 {
-			break
-		}
+	if err := s.run(ctx, q.Offset+q.Limit+1); err != nil {
+		return page, err
 	}
-	page.Rows = page.Rows[min(q.Offset, len(page.Rows)):]
-	if page.More = len(page.Rows) > q.Limit; page.More {
-		page.Rows = page.Rows[:q.Limit]
-	}
-	if !q.Filtered() {
+
+	if page.Rows = rows.Rows; !q.Filtered() {
 		page.Total = s.records()
 		return page, nil
 	}
@@ -123,7 +127,7 @@ func (s *scan) find(ctx context.Context) (archive.Page, error) {
 		s.oldest, s.newest = bounds(&all)
 	}
 	s.visit = f.Visit
-	if err := s.run(ctx); err != nil {
+	if err := s.run(ctx, math.MaxInt); err != nil {
 		return archive.Page{}, err
 	}
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
@@ -163,7 +167,7 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 			}
 			return more, nil
 		}
-		err = s.run(ctx)
+		err = s.run(ctx, math.MaxInt)
 		stopped = s.stopped
 		if err != nil && begun && ended == nil {
 			ended = failure(ctx, err)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,10 +17,11 @@ import (
 type summarizing struct {
 	rows  int           // of a stretch
 	least int           // rows that are worth a summary, in a stretch that lies between others
+	bytes int           // of its rows; heavier ones have an empty summary
 	rest  time.Duration // since a row was accepted
 }
 
-var summarizingDefault = summarizing{rows: 4096, least: 256, rest: 2 * time.Minute}
+var summarizingDefault = summarizing{rows: 4096, least: 256, bytes: 16 << 20, rest: 2 * time.Minute}
 
 // stretch is a part of a list of which there is a summary, newest first; see the table's columns.
 type stretch struct{ newest, oldest, bottom int64 }
@@ -76,13 +78,13 @@ func (db *DB) summarizeNext(ctx context.Context, account string, bottom, top int
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM summaries WHERE account_id = $1 AND newest >= $2 AND bottom <= $3`, account, bottom, newest).Scan(&others); err != nil || others > 0 {
 			return err
 		}
-		rows, err := db.rowsBetween(ctx, tx, account, bottom, newest)
+		rows, heavy, err := db.rowsBetween(ctx, tx, account, bottom, newest)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		summary := archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })
-		if summary == nil {
-			summary = []byte{}
+		summary := []byte{}
+		if !heavy {
+			summary = append(summary, archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })...)
 		}
 		made, next = true, newest+1
 		_, err = tx.Exec(ctx, `INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -117,22 +119,38 @@ func endOfStretch(ctx context.Context, tx pgx.Tx, account string, bottom, top in
 	return newest, n, nil
 }
 
-// rowsBetween reads all rows between two order times, newest first.
-func (db *DB) rowsBetween(ctx context.Context, tx pgx.Tx, account string, oldest, newest int64) (rows []wire.Row, err error) {
+// rowsBetween reads all rows between two order times, newest first. Where they are too heavy to be held, it reads their
+// times only.
+func (db *DB) rowsBetween(
+	ctx context.Context, tx pgx.Tx, account string, oldest, newest int64,
+) (rows []wire.Row, heavy bool, err error) {
 	s, err := db.newScan(ctx, tx, account, &archive.Query{})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	s.oldest, s.newest = oldest, newest
+	bytes := 0
 	s.visit = func(fill archive.Fill) (bool, error) {
-		row, err := fill(archive.AllColumns)
-		if err == nil {
-			rows = append(rows, *row)
+		want := archive.AllColumns
+		if heavy {
+			want = placeColumns
 		}
-		return true, err
+		row, err := fill(want)
+		if err != nil {
+			return false, err
+		}
+		rows = append(rows, *row)
+		bytes += archive.RowBytes(row)
+		if !heavy && bytes > db.summarizing.bytes {
+			heavy = true
+			for i := range rows {
+				rows[i] = wire.Row{AcceptedAt: rows[i].AcceptedAt}
+			}
+		}
+		return true, nil
 	}
-	err = s.run(ctx)
-	return rows, err
+	err = s.run(ctx, math.MaxInt)
+	return rows, heavy, err
 }
 
 // Sum gives sums every row that matches, by itself or in a summary; see archive.Store.
@@ -231,7 +249,7 @@ func (u *summing) rows(ctx context.Context, oldest, newest int64) error {
 		return nil
 	}
 	u.scan.oldest, u.scan.newest = oldest, newest
-	return u.scan.run(ctx)
+	return u.scan.run(ctx, math.MaxInt)
 }
 
 // reach tells how old the rows are of which there is a summary, so that it is known from the start how long buckets have to be.
