@@ -66,14 +66,21 @@ func decodeFrame(b []byte) (frame, error) {
 	if len(b) < frameHeaderBytes || string(b[:4]) != frameMagic {
 		return frame{}, errFrame
 	}
-	if v := binary.BigEndian.Uint16(b[4:]); v > frameVersion {
-		return frame{}, fmt.Errorf("%w (format %d, this version knows %d)", errFrameNewer, v, frameVersion)
-	}
+
+	version := binary.BigEndian.Uint16(b[4:])
 	length := int64(binary.BigEndian.Uint32(b[30:]))
-	if length > framePayloadMax || frameHeaderBytes+length > int64(len(b)) {
+	verifies := false
+	if length <= framePayloadMax && frameHeaderBytes+length <= int64(len(b)) {
+		b = b[:frameHeaderBytes+length]
+		verifies = binary.BigEndian.Uint32(b[34:]) == frameSum(b)
+	}
+	switch {
+	case version > frameVersion && !verifies:
+		return frame{}, fmt.Errorf("%w (format %d, this version knows %d)", errFrameNewer, version, frameVersion)
+	case version != frameVersion || !verifies: // a bit of the version flipped, or of something else
 		return frame{}, errFrame
 	}
-	b = b[:frameHeaderBytes+length]
+
 	f := frame{
 		part:    binary.BigEndian.Uint16(b[6:]),
 		parts:   binary.BigEndian.Uint16(b[8:]),
@@ -82,14 +89,17 @@ func decodeFrame(b []byte) (frame, error) {
 		at:      time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
 		payload: b[frameHeaderBytes:],
 	}
-	if binary.BigEndian.Uint32(b[34:]) != frameSum(b) || f.part >= f.parts {
+	if f.part >= f.parts {
 		return frame{}, errFrame
 	}
 	return f, nil
 }
 
+// frameSum is the checksum that a frame of this version has, whatever version stands in it.
 func frameSum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:34], castagnoli), castagnoli, b[frameHeaderBytes:])
+	header := [34]byte(b)
+	binary.BigEndian.PutUint16(header[4:], frameVersion)
+	return crc32.Update(crc32.Checksum(header[:], castagnoli), castagnoli, b[frameHeaderBytes:])
 }
 
 // frameCount is how many frames an event of so many bytes needs. An empty event is one frame.

@@ -76,9 +76,21 @@ func TestAnEventIsSpreadOverFramesInItsOwnPlace(t *testing.T) {
 
 func TestANewerFrameSaysSo(t *testing.T) {
 	b := sealed(t, "payload")
-	b[5] = frameVersion + 1
+	b[5]++
+	b[37]++ // its checksum is of the newer version
 	if _, err := decodeFrame(b); !errors.Is(err, errFrameNewer) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Nobody has a newer promptspool to start again: to ask for one would stop the spool for good.
+func TestAFrameWithADamagedVersionIsNoNewerOne(t *testing.T) {
+	for bit := range 16 {
+		b := sealed(t, "payload")
+		b[4+bit/8] ^= 1 << (bit % 8)
+		if _, err := decodeFrame(b); !errors.Is(err, errFrame) {
+			t.Errorf("bit %d: %v", bit, err)
+		}
 	}
 }
 
