@@ -210,7 +210,7 @@ func (c *crawler) fetch(p pressing) (res *http.Response, body string, err error)
 // read looks at a page, and notes what there is to press on it.
 func (c *crawler) read(at *url.URL, body string) {
 	c.visited = append(c.visited, at.RequestURI())
-	for _, wrong := range wrongSource.FindAllString(body, 3) {
+	for _, wrong := range wrongSource.in(body) {
 		c.fault("%s holds %q", at.RequestURI(), wrong)
 	}
 	page, err := markup.Parse(strings.NewReader(body))
@@ -218,12 +218,15 @@ func (c *crawler) read(at *url.URL, body string) {
 		c.fault("%s: %v", at.RequestURI(), err)
 		return
 	}
-	for _, wrong := range wrongText.FindAllString(textOf(page), 3) {
+	text := textOf(page)
+	for _, wrong := range wrongText.in(text) {
 		c.fault("%s says %q", at.RequestURI(), strings.TrimSpace(wrong))
 	}
 
-	if count := listCount.FindStringSubmatch(textOf(page)); count != nil && at.Path == "/requests" {
-		c.totals[at.RequestURI()], _ = strconv.Atoi(strings.Join(strings.FieldsFunc(count[1], isSpacing), ""))
+	if at.Path == "/requests" {
+		if count := listCount.FindStringSubmatch(text); count != nil {
+			c.totals[at.RequestURI()], _ = strconv.Atoi(strings.Join(strings.FieldsFunc(count[1], isSpacing), ""))
+		}
 	}
 
 	for node := range page.Descendants() {
@@ -247,12 +250,34 @@ func (c *crawler) read(at *url.URL, body string) {
 	}
 }
 
+// wrongness is what no page holds. The expression is much slower than anything else that is done with a page, so only
+// those lines are given to it in which one of the words stands that all that it finds has.
+type wrongness struct {
+	expression *regexp.Regexp
+	words      []string
+}
+
+func (w wrongness) in(text string) (found []string) {
+	for line := range strings.Lines(text) {
+		if slices.ContainsFunc(w.words, func(word string) bool { return strings.Contains(line, word) }) {
+			found = append(found, w.expression.FindAllString(line, 3)...)
+		}
+	}
+	return found
+}
+
 // wrongSource and wrongText are what no page holds, in its source and in what a person reads.
 var (
-	wrongSource = regexp.MustCompile(`(?i)<nil>|&lt;nil&gt;|%3cnil%3e|ZgotmplZ|%![a-z(]|\b0x[0-9a-f]{6,}`)
-	wrongText   = regexp.MustCompile(`(?i)\{\{|no such|\bNaN\b|\bundefined\b|` +
-		`(?:^|[^0-9.,:\x{202f}-])1 (?:bars|bytes|calls|changes|characters|columns|days|entries|events|hours|keys|lines|` +
-		`messages|minutes|people|records|requests|scores|sidecars|templates|tokens|values|versions)\b`)
+	wrongSource = wrongness{
+		regexp.MustCompile(`<nil>|&lt;nil&gt;|%3[cC]nil%3[eE]|ZgotmplZ|%![a-zA-Z(]|\b0x[0-9a-f]{6,}`),
+		[]string{"nil", "ZgotmplZ", "%!", "0x"},
+	}
+	wrongText = wrongness{
+		regexp.MustCompile(`\{\{|[nN]o such|\bNaN\b|\bundefined\b|` +
+			`(?:^|[^0-9.,:\x{202f}-])1 (?:bars|bytes|calls|changes|characters|columns|days|entries|events|hours|keys|lines|` +
+			`messages|minutes|people|records|requests|scores|sidecars|templates|tokens|values|versions)\b`),
+		[]string{"{{", "o such", "NaN", "undefined", "1 "},
+	}
 )
 
 // listCount is what a list of requests says of its length, if it knows it.
