@@ -113,6 +113,7 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 	if res.StatusCode != 200 || !strings.Contains(page.String(), "ann@example.com") {
 		t.Errorf("who signed in at one server sees %d at the other: %.300s", res.StatusCode, page.String())
 	}
+	managesPeople(t, a, b)
 
 	// A label that moves at one reaches a sidecar of the other within a second. The machine may be busy: the best of three counts.
 	for number := 1; number <= 2; number++ {
