@@ -177,7 +177,7 @@ func plainFields(e *wire.Error) *wire.Error {
 		case "prompt_name":
 			name = "Name"
 		case "commit_message":
-			name = "What changes"
+			name = "Commit message"
 		}
 		plain.Fields[i].Field = name
 	}

@@ -21,9 +21,13 @@ type errorView struct {
 var errStaleForm = wire.Errorf(wire.CodeForbidden,
 	"This form is out of date. Go back, load the page again, and send it once more.")
 
+// errNoPage answers for an address that is no page's.
+var errNoPage = wire.Errorf(wire.CodeNotFound,
+	"There is no page at this address. It may have been mistyped, or the page was removed.")
+
 // errorTitles name what went wrong, by its code.
 var errorTitles = map[wire.Code]string{
-	wire.CodeNotFound:     "Page not found",
+	wire.CodeNotFound:     "Not found",
 	wire.CodeMethod:       "Nothing to show here",
 	wire.CodeTooLarge:     "Too large",
 	wire.CodeUnauthorized: "Session expired",
@@ -35,8 +39,11 @@ var errorTitles = map[wire.Code]string{
 }
 
 func errorTitle(err error) string {
-	if errors.Is(err, errStaleForm) {
+	switch {
+	case errors.Is(err, errStaleForm):
 		return "Form out of date"
+	case errors.Is(err, errNoPage):
+		return "Page not found"
 	}
 	if title, known := errorTitles[wire.AsError(err).Code]; known {
 		return title
@@ -78,8 +85,7 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (d *Dashboard) nowhere(w http.ResponseWriter, r *http.Request) {
 	allowed := d.methods(r.URL.Path)
 	if len(allowed) == 0 || strings.HasPrefix(r.URL.Path, "/static/") {
-		d.Refuse(w, r, wire.Errorf(wire.CodeNotFound,
-			"There is no page at this address. It may have been mistyped, or the page was removed."))
+		d.Refuse(w, r, errNoPage)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

@@ -19,7 +19,7 @@ func TestAnErrorIsAPageThatNamesItsCauseAndAWayOn(t *testing.T) {
 		{ann, "GET", "/nowhere", 404, "", []string{"Page not found", overview, `href="/requests"`}},
 		{"", "GET", "/nowhere", 404, "", []string{"Page not found", signIn}},
 		{ann, "GET", "/requests/a/b/c", 404, "", []string{"Page not found", overview}},
-		{ann, "GET", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd", 404, "", []string{"Page not found", overview}},
+		{ann, "GET", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd", 404, "", []string{"<h1>Not found</h1>", overview}},
 		{ann, "GET", "/static/", 404, "", []string{"Page not found", overview}},
 		{ann, "GET", "/static/nothing.js", 404, "", []string{"Page not found"}},
 		{ann, "GET", "/sign-out", 405, "POST", []string{"Nothing to show here", overview}},
@@ -34,6 +34,20 @@ func TestAnErrorIsAPageThatNamesItsCauseAndAWayOn(t *testing.T) {
 		if allow := got.Header().Get("Allow"); allow != tt.allow {
 			t.Errorf("%s %s allows %q, want %q", tt.method, tt.path, allow, tt.allow)
 		}
+	}
+}
+
+func TestWhatIsNotThereAndAWrongPasswordAreNamed(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+
+	gone := s.call(ann, "POST", "/keys/key_gone/revoke", s.form(ann))
+	isPage(t, "an unknown key", gone, http.StatusNotFound, "<h1>Not found</h1>", "This account has no such key.")
+
+	wrong := s.call(ann, "POST", "/password", s.form(ann, "old", "not this one", "password", "a good new password"))
+	isPage(t, "a wrong password", wrong, http.StatusUnauthorized, "The current password is wrong.")
+	if says(wrong, "email or password") {
+		t.Error("somebody who is signed in is told of an email")
 	}
 }
 

@@ -107,5 +107,9 @@ func ahead(seconds *float64) string {
 	case math.Abs(*seconds) < 0.05:
 		return "in sync"
 	}
-	return fmt.Sprintf("%+.1f s", *seconds)
+	if *seconds < 0 {
+		return fmt.Sprintf("%.1f s behind", -*seconds)
+	}
+
+	return fmt.Sprintf("%.1f s ahead", *seconds)
 }

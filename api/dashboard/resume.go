@@ -175,7 +175,9 @@ func (d *Dashboard) reviewShort(title, button string, names ...string) func(c *c
 			}
 		}
 		for _, name := range names {
-			v.Shown = append(v.Shown, reviewField{name, c.PostForm.Get(name)})
+			if value := c.PostForm.Get(name); value != "" {
+				v.Shown = append(v.Shown, reviewField{name, value})
+			}
 		}
 		return d.show(c, http.StatusOK, "review", title, "", v)
 	}

@@ -306,3 +306,16 @@ func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
 		}
 	}
 }
+
+func TestAShortFormIsShownAgainWithWhatWasFilledIn(t *testing.T) {
+	s := openSite(t)
+	form := s.form("eve@example.com", "session", s.signed["eve@example.com"].FormSession(), "score", "87", "name", "")
+	s.end("eve@example.com")
+	page := s.call("eve@example.com", "POST", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd/score", form)
+
+	again := s.signInWith("eve@example.com", pendingIn(page))
+	isPage(t, "the form again", again, http.StatusOK, "Set this score?", "<dt>score</dt><dd>87</dd>")
+	if says(again, "<dt>name</dt>") {
+		t.Errorf("a field that was left empty is listed: %s", again.Body)
+	}
+}

@@ -166,6 +166,9 @@ func (d *Dashboard) passwordPage(c *call) error {
 func (d *Dashboard) setPassword(c *call) error {
 	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
 	if err != nil {
+		if wire.AsError(err).Code == wire.CodeUnauthorized {
+			err = wire.Errorf(wire.CodeUnauthorized, "The current password is wrong.") // nobody was asked for an email
+		}
 		return d.signFault(c, "password", "Change your password", d.signView(c), err)
 	}
 	setSession(c.w, s)

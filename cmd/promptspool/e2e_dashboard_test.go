@@ -82,7 +82,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.press(".chips a")
 	b.shows("main", "2 requests")
 	b.visit("/requests?col=sidecar&col=model")
-	b.shows("thead", "Accepted", "Model", "Sidecar")
+	b.shows("thead", "Received", "Model", "Sidecar")
 	if strings.Contains(b.text("thead"), "Status") {
 		t.Error("a column is shown that was not chosen")
 	}

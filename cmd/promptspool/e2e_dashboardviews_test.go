@@ -196,7 +196,7 @@ func (b *browser) prints(content string) {
 	b.t.Helper()
 	b.do("print", emulates(emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}))
 	b.holds("the paper shows what the page says", fmt.Sprintf(`[...document.querySelectorAll(%q)].some((part) => part.checkVisibility())`, content))
-	b.holds("the paper shows nothing to press", `[...document.querySelectorAll("button, .button, input, main > form select, .bucket, nav, .filter, .pager")].every((part) => !part.checkVisibility())`)
+	b.holds("the paper shows nothing to press", `[...document.querySelectorAll("button, .button, input, main > form select, .bucket, nav, .filter > .row, .filter .more, .pager")].every((part) => !part.checkVisibility())`)
 	b.holds("it is black on white", `getComputedStyle(document.documentElement).color === "rgb(0, 0, 0)" && getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"`)
 	if dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS"); dir != "" {
 		image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
