@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,16 +28,28 @@ type violation struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// violations are what axe-core finds wrong with the page as it is.
-func (b *browser) violations(source string) []violation {
+// look puts axe-core into the page as it is.
+func (b *browser) look(source string) {
+	b.t.Helper()
+	b.do("axe-core", chromedp.Evaluate[chromedp.Void](source+";undefined"))
+}
+
+// violations are what axe-core finds wrong with the page as it is, by some of its rules, or by all of them.
+func (b *browser) violations(rules ...string) []violation {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](source+";true")); err != nil {
-		b.t.Fatalf("axe-core: %v", err)
+
+	options := map[string]any{"resultTypes": []string{"violations"}}
+	if len(rules) > 0 {
+		options["runOnly"] = rules
 	}
-	run := `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
-		nodes: v.nodes.slice(0, 3).map(n => ({html: n.html.slice(0, 200), failureSummary: n.failureSummary}))})))`
+	text, err := json.Marshal(options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	run := fmt.Sprintf(`axe.run(document, %s).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
+		nodes: v.nodes.slice(0, 3).map(n => ({html: n.html.slice(0, 200), failureSummary: n.failureSummary}))})))`, text)
 	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]violation](run, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("axe-core: %v", err)
@@ -44,12 +57,14 @@ func (b *browser) violations(source string) []violation {
 	return found
 }
 
-// accessible fails the test if axe-core finds something serious on the page, light or dark.
+// accessible fails the test if axe-core finds something serious on the page, light or dark. In the dark only colours
+// differ.
 func (b *browser) accessible(source, page string) {
 	b.t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
+	b.look(source)
+	for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "link-in-text-block"}} {
 		b.do("look "+scheme, prefers(scheme))
-		for _, v := range b.violations(source) {
+		for _, v := range b.violations(rules...) {
 			if v.Impact == "serious" || v.Impact == "critical" {
 				b.t.Errorf("%s, %s: %s (%s): %s\n%+v", page, scheme, v.ID, v.Impact, v.Help, v.Nodes)
 			}
@@ -73,8 +88,15 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"request_response":   map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "message": map[string]any{"role": "assistant", "content": `{"a": 1}`}}}},
 		"request_start_time": 1, "request_end_time": 2.5, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
 	})
+	failed := asked("Hello.", "")
+	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
+	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
+	failedID := server.track("/rest/track-request", adminKey, failed)
+	reset := linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com"))
+	invite := linkPath(t, peopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
 		"/", "/requests", "/requests?field=tags&op=is&value=demo&key=", "/requests?field=nonsense&op=is&value=x", "/requests/" + id, "/requests/unknown",
+		"/requests/" + failedID, "/requests?model=gpt4o", "/nowhere", reset, "/reset-password?code=none", invite, "/sign-up?code=none",
 		"/templates", "/template?name=greet+customers", "/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up",
@@ -82,16 +104,55 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		b.visit(path)
 		b.accessible(source, path)
 		switch path {
-		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown":
-			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
+		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere", "/reset-password?code=none", "/sign-up?code=none":
+			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
 		}
 	}
+
+	// What forms answer.
+	b.visit("/keys")
+	b.press("form.row .primary")
+	b.accessible(source, "a new key")
+	b.visit("/people")
+	b.press("form.card .primary")
+	b.accessible(source, "a new invitation")
+	b.visit("/requests?tags=demo")
+	b.do("unfold", chromedp.Click(".export summary"), chromedp.Click(".columns summary"), chromedp.Click(".filter .more summary"))
+	b.accessible(source, "what unfolds on the list")
+	b.visit("/template/edit")
+	b.fill("[name=name]", "tickets")
+	b.fill("#text-1", "Tickets: {ticket")
+	b.press("[value=save]")
+	b.shows("main", "Not saved")
+	b.accessible(source, "a refused text")
+
+	// A session that ends, and what was typed.
+	b.leaves("/requests/" + id)
+	b.fill("[name=score]", "87")
+	choosePassword(t, b, reset, "another good password")
+	b.press(".facts form button")
+	b.shows("main", "Your session has expired.")
+	b.accessible(source, "an expired session")
+	b.signIn("ann@example.com", "another good password")
+	b.shows("main", "Set this score?")
+	b.accessible(source, "a form that is shown again")
+	b.screenshots("review")
+	b.press("main .primary")
+	b.shows("main", "The score is set.")
+	b.visit("/password")
+	b.fill("[name=old]", "correct horse battery")
+	b.fill("[name=password]", "a third good password")
+	b.press("main .primary")
+	b.shows("main", "The current password is wrong.")
+	b.accessible(source, "a wrong password")
+
 	// What judges can say no.
 	b.do("spoil", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.querySelector("label").replaceWith(document.querySelector("label input")); true`))
 		return err
 	}))
-	if b.violations(source) == nil {
+	b.look(source)
+	if b.violations() == nil {
 		t.Error("axe-core finds nothing against an input without a label")
 	}
 }

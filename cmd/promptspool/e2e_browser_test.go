@@ -13,10 +13,11 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a Chromium with one tab. What its console says against a page fails the test.
+// browser is a window of the tests' Chromium. What its console says against a page fails the test.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
@@ -33,19 +34,44 @@ const stepTimeMax = time.Minute
 // may be never.
 const pollEvery = 50 * time.Millisecond
 
-// openBrowser starts a Chromium that looks at a server. Debian's chromium is what `make test` installs.
+// stopChromium ends the Chromium that chromium started.
+var stopChromium = func() {}
+
+// chromium starts the Chromium in which all tests open their windows, because starting one costs as much as a
+// short scene. Debian's is what `make test` installs.
+var chromium = sync.OnceValues(func() (context.Context, error) {
+	// As root a sandbox cannot be made. The rest keeps it from calling anybody but us, and from spending processes on
+	// keeping sites apart and on pages that nobody goes back to: all pages here are ours.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-features", "Translate,BackForwardCache,SpareRendererForSitePerProcess,PaintHolding"),
+		chromedp.Flag("disable-site-isolation-trials", true), chromedp.Flag("in-process-gpu", true),
+		chromedp.Flag("renderer-process-limit", "1"), chromedp.UserDataDir(filepath.Join(folder, "chromium")))
+
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeAll := chromedp.NewContext(allocated)
+	stopChromium = func() {
+		closeAll()
+		stop()
+	}
+
+	return ctx, chromedp.Do(ctx) // starts it; it must not end with a step's timeout
+})
+
+// openBrowser opens a window that looks at a server, with cookies and storage of its own.
 func openBrowser(t *testing.T, server *node) *browser {
 	t.Helper()
+
+	shared, err := chromium()
+	if err != nil {
+		t.Fatalf("chromium: %v (make test installs it)", err)
+	}
 	_, port, _ := strings.Cut(server.addr, ":")
 	b := &browser{t: t, base: "http://localhost:" + port} // of localhost a browser keeps cookies that want TLS elsewhere
-	// As root a sandbox cannot be made; the rest keeps the browser from calling anybody but us.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
-	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(allocated)
+
+	ctx, closeWindow := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
-		closeTab()
+		closeWindow()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, e := range b.errors {
@@ -53,11 +79,12 @@ func openBrowser(t *testing.T, server *node) *browser {
 		}
 	})
 	b.ctx = ctx
-	if err := chromedp.Do(ctx); err != nil { // starts it; the tab must not end with the first step's timeout
-		t.Fatalf("chromium: %v (make test installs it)", err)
+	if err := chromedp.Do(ctx); err != nil { // opens it; the window must not close with the first step's timeout
+		t.Fatalf("a window of chromium: %v", err)
 	}
 	go b.hear(chromedp.Console(ctx))
 	b.do("set up", prefers("light"), chromedp.EmulateViewport(1440, 900))
+
 	return b
 }
 
@@ -106,11 +133,18 @@ func (b *browser) press(selector string) {
 	}
 }
 
-// fill writes into a field what was not there before.
+// fill writes into a field what was not there before, all in one go, as from the clipboard: a key press costs as much
+// as all of it.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
-	b.do("fill "+selector, chromedp.Clear(selector), chromedp.SendKeys(selector, text))
+	b.do("fill "+selector, chromedp.Focus(selector), selectAll, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	}))
 }
+
+// selectAll selects what is in the field that has the focus.
+var selectAll = chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`)
 
 // choose sets a select.
 func (b *browser) choose(selector, value string) {

@@ -34,6 +34,7 @@ func (b *browser) saved(selector string) (name string, content []byte) {
 	allow := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 			Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &report,
+			BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
 		})
 		return err
 	})

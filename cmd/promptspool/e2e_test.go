@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 	// A process with the race detector waits a second at its end, in case that another thread has something to report.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=20")
 	code := postgrestest.Main(m)
+	stopChromium()
 	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }
