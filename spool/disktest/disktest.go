@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -142,8 +144,10 @@ func badBlocksOf(path string) (bad []int64, err error) {
 	return bad, json.Unmarshal(text[:n], &bad)
 }
 
-// serve shows the disk of a folder until stdin ends or it is unmounted.
+// serve shows the disk of a folder until it is unmounted. It unmounts it when stdin ends: when the
+// tests have ended, however they did.
 func serve(folder string) error {
+	disk := filepath.Join(folder, "disk")
 	below := filepath.Join(folder, "below")
 	root := &fuse.LoopbackRoot{Path: below}
 	var st syscall.Stat_t
@@ -153,15 +157,23 @@ func serve(folder string) error {
 	root.Dev = uint64(st.Dev)
 	top := &node{fuse.LoopbackNode{RootData: root}}
 	root.RootNode = top
-	server, err := fuse.Mount(filepath.Join(folder, "disk"), top, &fuse.Options{
+	server, err := fuse.Mount(disk, top, &fuse.Options{
 		MountOptions: protocol.MountOptions{DirectMountStrict: true, FsName: "promptspool-tests", Name: "disktest", MaxWrite: 1 << 20},
 	})
 	if err != nil {
 		return err
 	}
+	unmount := func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }
+	signal.Ignore(syscall.SIGPIPE) // of tests that end at this moment
 	if _, err := os.Stdout.Write([]byte("m")); err != nil {
+		unmount()
 		return err
 	}
+
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		unmount()
+	}()
 	server.Wait()
 	return nil
 }
