@@ -19,7 +19,8 @@
 //
 //	a value log            the entries that are whole, each at its old offset, and fillers between them
 //	a write-ahead log      the entries that are whole, no longer in transactions
-//	a table                nothing; the MANIFEST forgets it, and older versions of its keys may show
+//	a table                one of the blocks that are whole; nothing if its index is lost, and the MANIFEST forgets it.
+//	                       Older versions of the keys that are lost may show
 //	DISCARD, KEYREGISTRY   nothing; Badger makes new ones
 //
 // With Config.ReadAll this is done for all that there is, rather than for what opening needs. It is for a process after one

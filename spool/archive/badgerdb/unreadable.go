@@ -153,7 +153,7 @@ func (s *salvage) repair(path string) error {
 		bytes, err = s.rewrite(path, rawlog.SalvageWriteAheadLog)
 	case ".sst":
 		lost = "records, or changes to them"
-		bytes, err = s.dropTable(path)
+		bytes, err = s.salvageTable(path)
 	default:
 		if name == "MANIFEST" {
 			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; restore the archive from a backup "+

@@ -5,16 +5,89 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/pb"
 	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+	"github.com/dgraph-io/ristretto/v2/z"
 	"google.golang.org/protobuf/proto"
 
 	"promptspool/spool/rawlog"
 )
+
+// errNoTable: nothing of a table can be read, for its index cannot.
+var errNoTable = errors.New("the index of the table cannot be read")
+
+// salvageTable replaces a table by one of the blocks that can be read, which has the same place in
+// the MANIFEST. Without its index or its last block it is dropped.
+func (s *salvage) salvageTable(path string) (bytes int64, err error) {
+	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
+		content, err := wholeBlocks(path, data)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		return err
+	})
+	if errors.Is(err, errNoTable) {
+		return s.dropTable(path)
+	}
+	return bytes, err
+}
+
+// wholeBlocks makes a table of the blocks of another one that verify.
+func wholeBlocks(path string, data []byte) (content []byte, err error) {
+	defer func() {
+		if damage := recover(); damage != nil { // Badger trusts what it reads
+			content, err = nil, errNoTable
+		}
+	}()
+	file, err := os.Open(path) // for its name
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	o := badgerOptions(filepath.Dir(path), nil)
+	pool := z.NewAllocatorPool(1)
+	defer pool.Release()
+	options := table.Options{
+		TableSize: uint64(len(data)), BlockSize: o.BlockSize, BloomFalsePositive: o.BloomFalsePositive,
+		ChkMode: o.ChecksumVerificationMode, Compression: o.Compression, AllocPool: pool,
+	}
+	t, err := table.OpenTable(&z.MmapFile{Data: data, Fd: file}, options)
+	if err != nil {
+		return nil, errNoTable
+	}
+
+	b := table.NewTableBuilder(options)
+	defer b.Close()
+	starts := t.KeySplits(math.MaxInt, nil) // of each block its first key
+	for i := range starts {
+		end := []byte(nil)
+		if i+1 < len(starts) {
+			end = []byte(starts[i+1])
+		}
+		addBlock(b, t, []byte(starts[i]), end)
+	}
+	if b.Empty() {
+		return nil, errNoTable
+	}
+	return b.Finish(), nil
+}
+
+// addBlock adds a table's block from a key on and before another, if it can be read. A nil end is
+// that of the table.
+func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
+	it := t.NewIterator(table.NOCACHE)
+	defer it.Close()
+	for it.Seek(from); it.Valid() && (end == nil || y.CompareKeys(it.Key(), end) < 0); it.Next() {
+		b.Add(it.Key(), it.Value(), 0)
+	}
+}
 
 // dropTable sets a table aside and takes it out of the MANIFEST, without which Badger would not
 // open. It returns how much of it cannot be read.

@@ -186,6 +186,45 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 	}
 }
 
+// A block in the midst of a table is met by a compaction at the latest. What is in the other
+// blocks stays.
+func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
+	const records = 500
+	folder := filepath.Join(t.TempDir(), "archive")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: folder, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch []archive.Event
+	for n := range records {
+		batch = append(batch, request(t, n, 500))
+	}
+	if _, err := db.Apply(t.Context(), "a", batch); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+	disk, dir := onBadDisk(t, folder)
+	breakBlock(t, disk, filepath.Join(dir, "*.sst"), 5*disktest.BlockBytes)
+
+	db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet, ReadAll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	whole := 0
+	for n := range records {
+		if _, body, err := db.Record(t.Context(), "a", archivetest.ID(1_000_000+n)); err == nil && strings.Contains(string(body), noise(500)) {
+			whole++
+		}
+	}
+	if whole < records*9/10 || whole == records {
+		t.Errorf("%d of %d records are whole", whole, records)
+	}
+	if d := db.Damage(); d.Quarantined != 1 || d.UnreadableBytes != disktest.BlockBytes {
+		t.Errorf("the damage is %+v", d)
+	}
+}
+
 // Badger's garbage collection copies the entries of a value log up to the first damaged one, and
 // deletes the file.
 func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
