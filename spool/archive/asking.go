@@ -92,29 +92,55 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	}
 	q.Budget = statisticsBudget
 	spent := patience{began: time.Now(), budget: s.Budget}
-	if g.field.column == ColumnBody {
-		spent.each = 1
-		if s.Budget == 0 {
-			spent.budget = statisticsBudget
-		}
-	}
 	defer a.timed(spent.began)
+	if g.field.column == ColumnBody {
+		spent.each, spent.budget = 1, cmp.Or(spent.budget, statisticsBudget)
+		complete, err := a.suggestOfBodies(ctx, id, q, g, &spent)
+		return wire.Suggestions{Success: true, Values: g.values, Complete: complete}, err
+	}
+
 	w := wire.Suggestions{Success: true, Complete: true}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {
-		s := Subject{Row: row}
-		if g.field.column == ColumnBody {
-			s.Body = func() ([]byte, error) {
-				_, body, err := a.config.Store.Record(ctx, id.Account, row.RequestID)
-				return body, err
-			}
-		}
-		more := g.add(&s) && !spent.isOver()
+		more := g.add(&Subject{Row: row}) && !spent.isOver()
 		w.Complete = w.Complete && more
 		return more, nil
 	})
 	w.Values = g.values
 	w.Complete = w.Complete && stopped == nil
 	return w, err
+}
+
+// suggestPage is how many positions are read ahead of the bodies that values are taken from.
+const suggestPage = 64
+
+// suggestOfBodies takes values from the bodies of what q finds, and reports whether it has looked at all of them. It asks
+// the store for each body while no scan of it is under way: a store that waits to be alone would wait for the scan, and
+// the body for the store.
+func (a *Archive) suggestOfBodies(ctx context.Context, id wire.Identity, q Query, g *suggestion, spent *patience) (complete bool, err error) {
+	for {
+		page, stopped, err := a.positions(ctx, id, q, suggestPage)
+		if err != nil {
+			return false, err
+		}
+		for _, p := range page {
+			_, body, err := a.config.Store.Record(ctx, id.Account, p.RequestID)
+			if wire.IsCode(err, wire.CodeNotFound) {
+				continue // deleted since
+			}
+			if err != nil {
+				return false, err
+			}
+
+			s := Subject{Row: &wire.Row{RequestID: p.RequestID}, Body: func() ([]byte, error) { return body, nil }}
+			if !g.add(&s) || spent.isOver() {
+				return false, nil
+			}
+		}
+		if len(page) < suggestPage {
+			return stopped == nil, nil
+		}
+		q.After = &page[len(page)-1]
+	}
 }
 
 // patience bounds how long rows are looked at.
@@ -166,7 +192,7 @@ func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQue
 		return err
 	}
 	for q.Budget = 0; ; {
-		page, err := a.exportPage(ctx, id, q)
+		page, _, err := a.positions(ctx, id, q, exportPage)
 		if err != nil {
 			return err
 		}
@@ -192,12 +218,13 @@ func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQue
 // exportPage is how many positions an export reads ahead of its records. A reader that is slow holds up no snapshot.
 const exportPage = 1000
 
-func (a *Archive) exportPage(ctx context.Context, id wire.Identity, q Query) (page []Position, err error) {
-	_, err = a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(ColumnID, ColumnTime), func(row *wire.Row) (bool, error) {
+// positions are the next rows that q finds, so many at most. stopped is where the store's budget was spent, or nil.
+func (a *Archive) positions(ctx context.Context, id wire.Identity, q Query, most int) (page []Position, stopped *Position, err error) {
+	stopped, err = a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(ColumnID, ColumnTime), func(row *wire.Row) (bool, error) {
 		page = append(page, PositionOf(row))
-		return len(page) < exportPage, nil
+		return len(page) < most, nil
 	})
-	return page, err
+	return page, stopped, err
 }
 
 // Delete deletes one record, or all with a metadata value, for good; see wire.Deletion. A record that there is not is

@@ -87,7 +87,7 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for {
-		page, err := s.archive.exportPage(ctx, s.id, q)
+		page, _, err := s.archive.positions(ctx, s.id, q, exportPage)
 		if err != nil {
 			return false, err
 		}

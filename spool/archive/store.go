@@ -35,7 +35,7 @@ type Store interface {
 
 	// Scan gives fn every row that matches, newest first, as of one moment, whatever q says of pages and order, but behind
 	// q.After. Of the row only the columns in want, and those that q looks at, are sure to be filled in. fn must not keep
-	// the row, nor what it points to. Scan ends when fn returns false or an error, which it returns. stopped is where it
+	// the row, nor what it points to, and must not ask the store. Scan ends when fn returns false or an error, which it returns. stopped is where it
 	// ended because q.Budget was spent; nil if it was not.
 	Scan(ctx context.Context, account string, q Query, want Columns, fn func(row *wire.Row) (more bool, err error)) (stopped *Position, err error)
 

@@ -101,13 +101,10 @@ func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 // reopen closes Badger's files and opens them again, so that nothing is left in memory, in a log of it or in the value log that is
 // being written. Reads and writes wait meanwhile.
 func (db *DB) reopen() error {
-	select {
-	case <-db.stop:
-		return errClosed()
-	case db.commit.lead <- struct{}{}:
+	if err := db.lockAlone(); err != nil {
+		return err
 	}
 	defer func() { <-db.commit.lead }()
-	db.reading.Lock()
 	defer db.reading.Unlock()
 	if db.closed {
 		return errClosed()
@@ -127,6 +124,32 @@ func (db *DB) reopen() error {
 	db.commit.health.fail(err)
 	db.closed = true // there is nothing to read from
 	return err
+}
+
+// alonePatience is how long reads may go on before new reads and writes wait for them to end.
+const alonePatience = time.Minute
+
+// lockAlone waits until nobody reads, and takes the turn to commit and the lock of reading. Reads may take seconds: so that
+// nobody waits behind them, it tries again and again before it insists.
+func (db *DB) lockAlone() error {
+	begun, tick := time.Now(), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-db.stop:
+			return errClosed()
+		case db.commit.lead <- struct{}{}:
+		}
+		if db.reading.TryLock() {
+			return nil
+		}
+		if time.Since(begun) > alonePatience {
+			db.reading.Lock()
+			return nil
+		}
+		<-db.commit.lead
+		<-tick.C
+	}
 }
 
 // compact merges all levels of tables, which leaves no older version of any key.

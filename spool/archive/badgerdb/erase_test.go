@@ -2,6 +2,7 @@ package badgerdb
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -222,5 +223,38 @@ func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
 	}
 	if _, body, err := db.Record(t.Context(), "a", archivetest.ID(1007)); err != nil || !bytes.Contains(body, []byte("[masked]")) {
 		t.Errorf("the record: %v, %s", err, body)
+	}
+}
+
+// A long read does not hold up writes when the database is to be opened again.
+func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	reading, read := make(chan bool), make(chan bool)
+	go func() {
+		_ = db.view(func(*badger.Txn) error {
+			reading <- true
+			<-read
+			return nil
+		})
+	}()
+	<-reading
+	erased := make(chan error, 1)
+	go func() { erased <- db.Erase(context.Background()) }()
+
+	for n := range 50 {
+		e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), `{"function_name":"f"}`)
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-erased:
+		t.Errorf("it was alone while somebody read: %v", err)
+	default:
+	}
+
+	read <- true
+	if err := <-erased; err != nil {
+		t.Error(err)
 	}
 }

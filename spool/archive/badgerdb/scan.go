@@ -393,7 +393,13 @@ func (s *scan) stop(i int) error {
 
 // judge asks about one row, and its body if need be. It stops the scan when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
-	subject := archive.Subject{Row: row, Body: func() ([]byte, error) { return s.db.requestBody(s.txn, s.keys, row.RequestID) }}
+	subject := archive.Subject{Row: row, Body: func() ([]byte, error) {
+		// Bodies are large: whoever has left is not waited for until the next look.
+		if err := s.db.stopped(s.ctx); err != nil {
+			return nil, err
+		}
+		return s.db.requestBody(s.txn, s.keys, row.RequestID)
+	}}
 	ok := s.query.Match(&subject)
 	if subject.Err != nil {
 		return false, subject.Err

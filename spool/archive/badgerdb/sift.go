@@ -55,7 +55,7 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 		s.late = true
 	}
-	return next, nil
+	return next, s.db.stopped(s.ctx)
 }
 
 // sifter is the memory of one goroutine, and its place among the bodies.

@@ -1,0 +1,72 @@
+package archive_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// scanned is a store that notices who asks it for a record while a scan is under way.
+type scanned struct {
+	*badgerdb.DB
+	scanning, asked atomic.Bool
+}
+
+func (s *scanned) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns,
+	fn func(row *wire.Row) (bool, error)) (*archive.Position, error) {
+	s.scanning.Store(true)
+	defer s.scanning.Store(false)
+
+	return s.DB.Scan(ctx, account, q, want, fn)
+}
+
+func (s *scanned) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
+	s.asked.Store(s.asked.Load() || s.scanning.Load())
+
+	return s.DB.Record(ctx, account, requestID)
+}
+
+// A store that waits to be alone waits for the scan, which would wait for the record, which waits behind the store: nothing
+// was read or written any more.
+func TestNoRecordIsReadWithinAScan(t *testing.T) {
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	store := &scanned{DB: db}
+	a := archive.New(archive.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet, Name: "the server",
+		Now: func() time.Time { return archivetest.Start.Add(time.Hour) }})
+	id := wire.Identity{Account: "account-a", Verified: true}
+
+	// More than are read at a time.
+	var events []wire.Event
+	for n := range 150 {
+		e := write(n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{"choices":[{"message":{"role":"assistant","content":"{\"v\":\"`+
+			archivetest.ID(n)+`\"}"}}]}}`)
+		e.RequestID = archivetest.ID(1000 + n)
+		events = append(events, e)
+	}
+	if _, err := a.Record(t.Context(), id, events); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := a.Suggest(t.Context(), id, wire.SuggestQuery{Field: "output", Key: "v", Prefix: "0"})
+	if err != nil || len(got.Values) == 0 || !got.Complete && len(got.Values) < 10 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if store.asked.Load() {
+		t.Error("a record was asked for within a scan")
+	}
+}
