@@ -1,6 +1,6 @@
 # make test   everything that must pass; installs what is missing (Debian, as root)
 # make build  the binary, static
-# make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer on the listeners
+# make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
 # make bench  the benchmarks, beside their floors
 # make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots)
 # make fuzz   each fuzz target for a minute
@@ -78,7 +78,7 @@ build:
 # The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
-		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|ACrowdOfAttackers' ./cmd/promptspool | grep -Ev '^ *=== '
+		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool | grep -Ev '^ *=== '
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

@@ -11,9 +11,9 @@ import (
 )
 
 // attacks are what the cost of a server is measured with: the smallest parts, the longest lines, the most names.
-var attacks = []attack{
+var attacks = append([]attack{
 	// First, for it looks at all that the account holds.
-	{name: "suggestions: values of a field", n: 400, send: func(p target, n int) int {
+	{name: "suggestions: values of a field", n: 100, brief: true, send: func(p target, n int) int {
 		size := batch(p, n, func(i int) wire.Event {
 			body := fmt.Sprintf(`{"function_name":"f","tags":["%s"],"request_response":{"v":"%s"}}`, wire.NewID(), wire.NewID())
 			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(body)}
@@ -24,15 +24,15 @@ var attacks = []attack{
 	}},
 
 	// Writes.
-	write("text parts of an answer", 16_000, func(n int) string {
+	inBrief(write("text parts of an answer", 4000, func(n int) string {
 		return `"request_response":{"choices":[{"message":{"role":"assistant","content":[` + elements(n, `{"type":"text","text":"abcdefgh"}`) + `]}}]}`
-	}),
+	})),
 	write("pieces of a tool's arguments", 6000, func(n int) string {
 		return `"request_response":[` + elements(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefgh"}}]}}]}`) + `]`
 	}),
-	write("text and reasoning in turn", 4000, func(n int) string {
+	inBrief(write("text and reasoning in turn", 2000, func(n int) string {
 		return `"request_response":[` + elements(n, `{"choices":[{"delta":{"reasoning":"abcd"}}]},{"choices":[{"delta":{"content":"abcd"}}]}`) + `]`
-	}),
+	})),
 	write("messages", 16_000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"abcd"}`) + `]}`
 	}),
@@ -70,7 +70,7 @@ var attacks = []attack{
 			return wire.Event{Kind: wire.KindScore, RequestID: id, Body: json.RawMessage(fmt.Sprintf(`{"score":1,"name":"n%d"}`, i))}
 		})
 	}},
-	{name: "page: names of scores", n: 600, send: func(p target, n int) int {
+	{name: "page: names of scores", n: 300, brief: true, send: func(p target, n int) int {
 		var ids []string
 		for range 20 {
 			ids = append(ids, wire.NewID())
@@ -93,9 +93,9 @@ var attacks = []attack{
 	}},
 
 	// Reading what was written.
-	read("record with many variables", 16_000, func(n int) string {
+	inBrief(read("record with many variables", 8000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n/10, `{"role":"user","content":"abcd value1 value2"}`) + `]},"prompt_name":"x","prompt_input_variables":{` + members(n, `"value1"`) + `}`
-	}, "/requests/%s"),
+	}, "/requests/%s")),
 	read("record with many messages", 2000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"**abcd** [a](b)"}`) + `]}`
 	}, "/requests/%s"),
@@ -123,13 +123,13 @@ var attacks = []attack{
 		p.call("POST", "/prompt-templates/names", `{"input_variables":{}}`)
 		return size
 	}},
-	{name: "template: large variable", n: 400_000, send: func(p target, n int) int {
+	{name: "template: large variable", n: 200_000, most: 300_000, brief: true, send: func(p target, n int) int {
 		publish(p, "large", "{{ a|upper|trim }}{% if a is lower %}{{ a|length }}{% endif %}")
 		body := `{"input_variables":{"a":` + quoted(strings.Repeat("abcd ", n)) + `}}`
 		p.call("POST", "/prompt-templates/large", body)
 		return len(body)
 	}},
-	{name: "template: versions compared", n: 8000, send: func(p target, n int) int {
+	{name: "template: versions compared", n: 2000, brief: true, send: func(p target, n int) int {
 		name := fmt.Sprint("compared ", n) // whose versions 1 and 2 these are
 		line := strings.Repeat("word ", n)
 		lines := strings.Repeat("some word of a line\n", n/4)
@@ -166,6 +166,12 @@ var attacks = []attack{
 		p.call("POST", "/sign-in", body, "Content-Type", "application/x-www-form-urlencoded")
 		return len(body)
 	}},
+}, routeAttacks()...)
+
+// inBrief makes an attack part of the short form.
+func inBrief(a attack) attack {
+	a.brief = true
+	return a
 }
 
 // write is a track-request with these members.
@@ -195,7 +201,7 @@ func track(p target, members string) (id string, size int) {
 		}
 	}
 	body += "}"
-	if status, answer := p.call("POST", "/track-request", body); status != 200 && status != 503 {
+	if status, answer := p.call("POST", "/track-request", body); status != 200 && status != 503 && p.leaves == 0 {
 		p.t.Errorf("track-request of %d bytes: %d %.300s", len(body), status, answer)
 	}
 

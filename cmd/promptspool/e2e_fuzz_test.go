@@ -37,12 +37,14 @@ func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 	if r := server.call("POST", "/rest/prompt-templates", chatOf2KB(siegeTemplate), "X-API-KEY", adminKey); r.Status != 201 {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	s := &siege{seed: 1, short: 250, long: soak(t, 0.25), patience: 10 * time.Second}
+	s := &siege{seed: 1, short: 250, long: soak(t, 1), patience: 10 * time.Second}
 	if s.long > 0 {
-		s.seed = rand.Uint64()
+		// Beside what is hostile, and takes half a processor, nobody waits long.
+		s.seed, s.patience, s.shapes = rand.Uint64(), time.Second, true
+		server.memoryMax = serverMax
 	}
 	s.lay(sidecar, server)
-	t.Logf("seed %d: %d broken requests were sent, %d answers came", s.seed, s.sent, s.answered)
+	t.Logf("seed %d: %d broken requests were sent, %d answers came; %d shaped attacks", s.seed, s.sent, s.answered, s.shaped)
 	for _, fault := range s.faults {
 		t.Error(fault)
 	}
@@ -144,10 +146,12 @@ type siege struct {
 	short    int    // broken requests on each of two connections to each process, at least
 	long     time.Duration
 	patience time.Duration // within which a good call is answered 200
+	shapes   bool          // attacks are sent, too: what costs much for its bytes
 
 	mu             sync.Mutex
 	faults         []string // under mu, as all below; the first few
 	sent, answered int
+	shaped         int
 	written        []string // ids of the good client's requests
 }
 
@@ -168,8 +172,14 @@ func (s *siege) lay(all ...*besieged) {
 			random := rand.New(rand.NewPCG(s.seed, uint64(i)))
 			for n := 0; (n < s.short || time.Since(begun) < s.long) && s.faultless(); n++ {
 				s.attack(b, random)
+				s.spare(b, begun)
 			}
 		})
+	}
+	if s.shapes {
+		for i, b := range all {
+			attackers.Go(func() { s.shape(b, rand.New(rand.NewPCG(s.seed, uint64(100+i))), begun) })
+		}
 	}
 	for _, b := range all {
 		clients.Go(func() { s.useWell(b, over) })
@@ -187,6 +197,42 @@ func (s *siege) lay(all ...*besieged) {
 				s.fault("%v panics of the %s", panics, b.name)
 			}
 		}
+	}
+}
+
+// shapeBytesMax is about how large the bodies of shaped attacks become.
+const shapeBytesMax = 1 << 20
+
+// shape carries out attacks of any kind and size, one after the other, and leaves some before they are answered.
+func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
+	for time.Since(begun) < s.long && s.faultless() {
+		a := attacks[random.IntN(len(attacks))]
+		p := target{t: b.t, addr: b.addr, client: ownClient(b.t, 1), partly: true}
+		if random.IntN(4) == 0 {
+			p.leaves = time.Duration(1+random.IntN(100)) * time.Millisecond
+		}
+		for n, size := 1+random.IntN(100), 0; size < shapeBytesMax && (a.most == 0 || n < a.most); n *= 4 {
+			size = max(1, a.send(p, n))
+			s.spare(b, begun)
+			if random.IntN(3) == 0 {
+				break
+			}
+		}
+		p.client.CloseIdleConnections()
+		s.mu.Lock()
+		s.shaped++
+		s.mu.Unlock()
+	}
+}
+
+// spare waits while a process takes more than its part of half a processor.
+func (s *siege) spare(b *besieged, begun time.Time) {
+	if !s.shapes || b.ended() {
+		return
+	}
+	m := meter{b.t, b.cmd.Process.Pid}
+	for m.processor() > time.Since(begun)/4 {
+		pauseFor(5 * time.Millisecond)
 	}
 }
 
