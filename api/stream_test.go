@@ -14,7 +14,7 @@ import (
 func TestAnAnswerThatIsStreamedTakesAsLongAsItIsRead(t *testing.T) {
 	const whole = 16 << 20
 	stall := 300 * time.Millisecond
-	answer := streamedAnswer(t, whole, stall, 1<<20)
+	answer := streamedAnswer(t, whole, stall, 32<<10)
 
 	// Slowly, but never so slowly as to stall.
 	began, read, tick := time.Now(), int64(0), time.NewTicker(stall/30)
