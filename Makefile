@@ -77,6 +77,11 @@ build:
 
 # The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps
+	# Power is cut on other file systems as well.
+	if ! command -v mkfs.xfs >/dev/null || ! command -v mkfs.btrfs >/dev/null; then
+		apt-get update -qq
+		apt-get install -y --no-install-recommends xfsprogs btrfs-progs
+	fi
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
 		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool | grep -Ev '^ *=== '
 

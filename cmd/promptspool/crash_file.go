@@ -36,7 +36,7 @@ func openCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	if rawlog.Unreadable(err) {
-		text, err = []byte(err.Error()), nil // no less a reason to look at every file
+		text, err = []byte(faultMark+err.Error()), nil
 	}
 	crashOutput.Do(func() {
 		err = errors.Join(err, debug.SetCrashOutput(file, debug.CrashOptions{}))
@@ -49,9 +49,6 @@ func openCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	if c.last != "" {
 		first, _, _ := strings.Cut(c.last, "\n")
 		logger.Error("the last process on this data folder crashed", "reason", first)
-	}
-	if c.diskFailed() {
-		logger.Warn("every file is read before it is opened, because the disk failed under the last process; this may take a while")
 	}
 	return c, nil
 }

@@ -69,14 +69,16 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	checked, _ := promptspool(t, 1, "spool", "check", "--data", data)
 	var lost int
 	for n := 1; n <= 3; n++ {
-		if strings.Contains(checked, fmt.Sprintf("Damaged: %s lost; %d events queued and whole", quantity(uint64(n), "event"), written-n)) {
+		want := fmt.Sprintf("Damaged: %s lost; %d events queued and whole", quantity(n, "event"), written-n)
+		if strings.Contains(checked, want) {
 			lost = n
 		}
 	}
 	if lost == 0 {
 		t.Fatalf("spool check says %s", checked)
 	}
-	if status, _ := promptspool(t, 0, "spool", "status", "--data", data); !strings.Contains(status, quantity(lost, "event")+", by damage") {
+	status, _ := promptspool(t, 0, "spool", "status", "--data", data)
+	if !strings.Contains(status, quantity(lost, "event")+", by damage") {
 		t.Errorf("spool status says %s", status)
 	}
 	file := filepath.Join(t.TempDir(), "events")
@@ -152,8 +154,10 @@ func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	if server = start(); !server.takes() {
 		t.Fatalf("it does not start again:\n%s", server.logged())
 	}
-	if log := server.logged(); !strings.Contains(log, "crashed") || !strings.Contains(log, bad) || !strings.Contains(log, "archive check") {
-		t.Errorf("it does not say what it met and lost:\n%s", log)
+	for _, want := range []string{"crashed", bad, "archive check"} {
+		if !strings.Contains(server.logged(), want) {
+			t.Errorf("it does not say what it met and lost: %q is missing in\n%s", want, server.logged())
+		}
 	}
 	whole := 0
 	for _, id := range ids {

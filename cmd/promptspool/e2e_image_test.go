@@ -11,16 +11,37 @@ import (
 	"testing"
 )
 
-// image is an ext4 file system in a file, mounted through a loop device.
+// image is a file system in a file, mounted through a loop device.
 type image struct {
-	t     *testing.T
-	file  string
-	mount string
-	loop  string // the device; "" while it is not mounted
+	t      *testing.T
+	system fileSystem
+	file   string
+	mount  string
+	loop   string // the device; "" while it is not mounted
 
 	// direct: what the file holds is what a disk would hold, without anything that only lies in the page cache of the mounted
 	// side. A file on a tmpfs cannot do it.
 	direct bool
+}
+
+// fileSystem is how an image is made and mounted. Everything is written when it is made: later the
+// file holds nothing but what was asked for. Its journal is written as rarely as it can be: so what
+// was not synced is not there. A copy can be mounted beside it.
+type fileSystem struct {
+	name, from string // from: Debian's package of its mkfs
+	mkfs       []string
+	options    string
+}
+
+var ext4 = fileSystem{
+	"ext4", "e2fsprogs", strings.Fields("mkfs.ext4 -q -m 0 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"), "commit=60",
+}
+
+// fileSystems are those on which a power is cut in a soak, in turn. An xfs has 300 MiB at least.
+var fileSystems = []fileSystem{
+	ext4,
+	{"xfs", "xfsprogs", strings.Fields("mkfs.xfs -q -K"), "nouuid"},
+	{"btrfs", "btrfs-progs", strings.Fields("mkfs.btrfs -q -K -m single"), "commit=60"},
 }
 
 // newImage makes and mounts an image of some MiB, until the test ends.
@@ -31,30 +52,35 @@ func newImage(t *testing.T, mebibytes int) *image {
 
 func newImageIn(t *testing.T, dir string, mebibytes int, direct bool) *image {
 	t.Helper()
+	return newImageOf(t, ext4, dir, mebibytes, direct)
+}
+
+// newImageOf is newImageIn with a file system of choice.
+func newImageOf(t *testing.T, system fileSystem, dir string, mebibytes int, direct bool) *image {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts disk images, which only root may: run it as root (or leave it out with go test -skip 'Power|Disk')")
 	}
-	for _, name := range []string{"losetup", "mkfs.ext4", "mount", "umount"} {
+	for _, name := range []string{"losetup", system.mkfs[0], "mount", "umount"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Fatalf("%s is missing; apt-get install e2fsprogs mount util-linux", name)
+			t.Fatalf("%s is missing; apt-get install %s mount util-linux", name, system.from)
 		}
 	}
-	i := imageOf(t, filepath.Join(dir, "disk"), direct)
+	i := imageOf(t, system, filepath.Join(dir, "disk"), direct)
 	tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
-	// Everything is written now: later the file holds nothing but what was asked for.
-	tool(t, "mkfs.ext4", "-q", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", i.file)
+	tool(t, system.mkfs[0], append(system.mkfs[1:len(system.mkfs):len(system.mkfs)], i.file)...)
 	i.attach()
 	return i
 }
 
 // imageOf is an image that is not mounted.
-func imageOf(t *testing.T, file string, direct bool) *image {
-	i := &image{t: t, file: file, mount: file + ".mount", direct: direct}
+func imageOf(t *testing.T, system fileSystem, file string, direct bool) *image {
+	i := &image{t: t, system: system, file: file, mount: file + ".mount", direct: direct}
 	t.Cleanup(i.detach)
 	return i
 }
 
-// attach mounts the image. Its journal is written each minute, not each five seconds: so what was not synced is not there.
+// attach mounts the image.
 func (i *image) attach() {
 	i.t.Helper()
 	if err := os.MkdirAll(i.mount, 0o700); err != nil {
@@ -66,7 +92,7 @@ func (i *image) attach() {
 	}
 	i.loop = strings.TrimSpace(tool(i.t, "losetup", args...))
 	i.writeByPages()
-	tool(i.t, "mount", "-o", "commit=60", i.loop, i.mount)
+	tool(i.t, "mount", "-t", i.system.name, "-o", i.system.options, i.loop, i.mount)
 }
 
 // writeByPages keeps the loop device honest: it says that a write which only succeeded in part, because the file below could not
@@ -107,7 +133,7 @@ func (i *image) afterPowerCut() *image {
 			i.t.Fatal(err)
 		}
 		if same {
-			c := imageOf(i.t, copies[n%2], i.direct)
+			c := imageOf(i.t, i.system, copies[n%2], i.direct)
 			c.attach()
 			return c
 		}

@@ -35,8 +35,7 @@ func prepare(dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return writeFormat(dir, format)
 	case rawlog.Unreadable(err):
-		return fmt.Errorf("read the database's format: %w; restore the file from a backup of the folder, or the archive from one of its own "+
-			"(promptspool restore)", err)
+		return fmt.Errorf("read the database's format: %w; restore the archive from a backup (promptspool restore)", err)
 	case err != nil:
 		return fmt.Errorf("read the database's format: %w", err)
 	case files && !manifest:

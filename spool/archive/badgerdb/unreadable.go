@@ -27,7 +27,7 @@ const (
 // Damage is what the disk did to a database.
 type Damage struct {
 	Quarantined     int   // files that were set aside, ever
-	UnreadableBytes int64 // what this process could not read of them; what was in there is lost
+	UnreadableBytes int64 // what this process could not read of those that hold data: it is lost
 }
 
 // Damage tells what the disk did to the database.
@@ -49,6 +49,9 @@ func (s *salvage) run() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
+	}
+	if s.readAll {
+		s.logger.Info("every file is read before it is opened, to find what the disk cannot read; this may take a while")
 	}
 	newest := ""
 	for _, e := range entries {
@@ -81,8 +84,8 @@ func (s *salvage) run() error {
 		}
 	}
 	if s.bytes > 0 {
-		s.logger.Error("the archive starts without what was lost. Restore a backup, or run `promptspool archive check` to see whether "+
-			"it is whole. Changes may be undone, also deletions and revoked keys", "unreadable_bytes", s.bytes)
+		s.logger.Error("the archive starts without what was lost. Restore a backup, or run `promptspool archive check` "+
+			"to see whether it is whole. Changes may be undone, also deletions and revoked keys", "unreadable_bytes", s.bytes)
 	}
 
 	return nil
@@ -156,14 +159,13 @@ func (s *salvage) repair(path string) error {
 		bytes, err = s.salvageTable(path)
 	default:
 		if name == "MANIFEST" {
-			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; restore the archive from a backup "+
-				"(promptspool restore): %w", path, unix.EIO)
+			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; "+
+				"restore the archive from a backup (promptspool restore): %w", path, unix.EIO)
 		}
 		// Badger makes another one, and needs nothing of what was in it.
 		if err = s.keep(path); err == nil {
 			err = os.Remove(path)
 		}
-		bytes = rawlog.BlockBytes
 	}
 	if err == nil {
 		err = syncDir(s.dir)
