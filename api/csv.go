@@ -25,7 +25,15 @@ func (a *API) writeCSV(ctx context.Context, id wire.Identity, s wire.Search, pag
 			if i == len(page.Items)-1 && page.NextCursor != nil {
 				cursor = *page.NextCursor
 			}
-			_ = w.Write(page.Items[i].CSVLine(cursor))
+			row := &page.Items[i]
+			if row.Truncated() {
+				record, err := a.c.Querier.Request(ctx, id, row.RequestID)
+				if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // else deleted since
+					return fmt.Errorf("export: %w", err)
+				}
+				row = row.WithMetadata(record.Metadata)
+			}
+			_ = w.Write(row.CSVLine(cursor))
 		}
 		if w.Flush(); w.Error() != nil || page.NextCursor == nil {
 			return w.Error()

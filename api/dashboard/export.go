@@ -143,7 +143,15 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Searc
 		}
 
 		for i := range page.Items {
-			_ = lines.Write(page.Items[i].CSVLine("")[:columns]) // Flush tells
+			row := &page.Items[i]
+			if row.Truncated() {
+				record, err := d.Records.Request(ctx, id, row.RequestID)
+				if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // else deleted since
+					return err
+				}
+				row = row.WithMetadata(record.Metadata)
+			}
+			_ = lines.Write(row.CSVLine("")[:columns]) // Flush tells
 		}
 		lines.Flush()
 		if lines.Error() != nil || page.NextCursor == nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -169,8 +170,14 @@ func dateOf(date string) time.Time {
 func breakdowns(f filter, a wire.Analytics) []breakdown {
 	metadata := breakdown{Title: "Metadata"}
 	for _, m := range a.MetadataValueBreakdown[:min(len(a.MetadataValueBreakdown), breakdownRowsMax)] {
-		metadata.Rows = append(metadata.Rows, breakdownRow{Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
-			Href: address("/requests", f.with(condition{"metadata", m.Key, "is", m.Value}).values())})
+		which := condition{"metadata", m.Key, "is", m.Value}
+		if m.Truncated {
+			which = condition{"metadata", m.Key, "starts_with", strings.TrimSuffix(m.Value, "…")}
+		}
+		metadata.Rows = append(metadata.Rows, breakdownRow{
+			Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
+			Href: address("/requests", f.with(which).values()),
+		})
 	}
 	tags := breakdown{Title: "Tags", Tokens: true}
 	for _, t := range a.TagsBreakdown[:min(len(a.TagsBreakdown), breakdownRowsMax)] {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -131,6 +132,25 @@ type Row struct {
 
 // MetadataRow is one key of a record's metadata.
 type MetadataRow struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+	Key       string `json:"key"`
+	Value     string `json:"value"`
+	Truncated bool   `json:"truncated,omitempty"` // Value is the beginning of a long one, and "…"; the record has all of it
+}
+
+// Truncated reports whether some metadata value of the row is only the beginning of it.
+func (r *Row) Truncated() bool {
+	return slices.ContainsFunc(r.Metadata, func(m MetadataRow) bool { return m.Truncated })
+}
+
+// WithMetadata returns the row with the whole values of its record.
+func (r *Row) WithMetadata(whole map[string]string) *Row {
+	row := *r
+	row.Metadata = slices.Clone(r.Metadata)
+	for i, m := range row.Metadata {
+		if value, ok := whole[m.Key]; ok {
+			row.Metadata[i] = MetadataRow{Key: m.Key, Value: value}
+		}
+	}
+
+	return &row
 }

@@ -245,6 +245,8 @@ type MetadataCost struct {
 	Label    string  `json:"label"` // the value, or "key = value"
 	Requests int64   `json:"requests"`
 	Cost     float64 `json:"cost"`
+
+	Truncated bool `json:"truncated,omitempty"` // as in MetadataRow
 }
 
 // Pair is a name with a number; on the wire an array of the two.

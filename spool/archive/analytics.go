@@ -245,12 +245,15 @@ func (a *analytics) breakdowns(w *wire.Analytics) {
 		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
 	}
 	for _, m := range a.metadata.top(byCost, compareMetadata) {
-		c, label := a.metadata[m], m.Value
+		c, value := a.metadata[m], shownValue(m.Value)
+		label := value
 		if a.metadataKey == "" {
-			label = m.Key + " = " + m.Value
+			label = m.Key + " = " + value
 		}
-		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{Key: m.Key, Value: m.Value, Label: label,
-			Requests: c.requests, Cost: float64(c.costNanos) / 1e9})
+		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{
+			Key: m.Key, Value: value, Label: label, Requests: c.requests, Cost: float64(c.costNanos) / 1e9,
+			Truncated: isReference(m.Value),
+		})
 	}
 	for _, name := range a.errors.top(byRequests, strings.Compare) {
 		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: name, Requests: a.errors[name].requests})

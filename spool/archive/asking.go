@@ -60,7 +60,7 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
 
-	if q.NeedsBody() {
+	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = statisticsBudget
 	}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {

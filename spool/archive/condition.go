@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -58,6 +59,7 @@ type Test struct {
 	// there is one, the condition holds for every moment between them, and for themselves.
 	From, To time.Time
 
+	whole bool // it looks into long metadata values
 	match func(s *Subject) bool
 }
 
@@ -80,11 +82,16 @@ func (t *Test) Match(s *Subject) bool { return t.match(s) }
 type Subject struct {
 	Row  *wire.Row
 	Body func() ([]byte, error) // the body of the row's request; nil: there is none to look into
+	// Metadata is that of the record, with long values whole; nil: conditions that must look into one do not hold,
+	// and Unsure says that there was one.
+	Metadata func() (map[string]string, error)
+	Unsure   bool
 
-	// Err is the first error of Body. After one the conditions that need the body do not hold.
+	// Err is the first error of Body or Metadata. After one the conditions that need it do not hold.
 	Err error
 
 	content *Content
+	whole   map[string]string
 }
 
 // Read returns what the body says. It is read once.
@@ -103,6 +110,43 @@ func (s *Subject) Read() *Content {
 	}
 	s.content = ReadContent(body)
 	return s.content
+}
+
+// wholeOf is what the record has under a metadata key, of which the row has a value.
+func (s *Subject) wholeOf(key, stored string) (value string, ok bool) {
+	if !isReference(stored) {
+		return stored, true
+	}
+	if s.Metadata == nil {
+		s.Unsure = true
+		return "", false
+	}
+
+	if s.whole == nil {
+		all, err := s.Metadata()
+		if err != nil {
+			s.Err = err
+			return "", false
+		}
+		s.whole = all
+	}
+	value, ok = s.whole[key]
+	return value, ok
+}
+
+// needsWhole reports whether a condition may have to look into long metadata values.
+func needsWhole(c Condition) bool {
+	switch c := c.(type) {
+	case All:
+		return slices.ContainsFunc(c, needsWhole)
+	case Any:
+		return slices.ContainsFunc(c, needsWhole)
+	case Not:
+		return needsWhole(c.Condition)
+	case *Test:
+		return c.whole
+	}
+	return false
 }
 
 // columnsOf are those that a condition looks at.

@@ -22,7 +22,7 @@ type Event struct {
 
 	Request  *Request
 	Score    *wire.Score
-	Metadata map[string]string
+	Metadata map[string]string // as StoredValue, likewise that of Request
 	Prompt   *Link
 	GroupID  string
 }
@@ -34,6 +34,7 @@ type Link struct {
 	Label   string `json:"label,omitempty"`
 	// InputVariables is an object or nil. A request's link leaves it nil: the request's own body has it.
 	InputVariables json.RawMessage `json:"input_variables,omitempty"`
+	Elsewhere      bool            `json:"elsewhere,omitempty"` // long ones are only in the body of the link's event
 }
 
 // Decode reads an event that arrived now. It takes whatever the body holds that can be read, for a sidecar has answered
@@ -65,7 +66,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
 	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(&e, now)}
 	d.read(object)
-	if d.Kind == wire.KindRequest || d.Unread {
+	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Unread {
 		d.Hash = HashBody(e.Body)
 	}
 	return d, nil

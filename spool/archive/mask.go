@@ -218,6 +218,7 @@ func (s *scan) note(ctx context.Context) error {
 
 // maskRecord masks the secrets in the bodies of a record and in what was derived from its events. It is an Edit.
 func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err error) {
+	defer func() { s.refer(bodies) }()
 	for i := range s.History {
 		h := &s.History[i]
 		masked, found := maskBody(bodies[h.ID])
@@ -228,6 +229,9 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 		h.Bytes, h.Hash = len(masked), HashBody(masked)
 		changed = true
 	}
+
+	// What is referred to is not what it was.
+	s.restore(bodies, func(string, string, string) bool { return true })
 
 	derived, err := json.Marshal(s)
 	if err != nil {

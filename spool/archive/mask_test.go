@@ -33,7 +33,7 @@ func withKey(e wire.Event) wire.Event {
 
 // keyedEvents are events of all kinds with a key in each, as an older sidecar or an export has them.
 func keyedEvents() []wire.Event {
-	request := archivetest.ID(1000)
+	request, long := archivetest.ID(1000), strings.Repeat("long ", 300)
 	return []wire.Event{
 		write(1, wire.KindRequest, `{"function_name":"openai.f","kwargs":{"`+name+`":"`+place+`","model":"m"},"tags":["`+place+`"],`+
 			`"metadata":{"a":"`+place+`"},"error_type":"`+place+`","error_message":"401: `+place+`","api_key":"ps_x",`+
@@ -43,6 +43,8 @@ func keyedEvents() []wire.Event {
 		write(4, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p","prompt_input_variables":{"x":"`+place+`"}}`),
 		write(5, wire.KindGroup, `{"request_id":"`+request+`","group_id":"`+place+`"}`),
 		write(6, wire.KindScore, `{"request_id":"`+request+`","score":"`+place+`"}`),
+		write(7, wire.KindMetadata, `{"request_id":"`+request+`","metadata":{"long":"`+place+" "+long+`"}}`),
+		write(8, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p","prompt_input_variables":{"x":"`+place+" "+long+`"}}`),
 	}
 }
 

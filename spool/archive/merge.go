@@ -119,7 +119,8 @@ func (a *analytics) merge(r *summaryReader) {
 			if a.wide[key] {
 				continue
 			}
-			if at := a.metadata.at(wire.MetadataRow{Key: key, Value: string(value)}); at != nil {
+			row := wire.MetadataRow{Key: key, Value: Shortened(key, string(value))}
+			if at := a.metadata.at(row); at != nil {
 				at.merge(n)
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Selectors tells up to which order time a metadata value was deleted; ok is false for one that was not.
+// Selectors tells up to which order time a metadata value was deleted, which it gets as a state holds it (see HashStored); ok is
+// false for one that was not.
 type Selectors func(key, value string) (before time.Time, ok bool)
 
 // Deleted reports whether a deletion by metadata is for the record, in whatever order its events came. It is if, with one of the
@@ -206,6 +207,19 @@ func (s *State) Hides() bool {
 
 	return false
 }
+
+// shown is metadata for people.
+func (s *State) shown() map[string]string {
+	m := s.metadata()
+	for key, value := range m {
+		m[key] = shownValue(value)
+	}
+
+	return m
+}
+
+// Whole is the metadata that the record shows, once Restore has put long values there.
+func (s *State) Whole() map[string]string { return s.metadata() }
 
 // metadata is that of metadata events and of the winning request, each key from the highest stamp.
 func (s *State) metadata() map[string]string {

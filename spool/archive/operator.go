@@ -91,8 +91,8 @@ func (o operation) compile(fd field) (*Test, error) {
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		return t, err
 	case fd.text != nil:
-		if fd.column == ColumnMetadata {
-			t.Key = key
+		if fd.column == ColumnMetadata && key != "" {
+			return t, o.metadata(t, fd)
 		}
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
@@ -115,6 +115,48 @@ func (o operation) compile(fd field) (*Test, error) {
 	}
 	t.Ranges = o.ranges()
 	return t, err
+}
+
+// metadata makes the test of a metadata value. Whole values are told by what is stored of them; for parts, a long one is
+// looked into.
+func (o operation) metadata(t *Test, fd field) error {
+	t.Key = o.NestedKey
+	t.Texts = o.texts()
+	for _, text := range t.Texts { // indexes of earlier versions know the value itself
+		if stored := StoredValue(t.Key, text); stored != text {
+			t.Texts = append(t.Texts, stored)
+		}
+	}
+	switch {
+	case t.Texts != nil:
+		if _, err := o.text(); err != nil {
+			return err
+		}
+		wanted := make([]string, len(t.Texts))
+		for i, text := range t.Texts {
+			wanted[i] = Shortened(t.Key, text)
+		}
+		t.match = func(s *Subject) bool {
+			return slices.ContainsFunc(fd.text(s.Row, t.Key), func(v string) bool { return slices.Contains(wanted, v) })
+		}
+		return nil
+	case o.Operator == "is_null" || o.Operator == "is_empty":
+		holds, err := o.text()
+		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, t.Key)) }
+		return err
+	}
+
+	holds, err := o.text()
+	t.whole = true
+	t.match = func(s *Subject) bool {
+		values := fd.text(s.Row, t.Key)
+		if len(values) == 0 {
+			return holds(values)
+		}
+		value, ok := s.wholeOf(t.Key, values[0])
+		return ok && holds([]string{value})
+	}
+	return err
 }
 
 // texts are the values of which the field must have one; nil if the operator asks something else.

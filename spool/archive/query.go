@@ -60,7 +60,7 @@ func Compile(s wire.Search) (Query, error) {
 		q.After = &after
 	}
 	err = q.filter(s.FilterGroup, s.Q)
-	if q.NeedsBody() {
+	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = searchBudget
 	}
 	return q, err
@@ -85,6 +85,9 @@ func (q *Query) filter(f *wire.Filter, text string) (err error) {
 
 // Filtered says whether there is a filter: without one every row matches.
 func (q *Query) Filtered() bool { return q.Where != nil || len(q.Words) > 0 }
+
+// NeedsWhole reports whether the whole of long metadata values may have to be looked into.
+func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where) }
 
 // NeedsBody says whether the bodies of requests must be looked into.
 func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(ColumnBody) }
@@ -114,11 +117,12 @@ func (q *Query) Match(s *Subject) bool {
 	return len(q.Words) == 0 || s.Read().Holds(q.Words)
 }
 
-// Select is the meaning of a whole search: the page that rows, newest first, give. body says what a row's request was.
-func (q *Query) Select(rows []wire.Row, body func(row *wire.Row) []byte) Page {
+// Select is the meaning of a whole search: the page that rows, newest first, give. subject is what it is
+// asked about of a row.
+func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Page {
 	var found []wire.Row
 	for i := range rows {
-		if q.Match(&Subject{Row: &rows[i], Body: func() ([]byte, error) { return body(&rows[i]), nil }}) {
+		if q.Match(subject(&rows[i])) {
 			found = append(found, rows[i])
 		}
 	}
@@ -148,6 +152,13 @@ func (q *Query) Select(rows []wire.Row, body func(row *wire.Row) []byte) Page {
 // answer puts a page in the peer's form. Behind a cursor there are no page numbers, nor behind
 // a page that weighs too much: the next number would leave rows out.
 func (q *Query) answer(page Page) wire.SearchPage {
+	for i := range page.Rows {
+		metadata := page.Rows[i].Metadata
+		for j := range metadata {
+			metadata[j].Truncated = isReference(metadata[j].Value)
+			metadata[j].Value = shownValue(metadata[j].Value)
+		}
+	}
 	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound, Complete: page.Stopped == nil,
 		BudgetMS: int(q.Budget / time.Millisecond)}
 	if a.Items == nil {

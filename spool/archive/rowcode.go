@@ -21,7 +21,7 @@ import (
 //
 //	text           its bytes; of a text that may be absent or empty, a 1 before them
 //	texts          for each its length, uvarint, and its bytes
-//	pairs          for each key and value like texts
+//	pairs          for each key and value like texts; values as StoredValue, earlier ones whole
 //	scores         for each its name like a text of texts, and the score, zigzag varint
 //	integer        zigzag varint
 //	number         IEEE 754 bits, 8 bytes, little-endian
@@ -201,7 +201,8 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 	case ColumnMetadata:
 		row.Metadata = []wire.MetadataRow{}
 		for len(r.Rest) > 0 && r.Err == nil {
-			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.Text(), Value: r.Text()})
+			key := r.Text()
+			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, r.Text())})
 		}
 	case ColumnScores:
 		row.Scores = []wire.Score{}

@@ -22,7 +22,7 @@ type State struct {
 	History   []Entry                    `json:"history"`            // by stamp
 	Request   *Stamped[Request]          `json:"request,omitempty"`  // nil for an orphan
 	Scores    map[string]Stamped[int]    `json:"scores,omitempty"`   // by name
-	Metadata  map[string]Stamped[string] `json:"metadata,omitempty"` // by key; of metadata events only
+	Metadata  map[string]Stamped[string] `json:"metadata,omitempty"` // by key; of metadata events only; values as StoredValue
 	Prompt    *Stamped[Link]             `json:"prompt,omitempty"`   // of prompt events only
 	GroupIDs  []string                   `json:"group_ids,omitempty"`
 

@@ -21,12 +21,13 @@ type Store interface {
 	// keep references to events after it returned. Once begun it is not cancelled by ctx.
 	Apply(ctx context.Context, account string, events []Event) ([]wire.Result, error)
 
-	// Record returns a state and the body of its request; nil for an orphan. Both are the caller's. CodeNotFound when
-	// there is none, CodeInternal when the stored body is damaged.
+	// Record returns a state, in which the long values that the record shows are restored (State.Restore), and the body of its
+	// request; nil for an orphan. Both are the caller's. CodeNotFound when there is none, CodeInternal when a stored body is
+	// damaged.
 	Record(ctx context.Context, account, requestID string) (State, json.RawMessage, error)
 
-	// Bodies returns a state, also that of an orphan, and the bodies of its events that were kept, by event id. Errors are
-	// those of Record.
+	// Bodies returns a state as it is stored, also that of an orphan, and the bodies of its events that were kept, by event id.
+	// Errors are those of Record.
 	Bodies(ctx context.Context, account, requestID string) (State, map[string]json.RawMessage, error)
 
 	// Search returns the page of q as of one moment: what Query.Select makes of all rows of the account. Its memory is

@@ -69,7 +69,7 @@ func (g *suggestion) add(s *Subject) (more bool) {
 		values = g.field.text(s.Row, g.key)
 	}
 	for _, v := range values {
-		if v == "" || len(v) > suggestionBytesMax || g.seen[v] {
+		if v == "" || len(v) > suggestionBytesMax || isReference(v) || g.seen[v] {
 			continue
 		}
 		if len(g.values) == g.limit || len(g.seen) == suggestionsSeenMax {

@@ -92,7 +92,17 @@ func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 		return isSummaryFirst(summary, rows, row)
 	}
 
-	return bytes.Equal(summary, summarize(wire.Buckets[summary[1]], rows, row))
+	if bytes.Equal(summary, summarize(wire.Buckets[summary[1]], rows, row)) {
+		return true
+	}
+
+	// Earlier versions told long metadata values whole.
+	for i := range rows {
+		if slices.ContainsFunc(row(i).Metadata, func(m wire.MetadataRow) bool { return isReference(m.Value) }) {
+			return isSummaryFirst(summary, rows, row)
+		}
+	}
+	return false
 }
 
 // isSummaryFirst is IsSummary for what earlier versions wrote: it must give the answer that the rows give.

@@ -9,12 +9,12 @@ import (
 	"promptspool/registry/prices"
 )
 
-// View shows the record. body is that of the event s.Request.ID, which the result aliases. An orphan shows its
-// enrichments and no request.
+// View shows the record, of long values what Restore has put there. body is that of the event s.Request.ID, which the
+// result aliases. An orphan shows its enrichments and no request.
 func (s *State) View(body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success: true, ID: s.RequestID, RequestID: s.RequestID, Request: body,
-		Tags: []string{}, Metadata: s.metadata(), Scores: s.scores(), GroupIDs: s.groupIDs(), Events: s.events(),
+		Tags: []string{}, Metadata: s.shown(), Scores: s.scores(), GroupIDs: s.groupIDs(), Events: s.events(),
 	}
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
@@ -47,7 +47,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	return rec
 }
 
-// Row is the record's line in a list; ok is false for an orphan, which no list shows.
+// Row is the record's line in a list; ok is false for an orphan, which no list shows. Its metadata is as StoredValue.
 func (s *State) Row() (row wire.Row, ok bool) {
 	if s.Request == nil {
 		return wire.Row{}, false
@@ -67,7 +67,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: metadata[key]})
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, metadata[key])})
 	}
 	if d := r.latency(); d != nil {
 		seconds := d.Seconds()

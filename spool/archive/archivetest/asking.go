@@ -53,7 +53,7 @@ func everyOrder(t *testing.T, open Open) {
 				t.Fatalf("Compile: %v", err)
 			}
 			q.BytesMax = drawBytesMax(t)
-			want := q.Select(rows, func(row *wire.Row) []byte { return bodies[states[row.RequestID].Request.ID] })
+			want := q.Select(rows, func(row *wire.Row) *archive.Subject { return Subject(states, bodies, row) })
 			got, err := s.Search(context.Background(), account, q)
 			if err != nil {
 				t.Fatalf("Search: %v", err)
@@ -75,7 +75,7 @@ func statistics(t *testing.T, open Open) {
 		for _, batch := range Batches(t, events) {
 			apply(t, s, id.Account, batch...)
 		}
-		states, _ := Fold(events)
+		states, bodies := Fold(events)
 		f := Filter(t, 2)
 		switch rapid.SampledFrom([]string{"any", "a span", "everything"}).Draw(t, "which") { // stores have summaries of the latter two
 		case "a span":
@@ -90,7 +90,7 @@ func statistics(t *testing.T, open Open) {
 		}
 		var rows []wire.Row
 		for _, row := range Rows(states) {
-			if q.Match(&archive.Subject{Row: &row}) {
+			if q.Match(Subject(states, bodies, &row)) {
 				rows = append(rows, row)
 			}
 		}

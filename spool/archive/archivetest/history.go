@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -24,7 +25,7 @@ var (
 	functions = []string{"openai.ChatCompletion.create", "anthropic.messages.create", "langchain.PromptLayerChatOpenAI"}
 	tags      = []string{"production", "Staging", "a/b test"}
 	keys      = []string{"user_id", "session", "größe"}
-	values    = []string{"", "1", "Ada", "ada lovelace"}
+	values    = []string{"", "1", "Ada", "ada lovelace", longValue + " Ada", longValue + " ada lovelace"}
 	templates = []string{"greeting", "support/answer", "7"}
 	labels    = []string{"prod", "canary"}
 	names     = []string{"default", "compiles"}
@@ -36,6 +37,9 @@ var (
 	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds     = []wire.Kind{wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup}
 )
+
+// longValue begins values that rows only refer to.
+var longValue = strings.Repeat("long ", 300)
 
 // Events draws up to most events over a few requests, in the order in which they were accepted, some of them at the same
 // moment, and not every request among them. Their ids are ID(0) and so on, their request ids ID(1000) and so on.
@@ -192,6 +196,32 @@ func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[
 		bodies[e.ID] = e.Body
 	}
 	return states, bodies
+}
+
+// Whole is a state that Fold made, with long values restored.
+func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.State) {
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(text, &whole)
+	}
+	if err != nil {
+		panic(err) // a state is JSON
+	}
+	whole.Restore(bodies)
+	return whole
+}
+
+// Subject is what a filter is asked about of a row of states that Fold made.
+func Subject(states map[string]*archive.State, bodies map[string]json.RawMessage, row *wire.Row) *archive.Subject {
+	s := states[row.RequestID]
+	return &archive.Subject{
+		Row:  row,
+		Body: func() ([]byte, error) { return bodies[s.Request.ID], nil },
+		Metadata: func() (map[string]string, error) {
+			whole := Whole(s, bodies)
+			return whole.Whole(), nil
+		},
+	}
 }
 
 // Rows is the list that the states make: newest first.

@@ -19,7 +19,7 @@ func oracle(t *testing.T, open Open) {
 		account := wire.NewID()
 		events := Events(t, 8, 24)
 		apply(t, s, account, events...)
-		states, _ := Fold(events)
+		states, bodies := Fold(events)
 		rows := Rows(states)
 		for range 5 {
 			filter := Filter(t, 3)
@@ -29,7 +29,7 @@ func oracle(t *testing.T, open Open) {
 			}
 			var want []wire.Row
 			for _, row := range rows {
-				if q.Match(&archive.Subject{Row: &row}) {
+				if q.Match(Subject(states, bodies, &row)) {
 					want = append(want, row)
 				}
 			}

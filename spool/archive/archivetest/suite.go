@@ -114,7 +114,8 @@ func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Eve
 		if !want.Orphan() {
 			body = bodies[want.Request.ID]
 		}
-		if diff := cmp.Diff(want.View(body), view(t, s, account, id), cmp.Comparer(sameJSON)); diff != "" {
+		whole := Whole(want, bodies)
+		if diff := cmp.Diff(whole.View(body), view(t, s, account, id), cmp.Comparer(sameJSON)); diff != "" {
 			t.Fatalf("record %s (-want +got):\n%s", id, diff)
 		}
 	}

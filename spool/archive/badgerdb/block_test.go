@@ -226,3 +226,69 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Earlier versions kept long metadata values whole: in a column of their key's own, and in the one that the others share.
+func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	k, _ := keysOf("a")
+	long := strings.Repeat("long ", 1000) + "Ada"
+	rows := make([]placed, 100)
+	for i := range rows {
+		at := archive.Position{At: time.Unix(int64(1000-i), 0), RequestID: archivetest.ID(i)}
+		place, _ := placeOf(at)
+		copy(rows[i].place[:], place)
+		rows[i].row = wire.Row{AcceptedAt: at.At, Metadata: []wire.MetadataRow{{Key: "own", Value: "x"}}}
+	}
+	rows[7].row.Metadata = []wire.MetadataRow{{Key: "other", Value: long}, {Key: "own", Value: long}}
+	writes := db.codec.writeBlock(k, rows[0].place[:], rows)
+	if err := db.exclusively(func(*badger.Txn) ([]write, error) { return writes, nil }); err != nil {
+		t.Fatal(err)
+	}
+
+	var removed []write
+	if err := db.view(func(txn *badger.Txn) error {
+		head, _, err := loadHead(txn, k, rows[0].place[:])
+		if err != nil {
+			return err
+		}
+		b := block{txn: txn, codec: db.codec, keys: k}
+		b.open(rows[0].place[:], head)
+		c := checker{db: db, txn: txn}
+		if err := c.summary(k, rows[0].place[:], head); err != nil {
+			t.Error(err)
+		}
+		row, err := b.row(7, archive.AllColumns)
+		if err != nil {
+			return err
+		}
+		for _, m := range row.Metadata {
+			if m.Value != archive.StoredValue(m.Key, long) {
+				t.Errorf("%s is %.50q", m.Key, m.Value)
+			}
+		}
+
+		removed = k.removeBlock(rows[0].place[:], &head)
+		for operator, must := range map[string]bool{"is": true, "ends_with": false} {
+			for _, key := range []string{"own", "other"} {
+				f := archivetest.Condition("metadata", key, operator, long)
+				q, err := archive.Compile(wire.Search{FilterGroup: &f})
+				if err != nil {
+					return err
+				}
+				v, err := b.evaluate(q.Where)
+				if err != nil {
+					return err
+				}
+				if v.must.has(7) != must || !v.may.has(7) || v.may.has(8) {
+					t.Errorf("%s %s: must %v, may %v", key, operator, v.must.has(7), v.may.has(7))
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.exclusively(func(*badger.Txn) ([]write, error) { return removed, nil }); err != nil {
+		t.Fatal(err)
+	}
+}

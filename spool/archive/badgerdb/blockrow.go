@@ -179,7 +179,7 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
 			all, left = append(all, left[0]), left[1:]
 		}
-		all = append(all, wire.MetadataRow{Key: key, Value: value})
+		all = append(all, wire.MetadataRow{Key: key, Value: archive.Shortened(key, value)})
 	}
 	all = append(all, left...)
 	if all == nil {

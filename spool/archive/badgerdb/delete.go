@@ -70,7 +70,10 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 
 // selectorOf is a deletion as the only one.
 func selectorOf(d wire.Deletion) archive.Selectors {
-	return func(key, value string) (time.Time, bool) { return d.Before, key == d.Key && value == d.Value }
+	hash := archive.HashValue(d.Key, d.Value)
+	return func(key, value string) (time.Time, bool) {
+		return d.Before, key == d.Key && archive.HashStored(key, value) == hash
+	}
 }
 
 // deleteShown deletes the records whose rows show a deleted value, as which says.
@@ -204,7 +207,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 	}
 	if r.state.Hides() {
 		for _, m := range r.state.Had() {
-			f.writes = append(f.writes, write{key: f.keys.hidden(archive.HashValue(m.Key, m.Value), r.id)})
+			f.writes = append(f.writes, write{key: f.keys.hidden(archive.HashStored(m.Key, m.Value), r.id)})
 		}
 	}
 	if r.waiting.Requests > 0 && !r.orphan { // it came with this batch
@@ -333,7 +336,7 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 		return err
 	}
 	if r.state.Deleted(func(key, value string) (before time.Time, ok bool) {
-		before, ok = known[archive.HashValue(key, value)]
+		before, ok = known[archive.HashStored(key, value)]
 		return before, ok
 	}) {
 		f.remove(r, true)
@@ -345,7 +348,7 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 // hide lets a record be found by metadata values that its row does not show.
 func (f *folding) hide(r *record, values []wire.MetadataRow) {
 	for _, m := range values {
-		f.writes = append(f.writes, write{f.keys.hidden(archive.HashValue(m.Key, m.Value), r.id), mark})
+		f.writes = append(f.writes, write{f.keys.hidden(archive.HashStored(m.Key, m.Value), r.id), mark})
 	}
 }
 

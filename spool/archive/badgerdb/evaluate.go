@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -70,8 +71,7 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 	if own, err := b.ofKey(t); err != nil {
 		return v, err
 	} else if own != nil {
-		err = b.testEntries(t, own, holds)
-		return verdict{holds, holds}, err
+		return b.testEntries(t, own)
 	}
 	if t.Column != archive.ColumnMetadata && t.Column != archive.ColumnID && t.Column != archive.ColumnTime {
 		c, err := b.column(t.Column)
@@ -80,8 +80,7 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 		}
 		switch {
 		case c.kind == 'd':
-			err = b.testEntries(t, c, holds)
-			return verdict{holds, holds}, err
+			return b.testEntries(t, c)
 		case t.Number != nil:
 			b.testNumbers(t, c, holds)
 			return verdict{holds, holds}, nil
@@ -149,35 +148,45 @@ func (b *block) ofKey(t *archive.Test) (*column, error) {
 }
 
 // testEntries asks about each entry of a dictionary once.
-func (b *block) testEntries(t *archive.Test, c *column, holds bitset) error {
+func (b *block) testEntries(t *archive.Test, c *column) (v verdict, err error) {
+	v.must = bitset(nil).reset(b.head.rows, false)
+	v.may = v.must
 	found := make([]bool, len(c.entries))
-	any := false
+	unsure := make([]bool, len(c.entries))
+	some, doubt := false, false
 	ask := asker{test: t, column: c, own: t.Column == archive.ColumnMetadata && c != &b.columns[archive.ColumnMetadata].column}
 	for i := range c.entries {
-		var err error
-		if found[i], err = ask.about(i); err != nil {
-			return err
+		if found[i], unsure[i], err = ask.about(i); err != nil {
+			return v, err
 		}
-		any = any || found[i]
+		some, doubt = some || found[i], doubt || unsure[i]
 	}
-	if !any {
-		return nil
+
+	if some {
+		c.mark(found, v.must)
 	}
-	switch c.width {
-	case 1:
+	if doubt { // only the whole of a long value could tell
+		v.may = slices.Clone(v.must)
+		c.mark(unsure, v.may)
+	}
+	return v, nil
+}
+
+// mark sets the rows that have one of these entries.
+func (c *column) mark(entries []bool, rows bitset) {
+	if c.width == 1 {
 		for i, code := range c.codes {
-			if found[code] {
-				holds.set(i)
+			if entries[code] {
+				rows.set(i)
 			}
 		}
-	default:
-		for i := range c.n {
-			if found[c.code(i)] {
-				holds.set(i)
-			}
+		return
+	}
+	for i := range c.n {
+		if entries[c.code(i)] {
+			rows.set(i)
 		}
 	}
-	return nil
 }
 
 // asker asks a test about the entries of a dictionary. Its memory is used again for each.
@@ -190,21 +199,24 @@ type asker struct {
 	metadata [1]wire.MetadataRow
 }
 
-func (a *asker) about(i int) (bool, error) {
+func (a *asker) about(i int) (holds, unsure bool, err error) {
 	row := &a.row
 	if a.own {
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
-			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: string(entry[1:])}
+			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: archive.Shortened(a.test.Key, string(entry[1:]))}
 			row.Metadata = a.metadata[:]
 		}
 	} else {
 		var err error
 		if row, err = a.column.entry(a.test.Column, i); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
-	return a.test.Match(&archive.Subject{Row: row}), nil
+	subject := archive.Subject{Row: row}
+	holds = a.test.Match(&subject)
+
+	return holds, subject.Unsure, nil
 }
 
 // testNumbers asks about each number of a column.

@@ -101,7 +101,7 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 		}
 		item.Forgotten = &archive.Forgotten{Hash: [16]byte(rest), Before: at}
 	case tableRecord:
-		item.Record, err = db.whole(txn, k, uuid(rest), key, value)
+		item.Record, err = db.moved(txn, k, uuid(rest), key, value)
 	}
 	return item, err
 }
@@ -129,8 +129,8 @@ func serverItem(key, value []byte) (item archive.Item, err error) {
 	return item, err
 }
 
-// whole reads a record's bodies.
-func (db *DB) whole(txn *badger.Txn, k keys, id uuid, key, value []byte) (*archive.Whole, error) {
+// moved reads a record's bodies.
+func (db *DB) moved(txn *badger.Txn, k keys, id uuid, key, value []byte) (*archive.Whole, error) {
 	w := &archive.Whole{Bodies: map[string]json.RawMessage{}}
 	if err := decode(key, value, &w.State); err != nil {
 		return nil, err

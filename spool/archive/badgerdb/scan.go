@@ -274,7 +274,7 @@ func (s *scan) visitLone(l *lone) error {
 	m := match{lone: l, row: &s.row}
 	if s.query.Filtered() {
 		want := s.needs
-		if s.query.NeedsBody() {
+		if s.query.NeedsBody() || s.query.NeedsWhole() {
 			want |= placeColumns
 		}
 		row, err := m.fill(want)
@@ -393,13 +393,20 @@ func (s *scan) stop(i int) error {
 
 // judge asks about one row, and its body if need be. It stops the scan when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
-	subject := archive.Subject{Row: row, Body: func() ([]byte, error) {
-		// Bodies are large: whoever has left is not waited for until the next look.
+	// What is read of a record is large: whoever has left is not waited for until the next look.
+	subject := archive.Subject{Row: row}
+	subject.Body = func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
 		}
 		return s.db.requestBody(s.txn, s.keys, row.RequestID)
-	}}
+	}
+	subject.Metadata = func() (map[string]string, error) {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return nil, err
+		}
+		return s.db.metadata(s.txn, s.keys, row.RequestID)
+	}
 	ok := s.query.Match(&subject)
 	if subject.Err != nil {
 		return false, subject.Err

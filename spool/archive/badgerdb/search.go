@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -14,7 +15,7 @@ import (
 // Record returns a state and the body of its request; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
 	var state archive.State
-	var body []byte
+	var bodies map[string]json.RawMessage
 	k, err := keysOf(account)
 	if err != nil {
 		return state, nil, err
@@ -23,25 +24,47 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
-	err = db.view(func(txn *badger.Txn) error {
-		found, err := load(txn, k.record(id), &state)
-		if err == nil && !found {
-			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
-		}
-		if err != nil || state.Orphan() {
-			return err
-		}
-		for _, h := range state.History {
-			if h.ID == state.Request.ID {
-				body, err = db.loadBody(txn, k, id, h)
-			}
-		}
-		return err
-	})
+	err = db.view(func(txn *badger.Txn) (err error) { state, bodies, err = db.whole(txn, k, id); return err })
+	if err == nil && len(state.History) == 0 {
+		err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+	}
 	if err != nil {
 		return archive.State{}, nil, err
 	}
-	return state, body, nil
+	if state.Orphan() {
+		return state, nil, nil
+	}
+	return state, bodies[state.Request.ID], nil
+}
+
+// whole reads a state with long values restored, and the bodies that this takes, that of the request among them. A record
+// that there is not has no history.
+func (db *DB) whole(txn *badger.Txn, k keys, id uuid) (state archive.State, bodies map[string]json.RawMessage, err error) {
+	if found, err := load(txn, k.record(id), &state); err != nil || !found {
+		return archive.State{}, nil, err
+	}
+	wanted := state.Shown()
+	bodies = make(map[string]json.RawMessage)
+	for _, h := range state.History {
+		if h.Hash == "" || !slices.Contains(wanted, h.ID) {
+			continue
+		}
+		if bodies[h.ID], err = db.loadBody(txn, k, id, h); err != nil {
+			return archive.State{}, nil, err
+		}
+	}
+	state.Restore(bodies)
+	return state, bodies, nil
+}
+
+// metadata reads a record's, with long values whole.
+func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]string, error) {
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return nil, badID(requestID)
+	}
+	state, _, err := db.whole(txn, k, id)
+	return state.Whole(), err
 }
 
 // Bodies returns a state and the bodies of its events; see archive.Store.

@@ -164,7 +164,7 @@ func (f *folding) keepOut(a *foldedAccount, r *record, e *archive.Event) {
 		return
 	}
 	if r.state.Deleted(func(key, value string) (time.Time, bool) {
-		before, ok := a.deleted[archive.HashValue(key, value)]
+		before, ok := a.deleted[archive.HashStored(key, value)]
 		return time.Unix(0, before), ok
 	}) {
 		f.remove(r, true)

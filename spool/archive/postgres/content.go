@@ -38,6 +38,53 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	return n, err
 }
 
+// stepWhole visits rows of which long metadata values may have to be looked into: while rows come, nothing else can be asked.
+func (s *scan) stepWhole(ctx context.Context, rows pgx.Rows) (n int, err error) {
+	places, err := s.places(rows)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range places {
+		if s.done {
+			break
+		}
+		n++
+		s.at, s.id, s.line = p.at, p.id, p.line
+		if err := s.judge(ctx, nil); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// metadata is that of the record, with long values whole.
+func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
+	state, err := s.state(ctx, s.id)
+	if err != nil {
+		return nil, err
+	}
+	var events []uuid
+	wanted := state.Shown()
+	for _, id := range wanted {
+		event, _ := parseUUID(id)
+		events = append(events, event)
+	}
+	rows, err := s.tx.Query(ctx, `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
+		s.account, s.id, tsOf(s.id), events)
+	if err != nil {
+		return nil, err
+	}
+	packed := make(map[uuid][]byte)
+	var event uuid
+	var body []byte
+	if _, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { packed[event] = body; body = nil; return nil }); err != nil {
+		return nil, err
+	}
+	bodies, err := s.db.codec.unpackBodies(&state, packed, wanted)
+	state.Restore(bodies)
+	return state.Whole(), err
+}
+
 // places reads rows, as many as memory is for.
 func (s *scan) places(rows pgx.Rows) (places []place, err error) {
 	defer rows.Close()
@@ -49,6 +96,7 @@ func (s *scan) places(rows pgx.Rows) (places []place, err error) {
 		}
 		places = append(places, p)
 		bytes += int64(len(p.line))
+		s.seen, s.bytes = s.seen+1, s.bytes+len(p.line)
 		s.cut = bytes >= s.db.bodiesBytesMax
 	}
 	if s.cut {
@@ -78,7 +126,7 @@ func (s *scan) look(ctx context.Context, places []place) error {
 			continue
 		}
 		s.at, s.id, s.line = p.at, p.id, p.line
-		err := s.judge(func() (_ []byte, err error) {
+		err := s.judge(ctx, func() (_ []byte, err error) {
 			if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
 				err = damaged("the body of record "+p.id.String(), err)
 			}

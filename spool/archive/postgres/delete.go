@@ -56,11 +56,17 @@ func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Delet
 	if err := db.forget(ctx, key, d); err != nil {
 		return sum, err
 	}
+	hash := archive.HashValue(d.Key, d.Value)
 	which := func(s *archive.State) bool {
-		return s.Deleted(func(key, value string) (time.Time, bool) { return d.Before, key == d.Key && value == d.Value })
+		return s.Deleted(func(key, value string) (time.Time, bool) {
+			return d.Before, key == d.Key && archive.HashStored(key, value) == hash
+		})
 	}
 	sum, err = db.deleteOrphans(ctx, key, which, true)
-	terms := []int64{term(key, archive.ColumnMetadata, d.Key, d.Value), term(key, hiddenMetadata, d.Key, d.Value)}
+	var terms []int64
+	for _, value := range []string{d.Value, archive.StoredValue(d.Key, d.Value)} { // earlier versions stored long ones whole
+		terms = append(terms, term(key, archive.ColumnMetadata, d.Key, value), term(key, hiddenMetadata, d.Key, value))
+	}
 	after := place{at: nanosMost}
 	for err == nil {
 		var ids []string

@@ -70,7 +70,7 @@ func (f *folding) meet(account string, e *archive.Event) error {
 		return err
 	}
 	for name, value := range metadataOf(e) {
-		f.accounts[account].hashes[archive.HashValue(name, value)] = true
+		f.accounts[account].hashes[archive.HashStored(name, value)] = true
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 			continue
 		}
 		for _, m := range r.state.Had() {
-			h := archive.HashValue(m.Key, m.Value)
+			h := archive.HashStored(m.Key, m.Value)
 			hashes = append(hashes, h[:])
 		}
 	}

@@ -13,23 +13,31 @@ import (
 
 // Record returns a state and the body of its request; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
-	state, bodies, err := db.readRecord(ctx, account, requestID, func(s *archive.State, h archive.Entry) bool { return !s.Orphan() && h.ID == s.Request.ID })
+	state, bodies, err := db.readRecord(ctx, account, requestID, (*archive.State).Shown)
 	if err != nil {
 		return archive.State{}, nil, err
 	}
-	for _, body := range bodies {
-		return state, body, nil
+	state.Restore(bodies)
+	if state.Orphan() {
+		return state, nil, nil
 	}
-	return state, nil, nil
+	return state, bodies[state.Request.ID], nil
 }
 
 // Bodies returns a state and the bodies of its events; see archive.Store.
 func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
-	return db.readRecord(ctx, account, requestID, func(*archive.State, archive.Entry) bool { return true })
+	return db.readRecord(ctx, account, requestID, func(s *archive.State) (ids []string) {
+		for _, h := range s.History {
+			ids = append(ids, h.ID)
+		}
+		return ids
+	})
 }
 
-// readRecord reads a record with those of its bodies that are wanted.
-func (db *DB) readRecord(ctx context.Context, account, requestID string, want func(*archive.State, archive.Entry) bool) (state archive.State, bodies map[string]json.RawMessage, err error) {
+// readRecord reads a record with the bodies of those events that are wanted.
+func (db *DB) readRecord(
+	ctx context.Context, account, requestID string, wanted func(*archive.State) []string,
+) (state archive.State, bodies map[string]json.RawMessage, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return state, nil, err
@@ -62,13 +70,30 @@ func (db *DB) readRecord(ctx context.Context, account, requestID string, want fu
 	if err == nil {
 		state, err = db.codec.unpackState(packed, id)
 	}
-	bodies = make(map[string]json.RawMessage)
-	for _, h := range state.History {
-		if err != nil || h.Hash == "" || !want(&state, h) {
+	if err != nil {
+		return state, nil, err
+	}
+	bodies, err = db.codec.unpackBodies(&state, kept, wanted(&state))
+	return state, bodies, err
+}
+
+// unpackBodies unpacks the bodies of those events that are wanted.
+func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, wanted []string) (map[string]json.RawMessage, error) {
+	want := make(map[string]bool, len(wanted))
+	for _, id := range wanted {
+		want[id] = true
+	}
+	bodies := make(map[string]json.RawMessage)
+	for _, h := range s.History {
+		if h.Hash == "" || !want[h.ID] {
 			continue
 		}
 		event, _ := parseUUID(h.ID)
-		bodies[h.ID], err = db.codec.unpackBody(kept[event], h)
+		body, err := c.unpackBody(packed[event], h)
+		if err != nil {
+			return nil, err
+		}
+		bodies[h.ID] = body
 	}
-	return state, bodies, err
+	return bodies, nil
 }

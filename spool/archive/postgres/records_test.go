@@ -226,7 +226,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := q.Select(rows, nil)
+			want := q.Select(rows, func(row *wire.Row) *archive.Subject { return &archive.Subject{Row: row} })
 			got, err := db.Search(context.Background(), account, q)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%s, by %q (%v) (-want +got):\n%s", name, order, err, diff)

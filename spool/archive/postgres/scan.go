@@ -42,8 +42,7 @@ type scan struct {
 // Rows are asked for in a small step and then in large ones: whoever wants few gets few, and whoever wants all asks few times.
 // Of heavy rows few are asked for at a time: those that nobody wants any more are still sent.
 const (
-	stepFirst  = 100
-	stepSecond = 1000
+	stepFirst  = 1000
 	stepMost   = 100_000
 	stepBytes  = 32 << 20
 	bodiesStep = 200 // rows of which the bodies are looked into, at a time
@@ -167,10 +166,8 @@ func (s *scan) nextStep() int {
 	switch {
 	case s.query.NeedsBody():
 		return bodiesStep
-	case s.seen < stepFirst:
+	case s.seen == 0 || s.query.NeedsWhole():
 		step = stepFirst
-	case s.seen < stepSecond:
-		step = stepSecond
 	}
 	if s.bytes > 0 {
 		step = min(step, max(1, stepBytes*s.seen/s.bytes))
@@ -223,6 +220,9 @@ func (s *scan) step(ctx context.Context, w window, after *archive.Position, limi
 	if s.query.NeedsBody() {
 		return s.stepBodies(ctx, rows)
 	}
+	if s.query.NeedsWhole() {
+		return s.stepWhole(ctx, rows)
+	}
 	defer rows.Close()
 	for !s.done && rows.Next() {
 		n++
@@ -230,7 +230,7 @@ func (s *scan) step(ctx context.Context, w window, after *archive.Position, limi
 			return n, err
 		}
 		s.seen, s.bytes = s.seen+1, s.bytes+len(s.line)
-		if err := s.judge(nil); err != nil {
+		if err := s.judge(ctx, nil); err != nil {
 			return n, err
 		}
 	}
@@ -248,14 +248,14 @@ type lent []byte
 func (l *lent) ScanBytes(v []byte) error { *l = v; return nil }
 
 // judge asks the query about the row, if the database could not tell, and has it visited if it matches.
-func (s *scan) judge(body func() ([]byte, error)) error {
+func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
 	s.row = wire.Row{}
 	if !s.exact {
 		row, err := s.fill(s.needs | placeColumns)
 		if err != nil {
 			return err
 		}
-		subject := archive.Subject{Row: row, Body: body}
+		subject := archive.Subject{Row: row, Body: body, Metadata: func() (map[string]string, error) { return s.metadata(ctx) }}
 		ok := s.query.Match(&subject)
 		if subject.Err != nil {
 			return subject.Err

@@ -63,7 +63,7 @@ func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 // withHidden adds the terms of metadata values that the record has and its row does not show.
 func withHidden(terms []int64, r *record) []int64 {
 	for _, m := range r.state.Hidden() {
-		terms = append(terms, term(r.account, hiddenMetadata, m.Key, m.Value))
+		terms = append(terms, term(r.account, hiddenMetadata, m.Key, archive.Shortened(m.Key, m.Value)))
 	}
 	return distinct(terms)
 }

@@ -1,0 +1,83 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// Neither a state nor a row holds long values, and the record shows all of them.
+func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
+	id, long := archivetest.ID(1000), strings.Repeat("ä", 30_000)
+	request := archivetest.Event(t, 1, wire.KindRequest, id, `{"function_name":"x.y","metadata":{"a":"`+long+`","b":"short"}}`)
+	metadata := archivetest.Event(t, 2, wire.KindMetadata, id, `{"metadata":{"c":"`+long+`"}}`)
+	prompt := archivetest.Event(t, 3, wire.KindPrompt, id, `{"prompt_name":"p","version":1,"prompt_input_variables":{"x":"`+long+`"}}`)
+	states, bodies := archivetest.Fold([]archive.Event{request, metadata, prompt})
+	s := states[id]
+
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 5000 || s.Weight() > 5000 {
+		t.Errorf("the state has %d bytes, and weighs %d (%v)", len(text), s.Weight(), err)
+	}
+	row, _ := s.Row()
+	if n := len(archive.EncodeRow(&row)); n > 2000 {
+		t.Errorf("the row has %d bytes", n)
+	}
+
+	whole := archivetest.Whole(s, bodies)
+	view := whole.View(request.Body)
+	for key, want := range map[string]string{"a": long, "b": "short", "c": long} {
+		if view.Metadata[key] != want {
+			t.Errorf("%s is %.20q of %d bytes", key, view.Metadata[key], len(view.Metadata[key]))
+		}
+	}
+	if want := `{"x":"` + long + `"}`; string(view.Prompt.InputVariables) != want {
+		t.Errorf("the variables are %.20s", view.Prompt.InputVariables)
+	}
+
+	// Without the bodies the beginning is shown.
+	for _, key := range []string{"a", "c"} {
+		if got := s.View(nil).Metadata[key]; !strings.HasPrefix(got, "ää") || !strings.HasSuffix(got, "ä…") || len(got) > 300 {
+			t.Errorf("%s is shown as %q", key, got)
+		}
+	}
+}
+
+// A state and a row of an earlier version have long values whole: they find and show the same.
+func TestLongValuesOfEarlierVersions(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	whole := wire.Row{Metadata: []wire.MetadataRow{{Key: "k", Value: long}}}
+	var row wire.Row
+	if err := archive.DecodeRow(archive.EncodeRow(&whole), archive.AllColumns, &row); err != nil {
+		t.Fatal(err)
+	}
+	if row.Metadata[0].Value != archive.StoredValue("k", long) || len(row.Metadata[0].Value) > 400 {
+		t.Errorf("the row has %q", row.Metadata[0].Value)
+	}
+	if archive.HashStored("k", row.Metadata[0].Value) != archive.HashValue("k", long) || archive.HashStored("k", long) != archive.HashValue("k", long) {
+		t.Error("the hashes differ")
+	}
+
+	s := archive.State{RequestID: archivetest.ID(1), Metadata: map[string]archive.Stamped[string]{"k": {Value: long}}}
+	if got := s.View(nil).Metadata["k"]; got != long {
+		t.Errorf("the record shows %d bytes", len(got))
+	}
+}
+
+// A value that looks like what stands for a long one is itself.
+func TestAValueThatLooksLikeAReference(t *testing.T) {
+	spoof := archive.StoredValue("k", strings.Repeat("x", 5000))
+	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
+	var s archive.State
+	s.Take(e)
+	if s.Metadata["k"].Value == spoof || archive.HashStored("k", s.Metadata["k"].Value) != archive.HashValue("k", spoof) {
+		t.Errorf("it is stored as %q", s.Metadata["k"].Value)
+	}
+	if s.Restore(map[string]json.RawMessage{e.ID: e.Body}); s.Whole()["k"] != spoof {
+		t.Errorf("it is shown as %q", s.Whole()["k"])
+	}
+}
