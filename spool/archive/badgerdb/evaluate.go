@@ -197,6 +197,7 @@ type asker struct {
 
 	row      wire.Row
 	metadata [1]wire.MetadataRow
+	subject  archive.Subject
 }
 
 func (a *asker) about(i int) (holds, unsure bool, err error) {
@@ -213,10 +214,10 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 			return false, false, err
 		}
 	}
-	subject := archive.Subject{Row: row}
-	holds = a.test.Match(&subject)
+	a.subject = archive.Subject{Row: row}
+	holds = a.test.Match(&a.subject)
 
-	return holds, subject.Unsure, nil
+	return holds, a.subject.Unsure, nil
 }
 
 // testNumbers asks about each number of a column.
