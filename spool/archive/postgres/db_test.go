@@ -51,6 +51,18 @@ func spreadOut(t testing.TB, dsn string) {
 	}
 }
 
+// empty is a database for one test that has its tables and no records.
+func empty(t testing.TB) string {
+	t.Helper()
+	return postgrestest.Prepared(t, func(dsn string) {
+		db, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = db.Close()
+	})
+}
+
 // checked opens a database that must agree with itself when the test ends.
 func checked(t testing.TB, dsn string) *postgres.DB {
 	t.Helper()
@@ -71,7 +83,7 @@ func TestOpeningMakesTheTablesOnce(t *testing.T) {
 
 func TestArchive(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
-		dsn := postgrestest.DSN(t)
+		dsn := empty(t)
 		return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
 	})
 }

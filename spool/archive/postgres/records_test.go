@@ -16,7 +16,6 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
-	"promptspool/spool/archive/postgres/postgrestest"
 )
 
 const account = "account-a"
@@ -86,7 +85,7 @@ var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 const week = 7 * 24 * time.Hour
 
 func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := empty(t)
 	now := monday.Add(10 * week)
 	db := at(t, dsn, now)
 	for n := range 8 {
@@ -131,7 +130,7 @@ func partitions(t testing.TB, dsn, name string) (n int) {
 }
 
 func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
-	db := at(t, postgrestest.DSN(t), monday.Add(week))
+	db := at(t, empty(t), monday.Add(week))
 	size := int64(0)
 	for n := range 10 {
 		e := requestAt(t, monday.Add(time.Duration(n)*24*time.Hour), n)
@@ -148,7 +147,7 @@ func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
 }
 
 func TestAMissingPartitionLosesNothing(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := empty(t)
 	db := at(t, dsn, monday)
 	for _, table := range []string{"records", "record_states", "record_bodies"} {
 		execute(t, dsn, `DROP TABLE `+table+`_w20260302`)
@@ -175,7 +174,7 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 }
 
 func TestIdsOfNoClockAreKept(t *testing.T) {
-	db := at(t, postgrestest.DSN(t), monday)
+	db := at(t, empty(t), monday)
 	ids := []string{"00000000-0000-7000-8000-000000000001", "ffffffff-ffff-7fff-bfff-ffffffffffff", idAt(monday.Add(50*week), 3), idAt(monday.Add(-30*52*week), 4)}
 	for i, id := range ids {
 		apply(t, db, eventAt(t, monday.Add(time.Duration(i)*time.Second), wire.KindRequest, id, i, `{"function_name":"f","tags":["x"]}`))
@@ -191,7 +190,7 @@ func TestIdsOfNoClockAreKept(t *testing.T) {
 }
 
 func TestRequestsAreFoundByTheirIds(t *testing.T) {
-	db := at(t, postgrestest.DSN(t), monday)
+	db := at(t, empty(t), monday)
 	var rows []wire.Row
 	var ids []string
 	for n := range 6 {
@@ -236,7 +235,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 }
 
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := empty(t)
 	servers := []*postgres.DB{at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday)}
 	const records, scores = 5, 30
 	var events []archive.Event
@@ -285,7 +284,7 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 }
 
 func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := empty(t)
 	db := open(t, dsn)
 	for n := range 3 {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*time.Hour), n))

@@ -12,24 +12,23 @@ import (
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/postgres"
-	"promptspool/spool/archive/postgres/postgrestest"
 )
 
 func TestRegistry(t *testing.T) {
-	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, postgrestest.DSN(t)) })
+	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, empty(t)) })
 }
 
 func TestAuth(t *testing.T) {
-	authtest.Run(t, func(t *testing.T) auth.Store { return open(t, postgrestest.DSN(t)) })
+	authtest.Run(t, func(t *testing.T) auth.Store { return open(t, empty(t)) })
 }
 
 func TestPeople(t *testing.T) {
-	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, postgrestest.DSN(t)) })
+	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, empty(t)) })
 }
 
 func TestFleet(t *testing.T) {
 	archivetest.RunFleet(t, func(t *testing.T, now func() time.Time) archivetest.Fleet {
-		db, err := postgres.Open(t.Context(), postgres.Config{DSN: postgrestest.DSN(t), Logger: quiet, Now: now})
+		db, err := postgres.Open(t.Context(), postgres.Config{DSN: empty(t), Logger: quiet, Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +39,7 @@ func TestFleet(t *testing.T) {
 
 func TestMove(t *testing.T) {
 	here := func(t *testing.T) archivetest.Server {
-		db := open(t, postgrestest.DSN(t))
+		db := open(t, empty(t))
 		t.Cleanup(func() {
 			if err := db.Check(context.Background()); err != nil {
 				t.Errorf("Check: %v", err)

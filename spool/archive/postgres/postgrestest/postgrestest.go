@@ -24,7 +24,12 @@ var shared struct {
 	once   sync.Once
 	server *Server
 	err    error
+
+	prepared sync.Once
 }
+
+// preparedName is the database on the shared server that Prepared copies.
+const preparedName = "psp_prepared"
 
 // names number the databases.
 var names atomic.Int64
@@ -48,8 +53,33 @@ var main atomic.Bool
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		return database(t, dsn, "CREATE EXTENSION citus")
+		own := database(t, dsn, "")
+		run(t, own, "CREATE EXTENSION citus")
+		return own
 	}
+	return database(t, sharedServer(t).DSN("postgres"), "")
+}
+
+// Prepared is DSN for a database that prepare has filled, with tables for example. It runs once for all tests of a
+// binary, which get copies and so pass the same function, and must leave no connection.
+func Prepared(t testing.TB, prepare func(dsn string)) string {
+	t.Helper()
+	if os.Getenv("TEST_CITUS_DSN") != "" { // its databases cannot be copied
+		dsn := DSN(t)
+		prepare(dsn)
+		return dsn
+	}
+
+	server := sharedServer(t)
+	shared.prepared.Do(func() {
+		run(t, server.DSN("postgres"), "CREATE DATABASE "+preparedName)
+		prepare(server.DSN(preparedName))
+	})
+	return database(t, server.DSN("postgres"), " TEMPLATE "+preparedName)
+}
+
+func sharedServer(t testing.TB) *Server {
+	t.Helper()
 	if !main.Load() {
 		t.Fatal("postgrestest: the package's TestMain must call postgrestest.Main, which ends the server")
 	}
@@ -57,21 +87,20 @@ func DSN(t testing.TB) string {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	return database(t, shared.server.DSN("postgres"))
+	return shared.server
 }
 
-// database makes a database beside the one that dsn names, and runs some statements in it.
-func database(t testing.TB, dsn string, statements ...string) string {
+// database makes a database beside the one that dsn names.
+func database(t testing.TB, dsn, options string) string {
 	t.Helper()
 	name := fmt.Sprintf("psp_%d_%d", os.Getpid(), names.Add(1))
-	run(t, dsn, "CREATE DATABASE "+name)
+	run(t, dsn, "CREATE DATABASE "+name+options)
 	t.Cleanup(func() { run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
 	own, err := url.Parse(dsn)
 	if err != nil || own.Scheme == "" {
 		t.Fatal("the connection string must have the form postgres://user@host/database")
 	}
 	own.Path = "/" + name
-	run(t, own.String(), statements...)
 	return own.String()
 }
 

@@ -207,7 +207,7 @@ func (s *Server) DSN(database string) string {
 // Database makes an empty database for one test.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	return database(t, s.DSN("postgres"))
+	return database(t, s.DSN("postgres"), "")
 }
 
 // Pid is the process; a test may stop it with SIGSTOP.
