@@ -71,6 +71,8 @@ lint:
 # -count=1: the end-to-end tests build and run the binary, which the test cache does not see.
 unit:
 	go test -race -count=1 -timeout 18m ./...
+	# These scenes of one caller take twenty times as long with the race detector.
+	go test -count=1 -run '^TestLargeArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool

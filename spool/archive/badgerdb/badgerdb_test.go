@@ -40,10 +40,14 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 	}
 }
 
-func TestArchive(t *testing.T) {
-	for name, prepare := range map[string]func(*badgerdb.DB){"rows alone": func(*badgerdb.DB) {}, "blocks": (*badgerdb.DB).PackEagerly} {
+func TestArchive(t *testing.T) { inEachLayout(t, archivetest.Run) }
+
+// inEachLayout runs a suite on rows that lie alone, and on rows that are packed into blocks as soon as there are any.
+func inEachLayout(t *testing.T, run func(*testing.T, archivetest.Open)) {
+	layouts := map[string]func(*badgerdb.DB){"rows alone": func(*badgerdb.DB) {}, "blocks": (*badgerdb.DB).PackEagerly}
+	for name, prepare := range layouts {
 		t.Run(name, func(t *testing.T) {
-			archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
+			run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
 				dir := t.TempDir()
 				db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
 				if err != nil {

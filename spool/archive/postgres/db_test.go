@@ -81,11 +81,12 @@ func TestOpeningMakesTheTablesOnce(t *testing.T) {
 	open(t, dsn)
 }
 
-func TestArchive(t *testing.T) {
-	archivetest.Run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
-		dsn := empty(t)
-		return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
-	})
+func TestArchive(t *testing.T) { archivetest.Run(t, openEmpty) }
+
+// openEmpty opens a store for a scene, on a database of its own.
+func openEmpty(t *testing.T) (archive.Store, func() archive.Store) {
+	dsn := empty(t)
+	return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
 }
 
 // summed is a database that makes summaries of everything at once, so that small scenes meet them.
