@@ -14,7 +14,7 @@ import (
 
 // A caller must take each streamBytes of an answer that is streamed within streamStall, which is the pace that bodies
 // must come at. Only the time in which we wait for the caller counts.
-var (
+const (
 	streamStall = time.Minute
 	streamBytes = int64(streamStall/paceTime) * paceBytes
 )
