@@ -77,8 +77,9 @@ func (c *Connections) Bound(s *fasthttp.Server) {
 // hardMost is how many there are at most for a moment: one that is cut takes a little to be gone, which is waited for.
 func (c *Connections) hardMost() int { return c.most + c.most/4 + 1 }
 
-// gonePatience is for how long.
-const gonePatience = 200 * time.Millisecond
+// gonePatience is for how long: on a busy machine it takes a while until whoever serves them is scheduled, and whoever is
+// refused for that has done nothing wrong.
+const gonePatience = time.Second
 
 // Listener is ln within the bound.
 func (c *Connections) Listener(ln net.Listener) net.Listener { return bounded{ln, c} }

@@ -171,13 +171,23 @@ func (b *browser) shows(selector string, texts ...string) {
 	}
 }
 
+// poll waits until an expression is true. A page that is just being replaced is asked again.
+func (b *browser) poll(expression string) error {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollEvery)))
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Cannot find context") {
+			return err
+		}
+	}
+}
+
 // waitsFor waits until a part of the page shows a text, which the script puts there.
 func (b *browser) waitsFor(selector, text string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
-	defer cancel()
 	condition := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text)
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition, chromedp.WithPollingInterval(pollEvery))); err != nil {
+	if err := b.poll(condition); err != nil {
 		b.t.Fatalf("%s does not come to show %q: %v\nthe page shows:\n%s", selector, text, err, b.text(selector))
 	}
 }

@@ -30,7 +30,7 @@ func (b *browser) key(keys string) {
 // holds fails the test unless an expression comes to be true in the page.
 func (b *browser) holds(what, expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(stepTimeMax), chromedp.WithPollingInterval(pollEvery))); err != nil {
+	if err := b.poll(expression); err != nil {
 		b.t.Fatalf("%s: %v\nthe page shows:\n%s", what, err, b.text("main"))
 	}
 }
