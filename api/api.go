@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"promptspool/api/edge"
+	"promptspool/api/room"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -116,6 +117,10 @@ type Config struct {
 	MaskBatches bool
 
 	Limiter *Limiter // of each key's calls and bytes; nil: no limits
+
+	// Room is for what is made of large bodies and answers beside the bodies themselves;
+	// nil: it is not bounded.
+	Room *room.Room
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax

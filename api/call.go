@@ -59,6 +59,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	case r != nil:
 		name = r.name
 		c := &call{ctx: ctx, route: r, ident: ident, own: callLife{parent: a.life, deadline: started.Add(callTimeMax)}}
+		c.own.claim = a.c.Room.Claim(r.isForApps())
 		if r.onlyAsks() {
 			c.own.conn = ctx.Conn()
 		}
@@ -157,6 +158,10 @@ func (a *API) answer(c *call) error {
 		return err
 	}
 	if err := a.limit(c, len(c.body)); err != nil {
+		return err
+	}
+	defer c.settle()
+	if err := a.makeRoom(c); err != nil {
 		return err
 	}
 	return c.route.handle(a, c)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"promptspool/api/edge"
+	"promptspool/api/room"
 )
 
 // callLife is the context of a call. It ends with the API, after callTimeMax, when the call is answered, or when its caller
@@ -16,6 +17,7 @@ type callLife struct {
 	parent   context.Context
 	deadline time.Time
 	conn     net.Conn // the caller's; nil: the call goes on without them
+	claim    room.Claim
 
 	mu     sync.Mutex
 	ctx    context.Context // under mu, as all below; nil until somebody asks
@@ -94,5 +96,12 @@ func (l *callLife) Err() error {
 	return l.parent.Err()
 }
 
-// Value is that of the context that it becomes: package context looks there for what to end together with it.
-func (l *callLife) Value(key any) any { return l.made().Value(key) }
+// Value is that of the context that it becomes, besides the claim: package context looks
+// there for what to end together with it.
+func (l *callLife) Value(key any) any {
+	if key == room.Key {
+		return &l.claim
+	}
+
+	return l.made().Value(key)
+}

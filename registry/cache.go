@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -36,6 +37,7 @@ type CacheConfig struct {
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger     // nil: slog.Default()
 	Now        func() time.Time // nil: time.Now
+	Room       *room.Room       // for what is made of large templates; nil: it is not bounded
 }
 
 // Cache is the sidecar's side of templates. What was fetched once is on disk and is served from memory:
@@ -52,6 +54,7 @@ type Cache struct {
 	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
 	now        func() time.Time
+	room       *room.Room
 	packer     packer
 	disk       disk
 	files      [64]sync.Mutex // by key: who makes a file agree with memory. Locked before mu
@@ -107,7 +110,8 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	cache := &Cache{
-		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, hits: c.Metrics.TemplateCache.WithLabelValues("hit"), log: c.Logger, now: c.Now,
+		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, hits: c.Metrics.TemplateCache.WithLabelValues("hit"), log: c.Logger,
+		now: c.Now, room: c.Room,
 		packer: packer, disk: disk{dir: c.Dir, packer: packer, log: c.Logger}, added: make(chan struct{}, 1),
 		entries: newEntries(), negatives: make(map[key]negative), flights: make(map[key]*flight), feeds: make(map[string]*feed),
 	}
@@ -132,7 +136,10 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
-	o, err := c.open(found)
+	if err := room.Take(ctx, found.entry.bytesToRender()); err != nil {
+		return wire.RenderedTemplate{}, err
+	}
+	o, err := c.open(found.entry)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
@@ -147,7 +154,10 @@ func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
-	raw, err := c.raw(found)
+	if err := room.Take(ctx, rawCopies*found.entry.textBytes); err != nil {
+		return wire.RawTemplate{}, err
+	}
+	raw, err := c.raw(found.entry)
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
@@ -165,42 +175,37 @@ func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, 
 	return e.about.version, true
 }
 
-// found is a version and how it was come by.
+// found is a version and how it was come by. A large one is packed as long as its call
+// waits for room.
 type found struct {
-	told  *wire.RawTemplate // what the server just told; nil if it comes from entry
-	entry *entry            // nil with told
-	how   string            // hit, stale or miss
+	entry *entry
+	how   string // hit, stale or miss
 	age   time.Duration
 
 	adopted []key // whose files are to follow
 }
 
 // raw is the version as the server told it. It must not be changed.
-func (c *Cache) raw(f found) (*wire.RawTemplate, error) {
-	if f.entry == nil {
-		return f.told, nil
-	}
-	if o := f.entry.opened.Load(); o != nil {
+func (c *Cache) raw(e *entry) (*wire.RawTemplate, error) {
+	if o := e.opened.Load(); o != nil {
 		return o.raw, nil
 	}
-	return c.packer.unpack(f.entry.text)
+	return c.packer.unpack(e.text)
 }
 
 // open is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
-func (c *Cache) open(f found) (*opened, error) {
-	if f.entry != nil {
-		if o := f.entry.opened.Load(); o != nil {
-			return o, nil
-		}
+func (c *Cache) open(e *entry) (*opened, error) {
+	if o := e.opened.Load(); o != nil {
+		return o, nil
 	}
-	raw, err := c.raw(f)
+	raw, err := c.raw(e)
 	if err != nil {
 		return nil, err
 	}
 	o, err := open(raw)
-	if err == nil && f.entry != nil {
+	if err == nil {
 		c.mu.Lock()
-		c.entries.keepOpened(f.entry, o)
+		c.entries.keepOpened(e, o)
 		c.mu.Unlock()
 	}
 	return o, err
@@ -266,7 +271,7 @@ func (c *Cache) local(k key) (found, standing, error) {
 	if standing == current {
 		how = "hit"
 	}
-	return found{nil, e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
+	return found{e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
 }
 
 // adopt keeps the copy of another selector for a key as well, since the other may go on to another version, and tells the keys whose

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry"
@@ -21,16 +22,17 @@ import (
 type sidecar struct {
 	*registry.Cache
 	metrics *metrics.Metrics
+	room    *room.Room
 	stop    func()
 }
 
 // start opens the folder and runs a cache over the server. It knows ann's account from the start.
 func start(t *testing.T, dir string, s *server) *sidecar {
 	t.Helper()
-	c := &sidecar{metrics: metrics.New("sidecar", "test")}
+	c := &sidecar{metrics: metrics.New("sidecar", "test"), room: room.New(16<<20, 64<<20)}
 	var err error
 	c.Cache, err = registry.NewCache(registry.CacheConfig{
-		Dir: dir, Upstream: s, Metrics: c.metrics, Logger: quiet,
+		Dir: dir, Upstream: s, Metrics: c.metrics, Logger: quiet, Room: c.room,
 		Identities: func() []wire.Identity { return []wire.Identity{ann} },
 	})
 	if err != nil {
@@ -533,7 +535,9 @@ func TestTemplatesAreOpenedAndClosedAsTheyAreUsed(t *testing.T) {
 			if want[i], err = s.registry().Fetch(t.Context(), ann, name(i), fetch); err != nil {
 				t.Fatal(err)
 			}
-			c.fetched(t, name(i), latest)
+			if _, err := c.Raw(t.Context(), ann, name(i), latest); err != nil { // as a preload does
+				t.Fatal(err)
+			}
 		}
 		check := func(i int) {
 			t.Helper()

@@ -54,6 +54,22 @@ func (e *entry) bytes() int {
 	return e.textBytes + 2*len(e.key.ident) + rest
 }
 
+// What is made of a template's bytes when it is served, at most.
+const (
+	rawCopies    = 5  // unpacked, decoded and answered
+	renderCopies = 6  // filled in besides
+	parsedCopies = 40 // tokens and nodes of texts that consist of tags
+)
+
+// bytesToRender is the memory that serving the entry rendered takes.
+func (e *entry) bytesToRender() int {
+	if e.opened.Load() != nil {
+		return renderCopies * e.textBytes
+	}
+
+	return (renderCopies + parsedCopies) * e.textBytes
+}
+
 // entries are what is cached, with the order of use. Guarded by Cache.mu.
 type entries struct {
 	byKey   map[key]*entry

@@ -4,16 +4,18 @@ import (
 	"context"
 	"time"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
-// flight is one question to the server, shared by all who ask the same meanwhile. raw and err are set before done is closed.
+// flight is one question to the server, shared by all who ask the same meanwhile. entry
+// and err are set before done is closed.
 type flight struct {
 	id    wire.Identity // with whose key it asks
 	epoch int           // its feed's, when it set out
 	asked bool          // somebody waits for it, or did; guarded by Cache.mu
 	done  chan struct{}
-	raw   wire.RawTemplate
+	entry *entry // also if it was not put into the cache; nil with err
 	err   error
 }
 
@@ -25,32 +27,34 @@ func (c *Cache) ask(ctx context.Context, id wire.Identity, k key, copied found, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	raw, err := c.join(ctx, id, k)
+	e, err := c.join(ctx, id, k)
 	switch {
 	case err == nil:
-		return found{told: &raw, how: "miss"}, nil
+		return found{entry: e, how: "miss"}, nil
 	case definite(err):
 		return found{}, err
 	case haveCopy:
 		return copied, nil
+	case wire.IsCode(err, wire.CodeTooLarge):
+		return found{}, err // for this process; the server is there
 	}
 	return found{}, wire.Unavailable(unavailableWait, "The template %s was never fetched through this sidecar, and its server cannot be reached; try again: %w", quote(k.ident), err)
 }
 
 // join waits for the flight that is out for the key, or starts one.
-func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (wire.RawTemplate, error) {
+func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (*entry, error) {
 	for {
 		f := c.flight(id, k)
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return wire.RawTemplate{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 		refused := wire.IsCode(f.err, wire.CodeUnauthorized) || wire.IsCode(f.err, wire.CodeForbidden)
 		if refused && f.id.KeyID != id.KeyID {
 			continue // another key of the account was refused, which says nothing of this one
 		}
-		return f.raw, f.err
+		return f.entry, f.err
 	}
 }
 
@@ -79,17 +83,21 @@ func (c *Cache) fly(f *flight, k key) {
 	defer close(f.done)
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	var e *entry
-	if f.raw, f.err = c.upstream.Raw(ctx, f.id, k.ident, k.selector); f.err == nil {
-		e = c.packer.entry(k, &f.raw, c.now())
+	claim := c.room.Claim(false)
+	defer claim.Release()
+
+	var raw wire.RawTemplate
+	raw, f.err = c.upstream.Raw(room.With(ctx, &claim), f.id, k.ident, k.selector)
+	if f.err == nil {
+		f.entry = c.packer.entry(k, &raw, c.now())
 	}
-	for _, k := range c.land(f, e, k) {
+	for _, k := range c.land(f, k) {
 		c.agree(k)
 	}
 }
 
-// land takes the answer over, an entry if there is one, and tells the keys whose files are to follow.
-func (c *Cache) land(f *flight, e *entry, k key) []key {
+// land takes the answer over and tells the keys whose files are to follow.
+func (c *Cache) land(f *flight, k key) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	remembered := c.flights[k] == f // else a change was told meanwhile, and whoever asks now has another flight
@@ -106,8 +114,8 @@ func (c *Cache) land(f *flight, e *entry, k key) []key {
 		if old == nil && !f.asked {
 			return nil // a copy that was to be renewed, and had to make room meanwhile
 		}
-		e.invalid = f.epoch != feed.epoch || f.raw.Revision < feed.position // it is older than a change that is known
-		c.entries.put(e)
+		f.entry.invalid = f.epoch != feed.epoch || f.entry.about.revision < feed.position // older than a change that is known
+		c.entries.put(f.entry)
 		return append(c.entries.shrink(), k)
 	case !definite(f.err):
 		feed.doubt()

@@ -59,7 +59,7 @@ func (c *Cache) held(account string, q wire.TemplateListQuery) (_ wire.TemplateL
 	// Packed copies are unpacked one by one, those of the page twice: there may be thousands.
 	var heads []wire.Template
 	for name, e := range newest {
-		raw, err := c.raw(found{entry: e})
+		raw, err := c.raw(e)
 		if err != nil {
 			continue
 		}
@@ -73,7 +73,7 @@ func (c *Cache) held(account string, q wire.TemplateListQuery) (_ wire.TemplateL
 	page, total := q.PageOf(heads)
 	list := wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(q.Page, q.PerPage, total), Cache: "stale", Age: age}
 	for _, head := range page {
-		raw, err := c.raw(found{entry: newest[head.Name]})
+		raw, err := c.raw(newest[head.Name])
 		if err != nil {
 			continue
 		}

@@ -1,15 +1,19 @@
 package client
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
@@ -143,5 +147,60 @@ func TestRetryAfter(t *testing.T) {
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0, "Mon, 01 Mar 2027 12:00:00 GMT": time.Hour,
 	} {
 		same(t, "after "+header, parseRetryAfter(header, now), want)
+	}
+}
+
+// There is no room for an answer that was promised or that turns out to be large; small
+// ones come all the same.
+func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
+	const size = 2 << 20
+	var asked atomic.Int32
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		length := size
+		if r.URL.Query().Has("label") {
+			length = 100
+		}
+		if r.URL.Query().Has("version") {
+			w.(http.Flusher).Flush() // so that its length is not told
+		}
+		fmt.Fprintf(w, `{"success":true,"prompt_name":"%s"}`, strings.Repeat("n", length))
+	})
+
+	r := room.New(16<<20, 64<<20)
+	others := r.Claim(false)
+	if err := room.Take(room.With(t.Context(), &others), 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(s wire.Selector) error {
+		claim := r.Claim(false)
+		defer claim.Release()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := c.Raw(room.With(ctx, &claim), caller, "n", s)
+		return err
+	}
+	if err := ask(wire.Selector{}); !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("an answer of a known length: %v", err)
+	}
+	if err := ask(wire.Selector{Version: 1}); !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("an answer of an unknown length: %v", err)
+	}
+	if err := ask(wire.Selector{Label: "small"}); err != nil {
+		t.Errorf("a small answer: %v", err)
+	}
+
+	others.Release()
+	for _, s := range []wire.Selector{{}, {Version: 1}} {
+		claim := r.Claim(false)
+		t.Cleanup(claim.Release)
+		raw, err := c.Raw(room.With(t.Context(), &claim), caller, "n", s)
+		if err != nil || len(raw.Name) != size || !claim.Holds() {
+			t.Errorf("when there is room: a name of %d bytes, %v; room is held: %v", len(raw.Name), err, claim.Holds())
+		}
+		claim.Release()
+	}
+	if asked.Load() != 5 {
+		t.Errorf("the server was asked %d times", asked.Load())
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
@@ -128,11 +129,44 @@ func (c *Client) do(ctx context.Context, r request) error {
 	if r.answerBytesMax > 0 {
 		most = r.answerBytesMax
 	}
-	body, err := io.ReadAll(io.LimitReader(&heard{res.Body, silence}, int64(most)+1))
+	body, err := readAnswer(ctx, io.LimitReader(&heard{res.Body, silence}, int64(most)+1), res.ContentLength)
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return err // there is no room for it
+	}
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
 	return c.read(res, body, most, r.answer)
+}
+
+const (
+	answerCopies = 5         // of an answer: as it came, decoded, and encoded for the next caller
+	answerPart   = 256 << 10 // bytes of an answer of unknown length that are read before more room is taken
+)
+
+// readAnswer reads an answer to its end. Before it reads a large one it takes the room
+// for what is made of it.
+func readAnswer(ctx context.Context, r io.Reader, length int64) ([]byte, error) {
+	var body bytes.Buffer
+	if length > 0 && length <= answerBytesMax {
+		if err := room.Admit(ctx, answerCopies*int(length)); err != nil {
+			return nil, err
+		}
+		body.Grow(int(length) + bytes.MinRead)
+	}
+
+	for {
+		_, err := io.CopyN(&body, r, answerPart)
+		if err == io.EOF {
+			return body.Bytes(), nil
+		}
+		if err == nil {
+			err = room.Admit(ctx, answerCopies*body.Len())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 var errNoKey = wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a line break or another control character. Check that it was copied whole, and nothing else with it.")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
@@ -74,6 +75,10 @@ func bodyBounds(memory int64) (buffer, one int64) {
 	// The budget leaves an eighth to small bodies, and a body takes a little more than its length.
 	return buffer, min(wire.BodyBytesMax, buffer*3/4)
 }
+
+// roomOf returns the room that a sidecar has, in a cgroup with so much memory, for what
+// it makes of large bodies, answers and templates. It is a part of besideBodies.
+func roomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
 
 // noMemoryLimit is more than any machine has.
 const noMemoryLimit = 1 << 50

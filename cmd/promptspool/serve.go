@@ -161,8 +161,10 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return err
 	}
 	defer keys.Close()
+	work := roomOf(cgroupMemory())
 	templates, err := registry.NewCache(registry.CacheConfig{
 		Dir: filepath.Join(c.data, "templates"), Upstream: upstream, Identities: keys.Identities, Metrics: m, Logger: c.logger,
+		Room: work,
 	})
 	if err != nil {
 		return err
@@ -205,7 +207,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
-		BufferBytes: bufferBytes, BodyBytesMax: bodyBytesMax, ConnectionsMax: connections,
+		BufferBytes: bufferBytes, BodyBytesMax: bodyBytesMax, ConnectionsMax: connections, Room: work,
 		Metrics: m, Logger: c.logger, Clock: clock, ClockID: sidecarID,
 	})
 	p := process{

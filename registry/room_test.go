@@ -1,0 +1,54 @@
+package registry_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/room"
+	"promptspool/api/wire"
+)
+
+// What is made of large templates takes room, and waits for it. Small ones are served all
+// the same.
+func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
+	scene(t, "room", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("small", "hello"))
+		s.publish(t, says("tags", strings.Repeat("{v}", 30<<10))) // large once it is parsed
+		s.publish(t, says("large", strings.Repeat("x", 1<<20)))
+		c := start(t, dir, s)
+		claim := c.room.Claim(true)
+		ctx := room.With(t.Context(), &claim)
+
+		fetches := map[string]func(name string) error{
+			"fetching": func(name string) error {
+				_, err := c.Fetch(ctx, ann, name, wire.TemplateFetch{})
+				return err
+			},
+			"reading": func(name string) error {
+				_, err := c.Raw(ctx, ann, name, latest)
+				return err
+			},
+		}
+		for what, fetch := range fetches {
+			for name, large := range map[string]bool{"small": false, "tags": what == "fetching", "large": true} {
+				others := c.room.Claim(false)
+				if err := room.Take(room.With(context.Background(), &others), 16<<20); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				time.AfterFunc(time.Second, others.Release)
+
+				err := fetch(name)
+				waited := time.Since(began) > 0
+				if err != nil || waited != large || claim.Holds() != large {
+					t.Errorf("%s %s: it waited %v and holds room %v, want %v; %v",
+						what, name, waited, claim.Holds(), large, err)
+				}
+				claim.Release()
+				<-time.After(2 * time.Second) // all is free again
+			}
+		}
+	})
+}
