@@ -43,8 +43,7 @@ func runHelper() bool {
 	return true
 }
 
-// plainBinary is the command as it is shipped, without the race detector: for what is measured, for servers of which a test only
-// wants that they are quick, and for containers.
+// plainBinary is the command as it is shipped.
 var plainBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(folder, "promptspool-plain")
 	return path, ship("../..", path)
@@ -71,7 +70,7 @@ func ship(source, path string) error {
 	return nil
 }
 
-// beginPlain starts plainBinary and does not wait.
+// beginPlain starts plainBinary, also in a test that watches for races, and does not wait.
 func beginPlain(t testing.TB, data, addr string, args ...string) *node {
 	t.Helper()
 	program, err := plainBinary()
