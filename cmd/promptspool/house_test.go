@@ -39,7 +39,7 @@ var imports = map[string]string{
 	"spool/archive/archivetest": "spool/archive api/wire metrics",
 	"registry/registrytest":     "registry api/wire",
 	// A disk with bad blocks for tests.
-	"spool/disktest": "",
+	"spool/disktest": "spool/rawlog",
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",

@@ -1,11 +1,10 @@
 package disktest
 
 import (
-	"errors"
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"promptspool/spool/rawlog"
 )
 
 // ReadFile reads a file up to its last data. Badger makes each value log as long as it may ever be: some hundred
@@ -17,20 +16,10 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer file.Close()
 
-	end := int64(0)
-	for {
-		data, err := file.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			break // nothing but holes follow
-		}
-		if err != nil {
-			return nil, err
-		}
-		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
-			return nil, err
-		}
+	end, err := rawlog.DataEnd(file)
+	if err != nil {
+		return nil, err
 	}
-
 	content := make([]byte, end)
 	_, err = io.ReadFull(io.NewSectionReader(file, 0, end), content)
 	return content, err

@@ -41,7 +41,7 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 		return err
 	}
 	defer file.Close()
-	size, err := dataEnd(file)
+	size, err := DataEnd(file)
 	if err != nil || size == 0 {
 		return err
 	}
@@ -75,7 +75,7 @@ func ProbePart(path string, part Span) ([]Span, error) {
 		return nil, err
 	}
 	defer file.Close()
-	size, err := dataEnd(file)
+	size, err := DataEnd(file)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func (e *FaultError) Error() string {
 // Unwrap makes it an I/O error.
 func (e *FaultError) Unwrap() error { return unix.EIO }
 
-// dataEnd is where the last data of a sparse file ends.
-func dataEnd(file *os.File) (end int64, err error) {
+// DataEnd is where the last data of a sparse file ends.
+func DataEnd(file *os.File) (end int64, err error) {
 	for {
 		data, err := file.Seek(end, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
