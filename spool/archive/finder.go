@@ -27,7 +27,8 @@ func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows
 // Total says how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
 
-const placeColumns = 1<<ColumnID | 1<<ColumnTime
+// PlaceColumns are told by the place of a row.
+const PlaceColumns = 1<<ColumnID | 1<<ColumnTime
 
 // Visit takes a row that matches and says whether it wants more of them.
 func (f *Finder) Visit(fill Fill) (more bool, err error) {
@@ -43,7 +44,7 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 		return true, f.sort(fill)
 	}
 	if q.After != nil && !f.behind {
-		row, err := fill(placeColumns)
+		row, err := fill(PlaceColumns)
 		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
 			return true, err
 		}
@@ -67,7 +68,7 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 // sort puts a row among the best so far.
 func (f *Finder) sort(fill Fill) error {
 	q := f.query
-	row, err := fill(placeColumns | ColumnsOf(q.Order.Column()))
+	row, err := fill(PlaceColumns | ColumnsOf(q.Order.Column()))
 	if err != nil {
 		return err
 	}

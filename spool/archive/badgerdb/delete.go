@@ -86,7 +86,7 @@ func (db *DB) deleteShown(ctx context.Context, account string, k keys, d wire.De
 	for err == nil {
 		var ids []string
 		var last archive.Position
-		if _, err := db.Scan(ctx, account, q, placeColumns, func(row *wire.Row) (bool, error) {
+		if _, err := db.Scan(ctx, account, q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
 			last = archive.PositionOf(row)
 			ids = append(ids, last.RequestID)
 			return len(ids) < deleteStep, nil

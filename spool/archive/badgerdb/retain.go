@@ -57,7 +57,7 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 // firstIDs are those of the first records that a query finds.
 func (db *DB) firstIDs(ctx context.Context, k keys, q archive.Query, limit int) (ids []string, err error) {
 	err = db.view(func(txn *badger.Txn) error {
-		_, err := db.scan(ctx, txn, k, &q, placeColumns, func(row *wire.Row) (bool, error) {
+		_, err := db.scan(ctx, txn, k, &q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
 			ids = append(ids, row.RequestID)
 			return len(ids) < limit, nil
 		})
@@ -100,7 +100,7 @@ func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string
 			at, id := rowPlace(it.Item().Key())
 			q.After = &archive.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
 		}
-		_, err = db.scan(ctx, txn, k, &q, placeColumns, func(row *wire.Row) (bool, error) {
+		_, err = db.scan(ctx, txn, k, &q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
 			ids = append(ids, row.RequestID)
 			return true, nil
 		})

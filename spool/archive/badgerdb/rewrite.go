@@ -6,7 +6,6 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
 
@@ -16,25 +15,10 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 	if err != nil {
 		return nil, 0, err
 	}
-	var page []archive.Position
-	q := archive.Query{After: after}
-	if _, err := db.Scan(ctx, account, q, placeColumns, func(row *wire.Row) (bool, error) {
-		page = append(page, archive.PositionOf(row))
-		return len(page) < limit, nil
-	}); err != nil {
-		return nil, 0, err
-	}
-	if err := archive.Apart(page, func(part []archive.Position) error {
-		n, err := db.rewrite(ctx, k, part, change)
-		changed += n
-		return err
-	}); err != nil {
-		return nil, 0, err
-	}
-	if len(page) == limit {
-		end = &page[limit-1]
-	}
-	return end, changed, nil
+
+	return archive.RewritePage(ctx, db, account, after, limit, func(page []archive.Position) (int, error) {
+		return db.rewrite(ctx, k, page, change)
+	})
 }
 
 // rewrite is Rewrite of some records, in one transaction.

@@ -73,7 +73,7 @@ func (l *lone) read(row *wire.Row, want archive.Columns) error {
 		row.RequestID = id.String()
 		row.ID = row.RequestID
 	}
-	if want&^placeColumns == 0 {
+	if want&^archive.PlaceColumns == 0 {
 		return nil
 	}
 	return archive.DecodeRow(l.value, want, row)
@@ -275,7 +275,7 @@ func (s *scan) visitLone(l *lone) error {
 	if s.query.Filtered() {
 		want := s.needs
 		if s.query.NeedsBody() || s.query.NeedsWhole() {
-			want |= placeColumns
+			want |= archive.PlaceColumns
 		}
 		row, err := m.fill(want)
 		if err != nil {
@@ -360,7 +360,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 		}
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.must.has(i) {
-			row, err := b.row(i, s.needs|placeColumns)
+			row, err := b.row(i, s.needs|archive.PlaceColumns)
 			if err != nil {
 				return err
 			}
@@ -382,7 +382,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 
 // stop ends the scan for lack of time behind a row of the block.
 func (s *scan) stop(i int) error {
-	row, err := s.block.row(i, placeColumns)
+	row, err := s.block.row(i, archive.PlaceColumns)
 	if err != nil {
 		return err
 	}

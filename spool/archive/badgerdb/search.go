@@ -152,8 +152,6 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 	return page, nil
 }
 
-const placeColumns = 1<<archive.ColumnID | 1<<archive.ColumnTime
-
 // Scan gives fn the rows that match; see archive.Store.
 func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
 	k, err := keysOf(account)

@@ -121,7 +121,7 @@ func (u *summing) rest() error {
 			return err
 		}
 		if hides {
-			row, err := s.block.row(at, u.want|placeColumns)
+			row, err := s.block.row(at, u.want|archive.PlaceColumns)
 			if err != nil {
 				return err
 			}

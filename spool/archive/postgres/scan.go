@@ -48,9 +48,6 @@ const (
 	bodiesStep = 200 // rows of which the bodies are looked into, at a time
 )
 
-// placeColumns are told by the place of a row.
-const placeColumns = 1<<archive.ColumnID | 1<<archive.ColumnTime
-
 // newScan makes a pass over the rows that match q, behind q.After.
 func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive.Query) (*scan, error) {
 	s := &scan{db: db, tx: tx, account: account, query: q, needs: q.Columns()}
@@ -251,7 +248,7 @@ func (l *lent) ScanBytes(v []byte) error { *l = v; return nil }
 func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
 	s.row = wire.Row{}
 	if !s.exact {
-		row, err := s.fill(s.needs | placeColumns)
+		row, err := s.fill(s.needs | archive.PlaceColumns)
 		if err != nil {
 			return err
 		}
@@ -281,7 +278,7 @@ func (s *scan) fill(want archive.Columns) (*wire.Row, error) {
 		row.RequestID = s.id.String()
 		row.ID = row.RequestID
 	}
-	if want&^placeColumns == 0 {
+	if want&^archive.PlaceColumns == 0 {
 		return row, nil
 	}
 	if err := archive.DecodeRow(s.line, want, row); err != nil {

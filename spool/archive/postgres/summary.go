@@ -133,7 +133,7 @@ func (db *DB) rowsBetween(
 	s.visit = func(fill archive.Fill) (bool, error) {
 		want := archive.AllColumns
 		if heavy {
-			want = placeColumns
+			want = archive.PlaceColumns
 		}
 		row, err := fill(want)
 		if err != nil {

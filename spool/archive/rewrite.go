@@ -1,0 +1,36 @@
+package archive
+
+import (
+	"context"
+
+	"promptspool/api/wire"
+)
+
+// RewritePage is Store.Rewrite of a store that can rewrite a page of records in one transaction, as long as they weigh
+// little enough; else it fails with ErrHeavy.
+func RewritePage(ctx context.Context, s Store, account string, after *Position, limit int,
+	rewrite func(page []Position) (changed int, err error),
+) (end *Position, changed int, err error) {
+	var page []Position
+	_, err = s.Scan(ctx, account, Query{After: after}, PlaceColumns, func(row *wire.Row) (bool, error) {
+		page = append(page, PositionOf(row))
+		return len(page) < limit, nil
+	})
+	if err != nil || len(page) == 0 {
+		return nil, 0, err
+	}
+
+	err = Apart(page, func(part []Position) error {
+		n, err := rewrite(part)
+		changed += n
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(page) == limit {
+		end = &page[limit-1]
+	}
+
+	return end, changed, nil
+}
