@@ -29,21 +29,10 @@ const (
 // everybody gets through by trying again; it must not be killed, and what was answered 200 is on its disk. Then the server comes.
 func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	t.Parallel()
-	plain, err := plainBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream, data := freePort(t), t.TempDir()
-	server := beginPlain(t, filepath.Join(data, "server"), upstream, "server")
-	program := limited(t, plain, cgroupBytes)
+	program := limited(t, program(t), cgroupBytes)
+	upstream := freePort(t)
 	arguments := []string{"sidecar", "--upstream", "http://" + upstream, "--spool-bytes-max", "16GiB"}
-	sidecar := begin(t, program, nil, filepath.Join(data, "sidecar"), "127.0.0.1:0", arguments...)
-	if !server.takes() || !sidecar.takes() {
-		t.Fatal("server or sidecar do not start")
-	}
-	sidecar.track("/rest/track-request", adminKey, chat()) // so that the key is known
-	sidecar.emptied()
-	server.kill()
+	sidecar, server := startWithoutServer(t, program, upstream, arguments...)
 
 	text := largeText(t)
 	var ids []string
@@ -72,7 +61,7 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	wantLarge(t, spoolDir(sidecar.data), ids, text)
 
 	sidecar = begin(t, program, nil, sidecar.data, "127.0.0.1:0", arguments...)
-	server = beginPlain(t, filepath.Join(data, "server"), upstream, "server")
+	server = beginPlain(t, server.data, upstream, "server")
 	if !server.takes() || !sidecar.takes() {
 		t.Fatal("server or sidecar do not start again")
 	}
@@ -90,20 +79,8 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 // taken later, and one that can never be held is refused for good.
 func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	t.Parallel()
-	plain, err := plainBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream, data := freePort(t), t.TempDir()
-	server := beginPlain(t, filepath.Join(data, "server"), upstream, "server")
-	sidecar := begin(t, limited(t, plain, tinyCgroupBytes), nil, filepath.Join(data, "sidecar"), "127.0.0.1:0",
-		"sidecar", "--upstream", "http://"+upstream)
-	if !server.takes() || !sidecar.takes() {
-		t.Fatal("server or sidecar do not start")
-	}
-	sidecar.track("/rest/track-request", adminKey, chat()) // so that the key is known
-	sidecar.emptied()
-	server.kill()
+	upstream := freePort(t)
+	sidecar, server := startWithoutServer(t, limited(t, program(t), tinyCgroupBytes), upstream, "sidecar", "--upstream", "http://"+upstream)
 
 	text := largeText(t)
 	if r := sidecar.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != http.StatusRequestEntityTooLarge {
@@ -121,13 +98,28 @@ func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	}
 	t.Logf("answered 503: %v times; %s", again, heldBy(t, sidecar))
 
-	if server = beginPlain(t, filepath.Join(data, "server"), upstream, "server"); !server.takes() {
+	if server = beginPlain(t, server.data, upstream, "server"); !server.takes() {
 		t.Fatal("the server does not start again")
 	}
 	reached(t, time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}
+}
+
+// startWithoutServer starts a sidecar that knows the key of its server, which is then killed.
+func startWithoutServer(t *testing.T, program, upstream string, arguments ...string) (sidecar, server *node) {
+	t.Helper()
+	server = beginPlain(t, t.TempDir(), upstream, "server")
+	sidecar = begin(t, program, nil, t.TempDir(), "127.0.0.1:0", arguments...)
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start")
+	}
+	sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.emptied()
+	server.kill()
+
+	return sidecar, server
 }
 
 // The same with a process that holds more than it may must end, or the limit is none.
