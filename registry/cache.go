@@ -40,11 +40,8 @@ type CacheConfig struct {
 	Room       *room.Room       // for what is made of large templates; nil: it is not bounded
 }
 
-// Cache is the sidecar's side of templates. What was fetched once is on disk and is served from memory:
-//
-//	hit    the server's feed says that nothing changed since
-//	stale  the feed is not connected, so nobody can say; no time is lost on the network
-//	miss   the server was asked, for the template was new here or had changed
+// Cache is the sidecar's side of templates. What was fetched once is on disk and is served from memory, or asked for,
+// as cache_find.go says.
 //
 // Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as stale.
 type Cache struct {
@@ -168,21 +165,13 @@ func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.
 func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	e, standing := c.look(newKey(account, ident, sel))
 	if standing != current {
 		return 0, false
 	}
+
 	return e.about.version, true
-}
-
-// found is a version and how it was come by. A large one is packed as long as its call
-// waits for room.
-type found struct {
-	entry *entry
-	how   string // hit, stale or miss
-	age   time.Duration
-
-	adopted []key // whose files are to follow
 }
 
 // raw is the version as the server told it. It must not be changed.
@@ -209,138 +198,6 @@ func (c *Cache) open(e *entry) (*opened, error) {
 		c.mu.Unlock()
 	}
 	return o, err
-}
-
-func (c *Cache) find(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (found, error) {
-	f, err := c.locate(ctx, id, newKey(id.Account, ident, s))
-	if err != nil {
-		f.how = "error"
-	}
-	if f.how == "hit" {
-		c.hits.Inc()
-	} else {
-		c.metrics.TemplateCache.WithLabelValues(f.how).Inc()
-	}
-	return f, err
-}
-
-func (c *Cache) locate(ctx context.Context, id wire.Identity, k key) (found, error) {
-	if id.Account == "" {
-		return found{}, wire.Unavailable(unavailableWait, "This key was not verified yet, for the server is away; templates are served to verified keys only.")
-	}
-	feed, f, standing, err := c.copied(id, k)
-	if standing == unsure && feed.settle(ctx, c.now()) {
-		_, f, standing, err = c.copied(id, k)
-	}
-	if standing == current || standing == unsure || err != nil {
-		return f, err
-	}
-	return c.ask(ctx, id, k, f, standing == outdated)
-}
-
-// copied is local for the account's feed, with the files that follow.
-func (c *Cache) copied(id wire.Identity, k key) (*feed, found, standing, error) {
-	c.mu.Lock()
-	feed := c.follow(id)
-	f, standing, err := c.local(k)
-	c.mu.Unlock()
-	for _, k := range f.adopted {
-		c.agree(k)
-	}
-	return feed, f, standing, err
-}
-
-// local looks for a copy, or for the server's word that there is nothing. Called with mu held.
-func (c *Cache) local(k key) (found, standing, error) {
-	if n, ok := c.negatives[k]; ok && c.now().Before(n.until) {
-		return found{}, absent, n.err
-	}
-	e, standing := c.look(k)
-	if e == nil {
-		return found{}, standing, nil
-	}
-	var adopted []key
-	if e.key != k {
-		e, adopted = c.adopt(k, e)
-	}
-	c.entries.touch(e)
-	if standing == unsure {
-		c.renewOld(e)
-	}
-	how := "stale"
-	if standing == current {
-		how = "hit"
-	}
-	return found{e, how, max(0, c.now().Sub(c.confirmed(e))), adopted}, standing, nil
-}
-
-// adopt keeps the copy of another selector for a key as well, since the other may go on to another version, and tells the keys whose
-// files are to follow. Called with mu held.
-func (c *Cache) adopt(k key, of *entry) (*entry, []key) {
-	e := &entry{key: k, about: of.about, text: of.text, textBytes: of.textBytes, currentAt: c.confirmed(of)}
-	c.entries.put(e)
-	return e, append(c.entries.shrink(), k)
-}
-
-// renewOld asks for a copy that nobody has confirmed for long: the feed may be broken while the server is not. Nobody waits for the
-// answer. Called with mu held.
-func (c *Cache) renewOld(e *entry) {
-	now, feed := c.now(), c.feeds[e.key.account]
-	if feed == nil || now.Sub(c.confirmed(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {
-		return
-	}
-	e.askedAt = now
-	c.depart(feed.id, e.key)
-}
-
-// standing is what a copy is worth.
-type standing int
-
-const (
-	absent   standing = iota // there is no copy
-	outdated                 // the feed told a change of it
-	unsure                   // the feed is not connected
-	current
-)
-
-// look finds the copy for a key: its own, or, without one, the copy of the version that it means. Called with mu held.
-func (c *Cache) look(k key) (*entry, standing) {
-	if e := c.entries.byKey[k]; e != nil {
-		return e, c.standing(e)
-	}
-	feed := c.feeds[k.account]
-	connected := feed != nil && feed.connected
-	e := c.entries.sibling(k, func(e *entry) bool {
-		// What a version that was asked for by its number tells of labels is never told anew.
-		return !connected || !e.key.pinned() && c.standing(e) == current
-	})
-	switch {
-	case e == nil:
-		return nil, absent
-	case connected && feed.redirected(e):
-		return e, outdated
-	case k.pinned() && len(e.about.snippets) == 0:
-		return e, current
-	case connected:
-		return e, c.standing(e)
-	}
-	return e, unsure
-}
-
-// standing says what a copy is worth. Called with mu held.
-func (c *Cache) standing(e *entry) standing {
-	feed := c.feeds[e.key.account]
-	switch {
-	case feed != nil && feed.connected && feed.redirected(e):
-		return outdated
-	case e.key.pinned() && !e.invalid && len(e.about.snippets) == 0: // with snippets the same version can get another text
-		return current
-	case feed == nil || !feed.connected:
-		return unsure
-	case e.invalid:
-		return outdated
-	}
-	return current
 }
 
 // confirmed is when an entry was last known to be current. Called with mu held.
