@@ -34,39 +34,17 @@ func (a *API) suggestValues(c *call) error {
 		q.TemplateID = id
 	}
 	values, err := a.c.Analyst.Suggest(c.life, c.id, q)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, values)
-	return nil
+	return c.answer(values, err)
 }
 
 // analyzeRequests sums up what a search with the same filter would find.
 func (a *API) analyzeRequests(c *call) error {
-	q, err := wire.DecodeStatistics(c.object)
-	if err != nil {
-		return err
-	}
-	sums, err := a.c.Analyst.Analyze(c.life, c.id, q)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, sums)
-	return nil
+	return pass(c, wire.DecodeStatistics, a.c.Analyst.Analyze)
 }
 
 // templateStatistics sums it up by template version.
 func (a *API) templateStatistics(c *call) error {
-	q, err := wire.DecodeStatistics(c.object)
-	if err != nil {
-		return err
-	}
-	sums, err := a.c.Analyst.TemplateStatistics(c.life, c.id, q)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, sums)
-	return nil
+	return pass(c, wire.DecodeStatistics, a.c.Analyst.TemplateStatistics)
 }
 
 // deleteRequest deletes one record for good.
@@ -90,11 +68,7 @@ func (a *API) deleteRequests(c *call) error {
 
 func (a *API) erase(c *call, d wire.Deletion) error {
 	deleted, err := a.c.Keeper.Delete(c.life, c.id, d)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, deleted)
-	return nil
+	return c.answer(deleted, err)
 }
 
 // repriceRequests prices stored requests anew, a part at a call.
@@ -104,11 +78,7 @@ func (a *API) repriceRequests(c *call) error {
 		return wire.Invalid(wire.FieldError{Field: "cursor", Reason: "must be a string"})
 	}
 	told, err := a.c.Keeper.Reprice(c.life, c.id, cursor)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, told)
-	return nil
+	return c.answer(told, err)
 }
 
 // scanRequests looks for secrets in what is stored, a part at a call, and masks them if asked to.
@@ -122,9 +92,5 @@ func (a *API) scanRequests(c *call) error {
 	}
 
 	scanned, err := a.c.Keeper.Scan(c.life, c.id, q)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, scanned)
-	return nil
+	return c.answer(scanned, err)
 }

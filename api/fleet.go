@@ -18,20 +18,11 @@ func (a *API) heartbeat(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.c.Fleet.Beat(c.life, c.id, h); err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, struct {
-		Success bool `json:"success"`
-	}{true})
-	return nil
+
+	return c.answer(map[string]bool{"success": true}, a.c.Fleet.Beat(c.life, c.id, h))
 }
 
 func (a *API) listFleet(c *call) error {
 	fleet, err := a.c.Fleet.Fleet(c.life, c.id)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, fleet)
-	return nil
+	return c.answer(fleet, err)
 }

@@ -8,11 +8,7 @@ import (
 
 func (a *API) templateLabels(c *call) error {
 	l, err := a.c.Templates.Labels(c.life, c.id, c.ident)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, l)
-	return nil
+	return c.answer(l, err)
 }
 
 // createLabel points a label to a version; one that is there moves.
@@ -22,11 +18,7 @@ func (a *API) createLabel(c *call) error {
 		return err
 	}
 	l, err := a.c.Templates.CreateLabel(c.life, c.id, c.ident, w, "")
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, l)
-	return nil
+	return c.answer(l, err)
 }
 
 func (a *API) moveLabel(c *call) error {
@@ -39,11 +31,7 @@ func (a *API) moveLabel(c *call) error {
 		return err
 	}
 	l, err := a.c.Templates.MoveLabel(c.life, c.id, id, version, "")
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, l)
-	return nil
+	return c.answer(l, err)
 }
 
 // deleteLabel answers 204 without a body, as its clients expect.

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -41,7 +42,7 @@ func (a *API) logRequest(c *call) error {
 		answer.Status = w.Status
 	}
 	answer.ErrorType, answer.ErrorMessage = orNull(w.ErrorType), orNull(w.ErrorMessage)
-	writeJSON(c.ctx, 201, answer)
+	edge.WriteJSON(c.ctx, 201, answer)
 	return nil
 }
 

@@ -1,23 +1,10 @@
 package api
 
-import (
-	"strconv"
-
-	"promptspool/api/wire"
-)
+import "promptspool/api/wire"
 
 // searchRequests lists records, newest first.
 func (a *API) searchRequests(c *call) error {
-	s, err := wire.DecodeSearch(c.object)
-	if err != nil {
-		return err
-	}
-	page, err := a.c.Querier.Search(c.life, c.id, s)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, page)
-	return nil
+	return pass(c, wire.DecodeSearch, a.c.Querier.Search)
 }
 
 // getRequest returns one whole record.
@@ -27,11 +14,7 @@ func (a *API) getRequest(c *call) error {
 		return wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
 	}
 	record, err := a.c.Querier.Request(c.life, c.id, id)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, record)
-	return nil
+	return c.answer(record, err)
 }
 
 // orphansPerPage is how many orphans a page has when nobody says.
@@ -39,19 +22,12 @@ const orphansPerPage = 100
 
 // listOrphans lists requests that have not come, though events that belong to them have.
 func (a *API) listOrphans(c *call) error {
-	args := c.ctx.QueryArgs()
-	q := wire.OrphanQuery{PerPage: orphansPerPage, Cursor: string(args.Peek("cursor"))}
-	if text := string(args.Peek("per_page")); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > wire.PageItemsMax {
-			return wire.Invalid(wire.FieldError{Field: "per_page", Reason: "must be an integer from 1 to " + strconv.Itoa(wire.PageItemsMax)})
-		}
-		q.PerPage = n
-	}
-	page, err := a.c.Querier.Orphans(c.life, c.id, q)
+	perPage, err := c.count("per_page", orphansPerPage, wire.PageItemsMax)
 	if err != nil {
 		return err
 	}
-	writeJSON(c.ctx, 200, page)
-	return nil
+
+	q := wire.OrphanQuery{PerPage: perPage, Cursor: string(c.ctx.QueryArgs().Peek("cursor"))}
+	page, err := a.c.Querier.Orphans(c.life, c.id, q)
+	return c.answer(page, err)
 }

@@ -39,8 +39,7 @@ func (a *API) syncEvents(c *call) error {
 		}
 	}
 	a.count(results)
-	writeJSON(c.ctx, 200, wire.Answer(results))
-	return nil
+	return c.answer(wire.Answer(results), nil)
 }
 
 // maskEvents masks the secrets in the bodies of events. One that cannot be read is left to whoever refuses it.
@@ -54,8 +53,7 @@ func maskEvents(events []wire.Event) {
 
 // syncKey tells a sidecar what a key is good for.
 func (a *API) syncKey(c *call) error {
-	writeJSON(c.ctx, 200, wire.KeyVerdict{Success: true, Account: c.id.Account, KeyID: c.id.KeyID, Scope: c.id.Scope})
-	return nil
+	return c.answer(wire.KeyVerdict{Success: true, Account: c.id.Account, KeyID: c.id.KeyID, Scope: c.id.Scope}, nil)
 }
 
 // syncChanges tells which templates changed after a revision, and waits for the first if there is none yet.
@@ -81,9 +79,5 @@ func (a *API) syncChanges(c *call) error {
 	}
 
 	changes, err := a.c.Changes.Changes(c.life, c.id, q)
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, changes)
-	return nil
+	return c.answer(changes, err)
 }

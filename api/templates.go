@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -19,7 +20,7 @@ const pooledVariables = 64
 func (a *API) fetchTemplate(c *call) error {
 	room := fetchRooms.Get().(*wire.FetchRoom)
 	defer func() {
-		if cap(room.Kwargs) <= pooledAnswerMax && len(room.Variables) <= pooledVariables {
+		if cap(room.Kwargs) <= edge.PooledAnswerMax && len(room.Variables) <= pooledVariables {
 			clear(room.Variables)
 			fetchRooms.Put(room)
 		}
@@ -92,11 +93,7 @@ func (a *API) rawTemplate(c *call) error {
 			t.LLMKwargs = json.RawMessage("null")
 		}
 	}
-	if err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, t)
-	return nil
+	return c.answer(t, err)
 }
 
 func (a *API) publishTemplate(c *call) error {
@@ -135,7 +132,7 @@ func writePublished(c *call, status int, t wire.Published, err error) error {
 		t.Warnings = []wire.Finding{}
 	}
 
-	writeJSON(c.ctx, status, t)
+	edge.WriteJSON(c.ctx, status, t)
 	return nil
 }
 
@@ -146,19 +143,13 @@ type doneAnswer struct {
 }
 
 func (a *API) archiveTemplate(c *call) error {
-	if err := a.c.Templates.Archive(c.life, c.id, c.ident); err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."})
-	return nil
+	done := doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."}
+	return c.answer(done, a.c.Templates.Archive(c.life, c.id, c.ident))
 }
 
 func (a *API) restoreTemplate(c *call) error {
-	if err := a.c.Templates.Restore(c.life, c.id, c.ident); err != nil {
-		return err
-	}
-	writeJSON(c.ctx, 200, doneAnswer{true, "The template is in use."})
-	return nil
+	done := doneAnswer{true, "The template is in use."}
+	return c.answer(done, a.c.Templates.Restore(c.life, c.id, c.ident))
 }
 
 func (a *API) listTemplates(c *call) error {
@@ -171,6 +162,5 @@ func (a *API) listTemplates(c *call) error {
 		return err
 	}
 	c.cached(list.Cache, list.Age)
-	writeJSON(c.ctx, 200, list)
-	return nil
+	return c.answer(list, nil)
 }

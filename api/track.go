@@ -28,9 +28,8 @@ func (a *API) trackRequest(c *call) error {
 	if err := a.trackEvent(c, wire.KindRequest, requestID, w.Prompt); err != nil {
 		return err
 	}
-	writeJSON(c.ctx, 200, requestAnswer{a.tracked(c, requestID, "Request logged."), blueprint})
 
-	return nil
+	return c.answer(requestAnswer{a.tracked(c, requestID, "Request logged."), blueprint}, nil)
 }
 
 // requestAnswer answers a track-request.
@@ -104,12 +103,11 @@ func (a *API) trackGroup(c *call) error {
 
 // createGroup mints a group's id. A group is only the id that its requests share; nothing is stored until one does.
 func (a *API) createGroup(c *call) error {
-	writeJSON(c.ctx, 200, struct {
+	return c.answer(struct {
 		Success bool   `json:"success"`
 		Message string `json:"message"`
 		ID      string `json:"id"`
-	}{true, "Group created.", wire.NewIDAt(a.c.Clock.Tick())})
-	return nil
+	}{true, "Group created.", wire.NewIDAt(a.c.Clock.Tick())}, nil)
 }
 
 // track hands one write to the Recorder and answers when it is durable.
@@ -117,9 +115,8 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 	if err := a.trackEvent(c, kind, requestID, link); err != nil {
 		return err
 	}
-	writeJSON(c.ctx, 200, a.tracked(c, requestID, message))
 
-	return nil
+	return c.answer(a.tracked(c, requestID, message), nil)
 }
 
 // trackEvent hands the call's body to the Recorder, and returns when it is durable.

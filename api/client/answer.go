@@ -51,11 +51,7 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 		}
 		return nil
 	}
-	var told struct {
-		Error   wire.Code         `json:"error"`
-		Message string            `json:"message"`
-		Fields  []wire.FieldError `json:"fields"`
-	}
+	var told wire.ErrorBody
 	if err := json.Unmarshal(body, &told); err != nil || told.Error == "" {
 		return c.foreign(res.StatusCode, retryAfter)
 	}

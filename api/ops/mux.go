@@ -1,12 +1,9 @@
 package ops
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"math"
 	"runtime/debug"
-	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,7 +40,7 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 			if m.panics != nil {
 				m.panics.Inc()
 			}
-			writeError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+			edge.WriteError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
 		}
 	}()
 	edge.Answering(ctx.Conn())
@@ -56,9 +53,9 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 		if e := wire.AsError(err); e.Status() == 500 {
 			m.logger.Error("an operations call failed", "path", string(ctx.Path()), "error", e)
 		}
-		writeError(ctx, err)
+		edge.WriteError(ctx, err)
 	} else if answer != nil {
-		writeJSON(ctx, 200, answer)
+		edge.WriteJSON(ctx, 200, answer)
 	}
 }
 
@@ -94,30 +91,4 @@ func parseError(err error) error {
 		return wire.Errorf(wire.CodeTimeout, "The call did not come in time.")
 	}
 	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")
-}
-
-func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		status, body = 500, []byte(`{"success":false,"error":"internal","message":"The answer could not be encoded.","fields":[]}`)
-	}
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("application/json")
-	ctx.SetBody(append(body, '\n'))
-}
-
-// errorBody is the one shape of an error.
-type errorBody struct {
-	Success bool              `json:"success"`
-	Error   wire.Code         `json:"error"`
-	Message string            `json:"message"`
-	Fields  []wire.FieldError `json:"fields"`
-}
-
-func writeError(ctx *fasthttp.RequestCtx, err error) {
-	e := wire.AsError(err)
-	if e.RetryAfter > 0 {
-		ctx.Response.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-	}
-	writeJSON(ctx, e.Status(), errorBody{Error: e.Code, Message: e.Message, Fields: append([]wire.FieldError{}, e.Fields...)})
 }

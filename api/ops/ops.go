@@ -103,7 +103,7 @@ func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *
 	s := &Server{}
 	s.s = &fasthttp.Server{
 		Handler:            (&mux{logger, panics, routes}).handle,
-		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { writeError(ctx, parseError(err)) },
+		ErrorHandler:       func(ctx *fasthttp.RequestCtx, err error) { edge.WriteError(ctx, parseError(err)) },
 		Name:               "promptspool",
 		MaxRequestBodySize: bodyBytesMax,
 		ReadTimeout:        10 * time.Second,

@@ -79,7 +79,7 @@ type reply struct {
 	Status int
 	Header http.Header
 	Text   string
-	errorBody
+	wire.ErrorBody
 }
 
 func (l *listener) call(method, path string) reply {
@@ -108,7 +108,7 @@ func (l *listener) raw(request string) reply {
 	}
 	r := reply{Status: res.StatusCode, Header: res.Header, Text: string(text)}
 	if res.Header.Get("Content-Type") == "application/json" && method != "HEAD" {
-		if err := json.Unmarshal(text, &r.errorBody); err != nil {
+		if err := json.Unmarshal(text, &r.ErrorBody); err != nil {
 			l.t.Fatalf("%.40q: %v in %q", request, err, text)
 		}
 	}
@@ -132,7 +132,7 @@ func TestProbes(t *testing.T) {
 	same(t, "alive while starting", l.call("GET", "/livez").Status, 200)
 	for _, path := range []string{"/readyz", "/startupz"} {
 		r := l.call("GET", path)
-		same(t, path, r.errorBody, errorBody{Error: wire.CodeUnavailable, Message: "Not ready: the spool is being checked.", Fields: []wire.FieldError{}})
+		same(t, path, r.ErrorBody, wire.ErrorBody{Error: wire.CodeUnavailable, Message: "Not ready: the spool is being checked.", Fields: []wire.FieldError{}})
 		same(t, path, []any{r.Status, r.Header.Get("Retry-After")}, []any{503, "1"})
 	}
 	l.notYet.Store(nil)

@@ -120,7 +120,7 @@ func ControlLong(ctx context.Context, dataDir, method, path string, body any, re
 	if err != nil {
 		return notReached(dataDir, err)
 	}
-	var told errorBody
+	var told wire.ErrorBody
 	if err := json.Unmarshal(got, &told); err != nil {
 		return fmt.Errorf("the process in %s answered with status %d and no reason", dataDir, res.StatusCode)
 	}

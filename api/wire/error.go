@@ -61,6 +61,19 @@ func (e *Error) Error() string {
 	return s
 }
 
+// ErrorBody is an Error as it is sent.
+type ErrorBody struct {
+	Success bool         `json:"success"`
+	Error   Code         `json:"error"`
+	Message string       `json:"message"`
+	Fields  []FieldError `json:"fields"`
+}
+
+// Body returns what is sent of the error.
+func (e *Error) Body() ErrorBody {
+	return ErrorBody{Error: e.Code, Message: e.Message, Fields: append([]FieldError{}, e.Fields...)}
+}
+
 // Untold returns the fields that Message does not tell, for a reader who gets both.
 func (e *Error) Untold() []FieldError {
 	if len(e.Fields) > 0 && e.Message == messageOf(e.Fields[0]) {
