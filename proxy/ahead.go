@@ -20,7 +20,7 @@ type reading struct {
 
 // read starts what readings there is memory for: one at the tail, and one of what was skipped and is due. It tells when to look again.
 func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
-	if d.away.Load() && d.inFlight > 0 { // what is on its way finds out when the server is back; the rest is as well on the disk meanwhile
+	if d.reach.away.Load() && d.inFlight > 0 { // what is on its way finds out when the server is back; the rest is as well on the disk meanwhile
 		for _, q := range d.queues {
 			d.forget(q)
 		}
@@ -77,7 +77,7 @@ func (d *dispatch) fetch(ctx context.Context, r reading) {
 
 // readPieces reads the spool once, in pieces while the app writes.
 func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, error) {
-	if !d.manners.writing() {
+	if !d.sender.manners.writing() {
 		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
 	}
 	begun := time.Now()
@@ -87,7 +87,7 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, 
 		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || from >= d.spool.Next() {
 			break
 		}
-		begun = d.manners.rest(begun)
+		begun = d.sender.manners.rest(begun)
 		// If all that follows is lost, this would wait for what comes next, and what was read with it.
 		short, cancel := context.WithTimeout(ctx, linger)
 		piece, notNow := d.spool.Read(short, from, wire.BatchEventsMax-len(events), pieceBytes)
@@ -187,7 +187,7 @@ func (d *dispatch) setAside(ctx context.Context, r reading) {
 	if p == nil || len(p.events) == 0 {
 		return
 	}
-	d.logger.Warn("events of one key wait for so long that what was delivered behind them fills the disk; they are held meanwhile, and go out by themselves", "key", p.key, "events", len(p.events), "reason", p.aside)
+	d.sender.logger.Warn("events of one key wait for so long that what was delivered behind them fills the disk; they are held meanwhile, and go out by themselves", "key", p.key, "events", len(p.events), "reason", p.aside)
 	d.inMemory += p.bytes
 	d.start(ctx, d.queue(p.key), p)
 }

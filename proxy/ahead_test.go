@@ -10,7 +10,7 @@ import (
 
 func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 	now := time.Now()
-	d := &dispatch{Forwarder: new(Forwarder), ledger: newLedger(1), queues: map[uint32]*queue{}, inFlight: 1}
+	d := &dispatch{reach: new(reach), ledger: newLedger(1), queues: map[uint32]*queue{}, inFlight: 1}
 	for seq := uint64(1); seq <= 6; seq++ {
 		d.ledger.tail = seq + 1
 		d.admit(now, d.queue(uint32(seq%2)), spool.Entry{Seq: seq, Data: make([]byte, 100)})
@@ -18,7 +18,7 @@ func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 	if d.inMemory != 600 {
 		t.Fatalf("%d bytes are in memory, want 600", d.inMemory)
 	}
-	d.away.Store(true)
+	d.reach.away.Store(true)
 	d.read(context.Background(), now)
 	if d.inMemory != 0 || d.ahead || d.again {
 		t.Errorf("%d bytes are in memory, reading: %v, %v", d.inMemory, d.ahead, d.again)

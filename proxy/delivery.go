@@ -4,16 +4,34 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool"
 )
+
+// sender is what all deliveries share. Safe for concurrent use.
+type sender struct {
+	spool    *spool.Spool
+	keys     *Keyring
+	upstream Upstream
+	metrics  *metrics.Metrics
+	logger   *slog.Logger
+	reach    *reach
+
+	encoders  encoders
+	circuit   *circuit
+	bound     *bound
+	suspicion *suspicion
+	manners   *manners
+}
 
 // delivery is the way of one parcel, and what became of its events: each is in exactly one of settled, later and rest at the end.
 // It has one owner: the goroutine that runs it, then who receives it.
 type delivery struct {
-	*Forwarder
+	sender *sender
 	parcel *parcel
 
 	settled []spool.Entry // at the server, or durable in a lane
@@ -37,9 +55,9 @@ func (d *delivery) run(ctx context.Context) {
 		d.hold(d.parcel.aside, d.parcel)
 		return
 	}
-	secret, ok := d.keys.secret(d.parcel.key)
+	secret, ok := d.sender.keys.secret(d.parcel.key)
 	if !ok {
-		d.logger.Error("the key of these events is lost; they are held", "key", d.parcel.key, "events", len(d.parcel.events))
+		d.sender.logger.Error("the key of these events is lost; they are held", "key", d.parcel.key, "events", len(d.parcel.events))
 		d.hold("the sidecar's file of this key is lost or damaged", d.parcel)
 		return
 	}
@@ -50,7 +68,7 @@ func (d *delivery) run(ctx context.Context) {
 func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (goOn bool) {
 	var body []byte
 	if p.bytes <= compressBytesMax {
-		body = d.encoders.compress(p, d.manners)
+		body = d.sender.encoders.compress(p, d.sender.manners)
 	}
 	for answers := uint64(0); ; {
 		v, asked := d.send(ctx, secret, p, body, answers)
@@ -58,7 +76,7 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (
 		case taken:
 			return d.take(p, v)
 		case keyRefusal:
-			d.keys.refused(p.key)
+			d.sender.keys.refused(p.key)
 			return d.hold(v.reason, p)
 		case contentRefusal:
 			if len(p.events) > 1 {
@@ -66,7 +84,7 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (
 			}
 			return d.bury(p, []invalidEvent{{p.events[0], v.reason}})
 		case tooLarge:
-			d.bound.refused(p.bytes)
+			d.sender.bound.refused(p.bytes)
 			if len(p.events) == 1 {
 				d.later, d.large, d.why = append(d.later, p.events...), true, v.reason
 				return true
@@ -98,8 +116,8 @@ func (d *delivery) halve(ctx context.Context, secret wire.Secret, p *parcel) boo
 
 // take takes the server's word on each event of a parcel.
 func (d *delivery) take(p *parcel, v taken) bool {
-	d.bound.passed(p.bytes)
-	d.metrics.ForwardSent.Add(float64(len(p.events) - len(v.invalid) - len(v.later)))
+	d.sender.bound.passed(p.bytes)
+	d.sender.metrics.ForwardSent.Add(float64(len(p.events) - len(v.invalid) - len(v.later)))
 	apart := make(map[uint64]bool, len(v.invalid)+len(v.later))
 	for _, e := range v.invalid {
 		apart[e.entry.Seq] = true
@@ -114,11 +132,11 @@ func (d *delivery) take(p *parcel, v taken) bool {
 		}
 	}
 	if n := len(d.settled) - before; n > 0 {
-		d.delivered(d.settled[len(d.settled)-1].At)
-		d.suspicion.taken(p.key, n)
+		d.sender.reach.delivered(d.settled[len(d.settled)-1].At)
+		d.sender.suspicion.taken(p.key, n)
 	}
 	if len(v.later) > 0 {
-		d.metrics.ForwardRetries.WithLabelValues("later").Inc()
+		d.sender.metrics.ForwardRetries.WithLabelValues("later").Inc()
 		d.later, d.why = append(d.later, v.later...), v.why
 	}
 	return d.bury(p, v.invalid)
@@ -134,18 +152,18 @@ func (d *delivery) leave(events []spool.Entry, wait time.Duration, backoff bool,
 // pause leaves a key alone for long, when sidecar and server do not understand each other.
 func (d *delivery) pause(events []spool.Entry, why string) bool {
 	d.paused = true
-	d.logger.Error("sidecar and server do not understand each other. Forwarding pauses for this key; nothing is lost. Check that --upstream is a server and that both run versions that fit", "key", d.parcel.key, "reason", why)
+	d.sender.logger.Error("sidecar and server do not understand each other. Forwarding pauses for this key; nothing is lost. Check that --upstream is a server and that both run versions that fit", "key", d.parcel.key, "reason", why)
 	return d.leave(events, pauseDelay, false, why)
 }
 
 // bury moves events to the dead letters, as long as it can be believed that they are at fault.
 func (d *delivery) bury(p *parcel, events []invalidEvent) bool {
 	for i, e := range events {
-		if !d.suspicion.refused(p.key) {
+		if !d.sender.suspicion.refused(p.key) {
 			return d.pause(entriesOf(events[i:]), e.reason)
 		}
-		d.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
-		if err := d.spool.Bury(e.reason, e.entry); err != nil {
+		d.sender.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
+		if err := d.sender.spool.Bury(e.reason, e.entry); err != nil {
 			return d.noRoom(err, entriesOf(events[i:]))
 		}
 		d.settled = append(d.settled, e.entry)
@@ -155,7 +173,7 @@ func (d *delivery) bury(p *parcel, events []invalidEvent) bool {
 
 // hold moves a parcel to the held lane.
 func (d *delivery) hold(reason string, p *parcel) bool {
-	if err := d.spool.Hold(p.key, reason, p.events); err != nil {
+	if err := d.sender.spool.Hold(p.key, reason, p.events); err != nil {
 		return d.noRoom(err, p.events)
 	}
 	d.settled = append(d.settled, p.events...)
@@ -169,7 +187,7 @@ func (d *delivery) noRoom(err error, events []spool.Entry) bool {
 		return d.leave(events, 0, false, "")
 	}
 	d.paused = true
-	d.logger.Error("events that the server refuses cannot be set aside, so they stay in the spool. Free space on its disk, or raise --spool-bytes-max", "key", d.parcel.key, "error", err)
+	d.sender.logger.Error("events that the server refuses cannot be set aside, so they stay in the spool. Free space on its disk, or raise --spool-bytes-max", "key", d.parcel.key, "error", err)
 	return d.leave(events, pauseDelay, false, err.Error())
 }
 
@@ -182,7 +200,7 @@ func entriesOf(events []invalidEvent) (entries []spool.Entry) {
 
 // send makes one attempt, when the circuit lets it. body is nil for a parcel that is compressed on its way. answers is what the last attempt with this parcel returned, 0 before the first.
 func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body []byte, answers uint64) (verdict, uint64) {
-	pass, err := d.circuit.admit(ctx)
+	pass, err := d.sender.circuit.admit(ctx)
 	if err != nil {
 		return ended{err}, 0
 	}
@@ -190,9 +208,9 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	defer cancel()
 	var answer wire.BatchAnswer
 	if body != nil {
-		answer, err = d.upstream.Send(attempt, secret, len(p.events), body)
+		answer, err = d.sender.upstream.Send(attempt, secret, len(p.events), body)
 	} else {
-		answer, err = d.upstream.SendStream(attempt, secret, len(p.events), func() io.Reader { return newPacking(p) })
+		answer, err = d.sender.upstream.SendStream(attempt, secret, len(p.events), func() io.Reader { return newPacking(p) })
 	}
 	if err != nil && ctx.Err() != nil {
 		pass.abandoned()
@@ -200,12 +218,12 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	}
 	v := judge(p.events, answer, err)
 	if r, again := v.(retry); again {
-		d.metrics.ForwardRetries.WithLabelValues(r.reason).Inc()
+		d.sender.metrics.ForwardRetries.WithLabelValues(r.reason).Inc()
 		// Others are answered between two failures of this one: then it is no matter of the server's, and nobody else is to wait.
-		now := d.circuit.answers()
+		now := d.sender.circuit.answers()
 		others := answers > 0 && now != answers
 		if !others {
-			d.noteAway(r.reason == "network" || r.reason == "foreign", err)
+			d.sender.reach.note(r.reason == "network" || r.reason == "foreign", err)
 		}
 		if others || p.alone {
 			pass.abandoned()
@@ -216,13 +234,13 @@ func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body
 	}
 	switch v.(type) {
 	case tooLarge:
-		d.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
+		d.sender.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
 		pass.abandoned() // it says nothing of the server
 		return v, 0
 	case misfit, busy:
-		d.metrics.ForwardRetries.WithLabelValues("status").Inc()
+		d.sender.metrics.ForwardRetries.WithLabelValues("status").Inc()
 	}
-	d.noteAway(false, nil)
+	d.sender.reach.note(false, nil)
 	pass.answered()
 	return v, 0
 }
