@@ -21,30 +21,25 @@ func (c *Client) Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQu
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
-	var s wire.Suggestions
 	if q.FilterGroup != nil {
 		filter, err := encode(q.FilterGroup)
 		if err != nil {
-			return s, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
+			return wire.Suggestions{}, errNotJSON(err)
 		}
 		query.Set("filter_group", string(filter))
 	}
-	err := c.do(ctx, request{method: "GET", path: "/api/public/v2/requests/suggestions", query: query, key: id.Key, answer: &s})
-	return s, err
+
+	return ask[wire.Suggestions](ctx, c, get(id, "/api/public/v2/requests/suggestions", query))
 }
 
 // Analyze sums up the records that a search with the same filter finds.
 func (c *Client) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
-	var a wire.Analytics
-	err := c.post(ctx, id, "/api/public/v2/requests/analytics", q, &a)
-	return a, err
+	return ask[wire.Analytics](ctx, c, post(id, "/api/public/v2/requests/analytics", q))
 }
 
 // TemplateStatistics sums them up by template version.
 func (c *Client) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
-	var s wire.TemplateStatistics
-	err := c.post(ctx, id, "/api/public/v2/requests/template-statistics", q, &s)
-	return s, err
+	return ask[wire.TemplateStatistics](ctx, c, post(id, "/api/public/v2/requests/template-statistics", q))
 }
 
 // Delete deletes one record, or all with a metadata value, for good.
@@ -59,31 +54,26 @@ func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) 
 			query.Set("before", d.Before.Format(time.RFC3339Nano))
 		}
 	}
-	var deleted wire.Deleted
-	err := c.do(ctx, request{method: "DELETE", path: path, query: query, key: id.Key, answer: &deleted})
-	return deleted, err
+	return ask[wire.Deleted](ctx, c, request{method: "DELETE", path: path, query: query, key: id.Key})
 }
 
 // Reprice prices stored requests anew, a part at a call.
 func (c *Client) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-	var told wire.Repriced
-	err := c.post(ctx, id, "/api/public/v2/requests/reprice", map[string]string{"cursor": cursor}, &told)
-	return told, err
+	return ask[wire.Repriced](ctx, c, post(id, "/api/public/v2/requests/reprice", map[string]string{"cursor": cursor}))
 }
 
 // Scan looks for secrets in what is stored, a part at a call, and masks them if asked to.
 func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
-	var scanned wire.Scanned
-	err := c.post(ctx, id, "/api/public/v2/requests/scan", q, &scanned)
-	return scanned, err
+	return ask[wire.Scanned](ctx, c, post(id, "/api/public/v2/requests/scan", q))
 }
 
 // Backtest renders the variables of a template's newest requests with another version of it.
 func (c *Client) Backtest(ctx context.Context, id wire.Identity, q wire.BacktestQuery) ([]wire.Backtest, error) {
-	var lines jsonLines
-	if err := c.post(ctx, id, "/rest/backtest", q, &lines); err != nil {
+	lines, err := ask[jsonLines](ctx, c, post(id, "/rest/backtest", q))
+	if err != nil {
 		return nil, err
 	}
+
 	tests := make([]wire.Backtest, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal(line, &tests[i]); err != nil {
@@ -95,11 +85,3 @@ func (c *Client) Backtest(ctx context.Context, id wire.Identity, q wire.Backtest
 
 // jsonLines is an answer of newline-delimited JSON.
 type jsonLines []json.RawMessage
-
-func (c *Client) post(ctx context.Context, id wire.Identity, path string, body, answer any) error {
-	encoded, err := encode(body)
-	if err != nil {
-		return wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
-	}
-	return c.do(ctx, request{method: "POST", path: path, key: id.Key, body: encoded, answer: answer})
-}

@@ -23,9 +23,8 @@ func (c *Client) SendStream(ctx context.Context, key wire.Secret, events int, op
 }
 
 func (c *Client) sendBatch(ctx context.Context, events int, r request) (wire.BatchAnswer, error) {
-	var a wire.BatchAnswer
-	r.method, r.path, r.encoding, r.answer, r.answerBytesMax = "POST", "/sync/events", "zstd", &a, syncAnswerBytesMax
-	err := c.do(ctx, r)
+	r.method, r.path, r.encoding, r.answerBytesMax = "POST", "/sync/events", "zstd", syncAnswerBytesMax
+	a, err := ask[wire.BatchAnswer](ctx, c, r)
 	if err == nil && (a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+len(a.Refused) != events) {
 		err = c.unusable(200, "of %d events it accounts for %d accepted, %d duplicate and %d refused", events, a.Accepted, a.Duplicate, len(a.Refused))
 	}
@@ -34,8 +33,9 @@ func (c *Client) sendBatch(ctx context.Context, events int, r request) (wire.Bat
 
 // Verdict asks what a key is good for. CodeUnauthorized says that the server does not know it.
 func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
-	var v wire.KeyVerdict
-	err := c.do(ctx, request{method: "GET", path: "/sync/key", key: key, answer: &v, answerBytesMax: syncAnswerBytesMax})
+	v, err := ask[wire.KeyVerdict](ctx, c, request{
+		method: "GET", path: "/sync/key", key: key, answerBytesMax: syncAnswerBytesMax,
+	})
 	if err == nil && v.Account == "" {
 		err = c.unusable(200, "it names no account")
 	}
@@ -44,20 +44,12 @@ func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict,
 
 // Request reads one record.
 func (c *Client) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
-	var r wire.Record
-	err := c.do(ctx, request{method: "GET", path: "/api/public/v2/requests/" + url.PathEscape(requestID), key: id.Key, answer: &r})
-	return r, err
+	return ask[wire.Record](ctx, c, get(id, "/api/public/v2/requests/"+url.PathEscape(requestID), nil))
 }
 
 // Search lists records.
 func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error) {
-	var p wire.SearchPage
-	body, err := encode(s)
-	if err != nil {
-		return p, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
-	}
-	err = c.do(ctx, request{method: "POST", path: "/api/public/v2/requests/search", key: id.Key, body: body, answer: &p})
-	return p, err
+	return ask[wire.SearchPage](ctx, c, post(id, "/api/public/v2/requests/search", s))
 }
 
 // Orphans lists requests that have not come, though events that belong to them have.
@@ -66,9 +58,7 @@ func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQue
 	if q.Cursor != "" {
 		query.Set("cursor", q.Cursor)
 	}
-	var p wire.OrphanPage
-	err := c.do(ctx, request{method: "GET", path: "/api/public/v2/requests/orphans", query: query, key: id.Key, answer: &p})
-	return p, err
+	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", query))
 }
 
 // encode is json.Marshal that leaves < > & as they are: what a caller published is passed on, not rewritten.
@@ -87,7 +77,5 @@ func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQu
 		query.Set("provider_base_urls", q.ProviderBaseURLs)
 	}
 
-	var ch wire.Changes
-	err := c.do(ctx, request{method: "GET", path: "/sync/changes", query: query, key: id.Key, answer: &ch})
-	return ch, err
+	return ask[wire.Changes](ctx, c, get(id, "/sync/changes", query))
 }

@@ -99,10 +99,31 @@ type request struct {
 	query          url.Values
 	key            wire.Secret
 	body           []byte           // nil: none
+	json           any              // instead of body, what is encoded as JSON
 	stream         func() io.Reader // instead of body, one of unknown length
 	encoding       string           // Content-Encoding of body
 	answer         any              // where a good answer is decoded
 	answerBytesMax int              // 0: the constant of that name
+}
+
+func get(id wire.Identity, path string, query url.Values) request {
+	return request{method: "GET", path: path, query: query, key: id.Key}
+}
+
+func post(id wire.Identity, path string, body any) request {
+	return request{method: "POST", path: path, key: id.Key, json: body}
+}
+
+// ask makes a call and returns its answer.
+func ask[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
+	r.answer = &answer
+	err = c.do(ctx, r)
+	return answer, err
+}
+
+// errNotJSON is the error of a filter or a template that holds something else than JSON.
+func errNotJSON(err error) error {
+	return wire.Errorf(wire.CodeBadJSON, "The body is not JSON: %w.", err)
 }
 
 // do makes the call and decodes the answer, or the server's error.
@@ -110,6 +131,13 @@ func (c *Client) do(ctx context.Context, r request) error {
 	if !canTravel(r.key) {
 		return errNoKey
 	}
+	if r.json != nil {
+		var err error
+		if r.body, err = encode(r.json); err != nil {
+			return errNotJSON(err)
+		}
+	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })

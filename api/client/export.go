@@ -81,7 +81,7 @@ func (c *Client) export(ctx context.Context, id wire.Identity, e wire.Export, re
 	}
 	body, err := encode(e)
 	if err != nil {
-		return wire.Invalid(wire.FieldError{Field: "filter_group", Reason: "is not JSON: " + err.Error()})
+		return errNotJSON(err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,8 +99,7 @@ func (c *Client) export(ctx context.Context, id wire.Identity, e wire.Export, re
 	heard := &heard{res.Body, silence}
 	if res.StatusCode != 200 || res.Header.Get("Promptspool-Version") == "" {
 		told, _ := io.ReadAll(io.LimitReader(heard, syncAnswerBytesMax))
-		var none struct{}
-		return c.read(res, told, syncAnswerBytesMax, &none)
+		return c.read(res, told, syncAnswerBytesMax, nil)
 	}
 	return read(ctx, heard)
 }

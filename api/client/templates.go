@@ -27,14 +27,11 @@ func (c *Client) raw(ctx context.Context, id wire.Identity, ident string, s wire
 	if s.Label != "" {
 		q.Set("label", s.Label)
 	}
-	var t wire.RawTemplate
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident), query: q, key: id.Key, answer: &t})
-	return t, err
+	return ask[wire.RawTemplate](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident), q))
 }
 
 // Fetch reads a template's version filled in, as an app would.
 func (c *Client) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
-	var t wire.RenderedTemplate
 	body := map[string]any{}
 	set(body, "version", f.Version, f.Version > 0)
 	set(body, "label", f.Label, f.Label != "")
@@ -42,8 +39,7 @@ func (c *Client) Fetch(ctx context.Context, id wire.Identity, ident string, f wi
 	set(body, "model", f.Model, f.Model != "")
 	set(body, "input_variables", f.Variables, f.Variables != nil)
 	set(body, "model_parameter_overrides", f.Overrides, f.Overrides != nil)
-	err := c.send(ctx, id, "POST", "/prompt-templates/"+url.PathEscape(ident), body, &t)
-	return t, err
+	return ask[wire.RenderedTemplate](ctx, c, post(id, "/prompt-templates/"+url.PathEscape(ident), body))
 }
 
 func set(body map[string]any, name string, value any, there bool) {
@@ -54,18 +50,11 @@ func set(body map[string]any, name string, value any, there bool) {
 
 // Publish makes a version of a template, or moves its labels.
 func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	var t wire.Published
-	body, err := encode(publishBody(p))
-	if err != nil {
-		return t, wire.Invalid(wire.FieldError{Field: "prompt_version", Reason: "is not JSON: " + err.Error()})
-	}
-	err = c.do(ctx, request{method: "POST", path: "/rest/prompt-templates", key: id.Key, body: body, answer: &t})
-	return t, err
+	return ask[wire.Published](ctx, c, post(id, "/rest/prompt-templates", publishBody(p)))
 }
 
 // Patch makes a version of a template from another one of it.
 func (c *Client) Patch(ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch) (wire.Published, error) {
-	var t wire.Published
 	body := map[string]any{}
 	set(body, "version", p.Version, p.Version > 0)
 	set(body, "label", p.Label, p.Label != "")
@@ -75,17 +64,9 @@ func (c *Client) Patch(ctx context.Context, id wire.Identity, ident string, p wi
 	}
 	set(body, "commit_message", p.CommitMessage, p.CommitMessage != "")
 	set(body, "release_labels", p.Labels, p.Labels != nil)
-	err := c.send(ctx, id, "PATCH", "/rest/prompt-templates/"+url.PathEscape(ident), body, &t)
-	return t, err
-}
 
-// send is do with a body that is encoded here.
-func (c *Client) send(ctx context.Context, id wire.Identity, method, path string, body, answer any) error {
-	text, err := encode(body)
-	if err != nil {
-		return wire.Errorf(wire.CodeBadJSON, "The body is not JSON: %w.", err)
-	}
-	return c.do(ctx, request{method: method, path: path, key: id.Key, body: text, answer: answer})
+	path := "/rest/prompt-templates/" + url.PathEscape(ident)
+	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: body})
 }
 
 // publishBody is the shape of POST /rest/prompt-templates.
@@ -119,16 +100,12 @@ func (c *Client) List(ctx context.Context, id wire.Identity, q wire.TemplateList
 			query.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	var l wire.TemplateList
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates", query: query, key: id.Key, answer: &l})
-	return l, err
+	return ask[wire.TemplateList](ctx, c, get(id, "/prompt-templates", query))
 }
 
 // Labels lists a template's labels, and their history.
 func (c *Client) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
-	var l wire.Labels
-	err := c.do(ctx, request{method: "GET", path: "/prompt-templates/" + url.PathEscape(ident) + "/labels", key: id.Key, answer: &l})
-	return l, err
+	return ask[wire.Labels](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident)+"/labels", nil))
 }
 
 // labelBody is what creates or moves a label.
@@ -139,16 +116,13 @@ type labelBody struct {
 
 // CreateLabel points a label to a version. Who does it is the key.
 func (c *Client) CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, _ string) (wire.PlacedLabel, error) {
-	var p wire.PlacedLabel
-	err := c.send(ctx, id, "POST", "/prompts/"+url.PathEscape(ident)+"/label", labelBody(w), &p)
-	return p, err
+	return ask[wire.PlacedLabel](ctx, c, post(id, "/prompts/"+url.PathEscape(ident)+"/label", labelBody(w)))
 }
 
 // MoveLabel points a label to another version. Who does it is the key.
 func (c *Client) MoveLabel(ctx context.Context, id wire.Identity, label int64, version int, _ string) (wire.PlacedLabel, error) {
-	var p wire.PlacedLabel
-	err := c.send(ctx, id, "PATCH", "/prompt-labels/"+strconv.FormatInt(label, 10), labelBody{Version: version}, &p)
-	return p, err
+	path := "/prompt-labels/" + strconv.FormatInt(label, 10)
+	return ask[wire.PlacedLabel](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: labelBody{Version: version}})
 }
 
 // DeleteLabel takes a label away.
