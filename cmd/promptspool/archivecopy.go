@@ -43,14 +43,12 @@ type movable interface {
 }
 
 func copyArchive(c *cli.Context) (err error) {
-	from, err := need(c, "from")
-	if err != nil {
+	v := values{c: c}
+	from, to := v.need("from"), v.need("to")
+	if err := v.err(); err != nil {
 		return err
 	}
-	to, err := need(c, "to")
-	if err != nil {
-		return err
-	}
+
 	source, err := openMovable(c, "from", from, true)
 	if err != nil {
 		return err

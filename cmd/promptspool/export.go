@@ -30,26 +30,23 @@ func exportRequests(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef(c, "give one file, or none for stdout")
 	}
-	order := text(c, "order")
+	v, order, format := values{c: c}, text(c, "order"), text(c, "format")
 	if order != "desc" && order != "asc" {
-		return wrong(c, "order", order, "is not one of desc, asc")
+		v.wrong("order", "is not one of desc, asc")
 	}
-	where, words, err := filter(c)
-	if err != nil {
-		return err
+	if format != "events" && format != "csv" {
+		v.wrong("format", "is not one of events, csv")
 	}
-	cl, id, err := remote(c)
-	if err != nil {
+	where, words := v.filter()
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	search := wire.Search{FilterGroup: where, Q: words, Cursor: text(c, "cursor")}
 	if order == "asc" {
 		search.SortBy, search.SortOrder = "request_start_time", order
-	}
-	format := text(c, "format")
-	if format != "events" && format != "csv" {
-		return wrong(c, "format", format, "is not one of events, csv")
 	}
 	out, closeOut, err := exportTarget(c, search.Cursor != "")
 	if err != nil {

@@ -21,15 +21,14 @@ func orphansCommand() *cli.Command {
 }
 
 func listOrphans(c *cli.Context) error {
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	limit := v.count("limit", wire.PageItemsMax)
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	limit, err := count(c, "limit", wire.PageItemsMax)
-	if err != nil {
-		return err
-	}
+
 	page, err := cl.Orphans(c.Context, id, wire.OrphanQuery{PerPage: limit, Cursor: text(c, "cursor")})
 	if err != nil {
 		return err

@@ -20,14 +20,14 @@ func serverFlags() []cli.Flag {
 
 // remote makes the client that serverFlags describe. The caller closes it.
 func remote(c *cli.Context) (*client.Client, wire.Identity, error) {
-	key, err := need(c, "key")
-	if err != nil {
-		return nil, wire.Identity{}, err
-	}
+	v := values{c: c}
+	key := v.need("key")
 	trust, err := trustOf(c, "url")
-	if err != nil {
+	v.note(err)
+	if err := v.err(); err != nil {
 		return nil, wire.Identity{}, err
 	}
+
 	cl, err := client.New(client.Config{URL: text(c, "url"), Version: version, TLS: trust})
 	if err != nil {
 		return nil, wire.Identity{}, usagef(c, "--url (or %s): %v", env("url")[0], err)

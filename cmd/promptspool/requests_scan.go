@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -39,28 +38,19 @@ func scanRequests(c *cli.Context) error {
 	sum := wire.Scanned{
 		Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: text(c, "cursor"),
 	}
-	live := isTerminal(c.App.ErrWriter)
-	for !sum.Done {
+	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
 		step, err := cl.Scan(c.Context, id, wire.ScanQuery{Mask: c.Bool("mask"), Cursor: sum.Cursor})
 		if err != nil {
-			if live {
-				fmt.Fprintln(c.App.ErrWriter)
-			}
-			if sum.Cursor != "" {
-				err = fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), sum.Cursor)
-			}
-			return err
+			return "", err
 		}
 
 		addScan(&sum, &step)
-		if live {
-			fmt.Fprintf(c.App.ErrWriter, "\r%s records, %s with credentials ",
-				humanize.Comma(int64(sum.Seen)), humanize.Comma(int64(sum.Found)))
-		}
+		return quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Found)) + " with credentials", nil
+	})
+	if err != nil {
+		return err
 	}
-	if live {
-		fmt.Fprintln(c.App.ErrWriter)
-	}
+
 	return output(c, sum, func(t *table) { showScan(t, &sum) })
 }
 

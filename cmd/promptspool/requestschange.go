@@ -33,7 +33,7 @@ func deleteRequests(c *cli.Context) error {
 		if d.Key, d.Value, ok = keyAndValue(pair); !ok {
 			return wrong(c, "metadata", pair, "is not key=value")
 		}
-		f := filterBuilder{c: c}
+		var f filterBuilder
 		f.add("metadata", "is", d.Value, d.Key)
 		where = &wire.Filter{Filters: f.filters}
 	}
@@ -96,30 +96,50 @@ func repriceRequests(c *cli.Context) error {
 	}
 	defer cl.Close()
 	sum := wire.Repriced{Success: true, Cursor: text(c, "cursor")}
-	live := isTerminal(c.App.ErrWriter)
-	for !sum.Done {
-		told, err := cl.Reprice(c.Context, id, sum.Cursor)
+	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+		part, err := cl.Reprice(c.Context, id, sum.Cursor)
 		if err != nil {
-			if live {
-				fmt.Fprintln(c.App.ErrWriter)
-			}
-			if sum.Cursor != "" {
-				err = fmt.Errorf("%w\nWhat is done is kept; go on with --cursor %s", message(err), sum.Cursor)
-			}
+			return "", err
+		}
+
+		sum.Seen, sum.Changed = sum.Seen+part.Seen, sum.Changed+part.Changed
+		sum.Cursor, sum.Done = part.Cursor, part.Done
+		return quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return output(c, sum, func(t *table) {
+		t.row("records", sum.Seen)
+		t.row("changed", sum.Changed)
+	})
+}
+
+// inParts repeats a call that does a part of a long work, until all is done. A terminal shows how far it is; an
+// error tells where to resume.
+func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
+	live := isTerminal(c.App.ErrWriter)
+	for !*done {
+		progress, err := part()
+		if err != nil && live {
+			fmt.Fprintln(c.App.ErrWriter)
+		}
+		if err != nil && *cursor != "" {
+			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
+		}
+		if err != nil {
 			return err
 		}
-		sum.Seen, sum.Changed, sum.Cursor, sum.Done = sum.Seen+told.Seen, sum.Changed+told.Changed, told.Cursor, told.Done
+
 		if live {
-			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s changed ", quantity(sum.Seen, "record"), humanize.Comma(int64(sum.Changed)))
+			fmt.Fprint(c.App.ErrWriter, "\r", progress, " ")
 		}
 	}
 	if live {
 		fmt.Fprintln(c.App.ErrWriter)
 	}
-	return output(c, sum, func(t *table) {
-		t.row("records", sum.Seen)
-		t.row("changed", sum.Changed)
-	})
+	return nil
 }
 
 // message is an error as people read it, without the code that wire errors begin with.

@@ -33,29 +33,27 @@ func filterFlags() []cli.Flag {
 }
 
 // filter turns filterFlags into a condition, nil for none, and the words to look for.
-func filter(c *cli.Context) (*wire.Filter, string, error) {
-	f := filterBuilder{c: c}
-	for _, tag := range texts(c, "tag") {
+func (v *values) filter() (*wire.Filter, string) {
+	f := filterBuilder{v: v}
+	for _, tag := range texts(v.c, "tag") {
 		f.add("tags", "is", tag, "")
 	}
-	for _, pair := range texts(c, "metadata") {
+	for _, pair := range texts(v.c, "metadata") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, "", wrong(c, "metadata", pair, "is not key=value")
+			v.note(wrong(v.c, "metadata", pair, "is not key=value"))
 		}
 		f.add("metadata", "is", value, key)
 	}
 	for _, flag := range []struct{ name, field string }{
 		{"model", "engine"}, {"provider", "provider_type"}, {"label", "label"}, {"status", "status"}, {"group", "group_id"}, {"sidecar", "sidecar"},
 	} {
-		if v := text(c, flag.name); v != "" {
-			f.add(flag.field, "is", v, "")
+		if value := v.text(flag.name); value != "" {
+			f.add(flag.field, "is", value, "")
 		}
 	}
-	if err := f.template(text(c, "template")); err != nil {
-		return nil, "", err
-	}
-	scoreName, scoreRange, named := strings.Cut(text(c, "score"), ":")
+	f.template(v.text("template"))
+	scoreName, scoreRange, named := strings.Cut(v.text("score"), ":")
 	if !named {
 		scoreName, scoreRange = "", scoreName
 	}
@@ -64,31 +62,23 @@ func filter(c *cli.Context) (*wire.Filter, string, error) {
 		d, err := time.ParseDuration(s)
 		return float64(d) / 1e6, err
 	}
-	for _, r := range []struct {
-		flag, field, text, key string
-		read                   func(string) (float64, error)
-	}{
-		{"score", "score", scoreRange, scoreName, plainNumber},
-		{"cost", "cost", text(c, "cost"), "", plainNumber},
-		{"latency", "latency_ms", text(c, "latency"), "", milliseconds},
-	} {
-		if err := f.within(r.flag, r.field, r.text, r.key, r.read); err != nil {
-			return nil, "", err
-		}
-	}
+	f.within("score", "score", scoreRange, scoreName, plainNumber)
+	f.within("cost", "cost", v.text("cost"), "", plainNumber)
+	f.within("latency", "latency_ms", v.text("latency"), "", milliseconds)
 	for _, bound := range []string{"after", "before"} {
-		if v := text(c, bound); v != "" {
-			f.add("request_start_time", bound, ago(v), "")
+		if value := v.text(bound); value != "" {
+			f.add("request_start_time", bound, ago(value), "")
 		}
 	}
 	if f.filters == nil {
-		return nil, text(c, "text"), nil
+		return nil, v.text("text")
 	}
-	return &wire.Filter{Logic: "AND", Filters: f.filters}, text(c, "text"), nil
+
+	return &wire.Filter{Logic: "AND", Filters: f.filters}, v.text("text")
 }
 
 type filterBuilder struct {
-	c       *cli.Context
+	v       *values
 	filters []wire.Filter
 }
 
@@ -98,23 +88,23 @@ func (f *filterBuilder) add(field, operator string, value any, key string) {
 }
 
 // template reads name, name@version or name@label. A name may hold an @ itself.
-func (f *filterBuilder) template(s string) error {
+func (f *filterBuilder) template(s string) {
 	if s == "" {
-		return nil
+		return
 	}
 
 	name, selector, ok := cutLast(s, "@")
 	if n, err := strconv.Atoi(selector); ok && err == nil {
 		f.add("prompt_name", "is", name, "")
 		f.add("prompt_version_number", "eq", n, "")
-		return nil
+		return
 	}
 
 	whole := filterBuilder{}
 	whole.add("prompt_name", "is", s, "")
 	if !ok || name == "" || selector == "" {
 		f.filters = append(f.filters, whole.filters...)
-		return nil
+		return
 	}
 
 	labelled := filterBuilder{}
@@ -122,8 +112,6 @@ func (f *filterBuilder) template(s string) error {
 	labelled.add("label", "is", selector, "")
 	either := append(whole.filters, wire.Filter{Logic: "AND", Filters: labelled.filters})
 	f.filters = append(f.filters, wire.Filter{Logic: "OR", Filters: either})
-
-	return nil
 }
 
 func cutLast(s, sep string) (before, after string, ok bool) {
@@ -134,25 +122,27 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 }
 
 // within reads low..high, of which either may be left out.
-func (f *filterBuilder) within(flag, field, s, key string, read func(string) (float64, error)) error {
+func (f *filterBuilder) within(flag, field, s, key string, read func(string) (float64, error)) {
 	if s == "" {
-		return nil
+		return
 	}
 	low, high, ok := strings.Cut(s, "..")
 	if !ok || low == "" && high == "" {
-		return wrong(f.c, flag, s, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
+		f.v.note(wrong(f.v.c, flag, s, "is not a range such as LOW..HIGH, LOW.. or ..HIGH"))
+		return
 	}
+
 	for _, bound := range []struct{ operator, text string }{{"gte", low}, {"lte", high}} {
 		if bound.text == "" {
 			continue
 		}
 		n, err := read(bound.text)
 		if err != nil {
-			return wrong(f.c, flag, bound.text, "is not a bound of a range here; see --help")
+			f.v.note(wrong(f.v.c, flag, bound.text, "is not a bound of a range here; see --help"))
+			continue
 		}
 		f.add(field, bound.operator, n, key)
 	}
-	return nil
 }
 
 // ago turns a duration into the time so long ago; anything else stays as it is, for the server to read.

@@ -24,15 +24,14 @@ func getCommand() *cli.Command {
 }
 
 func getRequest(c *cli.Context) error {
-	requestID, err := argument(c, "one request id, as track-request returned it")
-	if err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	requestID := v.argument("one request id, as track-request returned it")
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	r, err := cl.Request(c.Context, id, requestID)
 	if err != nil {
 		return err

@@ -27,19 +27,15 @@ func searchCommand() *cli.Command {
 }
 
 func searchRequests(c *cli.Context) error {
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	where, words := v.filter()
+	limit, asJSON := v.count("limit", wire.PageItemsMax), v.asJSON()
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	where, words, err := filter(c)
-	if err != nil {
-		return err
-	}
-	limit, err := count(c, "limit", wire.PageItemsMax)
-	if err != nil {
-		return err
-	}
+
 	search := wire.Search{FilterGroup: where, Q: words, SortBy: text(c, "sort"), PerPage: limit, Cursor: text(c, "cursor")}
 	if search.SortBy != "" {
 		search.SortOrder = "desc"
@@ -48,8 +44,8 @@ func searchRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if form := text(c, "output"); form != "table" {
-		return output(c, page, nil)
+	if asJSON {
+		return printJSON(c.App.Writer, page)
 	}
 	if len(page.Items) == 0 && page.NextCursor == nil {
 		printUnmatched(c, cl, id, where)

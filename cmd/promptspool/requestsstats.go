@@ -26,19 +26,18 @@ func statsCommand() *cli.Command {
 }
 
 func requestStats(c *cli.Context) error {
-	by := text(c, "by")
+	v, by := values{c: c}, text(c, "by")
 	if !slices.Contains([]string{"version", "model", "provider"}, by) {
-		return wrong(c, "by", by, "is not one of version, model, provider")
+		v.wrong("by", "is not one of version, model, provider")
 	}
-	cl, id, err := remote(c)
-	if err != nil {
+	where, words := v.filter()
+	asJSON := v.asJSON()
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	where, words, err := filter(c)
-	if err != nil {
-		return err
-	}
+
 	q := wire.StatisticsQuery{FilterGroup: where, Q: words, Bucket: text(c, "bucket")}
 	sums, err := cl.Analyze(c.Context, id, q)
 	if err != nil {
@@ -51,10 +50,10 @@ func requestStats(c *cli.Context) error {
 		}
 	}
 	switch {
-	case text(c, "output") != "table" && by == "version":
-		return output(c, versions, nil)
-	case text(c, "output") != "table":
-		return output(c, sums, nil)
+	case asJSON && by == "version":
+		return printJSON(c.App.Writer, versions)
+	case asJSON:
+		return printJSON(c.App.Writer, sums)
 	case sums.Overall.Requests == 0 && !sums.Incomplete:
 		printUnmatched(c, cl, id, where)
 		return nil

@@ -32,29 +32,22 @@ func tailCommand() *cli.Command {
 }
 
 func tailRequests(c *cli.Context) error {
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	where, words := v.filter()
+	limit, asJSON := v.count("limit", wire.PageItemsMax), v.asJSON()
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	where, words, err := filter(c)
-	if err != nil {
-		return err
-	}
-	limit, err := count(c, "limit", wire.PageItemsMax)
-	if err != nil {
-		return err
-	}
-	if form := text(c, "output"); form != "table" && form != "json" {
-		return output(c, nil, nil)
-	}
+
 	g := rowGrid(newPainter(c))
 	g.widths = []int{36, 19, 0, 0, 0, 0, 0, 0, 0, 0} // what comes is as wide as ids and times, though at first there may be none
 	t := &tail{where: where, words: words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
 		for i := len(rows) - 1; i >= 0; i-- {
-			if text(c, "output") != "json" {
+			if !asJSON {
 				listRow(g, rows[i])
 			} else if err := printJSONLine(c.App.Writer, rows[i]); err != nil {
 				return err
@@ -62,7 +55,7 @@ func tailRequests(c *cli.Context) error {
 		}
 		return g.flush()
 	}
-	if text(c, "output") == "json" {
+	if asJSON {
 		g.rows = nil // no heading
 	}
 	away := false

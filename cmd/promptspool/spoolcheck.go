@@ -52,15 +52,8 @@ func checkFolder(c *cli.Context, data string) (spool.Report, error) {
 	return folder.Check(c.Context)
 }
 
-// reportTable prints a report for people, its verdict last.
-func reportTable(t *table, r spool.Report) {
-	t.row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
-	for _, g := range r.Generations {
-		t.row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
-	}
-	for _, l := range r.Lanes {
-		t.row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
-	}
+// damageTable prints what a report found wrong.
+func damageTable(t *table, r spool.Report) {
 	t.w.Flush()
 	for _, l := range r.Lost {
 		t.row("lost", fmt.Sprintf("%d to %d", l.First, l.Last), l.Reason)
@@ -73,6 +66,18 @@ func reportTable(t *table, r spool.Report) {
 	for _, q := range r.Quarantine {
 		t.row("in quarantine", q)
 	}
+}
+
+// reportTable prints a report for people, its verdict last.
+func reportTable(t *table, r spool.Report) {
+	t.row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
+	for _, g := range r.Generations {
+		t.row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
+	}
+	for _, l := range r.Lanes {
+		t.row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
+	}
+	damageTable(t, r)
 	if r.Uncertain > 0 {
 		t.row("not certain", quantity(r.Uncertain, "event")+" of the newest commit missing; the power most likely failed before the app was told of safety")
 	}

@@ -29,16 +29,11 @@ func spoolDrainCommand() *cli.Command {
 }
 
 func drainStopped(c *cli.Context) error {
-	patience, err := duration(c, "timeout")
-	if err != nil {
-		return err
-	}
-	address, err := need(c, "upstream")
-	if err != nil {
-		return err
-	}
+	v := values{c: c}
+	patience, address := v.duration("timeout"), v.need("upstream")
 	trust, err := trustOf(c, "upstream")
-	if err != nil {
+	v.note(err)
+	if err := v.err(); err != nil {
 		return err
 	}
 	upstream, err := client.New(client.Config{URL: address, Version: version, TLS: trust})
@@ -46,6 +41,7 @@ func drainStopped(c *cli.Context) error {
 		return wrong(c, "upstream", address, err.Error())
 	}
 	defer upstream.Close()
+
 	data, err := stoppedSpool(c)
 	if err != nil {
 		return err

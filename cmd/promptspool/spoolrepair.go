@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"promptspool/spool"
@@ -40,18 +38,7 @@ func repairSpool(c *cli.Context) error {
 		for _, g := range report.Generations {
 			t.row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
 		}
-		t.w.Flush()
-		for _, l := range report.Lost {
-			t.row("lost", fmt.Sprintf("%d to %d", l.First, l.Last), l.Reason)
-		}
-		for _, l := range report.Lanes {
-			for _, e := range l.Errors {
-				t.row("damaged", e)
-			}
-		}
-		for _, q := range report.Quarantine {
-			t.row("in quarantine", q)
-		}
+		damageTable(t, report)
 		switch {
 		case c.Bool("apply"):
 			t.row("Done. The sidecar may be started.")

@@ -41,20 +41,20 @@ func templatesCommand() *cli.Command {
 }
 
 func listTemplates(c *cli.Context) error {
-	page, err := count(c, "page", wire.PageOffsetMax)
-	if err != nil {
-		return err
+	v := values{c: c}
+	q := wire.TemplateListQuery{
+		Page:    v.count("page", wire.PageOffsetMax),
+		PerPage: v.count("limit", wire.PageItemsMax),
+		Name:    v.text("name"),
+		Label:   v.text("label"),
 	}
-	limit, err := count(c, "limit", wire.PageItemsMax)
-	if err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.List(c.Context, id, wire.TemplateListQuery{Page: page, PerPage: limit, Name: text(c, "name"), Label: text(c, "label")})
+
+	list, err := cl.List(c.Context, id, q)
 	if err != nil {
 		return err
 	}
@@ -71,20 +71,16 @@ func listTemplates(c *cli.Context) error {
 }
 
 func showTemplate(c *cli.Context) error {
-	name, err := argument(c, "the name or id of one template; `promptspool templates list` shows them")
-	if err != nil {
-		return err
-	}
-	version, err := count(c, "version", math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	name := v.argument("the name or id of one template; `promptspool templates list` shows them")
+	selector := wire.Selector{Version: v.count("version", math.MaxInt32), Label: v.text("label")}
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
-	template, err := cl.Raw(c.Context, id, name, wire.Selector{Version: version, Label: text(c, "label")})
+
+	template, err := cl.Raw(c.Context, id, name, selector)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -24,49 +25,40 @@ func backtestCommand() *cli.Command {
 }
 
 func backtest(c *cli.Context) error {
-	name, err := argument(c, "one template's name")
-	if err != nil {
-		return err
-	}
-	where, words, err := filter(c)
-	if err != nil {
-		return err
-	}
+	v := values{c: c}
+	where, words := v.filter()
 	if words != "" {
-		return wrong(c, "text", words, "cannot narrow a backtest")
+		v.wrong("text", "cannot narrow a backtest")
 	}
-	q := wire.BacktestQuery{Name: name, Filter: where}
-	for flag, to := range map[string]*int{"version": &q.Version, "sent-version": &q.Sent} {
-		if *to, err = count(c, flag, 1<<31-1); err != nil {
-			return err
-		}
+	q := wire.BacktestQuery{
+		Name:     v.argument("one template's name"),
+		Selector: wire.Selector{Version: v.count("version", math.MaxInt32)},
+		Filter:   where,
+		Sent:     v.count("sent-version", math.MaxInt32),
+		Last:     v.count("last", wire.BacktestsMax),
 	}
-	if q.Last, err = count(c, "last", wire.BacktestsMax); err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	asJSON := v.asJSON()
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	tests, err := cl.Backtest(c.Context, id, q)
 	if err != nil {
 		return err
 	}
-	switch form := text(c, "output"); form {
-	case "json":
-		for _, t := range tests {
-			if err := printJSONLine(c.App.Writer, t); err != nil {
-				return err
-			}
-		}
-		return nil
-	case "table":
+	if !asJSON {
 		showBacktests(newPainter(c), tests)
 		return nil
-	default:
-		return wrong(c, "output", form, "is not one of table, json")
 	}
+
+	for _, t := range tests {
+		if err := printJSONLine(c.App.Writer, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showBacktests prints each request as it was sent, as it would be now, and what came back then.

@@ -121,15 +121,14 @@ func restoreCommand() *cli.Command {
 
 // onOne does something to the template that is named, and says so.
 func onOne(c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, done string) error {
-	name, err := argument(c, "the name or id of one template")
-	if err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	name := v.argument("the name or id of one template")
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	if err := do(cl, c.Context, id, name); err != nil {
 		return err
 	}

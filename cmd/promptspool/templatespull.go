@@ -32,15 +32,14 @@ type pulled struct {
 }
 
 func pullTemplates(c *cli.Context) error {
-	dir, err := argument(c, "the folder of templates")
-	if err != nil {
-		return err
-	}
-	cl, id, err := remote(c)
-	if err != nil {
+	v := values{c: c}
+	dir := v.argument("the folder of templates")
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	there, err := listed(c.Context, cl, id, "active")
 	if err != nil {
 		return err

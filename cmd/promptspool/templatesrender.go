@@ -25,27 +25,24 @@ func renderCommand() *cli.Command {
 }
 
 func renderTemplate(c *cli.Context) error {
-	name, err := argument(c, "the name or id of one template; `promptspool templates list` shows them")
-	if err != nil {
-		return err
+	v := values{c: c}
+	name := v.argument("the name or id of one template; `promptspool templates list` shows them")
+	f := wire.TemplateFetch{
+		Selector:  wire.Selector{Version: v.count("version", math.MaxInt32), Label: v.text("label")},
+		Provider:  v.text("provider"),
+		Variables: map[string]json.RawMessage{},
 	}
-	version, err := count(c, "version", math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	f := wire.TemplateFetch{Selector: wire.Selector{Version: version, Label: text(c, "label")}, Provider: text(c, "provider"), Variables: map[string]json.RawMessage{}}
 	for _, pair := range texts(c, "var") {
 		variable, value, err := variableOf(c, pair)
-		if err != nil {
-			return err
-		}
+		v.note(err)
 		f.Variables[variable] = value
 	}
-	cl, id, err := remote(c)
-	if err != nil {
+	cl, id := v.remote()
+	if err := v.err(); err != nil {
 		return err
 	}
 	defer cl.Close()
+
 	t, err := cl.Fetch(c.Context, id, name, f)
 	if err != nil {
 		return err

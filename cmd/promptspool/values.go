@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
 	"promptspool/api/wire"
 )
 
@@ -66,6 +67,34 @@ func (v *values) count(name string, most int) int {
 	n, err := count(v.c, name, most)
 	v.note(err)
 	return n
+}
+
+// argument is argument for a command that also reads flags.
+func (v *values) argument(what string) string {
+	value, err := argument(v.c, what)
+	v.note(err)
+	return value
+}
+
+// asJSON reports whether --output says json, rather than table.
+func (v *values) asJSON() bool {
+	form := v.text("output")
+	if form != "json" && form != "table" {
+		v.wrong("output", "is not one of table, json")
+	}
+
+	return form == "json"
+}
+
+// remote makes the client that serverFlags describe, unless a fault was noted. The caller closes it.
+func (v *values) remote() (*client.Client, wire.Identity) {
+	if len(v.faults) > 0 {
+		return nil, wire.Identity{}
+	}
+
+	cl, id, err := remote(v.c)
+	v.note(err)
+	return cl, id
 }
 
 func (v *values) name() string {
