@@ -8,7 +8,10 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit
+# What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+
+.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit race plain
 
 test: deps fmt vet lint unit
 
@@ -62,17 +65,31 @@ fmt:
 	unformatted=$$(gofmt -l .)
 	if [ -n "$$unformatted" ]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
 
+# Without cgo, vet, staticcheck and the tests without the race detector share what the shipped binary is compiled from.
 vet:
-	go vet ./...
+	CGO_ENABLED=0 go vet ./...
 
 lint:
-	go tool staticcheck ./...
+	CGO_ENABLED=0 go tool staticcheck ./...
 
-# -count=1: the end-to-end tests build and run the binary, which the test cache does not see.
+# Two runs side by side, each with its output in one piece.
 unit:
-	go test -race -count=1 -timeout 18m ./...
-	# These scenes of one caller take twenty times as long with the race detector.
-	go test -count=1 -run '^TestLargeArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres
+	$(MAKE) --no-print-directory --output-sync=target -j 2 race plain
+
+# -count=1: the end-to-end tests build and run the binary, which the test cache does not see. -vet=off: vet has been run.
+GOTEST := go test -vet=off -count=1 -timeout 18m
+
+# Without the race detector: scenes of processes, which have it where they need it (watchForRaces), and files that say !race,
+# for what one caller does takes up to twenty times as long with it.
+scenes = ls ./cmd/promptspool/e2e_*_test.go; grep -rl --include='*_test.go' '^//go:build !race' .
+names = sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' $$($(scenes)) | sort -u | paste -sd '|'
+
+race:
+	CGO_ENABLED=1 $(GOTEST) -race ./spool/... $$(go list ./... | grep -v '/cmd/promptspool$$')
+	CGO_ENABLED=1 $(GOTEST) -race -skip "^($$($(names)))$$" ./cmd/promptspool
+
+plain:
+	CGO_ENABLED=0 $(GOTEST) -parallel 4 -run "^($$($(names)))$$" $$(dirname $$($(scenes)) | sort -u)
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
