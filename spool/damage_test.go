@@ -74,11 +74,12 @@ func without(n int, lost ...int) []string {
 	return texts
 }
 
-// crashed gives the folder of a spool as ten appends and then a power cut leave it.
+// crashed gives the folder of a spool as ten appends and then a power cut leave it. Its generation is small, because every
+// byte of it is searched after most faults.
 func crashed(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	appendAll(t, open(t, dir), 7, numbered(10)...)
+	appendAll(t, open(t, dir, generationBytes(1<<20)), 7, numbered(10)...)
 	return copyDir(t, dir)
 }
 
@@ -86,7 +87,7 @@ func crashed(t testing.TB) string {
 func closed(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open(t, dir, generationBytes(1<<20))
 	appendAll(t, s, 7, numbered(10)...)
 	closeSpool(t, s)
 	return dir

@@ -61,7 +61,7 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.AfterFunc(30*time.Second, func() { _ = child.Process.Kill() })
+	deadline := time.AfterFunc(5*time.Minute, func() { _ = child.Process.Kill() }) // if it hangs
 	defer deadline.Stop()
 	next := func() (last uint64, refused bool) {
 		b := make([]byte, 9)
@@ -189,7 +189,7 @@ func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.AfterFunc(30*time.Second, func() { _ = child.Process.Kill() })
+	deadline := time.AfterFunc(5*time.Minute, func() { _ = child.Process.Kill() }) // if it hangs
 	defer deadline.Stop()
 	acked, filler := uint64(0), ""
 	for b := make([]byte, 9); ; {

@@ -46,7 +46,7 @@ func TestLostNewestEventsDoNotWait(t *testing.T) {
 				}
 				whole = entries[len(entries)-1].Seq
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := s.Read(ctx, whole+1, 100, 1<<20); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("reading what is lost: %v", err)

@@ -32,7 +32,7 @@ func inOwnProcess(t *testing.T) bool {
 	if os.Getenv(leavesBehind) != "" {
 		return true
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s", "-test.v")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=5m", "-test.v")
 	child.Env = append(os.Environ(), leavesBehind+"=1")
 	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
 		t.Fatalf("%v\n%s", err, out)

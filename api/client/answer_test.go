@@ -172,21 +172,21 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 	if err := room.Take(room.With(t.Context(), &others), 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(s wire.Selector) error {
+	ask := func(s wire.Selector, patience time.Duration) error {
 		claim := r.Claim(false)
 		defer claim.Release()
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := c.Raw(room.With(ctx, &claim), caller, "n", s)
 		return err
 	}
-	if err := ask(wire.Selector{}); !wire.IsCode(err, wire.CodeUnavailable) {
+	if err := ask(wire.Selector{}, time.Second); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("an answer of a known length: %v", err)
 	}
-	if err := ask(wire.Selector{Version: 1}); !wire.IsCode(err, wire.CodeUnavailable) {
+	if err := ask(wire.Selector{Version: 1}, time.Second); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("an answer of an unknown length: %v", err)
 	}
-	if err := ask(wire.Selector{Label: "small"}); err != nil {
+	if err := ask(wire.Selector{Label: "small"}, time.Minute); err != nil {
 		t.Errorf("a small answer: %v", err)
 	}
 

@@ -51,7 +51,7 @@ func TestAStopEndsInTimeWithTheServerAwayAndWritersThatGoOn(t *testing.T) {
 }
 
 func TestASecondSignalEndsAtOnce(t *testing.T) {
-	sidecar := startSidecar(t, t.TempDir(), freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), freePort(t), "--drain", "1h")
 	sidecar.track("/rest/track-request", adminKey, chat())
 	term := func() {
 		if err := sidecar.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -63,7 +63,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	term()
 	select {
 	case <-sidecar.eof:
-	case <-time.After(3 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on after the second signal")
 	}
 	_ = sidecar.cmd.Wait()

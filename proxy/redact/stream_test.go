@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -159,10 +160,20 @@ func TestStreamsTakeTimeInProportion(t *testing.T) {
 		"deep":          `{"r":` + strings.Repeat(`[{"choices":1,"x":`, 200) + `"` + long + `"` + strings.Repeat(`}]`, 200) + `}`,
 		"deep in depth": `{"r":[{"choices":` + strings.Repeat(`{"a":`, 400) + `"` + long + `"` + strings.Repeat(`}`, 400) + `}]}`,
 	} {
-		start := time.Now()
+		start := processor(t)
 		apply(t, r, body)
-		if took := time.Since(start); took > 10*time.Second {
+		if took := processor(t) - start; took > 10*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(body), took)
 		}
 	}
+}
+
+// processor returns the processor time of this process so far: unlike a clock's, it is the same on a busy machine.
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
