@@ -17,7 +17,7 @@ import (
 func beforeSync(t testing.TB, unwritten ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open(t, dir, generationBytes(1<<20))
 	appendAll(t, s, 7, numbered(10)...)
 	commitNewest(t, s)
 	cut := copyDir(t, dir)
@@ -108,7 +108,7 @@ func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := open(t, dir)
+			s := open(t, dir, generationBytes(1<<20))
 			appendAll(t, s, 7, numbered(10)...)
 			commitNewest(t, s)
 			if err := proof(s); err != nil {

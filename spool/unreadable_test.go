@@ -137,7 +137,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 			}
 
 			found := wantLeft(t, dir, want)
-			s := open(t, dir)
+			s := open(t, dir, generationBytes(1<<20)) // what is made anew is small as well
 			appendAll(t, s, 7, "new")
 			wantTexts(t, s, append(slices.Clone(want), "new"))
 			st := s.Status()
@@ -145,7 +145,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 				t.Errorf("%d events are lost: %+v", lost, st)
 			}
 			closeSpool(t, s)
-			again := open(t, dir)
+			again := open(t, dir, generationBytes(1<<20))
 			wantTexts(t, again, append(slices.Clone(want), "new"))
 			newest, _ := again.Newest()
 			ack(t, again, newest)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,12 +69,29 @@ type scene struct {
 }
 
 func run(t *testing.T, open Open, scenes []scene) {
+	limitChecks(t, 40)
+
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s.play(t, open)
 		})
 	}
+}
+
+// limitChecks keeps rapid to n checks of each property, unless the command line says how many: each asks a database some
+// twenty questions. What they are is new in each run, and `make soak` makes many.
+func limitChecks(t *testing.T, n int) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != f.DefValue {
+		return
+	}
+
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
 
 // apply folds events and fails the test on an error.

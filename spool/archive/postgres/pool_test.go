@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"promptspool/spool/archive/postgres"
 	"promptspool/spool/archive/postgres/postgrestest"
@@ -39,7 +40,8 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 	dsn := with(t, first.DSN("postgres"), "host", strings.Join(hosts, ","), "target_session_attrs", "read-write", "search", "prefer-standby")
 	// What this one writes is there at the standby too when it is answered.
 	db := open(t, with(t, dsn, "synchronous_commit", "remote_apply"))
-	apply(t, db, requestAt(t, planBegin, 1))
+	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	apply(t, db, requestAt(t, begin, 1))
 	if n := total(t, db); n != 1 {
 		t.Fatalf("%d records are found, want the one that the standby has as well", n)
 	}
@@ -53,7 +55,7 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 		}
 	}
 	db = open(t, dsn)
-	late := requestAt(t, planBegin, 2)
+	late := requestAt(t, begin, 2)
 	apply(t, db, late)
 	if n := total(t, db); n != 1 {
 		t.Errorf("%d records are found: it was not the standby that was searched", n)
