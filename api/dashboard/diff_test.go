@@ -88,25 +88,6 @@ func TestEachSideOfADiffIsTheTextItself(t *testing.T) {
 	})
 }
 
-// Long prompts without line breaks are honest, and so are many long lines.
-func TestComparingCostsInProportionToTheText(t *testing.T) {
-	cost := func(times int) time.Duration {
-		line := strings.Repeat("word ", 20_000*times)
-		lines := strings.Repeat(strings.Repeat("some word ", 450)+"\n", 15*times)
-
-		return processor(t, func() {
-			diff(line+"left", line+"right")
-			diff(lines, strings.ReplaceAll(lines, "some", "any"))
-			diff(strings.ReplaceAll(line, " ", "\n"), strings.ReplaceAll(line, "word ", "other\n"))
-		})
-	}
-
-	once, fourfold := cost(1), cost(4)
-	if fourfold > 8*once || fourfold > 5*time.Second {
-		t.Errorf("comparing four times as much took %v, not about four times %v", fourfold, once)
-	}
-}
-
 func TestManyChangesAreFoundOneByOne(t *testing.T) {
 	var left, right []string
 	for i := range 2000 {

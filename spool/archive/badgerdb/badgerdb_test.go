@@ -90,13 +90,3 @@ func TestFleet(t *testing.T) {
 		return db
 	})
 }
-
-func TestMove(t *testing.T) {
-	empty := func(t *testing.T) archivetest.Server { return open(t, t.TempDir()) }
-	packed := func(t *testing.T) archivetest.Server {
-		db := open(t, t.TempDir())
-		db.PackEagerly()
-		return db
-	}
-	archivetest.RunMove(t, empty, packed)
-}

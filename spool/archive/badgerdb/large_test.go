@@ -9,3 +9,13 @@ import (
 )
 
 func TestLargeArchive(t *testing.T) { inEachLayout(t, archivetest.RunLarge) }
+
+func TestMove(t *testing.T) {
+	empty := func(t *testing.T) archivetest.Server { return open(t, t.TempDir()) }
+	packed := func(t *testing.T) archivetest.Server {
+		db := open(t, t.TempDir())
+		db.PackEagerly()
+		return db
+	}
+	archivetest.RunMove(t, empty, packed)
+}

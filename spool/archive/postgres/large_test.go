@@ -3,9 +3,38 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
 )
 
 func TestLargeArchive(t *testing.T) { archivetest.RunLarge(t, openEmpty) }
+
+func TestMove(t *testing.T) {
+	here := func(t *testing.T) archivetest.Server {
+		db := open(t, empty(t))
+		t.Cleanup(func() {
+			if err := db.Check(context.Background()); err != nil {
+				t.Errorf("Check: %v", err)
+			}
+		})
+		return db
+	}
+	inFolder := func(t *testing.T) archivetest.Server {
+		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Check(context.Background()); err != nil {
+				t.Errorf("Check: %v", err)
+			}
+			_ = db.Close()
+		})
+		return db
+	}
+	t.Run("from Badger", func(t *testing.T) { archivetest.RunMove(t, inFolder, here) })
+	t.Run("to Badger", func(t *testing.T) { archivetest.RunMove(t, here, inFolder) })
+}

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/postgres"
 )
 
@@ -35,31 +33,4 @@ func TestFleet(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	})
-}
-
-func TestMove(t *testing.T) {
-	here := func(t *testing.T) archivetest.Server {
-		db := open(t, empty(t))
-		t.Cleanup(func() {
-			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("Check: %v", err)
-			}
-		})
-		return db
-	}
-	inFolder := func(t *testing.T) archivetest.Server {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("Check: %v", err)
-			}
-			_ = db.Close()
-		})
-		return db
-	}
-	t.Run("from Badger", func(t *testing.T) { archivetest.RunMove(t, inFolder, here) })
-	t.Run("to Badger", func(t *testing.T) { archivetest.RunMove(t, here, inFolder) })
 }
