@@ -35,9 +35,21 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	if !bytes.Equal(built[0], built[1]) {
 		t.Error("the same source, built in two folders, makes two binaries")
 	}
-	// Its source files are named by their packages, so a folder would be found if it were part of their names.
-	if !bytes.Contains(built[0], []byte("promptspool/cmd/promptspool/main.go")) {
-		t.Error("the binary does not name its source files, so no folder would be found in it")
+
+	// Without -trimpath the folder's name is found.
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "main")
+	tool(t, "go", "build", "-trimpath=false", "-o", other, source)
+	binary, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(binary, []byte(dir)) {
+		t.Errorf("%s is not found in a binary that was built there, so nothing would be found", dir)
 	}
 }
 
