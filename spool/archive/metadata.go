@@ -79,6 +79,7 @@ func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stam
 
 // putMetadata gives a key a value, and keeps what was overtaken: a deletion may be for what the record was at some time.
 func (s *State) putMetadata(key string, stamp Stamp, value string) {
+	s.sums.weight += weighText(key) + len(value)
 	old, had := s.Metadata[key]
 	s.Metadata = put(s.Metadata, key, stamp, value)
 	if !had {
@@ -100,8 +101,20 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 // addRival keeps the metadata of a request that is not the record's. One that has none counts as well:
 // with it, what metadata events said of the record stands.
 func (s *State) addRival(stamp Stamp, metadata map[string]string) {
+	rival := newRival(stamp, metadata)
+	s.sums.weight += weighRival(&rival)
 	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) })
-	s.Rivals = slices.Insert(s.Rivals, i, Stamped[map[string]string]{stamp, metadata})
+	s.Rivals = slices.Insert(s.Rivals, i, rival)
+}
+
+// newRival is the same of a request that was just read and of one that was stored, which has
+// no empty metadata.
+func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string] {
+	if len(metadata) == 0 {
+		metadata = nil
+	}
+
+	return Stamped[map[string]string]{stamp, metadata}
 }
 
 // HiddenBy are the metadata values that the record still has, but does not show, since it took e; some of them may have been hidden

@@ -8,11 +8,11 @@ import (
 	"promptspool/api/wire"
 )
 
-// Bounds of one record. A state is read and written whole with every event of its record, so what could grow without
-// end is refused: the event goes to its sidecar's dead letters with the reason.
+// Bounds of one record. A state is read whole with every event of its record, so what could
+// grow without end is refused: the event goes to its sidecar's dead letters with the reason.
 const (
 	RecordEventsMax = 10_000
-	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of all else that its state holds without a bound
+	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of its state
 )
 
 // State is what a Store keeps of one record, encoded as JSON, apart from the bodies. The zero State is that of a record
@@ -33,6 +33,8 @@ type State struct {
 	// index has the ids of History once that is long, so that a batch of events of one record does not look through it
 	// for each. It holds if it is as long as History, to which entries are only added.
 	index map[string]struct{}
+
+	sums sums
 }
 
 // indexMin is from how many entries on a history is worth an index.
@@ -51,8 +53,12 @@ type Entry struct {
 }
 
 // Take folds an event that has just arrived, unless the record has it already or is full, and returns which. It fixes the
-// order time that the event has from then on; see Stamp. A Store calls it.
-func (s *State) Take(e Event) wire.Result {
+// order time that the event has from then on; see Stamp. A Store calls it, or that of Stored.
+func (s *State) Take(e Event) wire.Result { return s.take(&e) }
+
+// take is Take, and leaves the order time in e.
+func (s *State) take(e *Event) wire.Result {
+	s.sum()
 	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	switch {
 	case s.knows(e.ID):
@@ -60,13 +66,14 @@ func (s *State) Take(e Event) wire.Result {
 	case len(s.History) >= RecordEventsMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s has %d events already; no more are kept", e.RequestID, RecordEventsMax)
-	case s.weight()+len(e.Body) > RecordBytesMax:
+	case s.sums.bytes+len(e.Body) > RecordBytesMax, s.sums.weight+e.weight() > RecordBytesMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s would hold more than %d bytes; no more are kept", e.RequestID, RecordBytesMax)
 	default:
-		s.place(&e)
-		s.Fold(e)
+		s.place(e)
+		s.Fold(*e)
 	}
+
 	return r
 }
 
@@ -83,16 +90,19 @@ func (s *State) Fold(e Event) (changed bool) {
 		s.putRequest(stamp, e.Request)
 	}
 	if e.Score != nil {
-		s.Scores = put(s.Scores, e.Score.Name, stamp, e.Score.Score)
+		s.putScore(e.Score.Name, stamp, e.Score.Score)
 	}
 	for key, value := range e.Metadata {
 		s.putMetadata(key, stamp, value)
 	}
 	if e.Prompt != nil {
-		s.Prompt = newest(s.Prompt, &Stamped[Link]{stamp, *e.Prompt})
+		old := s.Prompt
+		s.Prompt = newest(old, &Stamped[Link]{stamp, *e.Prompt})
+		s.sums.weight += weighPrompt(s.Prompt) - weighPrompt(old)
 	}
 	if i, have := slices.BinarySearch(s.GroupIDs, e.GroupID); e.GroupID != "" && !have {
 		s.GroupIDs = slices.Insert(s.GroupIDs, i, e.GroupID)
+		s.sums.weight += len(e.GroupID)
 	}
 	return true
 }
@@ -106,7 +116,17 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 	if s.Request != nil {
 		s.addRival(s.Request.Stamp, s.Request.Value.Metadata)
 	}
+	s.sums.weight -= weighRequest(s.Request)
 	s.Request = &Stamped[Request]{stamp, *r}
+	s.sums.weight += weighRequest(s.Request)
+}
+
+// putScore lets the highest stamp have a score's name.
+func (s *State) putScore(name string, stamp Stamp, score int) {
+	if _, had := s.Scores[name]; !had {
+		s.sums.weight += weighText(name)
+	}
+	s.Scores = put(s.Scores, name, stamp, score)
 }
 
 // Orphan says whether the request itself has not come yet.
@@ -130,18 +150,11 @@ func (s *State) knows(eventID string) bool {
 
 // Bytes are those of the bodies of all its events, as they were sent.
 func (s *State) Bytes() (n int) {
+	if s.sums.known {
+		return s.sums.bytes
+	}
 	for i := range s.History {
 		n += s.History[i].Bytes
-	}
-	return n
-}
-
-// weight is what counts against RecordBytesMax. What a state holds comes from the bodies, but for its history, which RecordEventsMax
-// bounds; earlier versions also kept names of sidecars of any length.
-func (s *State) weight() int {
-	n := s.Bytes()
-	for i := range s.History {
-		n += max(len(s.History[i].Sidecar)-wire.SidecarBytesMax, 0)
 	}
 
 	return n
@@ -152,6 +165,8 @@ func (s *State) remember(e Event) {
 		Sidecar: e.Sidecar, Clock: e.Clock, Bytes: len(e.Body), Hash: e.Hash}
 	i, _ := slices.BinarySearchFunc(s.History, entry, func(a, b Entry) int { return a.Compare(b.Stamp) })
 	s.History = slices.Insert(s.History, i, entry)
+	s.sums.bytes += entry.Bytes
+	s.sums.weight += weighEntry(&entry)
 	if s.index != nil {
 		s.index[e.ID] = struct{}{}
 	}

@@ -28,37 +28,86 @@ const (
 	stampedBytes = 100
 )
 
+// sums are what a state that takes events has in all, so that it is not added up again for
+// each of them. Whoever changes what a state holds, other than by folding, does so before it
+// takes any.
+type sums struct {
+	known         bool
+	bytes, weight int
+}
+
+func (s *State) sum() {
+	if !s.sums.known {
+		s.sums = sums{true, s.Bytes(), s.Weight()}
+	}
+}
+
 // Weight is about how many bytes the state has when it is stored.
-func (s *State) Weight() int {
-	n := entryBytes * len(s.History)
+func (s *State) Weight() (n int) {
+	if s.sums.known {
+		return s.sums.weight
+	}
 	for i := range s.History {
-		n += len(s.History[i].Sidecar)
+		n += weighEntry(&s.History[i])
 	}
 	for name := range s.Scores {
-		n += stampedBytes + len(name)
+		n += weighText(name)
 	}
 	for key, v := range s.Metadata {
-		n += stampedBytes + len(key) + len(v.Value)
+		n += weighText(key) + len(v.Value)
 	}
 	for key, past := range s.Past {
 		for _, v := range past {
-			n += stampedBytes + len(key) + len(v.Value)
+			n += weighText(key) + len(v.Value)
 		}
 	}
-	for _, r := range s.Rivals {
-		n += stampedBytes + textsBytes(r.Value)
+	for i := range s.Rivals {
+		n += weighRival(&s.Rivals[i])
 	}
 	for _, id := range s.GroupIDs {
 		n += len(id)
 	}
-	if s.Prompt != nil {
-		n += stampedBytes + len(s.Prompt.Value.InputVariables)
+
+	return n + weighPrompt(s.Prompt) + weighRequest(s.Request)
+}
+
+// weight is at most what folding the event adds to Weight.
+func (e *Event) weight() int {
+	n := entryBytes + len(e.Sidecar) + len(e.GroupID)
+	if e.Score != nil {
+		n += weighText(e.Score.Name)
 	}
-	if s.Request != nil {
-		n += entryBytes + textsBytes(s.Request.Value.Metadata)
+	for key, value := range e.Metadata {
+		n += weighText(key) + len(value)
+	}
+	if e.Prompt != nil {
+		n += stampedBytes + len(e.Prompt.InputVariables)
+	}
+	if e.Request != nil {
+		n += entryBytes + stampedBytes + textsBytes(e.Request.Metadata)
 	}
 
 	return n
+}
+
+func weighEntry(h *Entry) int { return entryBytes + len(h.Sidecar) }
+
+func weighText(text string) int { return stampedBytes + len(text) }
+
+func weighRival(r *Stamped[map[string]string]) int { return stampedBytes + textsBytes(r.Value) }
+
+func weighPrompt(p *Stamped[Link]) int {
+	if p == nil {
+		return 0
+	}
+	return stampedBytes + len(p.Value.InputVariables)
+}
+
+func weighRequest(r *Stamped[Request]) int {
+	if r == nil {
+		return 0
+	}
+	return entryBytes + textsBytes(r.Value.Metadata)
 }
 
 func textsBytes(texts map[string]string) (n int) {

@@ -45,6 +45,23 @@ func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
 	}
 }
 
+// Values that later ones have overtaken weigh much more than the bodies that they came in, if
+// these are many.
+func TestARecordIsFullOfOvertakenValues(t *testing.T) {
+	past := make([]archive.Stamped[string], 4)
+	for i := range past {
+		past[i] = archive.Stamped[string]{
+			Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(i)},
+			Value: strings.Repeat("v", archive.RecordBytesMax/4-100),
+		}
+	}
+	s := archive.State{RequestID: archivetest.ID(1000), Past: map[string][]archive.Stamped[string]{"key": past}}
+	e := archivetest.Event(t, 9, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"key":"now"}}`)
+	if r := s.Take(e); r.Code != wire.ResultInvalid || r.Reason == "" {
+		t.Errorf("one more event is %+v", r)
+	}
+}
+
 func TestMetadataOfOneWriteIsBounded(t *testing.T) {
 	metadata := func(values int) string {
 		var pairs []string
