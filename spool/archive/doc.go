@@ -11,6 +11,9 @@
 // (a score by its name, a metadata key, the template link). And an event whose id is in the record's history changes
 // nothing.
 //
+// What a large record gains is stored beside its state rather than with it: Stored has the
+// rule, and State.Join puts both together, for an order does not matter.
+//
 // A record whose request has not come yet is an orphan: its enrichments are kept and join the request when that
 // arrives; until then no list shows it.
 package archive

@@ -110,7 +110,7 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 // orphans looks at the records whose request has not come.
 func (s *scan) orphans(ctx context.Context, after string) error {
 	for {
-		rows, _, err := s.archive.config.Store.Orphans(ctx, s.id.Account, after, exportStep)
+		rows, more, _, err := s.archive.config.Store.Orphans(ctx, s.id.Account, after, exportStep)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (s *scan) orphans(ctx context.Context, after string) error {
 				return nil
 			}
 		}
-		if len(rows) < exportStep {
+		if !more {
 			s.told.Cursor, s.told.Done = "", true
 			return nil
 		}

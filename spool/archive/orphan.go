@@ -92,13 +92,12 @@ func (a *Archive) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQu
 			return page, invalid("cursor", "is not one; send next_cursor of an earlier answer as it was")
 		}
 	}
-	rows, tally, err := a.config.Store.Orphans(ctx, id.Account, after, q.PerPage+1)
+	rows, more, tally, err := a.config.Store.Orphans(ctx, id.Account, after, q.PerPage)
 	if err != nil {
 		return page, err
 	}
 	page.Total, page.Events = tally.Requests, tally.Events
-	if len(rows) > q.PerPage {
-		rows = rows[:q.PerPage]
+	if more && len(rows) > 0 {
 		page.NextCursor = &rows[len(rows)-1].RequestID
 	}
 	page.Items = append(page.Items, rows...)

@@ -61,7 +61,9 @@ type Store interface {
 
 	// Orphans returns up to limit records of the account whose request has not come, by request id, from the first
 	// behind after ("" for the first of all), and the tally of all of them, as of one moment.
-	Orphans(ctx context.Context, account, after string, limit int) ([]wire.Orphan, Orphans, error)
+	// Where it has to read the records it may stop once they weigh HeldBytesMax. more reports
+	// that others follow.
+	Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, more bool, tally Orphans, err error)
 }
 
 // Change may change what is derived of a request that was accepted at that moment, and says whether it did. body is the request as it was sent, only to be

@@ -112,7 +112,7 @@ func editing(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 		want.Add(state.Waiting())
-		if _, tally := listOrphans(t, s, account, "", 10); tally != want {
+		if _, tally := listOrphans(t, s, account, 10); tally != want {
 			t.Errorf("orphans are tallied as %+v, want %+v", tally, want)
 		}
 		s = reopen()

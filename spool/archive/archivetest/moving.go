@@ -155,10 +155,8 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 			t.Errorf("search (-source +copy):\n%s", diff)
 		}
 	}
-	want, tally, err := source.Orphans(ctx, account, "", 100)
-	f.must(err)
-	got, copiedTally, err := target.Orphans(ctx, account, "", 100)
-	f.must(err)
+	want, tally := listOrphans(t, source, account, 100)
+	got, copiedTally := listOrphans(t, target, account, 100)
 	if diff := cmp.Diff(want, got); diff != "" || tally != copiedTally {
 		t.Errorf("orphans: %+v and %+v (-source +copy):\n%s", tally, copiedTally, diff)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -100,7 +99,7 @@ type folding struct {
 // record is one record of a batch.
 type record struct {
 	id      uuid
-	state   archive.State
+	state   archive.Stored
 	row     []byte          // the place of its row before the batch; nil if it had none
 	orphan  bool            // it was one before the batch
 	bytes   uint64          // of its events before the batch
@@ -153,10 +152,11 @@ func (f *folding) record(requestID string) (*record, error) {
 	if !ok {
 		return nil, badID(requestID)
 	}
-	r := &record{id: id}
-	if _, err := load(f.txn, f.keys.record(id), &r.state); err != nil {
+	state, err := f.db.state(f.txn, f.keys, id)
+	if err != nil {
 		return nil, err
 	}
+	r := &record{id: id, state: state}
 	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 0 {
 		return nil, archive.ErrHeavy
 	}
@@ -204,11 +204,9 @@ func (f *folding) finish() error {
 		if !r.changed || r.removed {
 			continue
 		}
-		state, err := encode(r.state)
-		if err != nil {
-			return fmt.Errorf("encode record %s: %w", r.state.RequestID, err)
+		if err := f.writeState(r); err != nil {
+			return err
 		}
-		f.writes = append(f.writes, write{f.keys.record(r.id), state})
 		if err := f.listOrphan(r); err != nil {
 			return err
 		}

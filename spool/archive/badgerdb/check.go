@@ -67,7 +67,7 @@ func (t *tally) agrees() error {
 	if t.rows != t.records {
 		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.records)
 	}
-	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableID, tableVersion, tableChange} {
+	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
@@ -76,7 +76,7 @@ func (t *tally) agrees() error {
 }
 
 func (c *checker) look(key, value []byte) error {
-	k, table, _ := accountOf(key)
+	k, table, rest := accountOf(key)
 	t := c.accounts[k]
 	if t == nil {
 		t = &tally{found: make(map[byte]uint64), wanted: make(map[byte]uint64)}
@@ -85,11 +85,12 @@ func (c *checker) look(key, value []byte) error {
 	t.found[table]++
 	switch table {
 	case tableRecord:
-		var state archive.State
-		if err := decode(key, value, &state); err != nil {
+		state, err := c.db.joinState(c.txn, k, uuid(rest), value)
+		if err != nil {
 			return err
 		}
-		return c.record(k, t, key, &state)
+		t.wanted[tableDelta] += uint64(len(state.Deltas()))
+		return c.record(k, t, key, &state.State)
 	case tableHead:
 		var head wire.Template
 		if err := decode(key, value, &head); err != nil {
@@ -177,8 +178,8 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 		}
 		before = &place
 		id, _ := parseUUID(row.RequestID)
-		var state archive.State
-		if _, err := load(c.txn, k.record(id), &state); err != nil {
+		state, err := c.db.state(c.txn, k, id)
+		if err != nil {
 			return false, err
 		}
 		want, ok := state.Row()

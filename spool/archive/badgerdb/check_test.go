@@ -30,6 +30,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a record is missing":          {key: k.record(id)},
 		"a record under another's key": {k.record(event), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)},
 		"a record that is no JSON":     {k.record(id), []byte(`{`)},
+		"a delta is missing":           {key: k.delta(id, 1)},
+		"a delta without a record":     {k.delta(event, 1), []byte(`{}`)},
+		"a delta of something else":    {k.delta(id, 3), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[{}]}`)},
+		"a delta that is no JSON":      {k.delta(id, 1), []byte(`{`)},
 		"a body is missing":            {key: k.body(id, event)},
 		"a body of something else":     {k.body(id, event), []byte(`{}`)},
 		"a body without an event":      {k.body(id, id), []byte(`{}`)},
@@ -63,7 +67,8 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	}
 }
 
-// harmed opens a database with one record and one template, which is not checked when the test ends.
+// harmed opens a database with one record, which has a delta, and one template, which is not
+// checked when the test ends.
 func harmed(t *testing.T) *DB {
 	t.Helper()
 	db, err := Open(Config{Dir: t.TempDir()})
@@ -75,12 +80,16 @@ func harmed(t *testing.T) *DB {
 			t.Error(err)
 		}
 	})
+	db.deltaMin = 1
 	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1000), `{"function_name":"f"}`)
 	_, applied := db.Apply(context.Background(), "a", []archive.Event{e})
+	_, added := db.Apply(context.Background(), "a", []archive.Event{
+		archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1000), `{"score":1}`),
+	})
 	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", func(*wire.Template) (*wire.Version, bool, error) {
 		return &wire.Version{CreatedAt: archivetest.Start}, true, nil
 	})
-	if err := errors.Join(applied, updated); err != nil {
+	if err := errors.Join(applied, added, updated); err != nil {
 		t.Fatal(err)
 	}
 	return db

@@ -16,8 +16,12 @@ import (
 // crashDir, in the environment, tells the test binary to be the process that is killed.
 const crashDir = "BADGERDB_TEST_CRASH_DIR"
 
-// batchOf is how many events the killed process writes at once: a request and scores that belong to it.
+// batchOf is how many events the killed process writes at once to a record of their own: a
+// request and scores that belong to it. One more score goes to a record that grows until it
+// has deltas.
 const batchOf = 3
+
+var growing = archivetest.ID(999_999)
 
 func TestKilledInTheMiddleOfFolding(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
@@ -54,6 +58,10 @@ func TestKilledInTheMiddleOfFolding(t *testing.T) {
 			t.Fatalf("batch %d of %d that were answered has %d of %d events (%v)", n, acked, len(state.History), batchOf, err)
 		}
 	}
+	state, _, err := db.Record(t.Context(), "a", growing)
+	if err != nil || len(state.History) < acked {
+		t.Fatalf("of %d scores that were answered %d are there (%v)", acked, len(state.History), err)
+	}
 }
 
 // foldForever writes batches and says the number of each after it was answered, until it is killed.
@@ -70,6 +78,9 @@ func foldForever(t *testing.T, dir string) {
 			score.Request, score.Hash = nil, ""
 			batch = append(batch, score)
 		}
+		shared := batch[1]
+		shared.ID, shared.RequestID = archivetest.ID(batchOf*n+20_000_000), growing
+		batch = append(batch, shared)
 		if _, err := db.Apply(t.Context(), "a", batch); err != nil {
 			t.Fatal(err)
 		}

@@ -46,6 +46,7 @@ type DB struct {
 	now    func() time.Time
 
 	heldBytesMax int // see archive.HeldBytesMax
+	deltaMin     int // see archive.DeltaMin
 
 	packing  packing
 	packMu   sync.Mutex
@@ -152,8 +153,8 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	}
 
 	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
-		heldBytesMax: archive.HeldBytesMax,
-		packing:      packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
+		heldBytesMax: archive.HeldBytesMax, deltaMin: archive.DeltaMin,
+		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
 	db.unreadable.Add(lost)
 	err = errors.Join(db.recallErase(), db.countTombstones())

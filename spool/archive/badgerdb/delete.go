@@ -122,10 +122,9 @@ func (db *DB) deleteOrphans(ctx context.Context, k keys, which func(*archive.Sta
 	var ids []string
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, k.table(tableOrphan), nil, func(key, _ []byte) (bool, error) {
-			var state archive.State
 			id := uuid(key[len(key)-16:])
-			_, err := load(txn, k.record(id), &state)
-			if err == nil && len(state.History) > 0 && which(&state) {
+			state, err := db.state(txn, k, id)
+			if err == nil && len(state.History) > 0 && which(&state.State) {
 				ids = append(ids, id.String())
 			}
 			return true, err
@@ -166,7 +165,7 @@ func (db *DB) deleteTogether(
 			if err != nil {
 				return nil, err
 			}
-			if which != nil && (len(r.state.History) == 0 || !which(&r.state)) {
+			if which != nil && (len(r.state.History) == 0 || !which(&r.state.State)) {
 				continue // it has changed since it was found
 			}
 			if len(r.state.History) > 0 {
@@ -203,7 +202,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 		}
 	}
 	if len(r.state.History) > 0 {
-		f.writes = append(f.writes, write{key: f.keys.record(r.id)})
+		f.removeState(r)
 	}
 	if r.state.Hides() {
 		for _, m := range r.state.Had() {

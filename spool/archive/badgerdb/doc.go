@@ -44,6 +44,7 @@
 //	00 'x'                                       since when something deleted may still be in the files, 12 bytes
 //	00 'c'                                       how far an unfinished copy into this database has come in its source: text, newline
 //	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
+//	01 len 1, account, 'e' request 16, after 4   archive.Delta: what later events add to that of a large record
 //	01 len 1, account, 'b' request 16, event 16  body of an event, packed: dictionary.go, column.go
 //	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone before the first block: rowcode.go
 //	01 len 1, account, 't' place 28              mark where a block begins, for whoever walks those rows; place 28, 0: another
@@ -68,6 +69,13 @@
 // ^time is the order time with every bit inverted, 8 bytes of seconds and 4 of nanoseconds, and ^request the
 // request id likewise: a plain walk meets the newest record first. A template has one 'c' key, that of its last change: the feed grows with the templates, not with
 // their changes.
+//
+// # Large records
+//
+// A state of archive.DeltaMin or more has a byte 1 before its JSON, and is not written with each
+// event of its record. What a batch adds stands beside it, under 'e', until all that does has
+// half the bytes of the state; then the state is written whole and takes its place. Whoever
+// reads a record goes through DB.state, which joins them (archive.Stored).
 //
 // # The list
 //

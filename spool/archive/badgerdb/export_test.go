@@ -1,11 +1,29 @@
 package badgerdb
 
+import "github.com/dgraph-io/badger/v4"
+
 // PackEagerly makes blocks of a few rows, as soon as there are any, so that small scenes meet all of them. Some rows, and some
-// states, are too heavy to be together.
+// states, are too heavy to be together; and all states have deltas.
 func (db *DB) PackEagerly() {
 	db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, rows: 5, bytes: 1500}
-	db.heldBytesMax = 3000
+	db.heldBytesMax, db.deltaMin = 3000, 1
 }
 
 // RememberUnseen bounds the tombstones of records that were not there.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = int64(max) }
+
+// DeltasFrom makes large what is large to a test.
+func (db *DB) DeltasFrom(bytes int) { db.deltaMin = bytes }
+
+// Written is how many bytes were ever written, as long as no table was compacted.
+func (db *DB) Written() (bytes int64) {
+	_ = db.view(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			bytes += it.Item().KeySize() + it.Item().ValueSize()
+		}
+		return nil
+	})
+	return bytes
+}

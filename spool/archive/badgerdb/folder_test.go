@@ -64,7 +64,7 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 99\n"), 0o600)
 		}},
 		{"an older format", "unreleased promptspool", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 2\n"), 0o600)
+			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 3\n"), 0o600)
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)

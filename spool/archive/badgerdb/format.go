@@ -14,7 +14,13 @@ import (
 
 // format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
 // read.
-const format = 4
+//
+//	4   the first that is read
+//	5   deltas: an earlier version would not see them. One of format 4 has none, and is 5 from when it is opened
+const (
+	format      = 5
+	formatFirst = 4
+)
 
 const (
 	formatName   = "FORMAT"
@@ -41,21 +47,25 @@ func prepare(dir string) error {
 	case files && !manifest:
 		return fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; restore MANIFEST, or the whole folder, from a backup", dir)
 	}
-	return checkFormat(dir, string(text))
+	n, err := readFormat(dir, string(text))
+	if err != nil || n == format {
+		return err
+	}
+	return writeFormat(dir, format)
 }
 
-func checkFormat(dir, text string) error {
+func readFormat(dir, text string) (n int, err error) {
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
-	n, err := strconv.Atoi(number)
+	n, err = strconv.Atoi(number)
 	switch {
 	case !ok || err != nil || n < 1:
-		return fmt.Errorf("%s does not say a format; restore it from a backup", filepath.Join(dir, formatName))
-	case n < format: // written between two releases, never by one
-		return fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); choose an empty folder", dir, n, format)
+		return 0, fmt.Errorf("%s does not say a format; restore it from a backup", filepath.Join(dir, formatName))
+	case n < formatFirst: // written between two releases, never by one
+		return 0, fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); choose an empty folder", dir, n, format)
 	case n > format:
-		return fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); run that version or a newer one", dir, n, format)
+		return 0, fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); run that version or a newer one", dir, n, format)
 	}
-	return nil
+	return n, nil
 }
 
 // badgerFiles says whether the folder holds data of a Badger database, and its MANIFEST.

@@ -12,6 +12,7 @@ import (
 // Tables of an account; see the layout in doc.go.
 const (
 	tableRecord    = 'r'
+	tableDelta     = 'e'
 	tableBody      = 'b'
 	tableTime      = 't'
 	tableLate      = 'u'

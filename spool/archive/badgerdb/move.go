@@ -101,7 +101,7 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 		}
 		item.Forgotten = &archive.Forgotten{Hash: [16]byte(rest), Before: at}
 	case tableRecord:
-		item.Record, err = db.moved(txn, k, uuid(rest), key, value)
+		item.Record, err = db.moved(txn, k, uuid(rest), value)
 	}
 	return item, err
 }
@@ -130,11 +130,12 @@ func serverItem(key, value []byte) (item archive.Item, err error) {
 }
 
 // moved reads a record's bodies.
-func (db *DB) moved(txn *badger.Txn, k keys, id uuid, key, value []byte) (*archive.Whole, error) {
-	w := &archive.Whole{Bodies: map[string]json.RawMessage{}}
-	if err := decode(key, value, &w.State); err != nil {
+func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*archive.Whole, error) {
+	state, err := db.joinState(txn, k, id, value)
+	if err != nil {
 		return nil, err
 	}
+	w := &archive.Whole{State: state.State, Bodies: map[string]json.RawMessage{}}
 	for _, h := range w.State.History {
 		if h.Hash == "" {
 			continue
@@ -254,7 +255,7 @@ func (f *folding) bring(w *archive.Whole) error {
 	if err != nil || len(r.state.History) > 0 {
 		return err
 	}
-	r.state, r.changed, r.removed = w.State, true, false
+	r.state.State, r.changed, r.removed = w.State, true, false
 	if r.waiting = r.state.Waiting(); r.waiting.Requests > 0 {
 		if err := f.loadOrphans(); err != nil {
 			return err

@@ -55,16 +55,16 @@ func (f *folding) writeOrphans() error {
 }
 
 // Orphans lists records whose request has not come; see archive.Store.
-func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, tally archive.Orphans, err error) {
+func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
 	k, err := keysOf(account)
 	if err != nil {
-		return nil, tally, err
+		return nil, false, tally, err
 	}
 	var from []byte
 	if after != "" {
 		id, ok := parseUUID(after)
 		if !ok {
-			return nil, tally, badID(after)
+			return nil, false, tally, badID(after)
 		}
 		from = append(k.orphan(id), 0) // the first key behind it
 	}
@@ -73,13 +73,16 @@ func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (ro
 			return err
 		}
 		return db.each(ctx, txn, k.table(tableOrphan), from, func(key, value []byte) (bool, error) {
+			if more = len(rows) == limit; more {
+				return false, nil
+			}
 			var row wire.Orphan
 			err := decode(key, value, &row)
 			rows = append(rows, row)
-			return len(rows) < limit, err
+			return true, err
 		})
 	})
-	return rows, tally, err
+	return rows, more, tally, err
 }
 
 // OrphansOfAll adds up the tallies of all accounts.

@@ -125,7 +125,7 @@ func (f *folding) edit(r *record, change archive.Edit) error {
 	}
 
 	var err error
-	if r.changed, err = change(&r.state, bodies); err != nil || !r.changed {
+	if r.changed, err = change(&r.state.State, bodies); err != nil || !r.changed {
 		return err
 	}
 	for _, h := range r.state.History {

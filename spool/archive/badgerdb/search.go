@@ -40,9 +40,11 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 // whole reads a state with long values restored, and the bodies that this takes, that of the request among them. A record
 // that there is not has no history.
 func (db *DB) whole(txn *badger.Txn, k keys, id uuid) (state archive.State, bodies map[string]json.RawMessage, err error) {
-	if found, err := load(txn, k.record(id), &state); err != nil || !found {
+	stored, err := db.state(txn, k, id)
+	if err != nil || len(stored.History) == 0 {
 		return archive.State{}, nil, err
 	}
+	state = stored.State
 	wanted := state.Shown()
 	bodies = make(map[string]json.RawMessage)
 	for _, h := range state.History {
@@ -80,8 +82,9 @@ func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.St
 	}
 	bodies := map[string]json.RawMessage{}
 	err = db.view(func(txn *badger.Txn) error {
-		found, err := load(txn, k.record(id), &state)
-		if err == nil && !found {
+		stored, err := db.state(txn, k, id)
+		state = stored.State
+		if err == nil && len(state.History) == 0 {
 			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
 		}
 		for _, h := range state.History {
@@ -139,8 +142,7 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 		}
 		page, err = f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 			id, _ := parseUUID(requestID)
-			var state archive.State
-			_, err = load(txn, k.record(id), &state)
+			state, err := db.state(txn, k, id)
 			row, _ = state.Row()
 			return row, err
 		})
@@ -190,8 +192,8 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 	if !ok {
 		return nil, badID(requestID)
 	}
-	var state archive.State
-	if _, err := load(txn, k.record(id), &state); err != nil || state.Orphan() {
+	state, err := db.state(txn, k, id)
+	if err != nil || state.Orphan() {
 		return nil, err
 	}
 	for _, h := range state.History {

@@ -14,7 +14,7 @@ import (
 )
 
 // checkStep is how many records Check looks at in one transaction.
-const checkStep = 1000
+const checkStep = 100
 
 // Check proves that the tables of records agree with each other: every record whose request has come has its header, as folding it
 // gives, and no other header exists; every body that a history promises is there, unchanged, and no other is; the counts of each account and
@@ -42,6 +42,7 @@ type checker struct {
 	account         string // of the last record
 	id              uuid
 	headers, bodies int64
+	deltas          int64
 	counts          map[accountWeek]*weekCount // by account and week
 }
 
@@ -52,6 +53,7 @@ type accountWeek struct {
 
 type checked struct {
 	record
+	orphan bool // as the table says
 	packed []byte
 }
 
@@ -63,14 +65,10 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		return false, err
 	}
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
-		orphan := false
-		if err = row.Scan(&r.account, &r.id, &r.ts, &orphan, &r.packed); err != nil {
+		if err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed); err != nil {
 			return r, err
 		}
 		r.state, err = c.db.codec.unpackState(r.packed, r.id)
-		if err == nil && (orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id))) {
-			err = fmt.Errorf("record %s: its state does not belong there", r.id)
-		}
 		return r, err
 	})
 	for i := range page {
@@ -78,6 +76,13 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			break
 		}
 		r := &page[i]
+		if err = c.db.codec.joinDeltas(ctx, tx, r.account, r.id, &r.state); err != nil {
+			break
+		}
+		c.deltas += int64(len(r.state.Deltas()))
+		if r.orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+			return false, fmt.Errorf("record %s: its state does not belong there", r.id)
+		}
 		r.changed, r.week = true, weekOf(r.ts)
 		key := accountWeek{r.account, r.week}
 		if c.counts[key] == nil {
@@ -135,12 +140,14 @@ func (c *checker) record(ctx context.Context, tx pgx.Tx, r *record) error {
 
 // agree compares what there is with what is counted.
 func (c *checker) agree(ctx context.Context, tx pgx.Tx) error {
-	var headers, bodies int64
-	if err := tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM record_bodies)`).Scan(&headers, &bodies); err != nil {
+	var headers, bodies, deltas int64
+	if err := tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM record_bodies), (SELECT count(*) FROM record_deltas)`).
+		Scan(&headers, &bodies, &deltas); err != nil {
 		return err
 	}
-	if headers != c.headers || bodies != c.bodies {
-		return fmt.Errorf("there are %d headers and %d bodies where %d and %d should be", headers, bodies, c.headers, c.bodies)
+	if headers != c.headers || bodies != c.bodies || deltas != c.deltas {
+		return fmt.Errorf("there are %d headers, %d bodies and %d deltas where %d, %d and %d should be",
+			headers, bodies, deltas, c.headers, c.bodies, c.deltas)
 	}
 	rows, err := tx.Query(ctx, `SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest)
 		FROM account_weeks GROUP BY account_id, week`)

@@ -2,6 +2,7 @@
 -- What grows with the calls is spread by the request, so that a record, its state and its bodies lie on one node; what is counted and summed up
 -- for an account, by the account; the rest is small, and on every node.
 SELECT create_distributed_table('record_states', 'request_id');
+SELECT create_distributed_table('record_deltas', 'request_id', colocate_with => 'record_states');
 SELECT create_distributed_table('records', 'request_id', colocate_with => 'record_states');
 SELECT create_distributed_table('record_bodies', 'request_id', colocate_with => 'record_states');
 SELECT create_distributed_table('tombstones', 'request_id', colocate_with => 'record_states');

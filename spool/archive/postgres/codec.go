@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -14,11 +12,13 @@ import (
 
 // What is packed stands as
 //
-//	1   version of this table, packVersion
+//	1   version of this table, packVersion; packLarge for a state of archive.DeltaMin, beside which there may be deltas
+//	    that a server of a version before would not see
 //	1   how the rest is packed: 0 as it is, 1 zstd, with the dictionary that its frame names
 //	n   the rest
 const (
 	packVersion = 1
+	packLarge   = 2
 	packedPlain = 0
 	packedZstd  = 1
 )
@@ -31,9 +31,10 @@ const unpackedMax = 256 << 20
 
 // codec packs and unpacks. Safe for concurrent use.
 type codec struct {
-	bodies  *zstd.Encoder
-	states  *zstd.Encoder
-	decoder *zstd.Decoder
+	bodies   *zstd.Encoder
+	states   *zstd.Encoder
+	decoder  *zstd.Decoder
+	deltaMin int // see archive.DeltaMin
 }
 
 func newCodec() (*codec, error) {
@@ -42,7 +43,7 @@ func newCodec() (*codec, error) {
 	states, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(stateDictionaryID, []byte(stateDictionary)))...)
 	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
 		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)), zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
-	return &codec{bodies, states, decoder}, errors.Join(err1, err2, err3)
+	return &codec{bodies, states, decoder, archive.DeltaMin}, errors.Join(err1, err2, err3)
 }
 
 func pack(encoder *zstd.Encoder, plain []byte) []byte {
@@ -58,7 +59,7 @@ var errPacked = errors.New("it is not packed as this version does")
 // unpack returns what was packed, in buffer if there is room.
 func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 	switch {
-	case len(packed) < 2 || packed[0] != packVersion:
+	case len(packed) < 2 || packed[0] != packVersion && packed[0] != packLarge:
 		return nil, errPacked
 	case packed[1] == packedPlain:
 		return append(buffer[:0], packed[2:]...), nil
@@ -68,25 +69,30 @@ func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 	return nil, errPacked
 }
 
-// packState packs a state. Its texts keep < > &, which HTML needs escaped and a database does not.
-func (c *codec) packState(s *archive.State) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("encode record %s: %w", s.RequestID, err)
+// packState packs what is to be written of a state; see archive.Stored.
+func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err error) {
+	plain, after, err := s.Encode()
+	if err != nil {
+		return nil, 0, err
 	}
-	return pack(c.states, buf.Bytes()), nil
+	packed = pack(c.states, plain)
+	if after == 0 && len(plain) >= c.deltaMin {
+		packed[0] = packLarge
+	}
+
+	return packed, after, nil
 }
 
-func (c *codec) unpackState(packed []byte, id uuid) (s archive.State, err error) {
+// unpackState unpacks a state, without its deltas.
+func (c *codec) unpackState(packed []byte, id uuid) (s archive.Stored, err error) {
 	plain, err := c.unpack(packed, nil)
 	if err == nil {
-		err = json.Unmarshal(plain, &s)
+		s, err = archive.ReadStored(plain, packed[0] == packLarge)
 	}
 	if err != nil {
-		return archive.State{}, damaged("the state of record "+id.String(), err)
+		return archive.Stored{}, damaged("the state of record "+id.String(), err)
 	}
+
 	return s, nil
 }
 

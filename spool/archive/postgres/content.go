@@ -80,7 +80,7 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 	if _, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { packed[event] = body; body = nil; return nil }); err != nil {
 		return nil, err
 	}
-	bodies, err := s.db.codec.unpackBodies(&state, packed, wanted)
+	bodies, err := s.db.codec.unpackBodies(&state.State, packed, wanted)
 	state.Restore(bodies)
 	return state.Whole(), err
 }
@@ -248,11 +248,14 @@ func (s *scan) winner(ctx context.Context, id uuid, bodies map[uuid][]byte) ([]b
 }
 
 // state reads the state of a record that is listed.
-func (s *scan) state(ctx context.Context, id uuid) (state archive.State, err error) {
+func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err error) {
 	var packed []byte
 	err = s.tx.QueryRow(ctx, `SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
+	}
+	if err == nil {
+		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
 	}
 	if err == nil && state.Orphan() {
 		err = damaged("the state of record "+id.String(), errors.New("it is listed and has no request"))

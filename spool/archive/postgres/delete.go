@@ -107,10 +107,11 @@ func (db *DB) deleteOrphans(ctx context.Context, key string, which func(*archive
 		weeks, err := orphanWeeks(ctx, tx, key, &tally)
 		for _, week := range weeks {
 			if err == nil {
-				err = db.orphansOf(ctx, tx, key, week, uuid{}, archive.OrphanEventsMax, func(s *archive.State) {
+				err = db.orphansOf(ctx, tx, key, week, uuid{}, archive.OrphanEventsMax, func(s *archive.State) bool {
 					if len(s.History) > 0 && which(s) {
 						ids = append(ids, s.RequestID)
 					}
+					return true
 				})
 			}
 		}
@@ -157,7 +158,7 @@ func (db *DB) deleteTogether(
 			return err
 		}
 		for _, r := range f.order {
-			if which != nil && (len(r.state.History) == 0 || !which(&r.state)) {
+			if which != nil && (len(r.state.History) == 0 || !which(&r.state.State)) {
 				continue // it has changed since it was found
 			}
 			switch n := len(r.state.History); {

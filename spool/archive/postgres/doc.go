@@ -11,7 +11,9 @@
 // # Records
 //
 // A record is a row of record_states, under its id; once its request has come also a row of records, the header, under its place in
-// the account's list; and a row of record_bodies for each body that is kept. All three are partitioned by the week in the record's id.
+// the account's list; and a row of record_bodies for each body that is kept. A large state is
+// not written with each event: rows of record_deltas hold what came since it was
+// (archive.Stored). All four are partitioned by the week in the record's id.
 // Lists walk over the weeks that account_weeks tells of, newest first. What a filter asks of texts is asked of the index on their hashes,
 // terms; what the columns cannot tell is asked in Go, of the rows that they leave (archive.Query.Match). The day has a term as well, so that
 // what a filter finds within a few days is counted in that one index.

@@ -5,12 +5,12 @@ import (
 	"io/fs"
 )
 
-// InSmallSteps lets summaries be made of a few rows, as soon as there are any, and few bodies and states be held at a
-// time.
+// InSmallSteps lets summaries be made of a few rows, as soon as there are any, few bodies and
+// states be held at a time, and deltas be beside all states.
 func (db *DB) InSmallSteps() {
 	db.summarizing = summarizing{rows: 3, least: 1, bytes: 1500}
 	db.bodiesBytesMax = 600
-	db.heldBytesMax = 3000
+	db.heldBytesMax, db.codec.deltaMin = 3000, 1
 }
 
 // SummarizeAccount makes the summaries of one account.

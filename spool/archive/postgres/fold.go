@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +37,7 @@ type record struct {
 	week time.Time
 
 	revision int64 // that was read; 0: there was none
-	state    archive.State
+	state    archive.Stored
 	listed   bool  // it was listed before the group
 	at       int64 // where, if it was
 	bytes    int64 // of its events before the group
@@ -140,7 +142,45 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
+	if err := f.loadDeltas(ctx, tx); err != nil {
+		return err
+	}
 	return f.loadDeleted(ctx, tx)
+}
+
+// loadDeltas reads what is stored beside the states.
+func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	for _, r := range f.order {
+		f.db.codec.queueDeltas(b, r.account, r.id, r.ts, &r.state)
+	}
+	err := sendAny(ctx, tx, b)
+	if errors.Is(err, archive.ErrDelta) {
+		return fmt.Errorf("%w: %w", errConflict, err) // or damage, if it is so again
+	}
+	if err != nil {
+		return err
+	}
+
+	f.held = 0
+	for _, r := range f.order {
+		if err := f.loaded(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loaded notes how a record was before the group.
+func (f *folding) loaded(r *record) error {
+	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
+		return archive.ErrHeavy
+	}
+	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
+	if r.listed = !r.state.Orphan() && r.revision > 0; r.listed {
+		r.at = nanosOf(r.state.Request.At)
+	}
+	return nil
 }
 
 // loadDeleted reads which metadata values were deleted, among those of the events and of the records that they meet.
@@ -263,10 +303,6 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 				}
 				if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
 					return archive.ErrHeavy
-				}
-				r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
-				if r.listed = !r.state.Orphan(); r.listed {
-					r.at = nanosOf(r.state.Request.At)
 				}
 				return nil
 			})

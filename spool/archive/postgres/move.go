@@ -238,10 +238,11 @@ type movedRecord struct {
 	packed  []byte
 }
 
-// A step reads so many records at most, and of the bodies of one account so many bytes, or one record's.
+// A step reads so many records at most, and of the bodies and states of one account so many
+// bytes, or one record's.
 const (
 	moveRecordsMax = 100
-	moveBodiesMax  = 8 << 20
+	moveBytesMax   = 8 << 20
 )
 
 func (db *DB) moveRecords(ctx context.Context, after [3]string) (page []moved, err error) {
@@ -255,19 +256,35 @@ func (db *DB) moveRecords(ctx context.Context, after [3]string) (page []moved, e
 	var ids []uuid
 	var times []time.Time
 	for _, r := range rows {
-		state, err := db.codec.unpackState(r.packed, r.id)
+		state, err := db.movedState(ctx, &r)
 		if err != nil {
 			return nil, err
 		}
-		if r.account != rows[0].account || bytes+state.Bytes() > moveBodiesMax && bytes > 0 {
+		weight := state.Bytes() + state.Weight()
+		if r.account != rows[0].account || bytes+weight > moveBytesMax && bytes > 0 {
 			break // the rest comes with the next step
 		}
-		bytes += state.Bytes()
+		bytes += weight
 		ids, times = append(ids, r.id), append(times, r.ts)
-		whole := &archive.Whole{State: state, Bodies: map[string]json.RawMessage{}}
+		whole := &archive.Whole{State: state.State, Bodies: map[string]json.RawMessage{}}
 		page = append(page, moved{archive.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
 	}
 	return page, db.moveBodies(ctx, rows[0].account, ids, times, page)
+}
+
+// movedState reads all of a record's state. Nobody changes it meanwhile.
+func (db *DB) movedState(ctx context.Context, r *movedRecord) (state archive.Stored, err error) {
+	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
+		return state, err
+	}
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		if state, err = db.codec.unpackState(r.packed, r.id); err != nil { // anew with each try
+			return err
+		}
+		return db.codec.joinDeltas(ctx, tx, r.account, r.id, &state)
+	})
+
+	return state, err
 }
 
 // moveBodies reads the bodies of a page's records.

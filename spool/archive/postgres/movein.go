@@ -121,7 +121,7 @@ func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []archive.Item) er
 		if r.revision > 0 {
 			continue
 		}
-		r.state, r.changed, r.removed = whole.State, true, false
+		r.state.State, r.changed, r.removed = whole.State, true, false
 		for id, body := range whole.Bodies {
 			event, ok := parseUUID(id)
 			if !ok {

@@ -11,37 +11,43 @@ import (
 )
 
 // Orphans lists records whose request has not come; see archive.Store.
-func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, tally archive.Orphans, err error) {
+func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
 	key, err := accountKey(account)
 	if err != nil {
-		return nil, tally, err
+		return nil, false, tally, err
 	}
 	var behind uuid
 	if after != "" {
 		ok := false
 		if behind, ok = parseUUID(after); !ok {
-			return nil, tally, badID(after)
+			return nil, false, tally, badID(after)
 		}
 	}
 	err = db.view(ctx, func(tx pgx.Tx) error {
-		rows, tally = nil, archive.Orphans{}
+		rows, more, tally = nil, false, archive.Orphans{}
+		held := 0
 		weeks, err := orphanWeeks(ctx, tx, key, &tally)
 		for _, week := range weeks { // ids go by time, so these are in their order
-			if err != nil || len(rows) >= limit {
+			if err != nil || more {
 				break
 			}
 			if from := weekOf(tsOf(behind)); after != "" && week.Before(from) {
 				continue
 			}
-			err = db.orphansOf(ctx, tx, key, week, behind, limit-len(rows), func(s *archive.State) {
+			err = db.orphansOf(ctx, tx, key, week, behind, limit-len(rows)+1, func(s *archive.State) bool {
+				if more = len(rows) == limit || held > db.heldBytesMax; more {
+					return false
+				}
+				held += s.Weight()
 				if row, ok := s.OrphanRow(); ok {
 					rows = append(rows, row)
 				}
+				return true
 			})
 		}
 		return err
 	})
-	return rows, tally, err
+	return rows, more, tally, err
 }
 
 // orphanWeeks are the weeks in which an account has orphans, and the tally of all.
@@ -61,24 +67,89 @@ func orphanWeeks(ctx context.Context, tx pgx.Tx, account string, tally *archive.
 	return weeks, err
 }
 
-// orphansOf gives fn the orphans of a week behind an id, by their ids.
-func (db *DB) orphansOf(ctx context.Context, tx pgx.Tx, account string, week time.Time, behind uuid, limit int, fn func(*archive.State)) error {
+// orphansStep is how many orphans are asked for at once, and orphansBytes how many bytes of
+// them, packed, are read at once unless one alone has more. They are unpacked one by one.
+const (
+	orphansStep  = 1000
+	orphansBytes = 4 << 20
+)
+
+// orphansOf gives fn up to limit orphans of a week behind an id, by their ids, until it wants no more.
+func (db *DB) orphansOf(
+	ctx context.Context, tx pgx.Tx, account string, week time.Time, behind uuid, limit int, fn func(*archive.State) (more bool),
+) error {
 	from, to := weekEnds(week)
-	rows, err := tx.Query(ctx, `SELECT request_id, state FROM record_states WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4 ORDER BY request_id LIMIT $5`,
-		account, from, to, behind, limit)
-	if err != nil {
-		return err
-	}
-	var id uuid
-	var packed []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &packed}, func() error {
-		state, err := db.codec.unpackState(packed, id)
-		if err == nil {
-			fn(&state)
+	for limit > 0 {
+		step := min(limit, orphansStep)
+		rows, err := tx.Query(ctx, `SELECT request_id, octet_length(state) FROM record_states
+			WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4 ORDER BY request_id LIMIT $5`,
+			account, from, to, behind, step)
+		if err != nil {
+			return err
 		}
-		return err
+		var some []uuid // to be read at once
+		var parts [][]uuid
+		var id uuid
+		bytes, size, n := 0, 0, 0
+		if _, err := pgx.ForEachRow(rows, []any{&id, &size}, func() error {
+			if bytes += size; bytes > orphansBytes && len(some) > 0 {
+				parts, some, bytes = append(parts, some), nil, size
+			}
+			some = append(some, id)
+			n++
+			return nil
+		}); err != nil {
+			return err
+		}
+
+		for _, ids := range append(parts, some) {
+			more, err := db.readOrphans(ctx, tx, account, week, ids, fn)
+			if err != nil || !more {
+				return err
+			}
+		}
+		if n < step {
+			break
+		}
+		behind, limit = id, limit-n
+	}
+
+	return nil
+}
+
+// readOrphans gives fn these orphans of a week, until it wants no more.
+func (db *DB) readOrphans(
+	ctx context.Context, tx pgx.Tx, account string, week time.Time, ids []uuid, fn func(*archive.State) (more bool),
+) (more bool, err error) {
+	type orphan struct {
+		id     uuid
+		packed []byte
+	}
+	from, to := weekEnds(week)
+	rows, err := tx.Query(ctx, `SELECT request_id, state FROM record_states
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4 ORDER BY request_id`, account, ids, from, to)
+	if err != nil {
+		return false, err
+	}
+	orphans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o orphan, err error) {
+		err = row.Scan(&o.id, &o.packed)
+		return o, err
 	})
-	return err
+
+	for _, o := range orphans {
+		if err != nil {
+			break
+		}
+		var state archive.Stored
+		if state, err = db.codec.unpackState(o.packed, o.id); err == nil {
+			err = db.codec.joinDeltas(ctx, tx, account, o.id, &state)
+		}
+		if err == nil && !fn(&state.State) {
+			return false, nil
+		}
+	}
+
+	return true, err
 }
 
 // OrphansOfAll adds up the tallies of all accounts.

@@ -11,7 +11,7 @@ import (
 )
 
 // partitioned are the tables of which each week has its own.
-var partitioned = []string{"record_states", "records", "record_bodies"}
+var partitioned = []string{"record_states", "record_deltas", "records", "record_bodies"}
 
 // Which weeks get a partition: those from so long ago, which an import may bring, to so far ahead. Ids beyond lie in the partition
 // without bounds, until their week comes.

@@ -105,7 +105,7 @@ var (
 	// Terms are hashes, and order times those of the records; a statement that was asked often is planned without its values.
 	changing = regexp.MustCompile(`'\{[^}]*\}'::(bigint|uuid)\[\]|'[0-9-]{16,}'::bigint|'account-a'::text|\$\d+`)
 
-	sequential = regexp.MustCompile(`Seq Scan on (records|record_states|record_bodies)\S*`)
+	sequential = regexp.MustCompile(`Seq Scan on (records|record_states|record_deltas|record_bodies)\S*`)
 	partition  = regexp.MustCompile(`on (records\S+)`)
 )
 

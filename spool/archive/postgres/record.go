@@ -46,10 +46,10 @@ func (db *DB) readRecord(
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
-	var packed []byte
+	var stored archive.Stored
 	kept := make(map[uuid][]byte)
 	err = db.view(ctx, func(tx pgx.Tx) error {
-		packed = nil
+		var packed []byte
 		clear(kept)
 		b := &pgx.Batch{}
 		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).QueryRow(func(row pgx.Row) error {
@@ -65,14 +65,19 @@ func (db *DB) readRecord(
 			_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { kept[event] = body; body = nil; return nil })
 			return err
 		})
-		return tx.SendBatch(ctx, b).Close()
+		err := tx.SendBatch(ctx, b).Close()
+		if err == nil {
+			stored, err = db.codec.unpackState(packed, id)
+		}
+		if err == nil {
+			err = db.codec.joinDeltas(ctx, tx, key, id, &stored)
+		}
+		return err
 	})
-	if err == nil {
-		state, err = db.codec.unpackState(packed, id)
-	}
 	if err != nil {
 		return state, nil, err
 	}
+	state = stored.State
 	bodies, err = db.codec.unpackBodies(&state, kept, wanted(&state))
 	return state, bodies, err
 }

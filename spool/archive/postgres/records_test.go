@@ -291,6 +291,9 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	}
 	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50, `{"request_id":"`+idAt(monday, 50)+`","score":1}`))
 	db.InSmallSteps()
+	for n := range 2 { // the first is written with the whole state, as one that may have deltas
+		apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 0), 60+n, `{"request_id":"`+idAt(monday, 0)+`","score":1}`))
+	}
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +308,10 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		`UPDATE record_bodies SET body = body || 'x'`,
 		`DELETE FROM record_states`,
 		`UPDATE record_states SET orphan = NOT orphan`,
+		`DELETE FROM record_deltas`,
+		`UPDATE record_deltas SET after = after + 1`,
+		`UPDATE record_deltas SET delta = '\x010178'`,
+		`UPDATE record_deltas SET request_id = '01955295-0000-7000-8000-000000000000'`,
 		`UPDATE account_weeks SET records = records + 1`,
 		`UPDATE account_weeks SET orphan_events = 0`,
 		`UPDATE account_weeks SET newest = oldest - 1`,

@@ -146,7 +146,7 @@ func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edi
 		}
 		hashes[h.ID] = h.Hash
 	}
-	if r.changed, err = change(&r.state, bodies); err != nil || !r.changed {
+	if r.changed, err = change(&r.state.State, bodies); err != nil || !r.changed {
 		return err
 	}
 

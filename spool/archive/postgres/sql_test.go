@@ -24,7 +24,7 @@ type rule struct {
 }
 
 // spread are the tables that are spread; see citus.sql.
-const spread = `(record_states|records|record_bodies|tombstones|account_weeks|summaries|deleted_values)`
+const spread = `(record_states|record_deltas|records|record_bodies|tombstones|account_weeks|summaries|deleted_values)`
 
 var rules = []rule{
 	{regexp.MustCompile(`(?is)\bFROM\s+` + spread + `\b.*\bFOR\s+(NO\s+KEY\s+)?(UPDATE|SHARE|KEY)\b`), "rows of several nodes cannot be locked", `SELECT state FROM record_states WHERE request_id = ANY($1) FOR UPDATE`},
@@ -34,7 +34,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(?i)\bCREATE\s+(OR\s+REPLACE\s+)?(CONSTRAINT\s+)?(TRIGGER|RULE)\b`), "triggers and rules do not run on the nodes", `CREATE TRIGGER t AFTER INSERT ON records`},
 	{regexp.MustCompile(`(?i)\bWITH\s+RECURSIVE\b|\bGROUPING\s+SETS\b|\bROLLUP\s*\(|\bCUBE\s*\(|\bTABLESAMPLE\b|\bMERGE\s+INTO\b|\bEXCLUDE\s+USING\b`), "it is not carried out over several nodes", `WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x`},
 	{regexp.MustCompile(`(?i)\bDROP\s+(TABLE|INDEX)\s+(IF\s+EXISTS\s+)?[a-z_]+\s*,`), "one table or index for each statement", `DROP INDEX a, b`},
-	{regexp.MustCompile(`(?i)\bUPDATE\s+(record_states|records|record_bodies|tombstones)\b.*\bSET\b[^;]*\brequest_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE records SET request_id = $1 WHERE at = $2`},
+	{regexp.MustCompile(`(?i)\bUPDATE\s+(record_states|record_deltas|records|record_bodies|tombstones)\b.*\bSET\b[^;]*\brequest_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE records SET request_id = $1 WHERE at = $2`},
 	{regexp.MustCompile(`(?i)\bUPDATE\s+(account_weeks|summaries|deleted_values)\b.*\bSET\b[^;]*\baccount_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE summaries SET account_id = $1 WHERE newest = $2`},
 	{regexp.MustCompile(`(?i)\(\s*SELECT\s+FROM\b`), "a sub-select needs a column to be carried to the nodes", `SELECT EXISTS (SELECT FROM records_default WHERE true)`},
 	{regexp.MustCompile(`(?i)\bSELECT\s+\*`), "an older server reads a newer table by the names of its columns", `SELECT * FROM records`},

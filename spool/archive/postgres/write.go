@@ -20,7 +20,7 @@ const slotsOf = 32
 // was is changed, then what is new is added, each in the order of the ids: so writers never wait for each other in a circle.
 func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
-	var states, lines, bodies [][]any
+	var states, deltas, lines, bodies [][]any
 	for _, r := range f.order {
 		if !r.changed {
 			continue
@@ -29,15 +29,21 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 			f.queueRemoval(b, r)
 			continue
 		}
-		packed, err := f.db.codec.packState(&r.state)
+		packed, after, err := f.db.codec.packState(&r.state)
 		if err != nil {
 			return err
 		}
-		if r.revision == 0 {
+		switch {
+		case r.revision == 0:
 			states = append(states, []any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed})
-		} else {
+		case after > 0:
+			queueOne(b, `UPDATE record_states SET revision = revision + 1, orphan = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
+				r.account, r.id, r.ts, r.revision, r.state.Orphan())
+			deltas = append(deltas, []any{r.account, r.id, r.ts, after, packed})
+		default:
 			queueOne(b, `UPDATE record_states SET revision = revision + 1, orphan = $5, state = $6 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
 				r.account, r.id, r.ts, r.revision, r.state.Orphan(), packed)
+			queueDropDeltas(b, r)
 		}
 		if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
 			queueOne(b, updateHeader, header...)
@@ -56,7 +62,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		table   string
 		columns []string
 		rows    [][]any
-	}{{"record_states", stateColumns, states}, {"records", headerColumns, lines}, {"record_bodies", bodyColumns, bodies}} {
+	}{{"record_states", stateColumns, states}, {"record_deltas", deltaColumns, deltas}, {"records", headerColumns, lines}, {"record_bodies", bodyColumns, bodies}} {
 		if err := insert(ctx, tx, c.table, c.columns, c.rows); err != nil {
 			return err
 		}
@@ -69,6 +75,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 
 var (
 	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state"}
+	deltaColumns = []string{"account_id", "request_id", "ts", "after", "delta"}
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
 
@@ -99,11 +106,19 @@ const insertTombstone = `INSERT INTO tombstones (account_id, request_id, deleted
 func (f *folding) queueRemoval(b *pgx.Batch, r *record) {
 	if r.revision > 0 {
 		queueOne(b, `DELETE FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`, r.account, r.id, r.ts, r.revision)
+		queueDropDeltas(b, r)
 		f.queueUnlist(b, r)
 		b.Queue(`DELETE FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
 	}
 	if r.buried {
 		b.Queue(insertTombstone, r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0)
+	}
+}
+
+// queueDropDeltas removes what is stored beside a record's state, which was read.
+func queueDropDeltas(b *pgx.Batch, r *record) {
+	if len(r.state.Deltas()) > 0 {
+		b.Queue(`DELETE FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
 	}
 }
 

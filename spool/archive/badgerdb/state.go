@@ -1,0 +1,94 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+)
+
+// largeState begins the value of a state that may have deltas.
+var largeState = []byte{1}
+
+// state reads a record, whatever parts it is stored in. One that does not exist has no history.
+func (db *DB) state(txn *badger.Txn, k keys, id uuid) (archive.Stored, error) {
+	value, err := loadBytes(txn, k.record(id))
+	if value == nil || err != nil {
+		return archive.Stored{}, err
+	}
+
+	return db.joinState(txn, k, id, value)
+}
+
+// joinState reads the record of which value is stored under its key.
+func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive.Stored, error) {
+	key := k.record(id)
+	plain, large := bytes.CutPrefix(value, largeState)
+	s, err := archive.ReadStored(plain, large)
+	if err != nil {
+		return archive.Stored{}, damaged(key, err)
+	}
+	if !s.Large() {
+		return s, nil
+	}
+
+	// Not cancelled: whoever folds has begun, and it is one record.
+	var deltas []archive.Delta
+	err = db.each(context.Background(), txn, k.deltas(id), nil, func(key, value []byte) (bool, error) {
+		deltas = append(deltas, archive.Delta{After: deltaAfter(key), Value: bytes.Clone(value)})
+		return true, nil
+	})
+	if err != nil {
+		return archive.Stored{}, err
+	}
+	if err := s.Join(deltas); err != nil {
+		return archive.Stored{}, damaged(key, err)
+	}
+
+	return s, nil
+}
+
+// writeState writes a record that changed, all of it or what came.
+func (f *folding) writeState(r *record) error {
+	value, after, err := r.state.Encode()
+	if err != nil {
+		return err
+	}
+	if after > 0 {
+		f.writes = append(f.writes, write{f.keys.delta(r.id, after), value})
+		return nil
+	}
+
+	if len(value) >= f.db.deltaMin {
+		value = append(bytes.Clone(largeState), value...)
+	}
+	f.writes = append(f.writes, write{f.keys.record(r.id), value})
+	f.removeDeltas(r)
+
+	return nil
+}
+
+// removeState removes a record's state.
+func (f *folding) removeState(r *record) {
+	f.writes = append(f.writes, write{key: f.keys.record(r.id)})
+	f.removeDeltas(r)
+}
+
+func (f *folding) removeDeltas(r *record) {
+	for _, after := range r.state.Deltas() {
+		f.writes = append(f.writes, write{key: f.keys.delta(r.id, after)})
+	}
+}
+
+// deltas is what the keys of all deltas of a record begin with.
+func (k keys) deltas(id uuid) []byte { return append(k.table(tableDelta), id[:]...) }
+
+func (k keys) delta(id uuid, after int) []byte {
+	return binary.BigEndian.AppendUint32(k.deltas(id), uint32(after))
+}
+
+// deltaAfter reads archive.Delta.After out of a key that delta made.
+func deltaAfter(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }

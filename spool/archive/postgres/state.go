@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+)
+
+// queueDeltas joins what is stored beside a state to it, which was just read.
+//
+// A state and its deltas are read by two statements. Who only reads sees one moment in both,
+// and who changes the record finds another revision if it was changed in between.
+func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time, s *archive.Stored) {
+	if !s.Large() {
+		return
+	}
+	b.Queue(`SELECT after, delta FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
+		account, id, ts).Query(func(rows pgx.Rows) error {
+		var deltas []archive.Delta
+		var d archive.Delta
+		var packed []byte
+		_, err := pgx.ForEachRow(rows, []any{&d.After, &packed}, func() (err error) {
+			if d.Value, err = c.unpack(packed, nil); err != nil {
+				return damaged("a delta of record "+id.String(), err)
+			}
+			deltas = append(deltas, d)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+
+		if err := s.Join(deltas); err != nil {
+			return damaged("the deltas of record "+id.String(), err)
+		}
+		return nil
+	})
+}
+
+// joinDeltas is queueDeltas of one record, at once.
+func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uuid, s *archive.Stored) error {
+	b := &pgx.Batch{}
+	c.queueDeltas(b, account, id, tsOf(id), s)
+
+	return sendAny(ctx, tx, b)
+}
+
+// sendAny sends a batch, unless nothing is in it.
+func sendAny(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+
+	return tx.SendBatch(ctx, b).Close()
+}

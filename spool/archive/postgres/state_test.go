@@ -1,0 +1,72 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// walBytes is how much the server has ever written ahead.
+func walBytes(t testing.TB, dsn string) (n int64) {
+	err := connect(t, dsn).QueryRow(context.Background(), `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Not beside other tests, which write to the same server.
+func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
+	dsn := empty(t)
+	db := checked(t, dsn)
+	execute(t, dsn, `CHECKPOINT`)
+	archivetest.RunWritten(t, db, 600, func() int64 { return walBytes(t, dsn) })
+}
+
+// BenchmarkScoresOfOneRecord writes 2,000 scores of one record one by one.
+func BenchmarkScoresOfOneRecord(b *testing.B) {
+	const events = 2000
+	for range b.N {
+		dsn := postgrestest.Start(b, postgrestest.Options{Settings: benchSettings}).Database(b)
+		db := open(b, dsn)
+		begun := walBytes(b, dsn)
+		archivetest.WriteScores(b, db, events)
+		b.ReportMetric(float64(walBytes(b, dsn)-begun)/events, "WAL-B/event")
+	}
+}
+
+func TestDeltasArePartitionedLikeStates(t *testing.T) {
+	dsn := empty(t)
+	at(t, dsn, monday) // makes the partitions of some weeks
+	execute(t, dsn, `DROP TABLE record_deltas`)
+	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number = 9`)
+	db := at(t, dsn, monday)
+
+	var missing, weeks int
+	err := connect(t, dsn).QueryRow(context.Background(), `
+		SELECT count(*) FILTER (WHERE to_regclass(replace(relname, 'states', 'deltas')) IS NULL), count(*)
+		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'record_states'::regclass`).Scan(&missing, &weeks)
+	if err != nil || missing > 0 || weeks < 2 {
+		t.Errorf("of %d partitions %d are missing (%v)", weeks, missing, err)
+	}
+
+	// A week is dropped with its deltas.
+	db.InSmallSteps()
+	for n := range 3 {
+		apply(t, db, eventAt(t, monday.Add(time.Duration(n)*time.Second), wire.KindScore, idAt(monday, 0), 60+n,
+			`{"request_id":"`+idAt(monday, 0)+`","score":1}`))
+	}
+	apply(t, db, requestAt(t, monday, 0))
+	later := at(t, dsn, monday.Add(20*week))
+	if n, err := later.Retain(context.Background(), archive.Retention{Age: week}); err != nil || n != 1 {
+		t.Errorf("%d records were dropped (%v)", n, err)
+	}
+	if err := later.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,178 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// DeltaMin is the size in bytes from which on a Store marks the value of a state as one that
+// may have deltas. It looks for none beside others.
+const DeltaMin = 32 << 10
+
+// Delta is what the events of one batch add to a large record: a State into which only they
+// are folded, as JSON.
+type Delta struct {
+	After int // how many events the record has before them
+	Value []byte
+}
+
+// Stored is a state as a Store has it: one value or, for a large record, an older value and
+// deltas for what came since. Once the deltas have half as many bytes as the value, the next
+// write replaces all of them by one value. So the bytes written for a record stay within a
+// small factor of those sent for it.
+//
+// The order of folding does not matter, so it does not matter either which events are in which
+// delta. Not safe for concurrent use.
+type Stored struct {
+	State
+
+	large  bool   // it may have deltas
+	whole  int    // bytes of its value
+	beside int    // bytes of the deltas
+	deltas []int  // Delta.After of each
+	added  *State // what came since it was read; nil if that cannot be a delta
+}
+
+// ErrDelta means that a delta is missing, or belongs to another record.
+var ErrDelta = errors.New("a delta is missing, or belongs to another record")
+
+// ReadStored reads the value of a state, without its deltas. large says that it may have some.
+func ReadStored(value []byte, large bool) (s Stored, err error) {
+	s.large, s.whole = large, len(value)
+	err = json.Unmarshal(value, &s.State)
+
+	return s, err
+}
+
+// Large reports whether there may be deltas beside the state.
+func (s *Stored) Large() bool { return s.large }
+
+// Join adds all deltas of a state that was just read, in the order of After.
+func (s *Stored) Join(deltas []Delta) error {
+	others := make([]*State, len(deltas))
+	events := len(s.History)
+	for i, d := range deltas {
+		others[i] = new(State)
+		if err := json.Unmarshal(d.Value, others[i]); err != nil {
+			return err
+		}
+		if d.After != events || others[i].RequestID != s.RequestID || len(others[i].History) == 0 {
+			return fmt.Errorf("%w: after %d of %d events", ErrDelta, d.After, events)
+		}
+		events += len(others[i].History)
+		s.beside += len(d.Value)
+		s.deltas = append(s.deltas, d.After)
+	}
+	s.State.Join(others...)
+
+	return nil
+}
+
+// Take is State.Take, and notes the event for a delta if the next write may be one.
+func (s *Stored) Take(e Event) wire.Result {
+	r := s.take(&e)
+	if r.Code == wire.ResultAccepted && s.large && s.beside < s.whole/2 {
+		if s.added == nil {
+			s.added = new(State)
+		}
+		s.added.Fold(e)
+	}
+
+	return r
+}
+
+// Encode returns what a Store must write: a delta or, if after is 0, the whole state, which
+// replaces the value and the Deltas that were read. A delta holds only events that were taken:
+// whoever changes the state in another way must not take any.
+func (s *Stored) Encode() (value []byte, after int, err error) {
+	state := &s.State
+	if s.added != nil {
+		state, after = s.added, len(s.History)-len(s.added.History)
+	}
+
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // texts keep < > &, which HTML needs escaped and a database does not
+	if err := enc.Encode(state); err != nil {
+		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
+	}
+
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), after, nil
+}
+
+// Deltas returns Delta.After of each delta that was read.
+func (s *Stored) Deltas() []int { return s.deltas }
+
+// Join merges states of one record that share no event. The result is that of folding all
+// their events into one state. s keeps what the others point to.
+func (s *State) Join(others ...*State) {
+	if len(others) == 0 {
+		return
+	}
+	for _, o := range others {
+		s.RequestID = o.RequestID
+		s.History = append(s.History, o.History...)
+		s.joinRequest(o)
+		for name, v := range o.Scores {
+			s.Scores = put(s.Scores, name, v.Stamp, v.Value)
+		}
+		s.joinMetadata(o)
+		s.Prompt = newest(s.Prompt, o.Prompt)
+		s.GroupIDs = append(s.GroupIDs, o.GroupIDs...)
+	}
+
+	slices.SortFunc(s.History, func(a, b Entry) int { return a.Compare(b.Stamp) })
+	slices.SortFunc(s.Rivals, func(a, b Stamped[map[string]string]) int { return a.Compare(b.Stamp) })
+	for _, past := range s.Past {
+		slices.SortFunc(past, func(a, b Stamped[string]) int { return a.Compare(b.Stamp) })
+	}
+	slices.Sort(s.GroupIDs)
+	s.GroupIDs = slices.Compact(s.GroupIDs)
+	s.index, s.sums = nil, sums{}
+}
+
+// joinRequest is putRequest for the other state's requests. Join sorts the rivals.
+func (s *State) joinRequest(o *State) {
+	s.Rivals = append(s.Rivals, o.Rivals...)
+	switch {
+	case o.Request == nil:
+	case s.Request == nil:
+		s.Request = o.Request
+	default:
+		winner, rival := s.Request, o.Request
+		if rival.Compare(winner.Stamp) < 0 {
+			winner, rival = rival, winner
+		}
+		s.Request = winner
+		s.Rivals = append(s.Rivals, newRival(rival.Stamp, rival.Value.Metadata))
+	}
+}
+
+// joinMetadata is putMetadata for all values of the other state. Join sorts the past ones.
+func (s *State) joinMetadata(o *State) {
+	past := func(key string, values ...Stamped[string]) {
+		if s.Past == nil {
+			s.Past = make(map[string][]Stamped[string])
+		}
+		s.Past[key] = append(s.Past[key], values...)
+	}
+
+	for key, v := range o.Metadata {
+		old, had := s.Metadata[key]
+		s.Metadata = put(s.Metadata, key, v.Stamp, v.Value)
+		switch {
+		case had && old.Compare(v.Stamp) > 0:
+			past(key, v)
+		case had:
+			past(key, old)
+		}
+	}
+	for key, values := range o.Past {
+		past(key, values...)
+	}
+}
