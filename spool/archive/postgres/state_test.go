@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,5 +69,36 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	}
 	if err := later.Check(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
+	const orphans = 6
+	db := checked(t, empty(t))
+	db.InSmallSteps() // two of these are too many for a page
+	for n := range orphans {
+		id := idAt(monday, n)
+		apply(t, db, eventAt(t, monday, wire.KindMetadata, id, n,
+			`{"request_id":"`+id+`","metadata":{"a":"`+strings.Repeat("x", 1000)+`","b":"`+strings.Repeat("y", 1000)+`"}}`))
+	}
+
+	found, pages := 0, 0
+	for after, more := "", true; more; pages++ {
+		var rows []wire.Orphan
+		var err error
+		rows, more, _, err = db.Orphans(context.Background(), account, after, 100)
+		if err != nil || len(rows) == 0 || len(rows) > 2 {
+			t.Fatalf("a page has %d orphans (%v)", len(rows), err)
+		}
+		found += len(rows)
+		after = rows[len(rows)-1].RequestID
+	}
+	if found != orphans {
+		t.Errorf("%d pages have %d of %d orphans", pages, found, orphans)
+	}
+
+	d := wire.Deletion{Key: "a", Value: strings.Repeat("x", 1000), Before: monday.Add(time.Hour)}
+	if sum, err := db.Delete(context.Background(), account, d); err != nil || sum.Records != orphans {
+		t.Errorf("%d of %d are deleted (%v)", sum.Records, orphans, err)
 	}
 }
