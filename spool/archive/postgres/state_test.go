@@ -26,7 +26,7 @@ func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 	dsn := empty(t)
 	db := checked(t, dsn)
 	execute(t, dsn, `CHECKPOINT`)
-	archivetest.RunWritten(t, db, 600, func() int64 { return walBytes(t, dsn) })
+	archivetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
 }
 
 // BenchmarkScoresOfOneRecord writes 2,000 scores of one record one by one.
