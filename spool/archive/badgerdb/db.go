@@ -65,6 +65,7 @@ type DB struct {
 
 	selectors map[keys]map[[16]byte]time.Time // of accounts, once they are asked for; only changes use it
 	firsts    map[keys][]byte                 // places of the accounts' first blocks, once they are asked for; nil: there is none; only changes use it
+	fleets    map[keys]*fleet                 // of accounts to which a sidecar came; only changes use it
 
 	stop chan struct{} // closed when closing begins: long reads end early
 
@@ -155,7 +156,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		heldBytesMax: archive.HeldBytesMax, deltaMin: archive.DeltaMin,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
-		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
+		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), fleets: make(map[keys]*fleet), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
 	db.unreadable.Add(lost)
 	err = errors.Join(db.recallErase(), db.countTombstones())
 	if err != nil && h.fault() != nil {

@@ -44,31 +44,92 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	})
 }
 
-// makeRoom removes who was not heard for fleetKept, and if that is not enough, who was not heard the longest.
-func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Time) ([]write, error) {
-	var writes []write
-	var all []wire.FleetSidecar
-	forget := func(s wire.FleetSidecar) {
-		if id, ok := parseUUID(s.ID); ok {
-			writes = append(writes, write{key: k.sidecar(id)})
+// fleet is what is remembered of an account's sidecars, so that they are not all read for
+// each new one.
+type fleet struct {
+	known     int           // about how many there are
+	counted   time.Time     // when all were read
+	silent    []silentSince // the longest silent ones of a full fleet, as they were then
+	fullUntil time.Time     // when all may be read again to find such ones
+}
+
+type silentSince struct {
+	id       uuid
+	lastSeen time.Time
+}
+
+const (
+	fleetCountedFor = time.Hour
+	fleetFullFor    = time.Second
+	fleetSilentMax  = 1000
+)
+
+// makeRoom removes who was not heard for fleetKept, now and then, and from a full fleet who was not heard the longest.
+func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (writes []write, err error) {
+	f := db.fleets[k]
+	exhausted := f != nil && f.known >= fleetMax && len(f.silent) == 0 && !now.Before(f.fullUntil)
+	if f == nil || now.Sub(f.counted) > fleetCountedFor || exhausted {
+		if f, writes, err = db.countFleet(ctx, txn, k, now); err != nil {
+			return nil, err
+		}
+		db.fleets[k] = f
+	}
+
+	if f.known < fleetMax {
+		f.known++
+		return writes, nil
+	}
+
+	for len(f.silent) > 0 {
+		oldest := f.silent[0]
+		f.silent = f.silent[1:]
+
+		var s wire.FleetSidecar
+		found, err := load(txn, k.sidecar(oldest.id), &s)
+		if err != nil {
+			return nil, err
+		}
+		if found && s.LastSeen.Equal(oldest.lastSeen) {
+			return append(writes, write{key: k.sidecar(oldest.id)}), nil
 		}
 	}
+
+	return nil, wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
+}
+
+// countFleet reads the account's sidecars, and returns the removals of those that were not heard for fleetKept.
+func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (*fleet, []write, error) {
+	var writes []write
+	var all []silentSince
 	err := db.sidecars(ctx, txn, k, func(s wire.FleetSidecar) {
-		if now.Sub(s.LastSeen) > fleetKept {
-			forget(s)
-		} else {
-			all = append(all, s)
+		id, ok := parseUUID(s.ID)
+		switch {
+		case !ok:
+		case now.Sub(s.LastSeen) > fleetKept:
+			writes = append(writes, write{key: k.sidecar(id)})
+		default:
+			all = append(all, silentSince{id, s.LastSeen})
 		}
 	})
+	f := &fleet{known: len(all), counted: now}
 	if err != nil || len(all) < fleetMax {
-		return writes, err
+		return f, writes, err
 	}
-	oldest := slices.MinFunc(all, func(a, b wire.FleetSidecar) int { return a.LastSeen.Compare(b.LastSeen) })
-	if now.Sub(oldest.LastSeen) < wire.AliveFor {
-		return nil, wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
+
+	slices.SortFunc(all, func(a, b silentSince) int { return a.lastSeen.Compare(b.lastSeen) })
+	for _, s := range all[:fleetSilentMax] {
+		if now.Sub(s.lastSeen) >= wire.AliveFor {
+			f.silent = append(f.silent, s)
+		}
 	}
-	forget(oldest)
-	return writes, nil
+
+	// Until the first of them may be silent for long enough, there is nothing to be found.
+	f.fullUntil = now.Add(fleetFullFor)
+	if free := all[0].lastSeen.Add(wire.AliveFor); free.After(f.fullUntil) {
+		f.fullUntil = free
+	}
+
+	return f, writes, nil
 }
 
 // Fleet lists the account's sidecars, by name and id.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,10 +31,58 @@ func TestAForgottenSidecarLeavesTheDisk(t *testing.T) {
 	}
 }
 
+// A full fleet is not read for each new sidecar, whether that is refused or takes another one's place.
 func TestAFleetIsBounded(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	db := openIn(t, t.TempDir())
 	db.now = func() time.Time { return now }
+	fillFleet(t, db, now)
+	one := func(n int) error {
+		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: sidecarID(n), Name: "new", Version: "1", StartedAt: now})
+	}
+	const strangers = 50
+	each := func(beat func(n int)) {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for n := range strangers {
+			beat(fleetMax + n)
+		}
+		runtime.ReadMemStats(&after)
+
+		// One look at all is some allocations for each sidecar of the fleet.
+		if made := (after.Mallocs - before.Mallocs) / strangers; made > fleetMax {
+			t.Errorf("%d allocations for each, in a fleet of %d", made, fleetMax)
+		}
+	}
+
+	each(func(n int) {
+		if err := one(n); !wire.IsCode(err, wire.CodeTooMany) {
+			t.Errorf("one more, while all are alive: %v", err)
+		}
+	})
+	now = now.Add(time.Hour)
+	if err := one(7); err != nil {
+		t.Errorf("one that is known: %v", err)
+	}
+	each(func(n int) {
+		if err := one(n); err != nil {
+			t.Errorf("one more, while all are silent: %v", err)
+		}
+	})
+
+	list, err := db.Fleet(context.Background(), wire.Identity{Account: "a"})
+	if err != nil || len(list.Items) != fleetMax {
+		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
+	}
+	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(7) }) {
+		t.Error("one that was heard made room for one that came later")
+	}
+}
+
+// fillFleet fills the fleet of account a with sidecars that were heard now.
+func fillFleet(t *testing.T, db *DB, now time.Time) {
+	t.Helper()
 	k := keysFor(t, "a")
 	var writes []write
 	for n := range fleetMax {
@@ -43,30 +93,10 @@ func TestAFleetIsBounded(t *testing.T) {
 		}
 		writes = append(writes, write{k.sidecar(mustUUID(t, s.ID)), value})
 	}
-	for len(writes) > 0 {
-		n := min(2000, len(writes))
-		part := writes[:n]
+	for part := range slices.Chunk(writes, 2000) {
 		if err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) { return part, nil }); err != nil {
 			t.Fatal(err)
 		}
-		writes = writes[n:]
-	}
-	one := func(n int) error {
-		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: sidecarID(n), Name: "new", Version: "1", StartedAt: now})
-	}
-	if err := one(fleetMax); !wire.IsCode(err, wire.CodeTooMany) {
-		t.Errorf("one more, while all are alive: %v", err)
-	}
-	if err := one(7); err != nil {
-		t.Errorf("one that is known: %v", err)
-	}
-	now = now.Add(time.Hour)
-	if err := one(fleetMax); err != nil {
-		t.Errorf("one more, while all are silent: %v", err)
-	}
-	fleet, err := db.Fleet(context.Background(), wire.Identity{Account: "a"})
-	if err != nil || len(fleet.Items) != fleetMax {
-		t.Errorf("%d sidecars are kept (%v)", len(fleet.Items), err)
 	}
 }
 
