@@ -3,8 +3,10 @@ package registry
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
@@ -22,11 +24,15 @@ func (c *Cache) List(ctx context.Context, id wire.Identity, q wire.TemplateListQ
 	if err == nil || definite(err) {
 		return list, err
 	}
-	if held, ok := c.held(id.Account, q); ok {
+	held, ok, noRoom := c.held(ctx, id.Account, q)
+	switch {
+	case noRoom != nil:
+		return wire.TemplateList{}, noRoom
+	case ok:
 		return held, nil
+	default:
+		return wire.TemplateList{}, orAway(err)
 	}
-
-	return wire.TemplateList{}, orAway(err)
 }
 
 // holds reports whether anything of an account is held.
@@ -44,16 +50,21 @@ func (c *Cache) holds(account string) bool {
 }
 
 // held lists the templates of an account that are held, each with its newest version that is. ok is false if there is none, or if q asks
-// for what copies do not tell: archived templates, authors, and times of templates.
-func (c *Cache) held(account string, q wire.TemplateListQuery) (_ wire.TemplateList, ok bool) {
+// for what copies do not tell: archived templates, authors, and times of templates. The error says that there is no room for the page.
+func (c *Cache) held(ctx context.Context, account string, q wire.TemplateListQuery) (_ wire.TemplateList, ok bool, _ error) {
 	timed := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() || !q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero()
 	if timed || q.Author != "" || q.Status == "deleted" || q.SortBy == "created_at" || q.SortBy == "updated_at" {
-		return wire.TemplateList{}, false
+		return wire.TemplateList{}, false, nil
 	}
 
 	newest, labels, age := c.newest(account)
 	if len(newest) == 0 {
-		return wire.TemplateList{}, false
+		return wire.TemplateList{}, false, nil
+	}
+
+	q = bounded(q)
+	if err := room.Admit(ctx, rawCopies*largestPage(newest, q.PerPage)); err != nil {
+		return wire.TemplateList{}, false, err
 	}
 
 	// Packed copies are unpacked one by one, those of the page twice: there may be thousands.
@@ -69,7 +80,6 @@ func (c *Cache) held(account string, q wire.TemplateListQuery) (_ wire.TemplateL
 		}
 	}
 
-	q = bounded(q)
 	page, total := q.PageOf(heads)
 	list := wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(q.Page, q.PerPage, total), Cache: "stale", Age: age}
 	for _, head := range page {
@@ -83,7 +93,22 @@ func (c *Cache) held(account string, q wire.TemplateListQuery) (_ wire.TemplateL
 		})
 	}
 
-	return list, true
+	return list, true, nil
+}
+
+// largestPage is how many bytes a page of so many of these templates may have.
+func largestPage(newest map[string]*entry, perPage int) (bytes int) {
+	var sizes []int
+	for _, e := range newest {
+		sizes = append(sizes, e.textBytes)
+	}
+	slices.Sort(sizes)
+
+	for _, size := range sizes[max(0, len(sizes)-perPage):] {
+		bytes += size
+	}
+
+	return bytes
 }
 
 // newest picks, for each template of an account that is held, the copy of its newest version and the copy that was read last, which
