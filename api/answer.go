@@ -63,6 +63,11 @@ func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 
 const notInTime = "The call did not come in time. Send it again, on a new connection."
 
+// late is the error of a call whose body did not come in time.
+func late(err error) error {
+	return &wire.Error{Code: wire.CodeTimeout, Message: notInTime, Cause: err}
+}
+
 // parseError answers what fasthttp could not read as a request. The connection is closed behind it.
 func parseError(version string) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {

@@ -127,8 +127,11 @@ func receive(ctx *fasthttp.RequestCtx, held *claim) ([]byte, error) {
 			err = tooLarge(wire.BatchBodyBytesMax)
 		case err == io.EOF:
 			return sent, nil
-		case err != nil:
+		case edge.IsLate(err):
 			ctx.SetConnectionClose() // see counter
+			err = late(err)
+		case err != nil:
+			ctx.SetConnectionClose()
 			err = notWhole("", err)
 		}
 		if err != nil {

@@ -207,7 +207,7 @@ func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64, prove func() (string
 		return nil, e
 	}
 	if edge.IsLate(err) {
-		return nil, &wire.Error{Code: wire.CodeTimeout, Message: notInTime, Cause: err}
+		return nil, late(err)
 	}
 	if encoding == "" {
 		return nil, wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)

@@ -1,10 +1,17 @@
 package api
 
 import (
+	"io"
+	"os"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
 )
 
 func TestABodyHasAsMuchTimeAsItsLengthNeeds(t *testing.T) {
@@ -14,6 +21,19 @@ func TestABodyHasAsMuchTimeAsItsLengthNeeds(t *testing.T) {
 		h.SetContentLength(length)
 		if got := bodyTime(&h).ReadTimeout; got != want {
 			t.Errorf("%d bytes have %v, want %v", length, got, want)
+		}
+	}
+}
+
+// A sidecar keeps what a slow machine or network kept from arriving; what is refused for its content it gives up.
+func TestABatchThatComesTooSlowlyIsNotRefusedForItsContent(t *testing.T) {
+	for code, broken := range map[wire.Code]error{wire.CodeTimeout: os.ErrDeadlineExceeded, wire.CodeBadJSON: io.ErrUnexpectedEOF} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.SetBodyStream(io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)), 100_000)
+		held := &claim{shares: newShares(1<<20, metrics.New("server", "test")), key: "k"}
+
+		if _, err := receive(&ctx, held); !wire.IsCode(err, code) || !ctx.Response.ConnectionClose() {
+			t.Errorf("%v: %v, the connection is closed: %v", broken, err, ctx.Response.ConnectionClose())
 		}
 	}
 }
