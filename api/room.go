@@ -33,14 +33,18 @@ func (c *call) settle() {
 		return
 	}
 
+	// A slow reader holds the room of the answer's own bytes, and no longer than the pace of
+	// bodies lets it.
 	body := answer.SwapBody(nil)
-	answer.SetBodyStream(&claimedAnswer{bytes.NewReader(body), claim}, len(body))
+	claim.Keep(len(body))
+	paced := newStreamed(c.ctx, bytes.NewReader(body), paceBytes, paceTime)
+	answer.SetBodyStream(&claimedAnswer{paced, claim}, len(body))
 }
 
 // claimedAnswer is an answer whose room is released when it was written, or the caller is
 // gone.
 type claimedAnswer struct {
-	*bytes.Reader
+	*streamed
 	claim *room.Claim
 }
 

@@ -56,18 +56,25 @@ func (a *API) stream(ctx *fasthttp.RequestCtx, most time.Duration, end func(), w
 
 // streamBody answers with what r gives, as it comes. fasthttp closes r when it is at its end or the caller is gone.
 func streamBody(ctx *fasthttp.RequestCtx, r io.Reader) {
-	ctx.SetBodyStream(&streamed{Reader: r, conn: ctx.Conn(), left: streamStall}, -1)
+	ctx.SetBodyStream(newStreamed(ctx, r, streamBytes, streamStall), -1)
 }
 
 // streamed gives each stretch of an answer its own time to be written: the server's WriteTimeout is for a whole answer,
 // and large exports take longer.
 type streamed struct {
 	io.Reader
-	conn net.Conn
+	conn  net.Conn
+	bytes int64 // of a stretch
+	stall time.Duration
 
 	read  int64         // of this stretch
 	left  time.Duration // for the caller to take the rest of it
 	given time.Time     // when the caller got the last part; zero at first
+}
+
+// newStreamed returns an answer of which a caller must take each so many bytes within stall.
+func newStreamed(ctx *fasthttp.RequestCtx, r io.Reader, bytes int64, stall time.Duration) *streamed {
+	return &streamed{Reader: r, conn: ctx.Conn(), bytes: bytes, stall: stall, left: stall}
 }
 
 // Read is called by the goroutine that writes to the connection, before each part.
@@ -75,8 +82,8 @@ func (s *streamed) Read(p []byte) (int, error) {
 	if !s.given.IsZero() {
 		s.left -= time.Since(s.given)
 	}
-	if s.read >= streamBytes {
-		s.read, s.left = 0, streamStall
+	if s.read >= s.bytes {
+		s.read, s.left = 0, s.stall
 	}
 
 	n, err := s.Reader.Read(p)

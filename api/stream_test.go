@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"promptspool/api/room"
 )
 
 func TestAnAnswerThatIsStreamedTakesAsLongAsItIsRead(t *testing.T) {
@@ -53,13 +55,63 @@ func TestAnAnswerThatIsReadTooSlowlyIsCut(t *testing.T) {
 	})
 }
 
-// streamedAnswer is a streamed answer of so many bytes, on a connection that holds none of them back.
+// Who takes a large answer slowly holds room that other large calls wait for.
+func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		each int64 // bytes in a tenth of paceTime
+		cut  bool
+	}{
+		"in time":    {each: paceBytes / 9},
+		"too slowly": {each: paceBytes / 12, cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const whole = 2 << 20
+				slow := &call{own: callLife{claim: room.New(16<<20, 64<<20).Claim(false)}}
+				claim := &slow.own.claim
+				answer := answerOf(t, func(ctx *fasthttp.RequestCtx) {
+					slow.ctx = ctx
+					if err := room.Take(room.With(t.Context(), claim), 5*whole); err != nil {
+						t.Error(err)
+					}
+					ctx.SetBody(make([]byte, whole))
+					slow.settle()
+				})
+				if !claim.Holds() {
+					t.Error("an answer that is being read holds no room")
+				}
+
+				began, read := time.Now(), int64(0)
+				for range time.Tick(paceTime / 10) {
+					n, err := io.CopyN(io.Discard, answer, c.each)
+					read += n
+					if err != nil {
+						break
+					}
+				}
+				took := time.Since(began)
+				if (read < whole) != c.cut || c.cut && took > 2*paceTime {
+					t.Errorf("%d of %d bytes came, in %v", read, whole, took)
+				}
+				synctest.Wait()
+				if claim.Holds() {
+					t.Error("it holds room at the end")
+				}
+			})
+		})
+	}
+}
+
+// streamedAnswer is a streamed answer of so many bytes.
 func streamedAnswer(t *testing.T, whole int64) io.Reader {
+	return answerOf(t, func(ctx *fasthttp.RequestCtx) { streamBody(ctx, io.LimitReader(zeros{}, whole)) })
+}
+
+// answerOf is what a handler answers, on a connection that holds none of it back.
+func answerOf(t *testing.T, handler fasthttp.RequestHandler) io.Reader {
 	t.Helper()
 	conn, serves := net.Pipe()
-	server := &fasthttp.Server{WriteTimeout: streamStall, NoDefaultDate: true, Handler: func(ctx *fasthttp.RequestCtx) {
-		streamBody(ctx, io.LimitReader(zeros{}, whole))
-	}}
+	server := &fasthttp.Server{WriteTimeout: streamStall, NoDefaultDate: true, Handler: handler}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeConn(serves) }()
 	t.Cleanup(func() {

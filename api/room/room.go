@@ -143,6 +143,14 @@ func (c *Claim) take(ctx context.Context, bytes int64) error {
 // Holds reports whether there is anything to release.
 func (c *Claim) Holds() bool { return c.held > 0 }
 
+// Keep gives back what the call holds beyond so many bytes.
+func (c *Claim) Keep(bytes int) {
+	if more := c.held - int64(bytes); more > 0 {
+		c.part.free.Release(more)
+		c.held -= more
+	}
+}
+
 // Release gives everything back. A second time it does nothing.
 func (c *Claim) Release() {
 	if c.held > 0 {

@@ -113,6 +113,20 @@ func TestACallThatHoldsRoomDoesNotWaitForMore(t *testing.T) {
 	})
 }
 
+func TestACallGivesBackWhatItNeedsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(16*mib, 100*mib)
+		c := caller(t, r, false, 12*mib)
+		c.Keep(2 * mib)
+		c.Keep(3 * mib) // which it does not have any more
+		began := time.Now()
+		caller(t, r, false, 10*mib)
+		if c.held != 2*mib || time.Since(began) != 0 {
+			t.Errorf("it holds %d bytes, and another call waited %v for the rest", c.held, time.Since(began))
+		}
+	})
+}
+
 func TestWithoutARoomNothingIsBounded(t *testing.T) {
 	var none *Room
 	if c := caller(t, none, false, 100*mib); c.Holds() {
