@@ -97,6 +97,7 @@ type Config struct {
 	Changes       Changes
 	Fleet         Fleet
 	Exporter      Exporter
+	ExportRelay   ExportRelay // in place of an Exporter
 	Authenticator Authenticator
 	Pages         Pages // nil: none
 

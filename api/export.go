@@ -11,11 +11,18 @@ import (
 	"promptspool/api/wire"
 )
 
-// Exporter gives back what was recorded, as events. On a sidecar they pass through, one by one.
+// Exporter gives back what was recorded, as events.
 type Exporter interface {
 	// ExportEvents gives fn the events of each record that s finds, and mark now and then a cursor that goes on behind them, "" at
 	// the end. It ends with the first error of either.
 	ExportEvents(ctx context.Context, id wire.Identity, s wire.Search, fn func([]wire.Event) error, mark func(cursor string) error) error
+}
+
+// ExportRelay asks a server for an export. What passes through a sidecar is neither held nor
+// read: one event may be larger than what the sidecar has.
+type ExportRelay interface {
+	// OpenExport returns the answer as it comes. The caller must close it.
+	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
 }
 
 // Exports that are written at the same time. Each reads the database all the while, and an answer that nobody takes
@@ -58,6 +65,10 @@ func (a *API) exportRequests(c *call) error {
 		return err
 	}
 
+	if a.c.ExportRelay != nil {
+		return a.relayExport(c, e, end)
+	}
+
 	// What is wrong with the search must be told before the first line.
 	s, id := e.Search, c.id
 	first := s
@@ -72,16 +83,47 @@ func (a *API) exportRequests(c *call) error {
 	}
 
 	if e.Format == wire.FormatCSV {
-		c.ctx.SetContentType("text/csv; charset=utf-8")
+		c.ctx.SetContentType(exportType(e))
 		a.stream(c.ctx, callTimeMax, end, func(ctx context.Context, w io.Writer) error {
 			return a.writeCSV(ctx, id, first, page, w)
 		})
 		return nil
 	}
 
-	c.ctx.SetContentType("application/x-ndjson")
+	c.ctx.SetContentType(exportType(e))
 	a.stream(c.ctx, callTimeMax, end, func(ctx context.Context, w io.Writer) error {
 		return a.writeEvents(ctx, id, s, w.(*bufio.Writer))
+	})
+
+	return nil
+}
+
+// exportType is the Content-Type of an export.
+func exportType(e wire.Export) string {
+	if e.Format == wire.FormatCSV {
+		return "text/csv; charset=utf-8"
+	}
+
+	return "application/x-ndjson"
+}
+
+// relayExport answers with what the server does. Where that is cut, so is this.
+func (a *API) relayExport(c *call, e wire.Export, end func()) error {
+	life, done := context.WithCancel(a.life) // the server ends it, or the pace of the caller
+	answer, err := a.c.ExportRelay.OpenExport(life, c.id, e)
+	if err != nil {
+		done()
+		end()
+		return err
+	}
+
+	c.ctx.SetContentType(exportType(e))
+	a.stream(c.ctx, callTimeMax, end, func(_ context.Context, w io.Writer) error {
+		defer done()
+		defer answer.Close()
+		_, err := io.Copy(w, answer)
+
+		return err
 	})
 
 	return nil

@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"promptspool/api"
 	"promptspool/api/wire"
@@ -64,4 +66,78 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 		}
 	}
 	e.goOn <- true
+}
+
+// relayed is a server's answer, or its refusal.
+type relayed struct {
+	answer  io.Reader
+	refusal error
+	asked   wire.Export
+	closed  chan bool
+}
+
+func (r *relayed) OpenExport(_ context.Context, _ wire.Identity, e wire.Export) (io.ReadCloser, error) {
+	r.asked = e
+
+	return r, r.refusal
+}
+
+func (r *relayed) Read(p []byte) (int, error) { return r.answer.Read(p) }
+
+func (r *relayed) Close() error {
+	r.closed <- true
+
+	return nil
+}
+
+// A sidecar passes on what the server answers, as it is, and where that is cut its own answer is, too.
+func TestAnExportIsRelayed(t *testing.T) {
+	const line = `{"export":{"cursor":"","done":true}}` + "\n"
+	answer := func(whole bool) io.Reader {
+		if whole {
+			return strings.NewReader(line)
+		}
+
+		return io.MultiReader(strings.NewReader(line), iotest.ErrReader(errors.New("cut")))
+	}
+	for name, c := range map[string]struct {
+		relay         relayed
+		status        int
+		kind, message string
+		whole         bool
+	}{
+		"whole":   {relayed{answer: answer(true)}, 200, "application/x-ndjson", line, true},
+		"cut":     {relayed{answer: answer(false)}, 200, "application/x-ndjson", line, false},
+		"refused": {relayed{refusal: wire.Errorf(wire.CodeUnavailable, "It is away.")}, 503, "application/json", "It is away.", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.relay.closed = make(chan bool, 1)
+			s, addr := startTCP(t, func(config *api.Config) { config.ExportRelay = &c.relay })
+			for range 2 { // the first one gives its place back
+				req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export",
+					strings.NewReader(`{"per_page":7}`))
+				req.Header.Set("X-API-KEY", "full")
+				res, err := s.http.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if res.StatusCode != c.status || res.Header.Get("Content-Type") != c.kind || !strings.Contains(string(text), c.message) {
+					t.Errorf("%d, %s, %q", res.StatusCode, res.Header.Get("Content-Type"), text)
+				}
+				if (err == nil) != c.whole {
+					t.Errorf("the answer ends with %v", err)
+				}
+				if c.relay.asked.PerPage != 7 {
+					t.Errorf("the server is asked for %+v", c.relay.asked)
+				}
+				if c.status != 200 {
+					continue
+				}
+				<-c.relay.closed
+				c.relay.answer = answer(c.whole)
+			}
+		})
+	}
 }

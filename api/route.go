@@ -66,7 +66,7 @@ func (a *API) missing(r *route) error {
 	case r.needs == analyst && c.Analyst == nil:
 	case r.needs == keeper && c.Keeper == nil:
 	case r.needs == templates && c.Templates == nil:
-	case r.needs == exporter && c.Exporter == nil:
+	case r.needs == exporter && c.Exporter == nil && c.ExportRelay == nil:
 	case r.needs == fleet && c.Fleet == nil:
 	case r.needs == changes && c.Changes == nil:
 		where = "the server, which a sidecar is given by --upstream"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +75,14 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}
+
+	// They are exported through it, too: what passes is not held.
+	if got := exportedEvents(t, sidecar); got != len(ids)+1 {
+		t.Errorf("%d events are exported, want %d", got, len(ids)+1)
+	}
+	if sidecar.ended() {
+		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+	}
 }
 
 // A cgroup that is smaller than what is promised: bodies that come together are refused with 503 and
@@ -104,6 +114,35 @@ func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	reached(t, time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
+	}
+}
+
+// exportedEvents exports all that there is, and returns how many events come.
+func exportedEvents(t *testing.T, n *node) (events int) {
+	t.Helper()
+	req, err := http.NewRequest("POST", "http://"+n.addr+"/api/public/v2/requests/export", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", adminKey)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+
+	lines, done := bufio.NewReader(res.Body), false
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 && done {
+			return events
+		}
+		if err != nil {
+			t.Fatalf("%d: after %d events: %v", res.StatusCode, events, err)
+		}
+		if done = bytes.HasPrefix(line, []byte(`{"export":`)); !done {
+			events++
+		}
 	}
 }
 

@@ -201,7 +201,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Querier:       upstream,
 		Analyst:       upstream,
 		Keeper:        upstream,
-		Exporter:      upstream,
+		ExportRelay:   upstream,
 		Templates:     templates,
 		Fleet:         upstream,
 		Authenticator: authenticator,
