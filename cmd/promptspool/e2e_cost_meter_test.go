@@ -14,6 +14,9 @@ type meter struct {
 	pid int
 }
 
+// of returns the meter of a part of a test.
+func (m meter) of(t testing.TB) meter { return meter{t, m.pid} }
+
 // processor is the time that all threads of the process have taken, by a clock of nanoseconds: the one in /proc/PID/stat
 // ticks each 10 ms.
 func (m meter) processor() time.Duration {
@@ -39,6 +42,16 @@ type costs struct {
 
 func (c costs) String() string {
 	return fmt.Sprintf("%d parts, %d KB: %v, %d MiB", c.n, c.bytes>>10, c.processor.Round(time.Millisecond/10), c.memory>>20)
+}
+
+// growth is what an attack of n, of 2n and of 4n parts cost.
+type growth [3]costs
+
+func (g growth) String() string {
+	once, fourfold := g[0], g[2]
+
+	return fmt.Sprintf("%v; %v; %v; 4n takes %.1f times the time of n, and %.1f bytes of memory for each of its own", once, g[1], fourfold,
+		float64(fourfold.processor)/float64(once.processor), float64(fourfold.memory)/float64(fourfold.bytes))
 }
 
 // measure carries out an attack. What it left to the process's background is counted too: it is waited for.
@@ -89,7 +102,7 @@ func (m meter) isBusy() bool {
 
 // judge compares an attack of size n with one of 4n, which is a larger one of some 50 ms. It returns what is wrong; "" if
 // nothing is.
-func (m meter) judge(p target, a attack, least time.Duration) (sizes [3]costs, fault string) {
+func (m meter) judge(p target, a attack, least time.Duration) (sizes growth, fault string) {
 	once, twice, fourfold := &sizes[0], &sizes[1], &sizes[2]
 	for n := a.n; ; n *= 2 {
 		*once = m.measure(p, a, n)

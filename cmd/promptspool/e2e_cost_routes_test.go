@@ -268,7 +268,7 @@ func routeAttacks() []attack {
 		"/library-publish-prompt-template", "/rest/publish-prompt-template",
 	} {
 		all = append(all, attack{name: "members: " + path, n: 20_000, send: func(p target, n int) int {
-			id := wire.NewID()
+			id, _ := track(p, `"tags":[]`) // few wait for a request that does not come
 			long := strings.Repeat("v", n)
 			body := `{"request_id":"` + id + `","score":1,"name":"n","function_name":"f","prompt_name":"p","group_id":"g","kwargs":{},` +
 				`"request_response":{},"metadata":{` + members(min(n, 250), `"abcd"`) + `},"prompt_input_variables":{` + members(n, `"abcd"`) + `},"long":"` + long + `"}`

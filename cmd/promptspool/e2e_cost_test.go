@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,7 +35,9 @@ const (
 	crowdCallers  = 16
 	crowdSize     = 2 << 20 // of each one's body
 	crowdBrief    = 512 << 10
+	crowdTime     = 300 * time.Millisecond // that each one may take of the processors, about
 	serverMax     = 1 << 30
+	leftMax       = time.Second // of processor time, for work to end after its caller left
 )
 
 // attack is one kind of adversarial input.
@@ -63,6 +64,13 @@ type target struct {
 	partly bool
 	// leaves is after how long a caller goes away; 0: when it has its answer.
 	leaves time.Duration
+}
+
+// of returns the target of a part of a test.
+func (p target) of(t testing.TB) target {
+	p.t = t
+
+	return p
 }
 
 // call sends a request and reads its answer to the end.
@@ -155,20 +163,27 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 		if !long && !a.brief {
 			continue
 		}
-		sizes, fault := m.judge(p, a, least)
-		t.Logf("%-44s %v; %v; %v", a.name, sizes[0], sizes[1], sizes[2])
-		if fault != "" {
-			t.Errorf("%s: %s", a.name, fault)
-		}
+		t.Run(a.name, func(t *testing.T) {
+			sizes, fault := m.of(t).judge(p.of(t), a, least)
+			t.Logf("%s, %s", a.name, sizes)
+			if fault != "" {
+				t.Error(fault)
+			}
+		})
 	}
 
-	workEndsWithItsCaller(p, m)
+	t.Run("leaving", func(t *testing.T) { workEndsWithItsCaller(p.of(t), m.of(t)) })
 
 	// Sixteen at once stay within what a server may take.
 	for _, a := range attacks {
-		if long || a.name == "write: text parts of an answer" {
-			crowdOf(p, a, size)
+		if !long && a.name != "write: text parts of an answer" {
+			continue
 		}
+		t.Run("crowd, "+a.name, func(t *testing.T) {
+			peak := watchMemory(t, server)
+			crowdOf(p.of(t), a, size, m.of(t))
+			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
+		})
 	}
 	most := peak()
 	t.Logf("%d MiB at most", most>>20)
@@ -177,11 +192,18 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 	}
 }
 
-// crowdOf carries out an attack sixteen times at once, each with some bytes.
-func crowdOf(p target, a attack, bytes int) {
+// crowdOf carries out an attack sixteen times at once, each with some bytes, or with as many as take crowdTime of the processes.
+func crowdOf(p target, a attack, bytes int, processes ...meter) {
+	// The first size is far from what is asked for: there, what does not grow weighs most.
 	n := a.n
-	for size := 0; size < bytes/2 && (a.most == 0 || n <= a.most); n *= 2 {
-		size = cmp.Or(a.send(p, n), bytes)
+	for range 2 {
+		before := spentBy(processes)
+		size := a.send(p, n)
+		took := spentBy(processes) - before
+		n = max(1, min(n*bytes/max(size, 1), int(int64(n)*int64(crowdTime)/int64(max(took, crowdTime/100)))))
+		if a.most > 0 {
+			n = min(n, a.most)
+		}
 	}
 
 	var callers sync.WaitGroup
@@ -189,6 +211,15 @@ func crowdOf(p target, a attack, bytes int) {
 		callers.Go(func() { a.send(p, n) })
 	}
 	callers.Wait()
+}
+
+// spentBy is the processor time of all processes.
+func spentBy(processes []meter) (spent time.Duration) {
+	for _, m := range processes {
+		spent += m.processor()
+	}
+
+	return spent
 }
 
 // The same attacks on a sidecar, in as much memory as it is promised to need.
@@ -210,9 +241,11 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 
 	p := target{t: t, addr: sidecar.addr, client: ownClient(t, crowdCallers), partly: true}
 	for _, a := range attacks {
-		peak := watchMemory(t, sidecar)
-		crowdOf(p, a, crowdSize)
-		t.Logf("%-44s %d MiB", a.name, peak()>>20)
+		t.Run(a.name, func(t *testing.T) {
+			peak := watchMemory(t, sidecar)
+			crowdOf(p.of(t), a, crowdSize, meter{t, sidecar.cmd.Process.Pid}, meter{t, server.cmd.Process.Pid})
+			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
+		})
 		if sidecar.ended() {
 			t.Fatalf("%s: the sidecar was ended: signal %v", a.name, sidecar.diedOf())
 		}
@@ -295,12 +328,14 @@ func workEndsWithItsCaller(p target, m meter) {
 		leave()
 
 		// Mostly it ends sooner than it must. A second of the processor's, which others may need as well.
-		left := m.processor()
-		for m.isBusy() {
-			if m.processor()-left > time.Second {
-				p.t.Errorf("%s: it goes on a second after its caller left", name)
-				break
-			}
+		began, left := time.Now(), m.processor()
+		for m.isBusy() && m.processor()-left <= leftMax {
+		}
+		took := m.processor() - left
+		p.t.Logf("%s ends after %v of processor time, and within %v, of its caller's leaving",
+			name, took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		if took > leftMax {
+			p.t.Errorf("%s: it goes on a second after its caller left", name)
 		}
 	}
 }
