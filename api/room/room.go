@@ -67,7 +67,7 @@ func With(ctx context.Context, c *Claim) context.Context { return context.WithVa
 
 // Take waits until the call of ctx may use so many bytes in all. A call that needs more
 // than there is goes alone. Without a claim in ctx nothing is bounded. Its error is
-// wire.CodeUnavailable, or that ctx ended.
+// wire.CodeUnavailable.
 func Take(ctx context.Context, bytes int) error {
 	if bytes <= SmallBytes {
 		return nil
@@ -130,8 +130,8 @@ func (c *Claim) take(ctx context.Context, bytes int64) error {
 	defer cancel()
 	if err := c.part.free.Acquire(waiting, more); err != nil {
 		c.part = nil
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return wire.Unavailable(0, "The call ended while it waited for its turn: %w. Send it again.", err)
 		}
 		return wire.Unavailable(time.Second, "Too many large calls at once. Send this again in a second.")
 	}

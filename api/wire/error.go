@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -134,11 +135,16 @@ func Invalid(fields ...FieldError) *Error {
 	return e
 }
 
-// AsError finds the Error in err's chain; any other error becomes a 500 that does not tell its text.
+// AsError finds the Error in err's chain; any other error becomes a 500 that does not tell its text. A call
+// that was canceled, mostly because its caller left, is CodeUnavailable.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+	if errors.Is(err, context.Canceled) {
+		return &Error{Code: CodeUnavailable, Message: "The call ended before it could be answered. Send it again.", Cause: err}
+	}
+
 	return &Error{Code: CodeInternal, Message: "Something failed inside promptspool; its log says what.", Cause: err}
 }
 

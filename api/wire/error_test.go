@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,13 @@ func TestInvalidCutsNamesThatCallersChose(t *testing.T) {
 	same(t, "message", e.Message, e.Fields[0].Field+" is wrong.")
 	name := strings.Repeat("n", 200)
 	same(t, "a field that just fits", Invalid(FieldError{name, "x"}).Fields[0].Field, name)
+}
+
+func TestACallThatWasCanceledDidNotFail(t *testing.T) {
+	e := AsError(fmt.Errorf("while looking: %w", context.Canceled))
+	if e.Code != CodeUnavailable || !errors.Is(e, context.Canceled) {
+		t.Errorf("it is %+v", e)
+	}
 }
 
 func TestAsErrorFindsOursAndHidesOthers(t *testing.T) {
