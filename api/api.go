@@ -22,8 +22,8 @@ import (
 )
 
 // Recorder takes writes. When Record returns results without an error, every event that is accepted or a duplicate there is
-// durable. Results come in the order of the events. It may be called concurrently. The events' bodies, with the room behind
-// them, are its own from then on. On a sidecar it is the spool, on a server the archive.
+// durable. Results come in the order of the events. It may be called concurrently. The bytes of the events' bodies are its own
+// from then on: it may keep them, and write over them. On a sidecar it is the spool, on a server the archive.
 type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }

@@ -100,10 +100,9 @@ func (b *body) fill(r io.Reader, max int64) error {
 // before its caller is asked for a key.
 const trustedBytes = 1 << 20
 
-// reserve makes room for the next read, and for what wire.Event.TakeLine wants behind the whole. It doubles what there is:
-// whoever only announces a large body must not hold the memory for it. Once a part of it has come, and the caller's key is
-// known, it makes room for all of it, so that large bodies that come together get through one by one, and do not stand in
-// each other's way with halves.
+// reserve makes room for the next read. It doubles what there is: whoever only announces a large body must not hold the
+// memory for it. Once a part of it has come, and the caller's key is known, it makes room for all of it, so that large
+// bodies that come together get through one by one, and do not stand in each other's way with halves.
 func (b *body) reserve(bytesMax int64) error {
 	if max(int64(len(b.bytes)), b.declared) >= trustedBytes && b.prove != nil {
 		if err := b.meet(); err != nil {
@@ -117,8 +116,8 @@ func (b *body) reserve(bytesMax int64) error {
 
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
-		size = min(max(8<<10, 2*size), roomFor(bytesMax))
-		whole := roomFor(b.declared)
+		size = min(max(8<<10, 2*size), bytesMax+1) // one byte is to read beyond the end
+		whole := b.declared + 1
 		trusted := len(b.bytes) >= trustedBytes && b.owner != stranger
 		if b.declared > int64(len(b.bytes)) && (trusted || whole < size) {
 			size = whole
@@ -146,9 +145,6 @@ func (b *body) meet() error {
 
 	return nil
 }
-
-// roomFor is the room for a body: one byte is to read beyond its end.
-func roomFor(bytes int64) int64 { return bytes + 1 + wire.LineRoom + bytes>>14 }
 
 func tooLarge(max int64) error {
 	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; large attachments belong elsewhere, with a link in the metadata.", max)

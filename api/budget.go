@@ -25,7 +25,7 @@ const (
 )
 
 func newBudget(bytes, bodyBytesMax int64) *budget {
-	one := min(bytes, roomFor(bodyBytesMax))
+	one := min(bytes, bodyBytesMax+1)
 	ofKey, ofStrangers := max(bytes/2, one), max(bytes/4, one)
 	if bytes < 3*one {
 		ofKey, ofStrangers = bytes, bytes

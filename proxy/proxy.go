@@ -55,17 +55,18 @@ func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) 
 const appendBytesMax = 256 << 10
 
 // Record spools events: on return without an error all are durable, on one machine. The same event recorded twice is
-// forwarded twice, and folded once. The events' bodies are the proxy's from then on.
+// forwarded twice, and folded once. The bytes of the bodies are the spool's from then on.
 func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
-	lines, size := make([][]byte, len(events)), 0
+	lines, size := make([][][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))
 	for i := range events {
 		e := events[i]
 		p.stamp(id, &e)
-		lines[i] = e.TakeLine()
-		size += len(lines[i])
+		lines[i] = e.LineParts()
+		size += lineBytes(lines[i])
 		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	}
+
 	number, err := p.keys.pin(id, int64(size))
 	if err != nil {
 		return nil, err
@@ -74,17 +75,26 @@ func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Even
 	// A commit takes milliseconds and the writer's fate must be known: it does not end with the caller's patience.
 	ctx = context.WithoutCancel(ctx)
 	for len(lines) > 0 {
-		n, bytes := 1, len(lines[0])
-		for n < len(lines) && bytes+len(lines[n]) <= appendBytesMax {
-			bytes += len(lines[n])
+		n, bytes := 1, lineBytes(lines[0])
+		for n < len(lines) && bytes+lineBytes(lines[n]) <= appendBytesMax {
+			bytes += lineBytes(lines[n])
 			n++
 		}
-		if err := p.spool.AppendTaken(ctx, number, lines[:n]...); err != nil {
+		if err := p.spool.AppendParts(ctx, number, lines[:n]...); err != nil {
 			return nil, p.refusal(err)
 		}
 		lines = lines[n:]
 	}
+
 	return results, nil
+}
+
+func lineBytes(parts [][]byte) (bytes int) {
+	for _, part := range parts {
+		bytes += len(part)
+	}
+
+	return bytes
 }
 
 // stamp notes the version that a link means at this moment, where the cache knows it.

@@ -6,16 +6,13 @@ import (
 	"slices"
 	"time"
 
-	badger "github.com/dgraph-io/badger/v4"
-
 	"promptspool/spool/rawlog"
 )
 
 // write is one Append on its way to the disk.
 type write struct {
 	key    uint32
-	events [][][]byte // frames of each event, headers still empty
-	sizes  []int      // payload bytes of each event
+	events []event
 	frames int
 	bytes  int64
 
@@ -23,21 +20,32 @@ type write struct {
 	turn chan error // gets nil when lead was set later than by enqueue, and the outcome; room for one
 }
 
-// newWrite makes the frames of events by split.
-func newWrite(key uint32, data [][]byte, split func([]byte) [][]byte) (*write, error) {
-	w := &write{key: key, turn: make(chan error, 1)}
-	for _, d := range data {
-		w.bytes += int64(len(d))
-		w.frames += frameCount(len(d))
+// event is one event on its way to the disk.
+type event struct {
+	parts  [][]byte
+	bytes  int
+	framed bool // parts are frames, with empty headers
+}
+
+func newWrite(key uint32, data [][][]byte) (*write, error) {
+	w := &write{key: key, events: make([]event, len(data)), frames: len(data), turn: make(chan error, 1)}
+	for i, parts := range data {
+		bytes := 0
+		for _, part := range parts {
+			bytes += len(part)
+		}
+		w.events[i] = event{parts, bytes, false}
+		if bytes > framePart {
+			w.events[i] = event{spread(parts), bytes, true}
+			w.frames += len(w.events[i].parts) - 1
+		}
+		w.bytes += int64(bytes)
 	}
 	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
 		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); append fewer at a time",
 			len(data), w.bytes, appendFramesMax, appendBytesMax)
 	}
-	for _, d := range data {
-		w.events = append(w.events, split(d))
-		w.sizes = append(w.sizes, len(d))
-	}
+
 	return w, nil
 }
 
@@ -45,27 +53,28 @@ func newWrite(key uint32, data [][]byte, split func([]byte) [][]byte) (*write, e
 // returns nil they are fsynced. Appends that come at the same time share a commit and its fsync, for which those of several busy
 // writers wait up to 5 ms; one that comes alone commits at once. Together data may hold 36 MiB.
 //
-// Data is copied and may be used again after Append returned. When ctx ends while Append waits, it returns ctx.Err() and
-// the outcome is unknown: the events may be, or become, durable. The same holds for ErrFailed: the next start may find
-// them. Any other error means that nothing was stored.
+// The bytes of data belong to the spool until Append returns: it writes over those of an event larger than 1 MiB. When ctx
+// ends while Append waits, it returns ctx.Err(), the bytes stay the spool's, and the outcome is unknown: the events may be,
+// or become, durable. The same holds for ErrFailed: the next start may find them. Any other error means that nothing was
+// stored.
 func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
-	return s.append(ctx, key, data, splitFrames)
+	events := make([][][]byte, len(data))
+	for i := range data {
+		events[i] = data[i : i+1]
+	}
+
+	return s.AppendParts(ctx, key, events...)
 }
 
-// AppendTaken is Append without a copy: data is the spool's from then on, with the room behind each element, also when it fails. It
-// needs 38 bytes of that for each MiB that has begun; an element with less is copied.
-func (s *Spool) AppendTaken(ctx context.Context, key uint32, data ...[]byte) error {
-	return s.append(ctx, key, data, spreadFrames)
-}
-
-func (s *Spool) append(ctx context.Context, key uint32, data [][]byte, split func([]byte) [][]byte) (err error) {
+// AppendParts is Append for events that are each given as parts, which are stored as one.
+func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte) (err error) {
 	start := time.Now()
 	defer func() {
 		if err == nil {
 			s.config.Metrics.SpoolAppendSeconds.Observe(time.Since(start).Seconds())
 		}
 	}()
-	w, err := newWrite(key, data, split)
+	w, err := newWrite(key, events)
 	if err != nil || w.frames == 0 {
 		return err
 	}
@@ -197,11 +206,12 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	start, first := time.Now(), seq
 	txn := s.writing.db.NewTransaction(true)
 	defer txn.Discard()
+	defer s.framer.reset()
 	events := 0
 	for _, w := range batch {
-		for i, parts := range w.events {
-			k := eventKey{seq: seq, parts: uint16(len(parts)), key: w.key, bytes: uint32(w.sizes[i]), at: at}
-			if err := setEvent(txn, k, parts); err != nil {
+		for _, e := range w.events {
+			k := eventKey{seq: seq, parts: 1, key: w.key, bytes: uint32(e.bytes), at: at}
+			if err := s.framer.set(txn, k, e); err != nil {
 				return err
 			}
 			seq++
@@ -265,16 +275,4 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 		return nil
 	}
 	return s.moveOn(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
-}
-
-// setEvent adds the frames of one event to a transaction.
-func setEvent(txn *badger.Txn, k eventKey, parts [][]byte) error {
-	for i, b := range parts {
-		k.part = uint16(i)
-		sealFrame(b, frame{seq: k.seq, key: k.key, part: k.part, parts: k.parts, at: k.at})
-		if err := txn.Set(k.encode(), b); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -47,17 +47,25 @@ type frame struct {
 	payload []byte
 }
 
-// sealFrame fills in the header of a frame whose payload already stands at b[frameHeaderBytes:].
-func sealFrame(b []byte, f frame) {
-	copy(b, frameMagic)
+// header returns the bytes that stand before the payload.
+func (f *frame) header() (b [frameHeaderBytes]byte) {
+	copy(b[:], frameMagic)
 	binary.BigEndian.PutUint16(b[4:], frameVersion)
 	binary.BigEndian.PutUint16(b[6:], f.part)
 	binary.BigEndian.PutUint16(b[8:], f.parts)
 	binary.BigEndian.PutUint32(b[10:], f.key)
 	binary.BigEndian.PutUint64(b[14:], f.seq)
 	binary.BigEndian.PutUint64(b[22:], uint64(f.at.UnixNano()))
-	binary.BigEndian.PutUint32(b[30:], uint32(len(b)-frameHeaderBytes))
-	binary.BigEndian.PutUint32(b[34:], frameSum(b))
+	binary.BigEndian.PutUint32(b[30:], uint32(len(f.payload)))
+	binary.BigEndian.PutUint32(b[34:], frameSum(b[:], f.payload))
+	return b
+}
+
+// seal writes the header of a frame whose payload stands at b[frameHeaderBytes:].
+func (f frame) seal(b []byte) {
+	f.payload = b[frameHeaderBytes:]
+	header := f.header()
+	copy(b, header[:])
 }
 
 // decodeFrame reads the frame at the start of b, which may be longer. It returns errFrameNewer for a frame of a version
@@ -72,7 +80,7 @@ func decodeFrame(b []byte) (frame, error) {
 	verifies := false
 	if length <= framePayloadMax && frameHeaderBytes+length <= int64(len(b)) {
 		b = b[:frameHeaderBytes+length]
-		verifies = binary.BigEndian.Uint32(b[34:]) == frameSum(b)
+		verifies = binary.BigEndian.Uint32(b[34:]) == frameSum(b, b[frameHeaderBytes:])
 	}
 	switch {
 	case version > frameVersion && !verifies:
@@ -96,37 +104,10 @@ func decodeFrame(b []byte) (frame, error) {
 }
 
 // frameSum is the checksum that a frame of this version has, whatever version stands in it.
-func frameSum(b []byte) uint32 {
-	header := [34]byte(b)
-	binary.BigEndian.PutUint16(header[4:], frameVersion)
-	return crc32.Update(crc32.Checksum(header[:], castagnoli), castagnoli, b[frameHeaderBytes:])
-}
-
-// frameCount is how many frames an event of so many bytes needs. An empty event is one frame.
-func frameCount(bytes int) int { return 1 + max(0, bytes-1)/framePart }
-
-// splitFrames copies data into as many frames as it needs, headers still empty.
-func splitFrames(data []byte) [][]byte {
-	return spreadFrames(append(make([]byte, 0, len(data)+frameCount(len(data))*frameHeaderBytes), data...))
-}
-
-// spreadFrames makes the frames in data's own array, headers still empty: it moves the parts of the event apart, the last one first. If
-// there is no room behind data it copies.
-func spreadFrames(data []byte) [][]byte {
-	n, size := frameCount(len(data)), len(data)
-	if cap(data) < size+n*frameHeaderBytes {
-		return splitFrames(data)
-	}
-	data = data[:size+n*frameHeaderBytes]
-	frames := make([][]byte, n)
-	for i := n - 1; i >= 0; i-- {
-		from, end := i*framePart, min(size, (i+1)*framePart)
-		at := from + i*frameHeaderBytes
-		last := at + frameHeaderBytes + end - from
-		copy(data[at+frameHeaderBytes:last], data[from:end])
-		frames[i] = data[at:last:last]
-	}
-	return frames
+func frameSum(header, payload []byte) uint32 {
+	known := [34]byte(header)
+	binary.BigEndian.PutUint16(known[4:], frameVersion)
+	return crc32.Update(crc32.Checksum(known[:], castagnoli), castagnoli, payload)
 }
 
 // eventKey is the key of a frame in Badger. It repeats what the spool has to know of every waiting event, so that walking

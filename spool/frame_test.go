@@ -11,9 +11,12 @@ import (
 
 func sealed(t testing.TB, payload string) []byte {
 	t.Helper()
-	b := splitFrames([]byte(payload))[0]
-	sealFrame(b, frame{seq: 5, key: 7, part: 1, parts: 3, at: time.Unix(1, 2)})
-	return b
+	return sealedAs(frame{seq: 5, key: 7, part: 1, parts: 3, at: time.Unix(1, 2), payload: []byte(payload)})
+}
+
+func sealedAs(f frame) []byte {
+	header := f.header()
+	return append(header[:], f.payload...)
 }
 
 func TestAFrameComesBack(t *testing.T) {
@@ -42,34 +45,43 @@ func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
 	}
 }
 
-func TestAnEventIsSpreadOverFramesInItsOwnPlace(t *testing.T) {
+func TestALargeEventIsSpreadOverFramesWhereItStands(t *testing.T) {
 	source := make([]byte, 3*framePart+5)
 	for i := range source {
 		source[i] = byte(i * 7 >> 3)
 	}
-	for _, size := range []int{0, 1, framePart - 1, framePart, framePart + 1, 2 * framePart, len(source)} {
-		room := frameCount(size) * frameHeaderBytes
-		for _, spare := range []int{room - 1, room, room + 100} {
-			data := append(make([]byte, 0, size+spare), source[:size]...)
-			frames := spreadFrames(data)
-			if len(frames) != frameCount(size) {
-				t.Fatalf("%d bytes are %d frames", size, len(frames))
+	for _, sizes := range [][]int{
+		{framePart + 1}, {2 * framePart}, {len(source)}, {0, len(source) - 1, 1}, {300, framePart, 2}, {100, 2*framePart + 38, 2},
+		{spreadMin, spreadMin + 1, framePart, 38, 0}, {3, framePart + spreadMin + 38, 3}, {3, framePart + spreadMin + 39},
+	} {
+		rest := bytes.Clone(source)
+		var parts [][]byte
+		for _, size := range sizes {
+			parts, rest = append(parts, rest[:size:size]), rest[size:]
+		}
+		want, frames := bytes.Join(parts, nil), spread(parts)
+
+		var got []byte
+		copied := 0
+		for _, b := range frames {
+			frame{seq: 1, parts: uint16(len(frames)), at: time.Unix(1, 0)}.seal(b)
+			f, err := decodeFrame(b)
+			if err != nil {
+				t.Fatal(err)
 			}
-			var got []byte
-			for _, b := range frames {
-				sealFrame(b, frame{seq: 1, parts: uint16(len(frames)), at: time.Unix(1, 0)})
-				f, err := decodeFrame(b)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, f.payload...)
+			if len(f.payload) > framePart {
+				t.Errorf("%v: a frame of %d bytes", sizes, len(f.payload))
 			}
-			if !bytes.Equal(got, source[:size]) {
-				t.Errorf("%d bytes with %d of room are not what they were", size, spare)
+			got = append(got, f.payload...)
+			if len(b) < spreadMin {
+				copied += len(b)
 			}
-			if inPlace := &frames[0][0] == &data[:cap(data)][0]; inPlace != (cap(data) >= size+room) {
-				t.Errorf("%d bytes with %d of room: in place %v", size, spare, inPlace)
-			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%v: the bytes are not what they were", sizes)
+		}
+		if copied > 2*spreadMin {
+			t.Errorf("%v: %d bytes were copied", sizes, copied)
 		}
 	}
 }
@@ -97,9 +109,7 @@ func TestAFrameWithADamagedVersionIsNoNewerOne(t *testing.T) {
 func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {
 	var log []byte
 	add := func(seq uint64, part, parts uint16) {
-		b := splitFrames([]byte("payload"))[0]
-		sealFrame(b, frame{seq: seq, part: part, parts: parts, at: time.Unix(1, 0)})
-		log = append(log, b...)
+		log = append(log, sealedAs(frame{seq: seq, part: part, parts: parts, at: time.Unix(1, 0), payload: []byte("payload")})...)
 	}
 	add(1, 1, 2)
 	add(1, 0, 2)
@@ -125,8 +135,7 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := splitFrames(got.payload)[0]
-		sealFrame(again, got)
+		again := sealedAs(got)
 		if !bytes.Equal(again, b[:len(again)]) {
 			t.Errorf("a frame that verifies is written differently: %x, %x", again, b)
 		}

@@ -94,7 +94,7 @@ func copyEvent(db *badger.DB, refs []frameRef) error {
 		k := ref.key
 		if f.seq != k.seq {
 			f.seq = k.seq
-			sealFrame(b, f)
+			f.seal(b)
 		}
 		k.bytes = size
 		if err := txn.Set(k.encode(), b); err != nil {

@@ -63,8 +63,7 @@ type laneEvent struct {
 
 func wrapLane(reason string, movedAt time.Time, e Entry) laneEvent {
 	reason = reason[:min(len(reason), reasonBytesMax)]
-	size := 10 + len(reason) + len(e.Data)
-	b := make([]byte, 0, size+frameCount(size)*frameHeaderBytes) // with room for the frames
+	b := make([]byte, 0, 10+len(reason)+len(e.Data))
 	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
 	b = append(append(b, reason...), e.Data...)
@@ -82,8 +81,10 @@ func unwrapLane(k eventKey, b []byte) (LaneEntry, error) {
 	return e, nil
 }
 
-// writeSegment makes a file durable under path, in place of one that may be there, and tells what it holds. What is wrapped in the
-// events is gone afterwards.
+// frameCount is how many frames of a segment an event of so many bytes needs. An empty event is one frame.
+func frameCount(bytes int) int { return 1 + max(0, bytes-1)/framePart }
+
+// writeSegment makes a file durable under path, in place of one that may be there, and tells what it holds.
 func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err error) {
 	g = segment{path: path, lane: lane, count: len(events), first: events[0].key.seq}
 	unfinished := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
@@ -106,11 +107,14 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 			size += int64(len(e.raw))
 			continue
 		}
-		parts := spreadFrames(e.wrapped)
-		for i, b := range parts {
-			sealFrame(b, frame{seq: e.key.seq, key: e.key.key, part: uint16(i), parts: uint16(len(parts)), at: e.key.at})
-			_, _ = w.Write(b) // Flush tells
-			size += int64(len(b))
+
+		f := frame{seq: e.key.seq, key: e.key.key, parts: uint16(frameCount(len(e.wrapped))), at: e.key.at}
+		for ; f.part < f.parts; f.part++ {
+			f.payload = e.wrapped[int(f.part)*framePart : min(int(f.part+1)*framePart, len(e.wrapped))]
+			header := f.header()
+			_, _ = w.Write(header[:]) // Flush tells
+			_, _ = w.Write(f.payload)
+			size += int64(frameHeaderBytes + len(f.payload))
 		}
 	}
 	g.bytes = wholeBlocks(size)

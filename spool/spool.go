@@ -107,6 +107,7 @@ type Spool struct {
 	guard *guard // as well
 
 	// Owned by who has the turn to commit.
+	framer  framer
 	spare   *spare
 	sealing chan struct{} // closed when the generation before the one that is written is sealed
 

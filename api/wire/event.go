@@ -44,8 +44,7 @@ type Event struct {
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
 	// Version is the template version that a link in Body meant when it was accepted; 0 when that was not known.
 	Version int `json:"version,omitempty"`
-	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens. Who takes the event to keep it may
-	// write over it, and over the room behind it.
+	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens.
 	Body json.RawMessage `json:"body"`
 	// Link is the template link in Body, where the acceptor has read it; it does not travel.
 	Link PromptLink `json:"-"`
@@ -62,28 +61,14 @@ func (e *Event) AppendLine(b []byte) []byte {
 	return append(b, lineTail...)
 }
 
-// LineRoom is what TakeLine wants of room behind Body, beside a part in 16,384 of its length: for what stands around it in the line, and
-// around that in a spool. With less it copies.
-const LineRoom = 512
+var lineTail = []byte("}\n")
 
-const lineTail = "}\n"
+// headBytes is what mostly stands before Body in a line.
+const headBytes = 320
 
-// TakeLine returns the line of AppendLine, made in Body's own array, beyond its length too, if there is room; else a copy with some
-// room behind it. Body must be nobody else's, and is not to be used afterwards.
-func (e *Event) TakeLine() []byte {
-	var array [LineRoom]byte
-	head := e.appendHead(array[:0])
-	size := len(head) + len(e.Body) + len(lineTail)
-	line := []byte(e.Body)
-	if size > cap(line) {
-		line = make([]byte, size, size+LineRoom+size>>14)
-	}
-	line = line[:size]
-	copy(line[len(head):], e.Body)
-	copy(line, head)
-	copy(line[size-len(lineTail):], lineTail)
-	e.Body = nil
-	return line
+// LineParts returns the line of AppendLine in parts, of which one is Body.
+func (e *Event) LineParts() [][]byte {
+	return [][]byte{e.appendHead(make([]byte, 0, headBytes)), e.Body, lineTail}
 }
 
 // appendHead appends all that stands before Body.

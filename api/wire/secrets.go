@@ -59,7 +59,7 @@ func (o *overwriting) keep(from, end int) {
 func (o *overwriting) leave(ahead bool) {
 	if o.inPlace && ahead {
 		o.inPlace = false
-		o.out = append(make([]byte, 0, len(o.source)+LineRoom), o.out...)
+		o.out = append(make([]byte, 0, len(o.source)), o.out...)
 	}
 }
 

@@ -1,0 +1,77 @@
+package spool
+
+import badger "github.com/dgraph-io/badger/v4"
+
+// framer makes the frames of a commit. An event of usual size is copied into one frame, in a buffer that the next commit
+// uses again. Owned by the goroutine that is committing.
+type framer struct{ buffer []byte }
+
+// framerBytesMax is up to how many bytes of buffer are kept: what 64 writers of 4 KB fill.
+const framerBytesMax = 384 << 10
+
+// set adds the frames of one event to a transaction. They stay as they are until reset.
+func (m *framer) set(txn *badger.Txn, k eventKey, e event) error {
+	frames := e.parts
+	if !e.framed {
+		frames = [][]byte{m.join(e)}
+	}
+
+	k.parts = uint16(len(frames))
+	for i, b := range frames {
+		k.part = uint16(i)
+		frame{seq: k.seq, key: k.key, part: k.part, parts: k.parts, at: k.at}.seal(b)
+		if err := txn.Set(k.encode(), b); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// join copies the parts of an event behind room for a header.
+func (m *framer) join(e event) []byte {
+	size := frameHeaderBytes + e.bytes
+	if size > cap(m.buffer)-len(m.buffer) { // the transaction has what is in the one before
+		m.buffer = make([]byte, 0, max(size, min(2*cap(m.buffer), framerBytesMax)))
+	}
+
+	b := m.buffer[len(m.buffer) : len(m.buffer)+frameHeaderBytes : len(m.buffer)+size]
+	for _, part := range e.parts {
+		b = append(b, part...)
+	}
+	m.buffer = m.buffer[:len(m.buffer)+size]
+
+	return b
+}
+
+// reset takes the buffer back, once the transaction is over.
+func (m *framer) reset() {
+	if m.buffer = m.buffer[:0]; cap(m.buffer) > framerBytesMax {
+		m.buffer = nil
+	}
+}
+
+// spreadMin is how long a part must be to become frames where it stands; a shorter one is copied.
+const spreadMin = 64 << 10
+
+// spread makes frames, with empty headers, of an event that is too large to be copied: each header takes the place of the
+// last bytes before it, and these go into a small frame of their own.
+//
+//	parts   {"id":...,"body":     {"model":"gpt-4o", ...   }
+//	frames  [header {"id":...,"body":{"model":"gpt-4] [header o", ...] [header }]
+func spread(parts [][]byte) (frames [][]byte) {
+	small := make([]byte, frameHeaderBytes)
+	for _, part := range parts {
+		for len(part) > spreadMin {
+			n := min(len(part), frameHeaderBytes+framePart)
+			frames = append(frames, append(small, part[:frameHeaderBytes]...), part[:n:n])
+			small, part = make([]byte, frameHeaderBytes), part[n:]
+		}
+		small = append(small, part...)
+	}
+	if len(small) > frameHeaderBytes {
+		frames = append(frames, small)
+	}
+
+	return frames
+}
