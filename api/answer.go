@@ -12,18 +12,23 @@ import (
 	"promptspool/api/wire"
 )
 
-// templatePool holds bytes for the answers of writeTemplate.
+// templatePool holds bytes for fetched templates, and for their llm_kwargs.
 var templatePool = sync.Pool{New: func() any { return new([]byte) }}
+
+// keepBytes gives bytes back to templatePool, unless they are many.
+func keepBytes(b *[]byte) {
+	if cap(*b) <= edge.PooledAnswerMax {
+		templatePool.Put(b)
+	}
+}
 
 // writeTemplate is writeJSON for a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	ctx.SetStatusCode(200)
 	ctx.SetContentType("application/json")
 	b := templatePool.Get().(*[]byte)
-	answer := append(t.AppendJSON((*b)[:0]), '\n')
-	if *b = ctx.Response.SwapBody(answer); cap(*b) <= edge.PooledAnswerMax { // nothing is copied; what it had serves the next
-		templatePool.Put(b)
-	}
+	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n')) // what it had serves the next
+	keepBytes(b)
 }
 
 // answer answers a call with what its capability returned.

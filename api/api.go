@@ -146,8 +146,7 @@ type API struct {
 	pageExports *quota // by the person
 	busy        *busy
 
-	counters map[string]counters // of the routes that apps call, by name
-	version  []byte              // Config.Version
+	version []byte // Config.Version
 
 	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
 	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
@@ -187,7 +186,6 @@ func New(c Config) *API {
 		exports:     newQuota(exportsMax, exportsOfKeyMax),
 		pageExports: newQuota(pageExportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
-		counters:    map[string]counters{},
 		version:     []byte(c.Version),
 	}
 	a.life, a.end = context.WithCancel(context.Background())
@@ -203,9 +201,9 @@ func (a *API) present() {
 		if a.missing(r) != nil {
 			continue
 		}
-		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
+		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.counters[r.name] = counters{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
+			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)
 		}
 	}
 }

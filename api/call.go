@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
@@ -90,24 +89,10 @@ var (
 	acceptHeader   = []byte("Accept")
 )
 
-// counters are the metrics of a route that apps call, looked up once.
-type counters struct {
-	ok      prometheus.Counter // answered 200
-	seconds prometheus.Observer
-}
-
 // countCall counts a call.
 func (a *API) countCall(name string, status int, took time.Duration) {
-	c, known := a.counters[name]
-	if known && status == 200 {
-		c.ok.Inc()
-	} else {
-		a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
-	}
-	if !known {
-		c.seconds = a.c.Metrics.HTTPSeconds.WithLabelValues(name)
-	}
-	c.seconds.Observe(took.Seconds())
+	a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
+	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
 // answer takes a call through the steps of the package comment.

@@ -3,32 +3,22 @@ package api
 import (
 	"encoding/json"
 	"strconv"
-	"sync"
 	"time"
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
-// fetchRooms are for what a fetch needs until its answer is written.
-var fetchRooms = sync.Pool{New: func() any { return &wire.FetchRoom{Variables: map[string]json.RawMessage{}} }}
-
-// pooledVariables is up to how many a room is kept for others: a map does not become smaller.
-const pooledVariables = 64
-
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of the model call.
 func (a *API) fetchTemplate(c *call) error {
-	room := fetchRooms.Get().(*wire.FetchRoom)
-	defer func() {
-		if cap(room.Kwargs) <= edge.PooledAnswerMax && len(room.Variables) <= pooledVariables {
-			clear(room.Variables)
-			fetchRooms.Put(room)
-		}
-	}()
-	f, err := wire.DecodeFetchIn(room, c.object)
+	f, err := wire.DecodeFetch(c.object)
 	if err != nil {
 		return err
 	}
+
+	f.Room = templatePool.Get().(*[]byte)
+	defer keepBytes(f.Room)
+
 	return a.fetch(c, c.ident, f)
 }
 

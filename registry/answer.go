@@ -36,11 +36,9 @@ func renderTemplate(ctx context.Context, raw *wire.RawTemplate, p *render.Prepar
 	}
 	out.ProviderBaseURL = raw.ProviderBaseURLs.Of(provider)
 
-	call := render.Call{Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Done: ctx.Done()}
-	if f.Room != nil {
-		call.Room = &f.Room.Kwargs
-	}
-	kwargs, warnings, err := p.Kwargs(call)
+	kwargs, warnings, err := p.Kwargs(render.Call{
+		Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Done: ctx.Done(), Room: f.Room,
+	})
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs

@@ -5,6 +5,7 @@ package edge
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -46,9 +47,12 @@ func (w *waiting) turn() *atomic.Int64 { return &w.since }
 
 // plainConn is a connection without TLS.
 type plainConn struct {
-	lateConn
+	net.Conn
 	waiting
 }
+
+// NetConn is the connection itself.
+func (c *plainConn) NetConn() net.Conn { return c.Conn }
 
 // secretConn is one with TLS, by whose methods the server knows that it is.
 type secretConn struct {
@@ -100,7 +104,7 @@ func (b bounded) Accept() (net.Conn, error) {
 		if secret, ok := conn.(*tls.Conn); ok {
 			k = &secretConn{Conn: secret}
 		} else {
-			k = &plainConn{lateConn: lateConn{Conn: conn}}
+			k = &plainConn{Conn: conn}
 		}
 		if b.c.admit(k) {
 			return k, nil
@@ -225,4 +229,10 @@ func Answering(conn net.Conn) {
 	if k, ok := conn.(kept); ok {
 		k.turn().Store(0)
 	}
+}
+
+// IsLate reports whether an error means that what was waited for did not come before its deadline.
+func IsLate(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // TemplateFetch is the body of a template fetch. Raw members alias the body it was decoded from.
 type TemplateFetch struct {
@@ -13,30 +10,20 @@ type TemplateFetch struct {
 	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
 	Overrides map[string]json.RawMessage // model_parameter_overrides
 
-	Room *FetchRoom // nil: none
-}
-
-// FetchRoom is memory that one fetch after another may use. What is made in it is valid as long as its owner leaves it alone.
-type FetchRoom struct {
-	Variables map[string]json.RawMessage // empty; nil: a new one is made each time
-	Kwargs    []byte                     // llm_kwargs are written from its beginning, and it is grown for them
-	names     []string                   // of variables before, so that one that is the same again is not copied anew
+	// Room is where llm_kwargs may be written, from its beginning; it is grown for them. nil: they are made anew.
+	Room *[]byte
 }
 
 // DecodeFetch reads the body of a template fetch. Nothing, as of an absent body, means the latest version.
-func DecodeFetch(object Object) (TemplateFetch, error) { return DecodeFetchIn(nil, object) }
-
-// DecodeFetchIn is DecodeFetch with room for what it reads; nil: none.
-func DecodeFetchIn(room *FetchRoom, object Object) (TemplateFetch, error) {
+func DecodeFetch(object Object) (TemplateFetch, error) {
 	f := fields{object: object}
 	w := TemplateFetch{
 		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
 		Provider: f.text("provider", false, NameRunesMax),
 		Model:    f.text("model", false, NameRunesMax),
 
-		Variables: f.values("input_variables", room),
-		Overrides: f.values("model_parameter_overrides", nil),
-		Room:      room,
+		Variables: f.values("input_variables"),
+		Overrides: f.values("model_parameter_overrides"),
 	}
 	if skip, ok := f.raw("skip_input_variable_rendering", false); ok {
 		switch string(skip) {
@@ -50,48 +37,21 @@ func DecodeFetchIn(room *FetchRoom, object Object) (TemplateFetch, error) {
 	return w, f.err()
 }
 
-// values reads an object into a map, that of the room if there is one; nil if it is absent.
-func (f *fields) values(name string, room *FetchRoom) map[string]json.RawMessage {
+// values reads an object into a map; nil if it is absent.
+func (f *fields) values(name string) map[string]json.RawMessage {
 	v := f.json(name, false)
 	if v == nil {
 		return nil
 	}
-	if room == nil {
-		room = &FetchRoom{}
-	}
-	if room.Variables == nil {
-		room.Variables = make(map[string]json.RawMessage)
-	}
-	i := 0
+
+	values := make(map[string]json.RawMessage)
 	for quoted, e := range rawMembers(v) {
-		if len(room.Variables) == ObjectMembersMax {
+		if len(values) == ObjectMembersMax {
 			f.fault(name, "has more than %d members", ObjectMembersMax)
 			break
 		}
-		room.Variables[room.name(i, quoted)] = e.Value
-		i++
+		values[unquote(quoted)] = e.Value
 	}
-	return room.Variables
-}
 
-// Bounds of the names that a room keeps.
-const (
-	roomNamesMax     = 16
-	roomNameBytesMax = 64
-)
-
-// name is the text of the name of variable i, for which mostly the same was given the last time.
-func (r *FetchRoom) name(i int, quoted []byte) string {
-	if i < len(r.names) && string(quoted[1:len(quoted)-1]) == r.names[i] && bytes.IndexByte(quoted, '\\') < 0 {
-		return r.names[i]
-	}
-	name := unquote(quoted)
-	switch {
-	case len(name) > roomNameBytesMax:
-	case i < len(r.names):
-		r.names[i] = name
-	case i == len(r.names) && i < roomNamesMax:
-		r.names = append(r.names, name)
-	}
-	return name
+	return values
 }

@@ -54,7 +54,7 @@ type Call struct {
 	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
 	Overrides map[string]json.RawMessage // win over the metadata's parameters
 	Done      <-chan struct{}            // ends the rendering of jinja2 when it is closed; nil: nothing does
-	Room      *[]byte                    // where kwargs may be written, see wire.FetchRoom; nil: nowhere
+	Room      *[]byte                    // where kwargs may be written, see wire.TemplateFetch; nil: nowhere
 }
 
 // Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
