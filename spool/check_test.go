@@ -1,7 +1,6 @@
 package spool_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -274,7 +273,7 @@ func TestADamagedLaneIsNotSound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := flipBit(logs[0], int64(bytes.Index(data, []byte("event 1"))), 4); err != nil {
+	if err := flipBit(logs[0], int64(placeOf(data, "event 1")), 4); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := checkDir(t, dir)

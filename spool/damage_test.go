@@ -56,7 +56,17 @@ const eventKeyBytes = 28
 
 // at finds where text lies in a file, moved by some bytes.
 func at(text string, moved int) func([]byte) int {
-	return func(data []byte) int { return bytes.Index(data, []byte(text)) + moved }
+	return func(data []byte) int { return placeOf(data, text) + moved }
+}
+
+// placeOf finds the frame of an event of numbered. "event 1" may seem to be "event 12", where a digit happens to be the
+// byte behind it; but it came before.
+func placeOf(data []byte, text string) int {
+	if len(text) > len("event 1") {
+		return bytes.LastIndex(data, []byte(text))
+	}
+
+	return bytes.Index(data, []byte(text))
 }
 
 // inLog finds the key of an event in a write-ahead log.

@@ -1,7 +1,6 @@
 package spool_test
 
 import (
-	"bytes"
 	"os"
 	"slices"
 	"testing"
@@ -43,7 +42,7 @@ func zero(t testing.TB, dir, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := bytes.Index(data, []byte(text))
+	i := placeOf(data, text)
 	if i < 0 {
 		t.Fatalf("%q is not in %s", text, path)
 	}
