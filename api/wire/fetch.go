@@ -45,12 +45,12 @@ func (f *fields) values(name string) map[string]json.RawMessage {
 	}
 
 	values := make(map[string]json.RawMessage)
-	for quoted, e := range rawMembers(v) {
+	for m := range Members(v) {
 		if len(values) == ObjectMembersMax {
 			f.fault(name, "has more than %d members", ObjectMembersMax)
 			break
 		}
-		values[unquote(quoted)] = e.Value
+		values[m.Name] = m.Value
 	}
 
 	return values

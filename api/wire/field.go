@@ -48,7 +48,7 @@ func (f *fields) text(name string, required bool, runesMax int) string {
 		f.fault(name, "must be a string")
 		return ""
 	}
-	s := unquote(v)
+	s := Unquote(v)
 	if required && s == "" {
 		f.fault(name, "must not be empty")
 	}
@@ -100,7 +100,7 @@ func (f *fields) version(name string) int {
 	}
 	var n int64
 	if v[0] == '"' {
-		digits, err := strconv.ParseUint(unquote(v), 10, 31)
+		digits, err := strconv.ParseUint(Unquote(v), 10, 31)
 		n, ok = int64(digits), err == nil
 	} else {
 		n, ok = integer(v)
@@ -122,7 +122,7 @@ func (f *fields) tags(name string) []string {
 		return nil
 	}
 	tags := []string{}
-	for i, e := range elements(v) {
+	for i, e := range Elements(v) {
 		if i == TagsMax {
 			f.fault(name, "has more than %d entries", TagsMax)
 			break
@@ -132,7 +132,7 @@ func (f *fields) tags(name string) []string {
 			f.fault(path, "must be a string")
 			continue
 		}
-		tag := unquote(e)
+		tag := Unquote(e)
 		f.bound(path, tag, NameRunesMax)
 		tags = append(tags, tag)
 	}
@@ -146,7 +146,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	}
 	m := make(map[string]string)
 	size := 0
-	for e := range members(v) {
+	for e := range Members(v) {
 		if len(m) == MetadataKeysMax {
 			f.fault(name, "has more than %d keys", MetadataKeysMax)
 			break
@@ -160,7 +160,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(path, "must be a string; metadata maps strings to strings")
 			continue
 		}
-		text := unquote(e.Value)
+		text := Unquote(e.Value)
 		if len(text) > MetadataValueBytesMax {
 			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue

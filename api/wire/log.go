@@ -160,7 +160,7 @@ func (f *fields) blueprint(name string) json.RawMessage {
 			f.fault(name+".messages", "must be an array of messages")
 			return v
 		}
-		for i, m := range elements(messages) {
+		for i, m := range Elements(messages) {
 			f.logMessage(name+".messages["+strconv.Itoa(i)+"]", m)
 		}
 	case string(kind) == `"completion"`, kind == nil && isCompletion:
@@ -176,7 +176,7 @@ func (f *fields) logMessage(path string, m json.RawMessage) {
 		f.fault(path, "must be an object")
 		return
 	}
-	if role, _ := Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, unquote(role)) {
+	if role, _ := Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, Unquote(role)) {
 		f.fault(path+".role", "must be one of %s", strings.Join(logRoles, ", "))
 	}
 	if content, ok := Lookup(m, "content"); ok {
@@ -189,7 +189,7 @@ func (f *fields) blocks(path string, content json.RawMessage, there bool) {
 		f.fault(path, `must be an array of content blocks, such as [{"type": "text", "text": "..."}]`)
 		return
 	}
-	for i, b := range elements(content) {
+	for i, b := range Elements(content) {
 		if b[0] != '{' {
 			f.fault(path+"["+strconv.Itoa(i)+"]", "must be an object")
 		}

@@ -186,6 +186,14 @@ func FuzzUnquote(f *testing.F) {
 
 // FuzzParseObject holds ParseObject and StripSecrets against encoding/json.
 func FuzzParseObject(f *testing.F) {
+	for _, body := range []string{
+		`{}`, ` { "a" : 1 } `, `{"a":[],"b":{},"c":""}`, `{"a":-0.5e+3,"b":10,"c":0,"d":1E-2}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":.5}`,
+		`{"a":true,"b":false,"c":null}`, `{"a":tru}`, `{"a":nulll}`, `{"a":"\u00e9\ud800\n"}`, `{"a":"\u00g0"}`, `{"a":"\x"}`, `{"a":"\`, `{"\u0061":1,"a":2}`,
+		"{\"a\":\"12345678\x1f\"}", "{\"a\":\"1234567\u00e9 90\"}", "{\"a\":\"\xff\"}", `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"a":1}x`,
+		`{"a":+1}`, `{"a":1,"a":2}`, `{"a":1`, `{,}`, `[]`, manyMembersOf(comparedMax, "1"), manyMembersOf(comparedMax+1, `"1"`),
+	} {
+		f.Add([]byte(body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		source := bytes.Clone(body)
 		object, err := ParseObject(body)

@@ -66,8 +66,9 @@ func DecodePublish(object Object) (Publish, error) {
 func (f *fields) within(name string) *fields {
 	inner := &fields{}
 	if raw := f.json(name, true); raw != nil {
-		var fault *FieldError
-		if inner.object, fault = list(nil, raw); fault != nil {
+		var err error
+		if inner.object, err = ParseObject(raw); err != nil {
+			fault := AsError(err).Fields[0] // the body is JSON, so it is of a member
 			f.fault(name+"."+fault.Field, "%s", fault.Reason)
 		}
 	}

@@ -74,48 +74,29 @@ func CountSecrets(body []byte, object Object, counts map[SecretKind]int) (n int)
 // pathTo names the value of a JSON object in which body[at] is.
 func pathTo(body []byte, at int) string {
 	var path []byte
-	for value := body[SkipSpace(body, 0):]; ; {
-		begin := at - (cap(body) - cap(value)) // of what is looked for, in value
-		inner := value
-		switch value[0] {
-		case '{':
-			inner, path = memberAt(value, begin, path)
-		case '[':
-			inner, path = elementAt(value, begin, path)
+	for c := Enter(body, SkipSpace(body, 0)); ; {
+		n := 0
+		for c.Next() {
+			end := SkipValue(body, c.At)
+			if at < end {
+				break
+			}
+			c.At = end
+			n++
 		}
-		if len(inner) == len(value) {
+		if at < c.At { // in the member's name
 			return string(path)
 		}
-		value = inner
-	}
-}
 
-// memberAt returns the value of an object's member in which object[at] is, and the path to it; the object itself if
-// that is a member's name.
-func memberAt(object []byte, at int, path []byte) (value, to []byte) {
-	for name, m := range rawMembers(object) {
-		begin := m.end - len(m.Value)
-		if at < begin {
-			break
-		}
-		if at < m.end {
-			return object[begin:m.end], appendName(path, name)
-		}
-	}
-	return object, path
-}
-
-// elementAt is memberAt for an array.
-func elementAt(array []byte, at int, path []byte) (value, to []byte) {
-	begin := 1
-	for n := 0; ; n++ {
-		begin = SkipSpace(array, begin)
-		end := SkipValue(array, begin)
-		if at < end {
+		if c.Name == nil {
 			path = append(strconv.AppendInt(append(path, '['), int64(n), 10), ']')
-			return array[begin:end], path
+		} else {
+			path = appendName(path, c.Name)
 		}
-		begin = SkipSpace(array, end) + 1
+		if body[c.At] != '{' && body[c.At] != '[' {
+			return string(path)
+		}
+		c = Enter(body, c.At)
 	}
 }
 

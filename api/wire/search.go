@@ -86,8 +86,8 @@ func (f *fields) oneOf(name string, words []string) string {
 	if !ok || string(v) == `""` {
 		return ""
 	}
-	if v[0] == '"' && slices.Contains(words, unquote(v)) {
-		return unquote(v)
+	if v[0] == '"' && slices.Contains(words, Unquote(v)) {
+		return Unquote(v)
 	}
 	f.fault(name, "must be one of: %s", strings.Join(words, ", "))
 	return ""

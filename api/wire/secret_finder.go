@@ -202,7 +202,7 @@ func escapedName(source []byte) []byte {
 	if begin < 0 || backslashes(source, 0, begin)%2 == 1 {
 		return nil
 	}
-	if name := unquote(source[begin:]); len(name) <= nameBytesMax {
+	if name := Unquote(source[begin:]); len(name) <= nameBytesMax {
 		return []byte(name)
 	}
 	return nil

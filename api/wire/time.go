@@ -18,7 +18,7 @@ func (f *fields) time(name string, required bool) time.Time {
 		return unixTime(string(v))
 	}
 	if v[0] == '"' {
-		if t, ok := ParseTime(unquote(v)); ok {
+		if t, ok := ParseTime(Unquote(v)); ok {
 			return t
 		}
 	}

@@ -124,7 +124,7 @@ func (f *fields) loose(name string, runesMax int) string {
 		return ""
 	}
 
-	s := unquote(v)
+	s := Unquote(v)
 	if utf8.RuneCountInString(s) > runesMax {
 		return ""
 	}
@@ -139,7 +139,7 @@ func spanID(object Object) string {
 		return ""
 	}
 
-	id := strings.ToLower(unquote(v))
+	id := strings.ToLower(Unquote(v))
 	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 || id == "0000000000000000" {
 		return ""
 	}
@@ -201,7 +201,7 @@ func (f *fields) requestID() string {
 		f.fault("request_id", "%v", errID)
 		return ""
 	}
-	id, err := ParseID(unquote(v))
+	id, err := ParseID(Unquote(v))
 	if err != nil {
 		f.fault("request_id", "%v", err)
 	}
