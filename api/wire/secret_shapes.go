@@ -35,8 +35,8 @@ var keyShapes = [256][]keyShape{
 }
 
 // KeyLength returns the least length of a well-known key that begins as text does, or 0 if none does.
-func KeyLength(text string) int {
-	if shape := shapeOf(text); shape != nil {
+func KeyLength(text []byte) int {
+	if shape := shapeOf(string(text[:min(len(text), keyPrefixMax)])); shape != nil {
 		return shape.least
 	}
 	return 0

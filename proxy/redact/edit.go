@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"bytes"
+	"strconv"
+)
 
 // edit puts a text in place of what was there. Edits of a text are in its order and do not overlap.
 type edit struct {
@@ -25,8 +28,8 @@ func edited(text []byte, edits []edit) []byte {
 
 // pieces are a text that came in pieces.
 type pieces struct {
-	text    string
-	ends    []int // of each piece in text
+	text    []byte // it may be part of a body, and is not changed in its place
+	ends    []int  // of each piece in text
 	changed bool
 }
 
@@ -47,7 +50,7 @@ func (p *pieces) edit(edits []edit) {
 			p.ends[i] = edits[next].from + grown + len(edits[next].text)
 		}
 	}
-	p.text, p.changed = string(edited([]byte(p.text), edits)), true
+	p.text, p.changed = edited(p.text, edits), true
 }
 
 // escape is a character that is written as \u00XX, maybe with more backslashes, where JSON lies in a text.
@@ -57,12 +60,12 @@ type escape struct {
 }
 
 // unescape reads the printable ASCII characters that are written as escapes. Where there are none, it returns text itself.
-func unescape(text string) (string, []escape) {
-	if !strings.Contains(text, `\u00`) {
+func unescape(text []byte) ([]byte, []escape) {
+	if !bytes.Contains(text, []byte(`\u00`)) {
 		return text, nil
 	}
 
-	var out strings.Builder
+	var out []byte
 	var escapes []escape
 	copied := 0
 	for i := 0; i < len(text); i++ {
@@ -78,30 +81,22 @@ func unescape(text string) (string, []escape) {
 			continue
 		}
 
-		out.WriteString(text[copied:from])
+		out = append(out, text[copied:from]...)
 		copied = i + 1 + len("u00XX")
-		escapes = append(escapes, escape{out.Len(), from, copied})
-		out.WriteByte(c)
+		escapes = append(escapes, escape{len(out), from, copied})
+		out = append(out, c)
 		i = copied - 1
 	}
-	out.WriteString(text[copied:])
-	return out.String(), escapes
+	return append(out, text[copied:]...), escapes
 }
 
 // hexadecimal reads u00XX.
-func hexadecimal(text string) (byte, bool) {
-	if len(text) < 5 || text[:3] != "u00" {
+func hexadecimal(text []byte) (byte, bool) {
+	if len(text) < 5 || string(text[:3]) != "u00" {
 		return 0, false
 	}
-	high, low := strings.IndexByte("0123456789abcdef", text[3]|0x20), strings.IndexByte("0123456789abcdef", text[4]|0x20)
-	if text[3] <= '9' {
-		high = int(text[3]) - '0'
-	}
-	if text[4] <= '9' {
-		low = int(text[4]) - '0'
-	}
-	c := high<<4 | low
-	return byte(c), high >= 2 && low >= 0 && c < 0x7f
+	c, err := strconv.ParseUint(string(text[3:5]), 16, 8)
+	return byte(c), err == nil && c >= ' ' && c < 0x7f
 }
 
 // places brings edits of a text without escapes to where they are in the text with them.

@@ -58,7 +58,7 @@ func parsePath(path string) ([]step, error) {
 }
 
 // step follows all paths into one child, and tells the action of the first rule that ends there, or "".
-func (w *walker) step(states []state, object bool, name string, index int) (next []state, action string) {
+func (w *walker) step(states []state, object bool, name []byte, index int) (next []state, action string) {
 	follow := func(s state) {
 		if !slices.Contains(next, s) { // deep steps would meet themselves, again and again
 			next = append(next, s)
@@ -70,7 +70,7 @@ func (w *walker) step(states []state, object bool, name string, index int) (next
 		if at.deep {
 			follow(s)
 		}
-		if !at.any && (object && (at.index >= 0 || at.name != name) || !object && at.index != index) {
+		if !at.any && (object && (at.index >= 0 || at.name != string(name)) || !object && at.index != index) {
 			continue
 		}
 		if s.step+1 < len(rule.steps) {

@@ -5,6 +5,7 @@
 package redact
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -125,25 +126,25 @@ func (r *Rules) Empty() bool {
 }
 
 // replace is what stands for a text that a rule met.
-func (r *Rules) replace(k kind, action, text string) string {
+func (r *Rules) replace(k kind, action string, text []byte) string {
 	switch action {
 	case Drop:
 		return ""
 	case Hash:
 		mac := hmac.New(sha256.New, r.secret)
-		mac.Write([]byte(normal(k, text)))
+		mac.Write(normal(k, text))
 		return "[" + string(k) + ":" + hex.EncodeToString(mac.Sum(nil)[:8]) + "]"
 	}
 	return "[" + string(k) + "]"
 }
 
 // normal is a value without what does not change its meaning, so that its spellings have one hash.
-func normal(k kind, text string) string {
+func normal(k kind, text []byte) []byte {
 	switch k {
 	case "email":
-		return strings.ToLower(text)
+		return bytes.ToLower(text)
 	case "phone", "card":
-		return strings.Map(func(c rune) rune {
+		return bytes.Map(func(c rune) rune {
 			if c < '0' || c > '9' {
 				return -1
 			}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"strings"
 
 	"promptspool/api/wire"
@@ -60,7 +61,7 @@ var classes = func() (c [256]uint8) {
 }()
 
 // next finds the first builtin in text at or behind from.
-func (s scans) next(text string, from int) (k kind, start, end int) {
+func (s scans) next(text []byte, from int) (k kind, start, end int) {
 	for i := from; i < len(text); i++ {
 		if classes[text[i]]&starts == 0 {
 			continue
@@ -100,7 +101,7 @@ func (s scans) next(text string, from int) (k kind, start, end int) {
 
 // email finds the address around the @ at i; its local part does not begin before from. RFC 5321 bounds it to 64 and 255 bytes, which
 // also bounds the time.
-func email(text string, from, i int) (start, end int) {
+func email(text []byte, from, i int) (start, end int) {
 	start = i
 	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
 		start--
@@ -115,7 +116,7 @@ func email(text string, from, i int) (start, end int) {
 	for end > i+1 && (text[end-1] == '.' || text[end-1] == '-') {
 		end--
 	}
-	dot := strings.LastIndexByte(text[i+1:end], '.')
+	dot := bytes.LastIndexByte(text[i+1:end], '.')
 	if start == i || dot < 1 || end-(i+1+dot+1) < 2 || classes[text[i+1+dot+1]]&isDigit != 0 {
 		return 0, 0
 	}
@@ -125,7 +126,7 @@ func email(text string, from, i int) (start, end int) {
 // number looks at digits with single separators between them, from i on. It is a card when Luhn and the issuer's digits say so, a
 // phone number when it is written like one. Neither: minus the end of the digits. A card may have more blanks between its groups, and
 // be followed by other digits, as its date.
-func (s scans) number(text string, i int) (k kind, end int) {
+func (s scans) number(text []byte, i int) (k kind, end int) {
 	var digits [20]byte
 	n, groups := 0, 1
 	j, card := i, 0         // card is the end of the longest one so far
@@ -187,14 +188,14 @@ func (s scans) number(text string, i int) (k kind, end int) {
 }
 
 // separators counts those that a text begins with, if a digit comes after them; wide if only a card has so many.
-func separators(text string) (gap int, wide bool) {
+func separators(text []byte) (gap int, wide bool) {
 	for gap < 3 && gap < len(text) && strings.IndexByte(" -.()/", text[gap]) >= 0 {
 		gap++
 	}
 	if gap == 0 || gap == len(text) || classes[text[gap]]&isDigit == 0 {
 		return 0, false
 	}
-	if gap > 1 && !strings.ContainsAny(text[:gap], "()") {
+	if gap > 1 && !bytes.ContainsAny(text[:gap], "()") {
 		return gap, true
 	}
 	return gap, false
@@ -202,15 +203,15 @@ func separators(text string) (gap int, wide bool) {
 
 // isPhone takes what is written as a phone number: with a plus, or in three groups or more of which the first is not longer than an
 // area code. Dates, addresses of machines and times are not.
-func isPhone(text string, digits int, plus bool, groups int) bool {
+func isPhone(text []byte, digits int, plus bool, groups int) bool {
 	if plus {
 		return digits >= 8 && digits <= 15
 	}
-	if digits < 10 || digits > 12 || groups < 3 || strings.Count(text, ".") == 3 {
+	if digits < 10 || digits > 12 || groups < 3 || bytes.Count(text, []byte(".")) == 3 {
 		return false
 	}
-	first := strings.IndexAny(strings.TrimLeft(text, "("), " -.)/")
-	return first >= 1 && first <= 3 && !strings.Contains(text, "/")
+	first := bytes.IndexAny(bytes.TrimLeft(text, "("), " -.)/")
+	return first >= 1 && first <= 3 && bytes.IndexByte(text, '/') < 0
 }
 
 // isCard is the issuers' ranges (ISO/IEC 7812), their lengths, and Luhn's check digit.
@@ -242,9 +243,9 @@ func isCard(d []byte) bool {
 }
 
 // bearer finds the token behind the word Bearer (RFC 6750), in any case.
-func bearer(text string, i int) (start, end int) {
+func bearer(text []byte, i int) (start, end int) {
 	const word = "bearer"
-	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' || !strings.EqualFold(text[i:i+len(word)], word) {
+	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' || !bytes.EqualFold(text[i:i+len(word)], []byte(word)) {
 		return 0, 0
 	}
 	start = i + len(word)
@@ -258,7 +259,7 @@ func bearer(text string, i int) (start, end int) {
 	return start, end
 }
 
-func token(text string, i int) int {
+func token(text []byte, i int) int {
 	for i < len(text) && (classes[text[i]]&isToken != 0 || text[i] == '_') {
 		i++
 	}
@@ -266,7 +267,7 @@ func token(text string, i int) int {
 }
 
 // provider finds a key of a provider that begins at i.
-func provider(text string, i int) (end int) {
+func provider(text []byte, i int) (end int) {
 	least := wire.KeyLength(text[i:])
 	if least == 0 {
 		return 0

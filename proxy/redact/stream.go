@@ -45,33 +45,17 @@ func isStream(src []byte, i int) bool {
 	}
 
 	chunk, role, content := false, false, false
-	eachMember(src, i, func(name string, at int) {
+	for m := range wire.Members(src[i:wire.SkipValue(src, i)]) {
 		switch {
-		case chunkMembers[name]:
+		case chunkMembers[m.Name]:
 			chunk = true
-		case name == "type":
-			kind := strings.Trim(string(src[at:wire.SkipValue(src, at)]), `"`)
+		case m.Name == "type":
+			kind := strings.Trim(string(m.Value), `"`)
 			chunk = chunk || kind == "message_start" || strings.HasPrefix(kind, "content_block_") || strings.HasPrefix(kind, "response.")
 		}
-		role, content = role || name == "role", content || name == "content"
-	})
-	return chunk && !(role && content)
-}
-
-// eachMember calls fn with the name and the value's place of each member of the object at i, and returns the index behind it.
-func eachMember(src []byte, i int, fn func(name string, at int)) int {
-	for {
-		if i = wire.SkipSpace(src, i+1); src[i] == '}' {
-			return i + 1
-		}
-		end := wire.SkipString(src, i)
-		name := unquote(src[i:end])
-		i = wire.SkipSpace(src, wire.SkipSpace(src, end)+1)
-		fn(name, i)
-		if i = wire.SkipSpace(src, wire.SkipValue(src, i)); src[i] == '}' {
-			return i + 1
-		}
+		role, content = role || m.Name == "role", content || m.Name == "content"
 	}
+	return chunk && !(role && content)
 }
 
 // stream is what of an array of chunks is joined.
@@ -103,20 +87,16 @@ func (w *walker) join(i int) *stream {
 // other arrays are apart.
 func (s *stream) array(i int, place []byte, depth int) {
 	together := depth == 0 || bytes.HasSuffix(place, []byte("parts."))
-	for n := 0; ; n++ {
-		if i = wire.SkipSpace(s.w.src, i+1); s.w.src[i] == ']' {
-			return
-		}
+	c := wire.Enter(s.w.src, i)
+	for n := 0; c.Next(); n++ {
 		to := place
 		if !together {
 			to = append(strconv.AppendInt(place, int64(n), 10), ' ')
 		}
-		if c := s.w.src[i]; c == '{' {
-			s.object(i, to, depth+1)
+		if s.w.src[c.At] == '{' {
+			s.object(c.At, to, depth+1)
 		}
-		if i = wire.SkipSpace(s.w.src, wire.SkipValue(s.w.src, i)); s.w.src[i] != ',' {
-			return
-		}
+		c.At = wire.SkipValue(s.w.src, c.At)
 	}
 }
 
@@ -127,29 +107,32 @@ func (s *stream) object(i int, place []byte, depth int) {
 	}
 	src := s.w.src
 	own := len(place)
-	eachMember(src, i, func(name string, at int) {
-		if end := wire.SkipValue(src, at); indexMembers[name] && end-at <= indexBytesMax {
+	for c := wire.Enter(src, i); c.Next(); {
+		begin := c.At
+		c.At = wire.SkipValue(src, begin)
+		if c.At-begin <= indexBytesMax && indexMembers[string(wire.UnquoteBytes(c.Name))] {
 			if own > 0 && place[own-1] == ' ' {
 				own = bytes.LastIndexByte(place[:own-1], '.') + 1
 			}
-			place = append(append(append(place[:own], '#'), src[at:end]...), '.')
+			place = append(append(append(place[:own], '#'), src[begin:c.At]...), '.')
 		}
-	})
+	}
 
-	eachMember(src, i, func(name string, at int) {
-		if name == "content_block" { // it begins what the deltas go on with
-			name = "delta"
+	for c := wire.Enter(src, i); c.Next(); c.At = wire.SkipValue(src, c.At) {
+		name := wire.UnquoteBytes(c.Name)
+		if string(name) == "content_block" { // it begins what the deltas go on with
+			name = []byte("delta")
 		}
 		name = name[:min(len(name), placeBytesMax)]
-		switch c := src[at]; {
-		case c == '"' && pieceMembers[name]:
-			s.piece(at, append(place, name...))
-		case c == '{':
-			s.object(at, append(append(place, name...), '.'), depth+1)
-		case c == '[':
-			s.array(at, append(append(place, name...), '.'), depth+1)
+		switch b := src[c.At]; {
+		case b == '"' && pieceMembers[string(name)]:
+			s.piece(c.At, append(place, name...))
+		case b == '{':
+			s.object(c.At, append(append(place, name...), '.'), depth+1)
+		case b == '[':
+			s.array(c.At, append(append(place, name...), '.'), depth+1)
 		}
-	})
+	}
 }
 
 func (s *stream) piece(at int, place []byte) {
@@ -159,7 +142,7 @@ func (s *stream) piece(at int, place []byte) {
 		s.lanes[string(place)] = l
 		s.size += laneBytes
 	}
-	text := unquote(s.w.src[at:wire.SkipString(s.w.src, at)])
+	text := wire.UnquoteBytes(s.w.src[at:wire.SkipString(s.w.src, at)])
 	l.text = append(l.text, text...)
 	l.ends = append(l.ends, len(l.text))
 	l.at = append(l.at, int32(at))
@@ -172,7 +155,7 @@ func (s *stream) piece(at int, place []byte) {
 // flush redacts what has been joined.
 func (s *stream) flush() {
 	for _, l := range s.lanes {
-		p := pieces{text: string(l.text), ends: l.ends}
+		p := pieces{text: l.text, ends: l.ends}
 		s.w.redact(&p)
 		if !p.changed {
 			continue
@@ -182,8 +165,8 @@ func (s *stream) flush() {
 		for i, end := range p.ends {
 			at := int(l.at[i])
 			to := wire.SkipString(s.w.src, at)
-			if text := p.text[from:end]; text != unquote(s.w.src[at:to]) {
-				s.changed = append(s.changed, edit{at, to, string(wire.AppendString(nil, text))})
+			if text := p.text[from:end]; !bytes.Equal(text, wire.UnquoteBytes(s.w.src[at:to])) {
+				s.changed = append(s.changed, edit{at, to, string(wire.AppendString(nil, string(text)))})
 			}
 			from = end
 		}

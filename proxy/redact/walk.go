@@ -2,10 +2,8 @@ package redact
 
 import (
 	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"promptspool/api/wire"
 )
@@ -70,18 +68,13 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 
 	prevEnd, any, dropped := i+1, false, false
 	var renamed map[string]bool
-	for n := 0; ; n++ {
-		if i = wire.SkipSpace(w.src, i+1); w.src[i] == '}' || w.src[i] == ']' {
-			return i + 1
-		}
-		start, name := i, ""
-		nameEnd := i
+	c := wire.Enter(w.src, i)
+	for n := 0; c.Next(); n++ {
+		var name []byte
 		if object {
-			nameEnd = wire.SkipString(w.src, i)
-			name = unquote(w.src[i:nameEnd])
-			i = wire.SkipSpace(w.src, wire.SkipSpace(w.src, nameEnd)+1)
+			name = wire.UnquoteBytes(c.Name)
 		}
-		left := top && kept[name]
+		left := top && kept[string(name)]
 		next, action := w.step(states, object, name, n)
 		if left {
 			action = ""
@@ -89,45 +82,45 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		if action != "" {
 			w.count("path", action)
 		}
+
 		if action == Drop {
-			end := wire.SkipValue(w.src, i)
-			if c := w.src[i]; top && (c == '{' || c == '[') { // the server wants one of its kind there
+			end := wire.SkipValue(w.src, c.At)
+			if b := w.src[c.At]; top && (b == '{' || b == '[') { // the server wants one of its kind there
 				if dropped && !any {
-					w.put(w.copied, start, "")
+					w.put(w.copied, c.Start, "")
 				}
-				w.put(i, end, map[byte]string{'{': "{}", '[': "[]"}[c])
+				w.put(c.At, end, map[byte]string{'{': "{}", '[': "[]"}[b])
 				any, prevEnd = true, end
 			} else {
 				w.put(max(prevEnd, w.copied), end, "")
 				dropped = true
 			}
-			i = end
+			c.At = end
+			continue
+		}
+
+		if dropped && !any {
+			w.put(w.copied, c.Start, "")
+		}
+		if object && !left {
+			renamed = w.name(c.Start, c.Start+len(c.Name), name, renamed)
+		}
+		if action == "" {
+			action = force
+		}
+		if left {
+			c.At = wire.SkipValue(w.src, c.At)
 		} else {
-			if dropped && !any {
-				w.put(w.copied, start, "")
-			}
-			if object && !left {
-				renamed = w.name(start, nameEnd, name, renamed)
-			}
-			if action == "" {
-				action = force
-			}
-			if left {
-				i = wire.SkipValue(w.src, i)
-			} else {
-				i = w.value(i, next, action, name)
-			}
-			any, prevEnd = true, i
+			c.At = w.value(c.At, next, action, name)
 		}
-		if i = wire.SkipSpace(w.src, i); w.src[i] != ',' {
-			return i + 1
-		}
+		any, prevEnd = true, c.At
 	}
+	return c.At
 }
 
 // value walks a value of any kind and returns the index behind it.
-// name is that of the member that it is; "" if it is none.
-func (w *walker) value(i int, states []state, force, name string) int {
+// name is that of the member that it is; empty if it is none.
+func (w *walker) value(i int, states []state, force string, name []byte) int {
 	switch c := w.src[i]; {
 	case c == '{' || c == '[':
 		return w.container(i, states, force, false)
@@ -135,11 +128,11 @@ func (w *walker) value(i int, states []state, force, name string) int {
 		end := wire.SkipString(w.src, i)
 		raw := w.src[i:end]
 		if force != "" {
-			w.put(i, end, `"`+w.r.replace(pathKind(force), force, unquote(raw))+`"`)
+			w.put(i, end, `"`+w.r.replace(pathKind(force), force, wire.UnquoteBytes(raw))+`"`)
 		} else if w.stream.take(i) {
 			return end
-		} else if text, changed := w.text(unquote(raw)); changed {
-			w.put(i, end, string(wire.AppendString(nil, text)))
+		} else if text, changed := w.text(wire.UnquoteBytes(raw)); changed {
+			w.put(i, end, string(wire.AppendString(nil, string(text))))
 		}
 		return end
 	default:
@@ -147,10 +140,10 @@ func (w *walker) value(i int, states []state, force, name string) int {
 		switch {
 		case c != '-' && (c < '0' || c > '9'):
 			if force != "" && c != 'n' { // true, false
-				w.put(i, end, `"`+w.r.replace(pathKind(force), force, string(w.src[i:end]))+`"`)
+				w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
 			}
 		case force != "":
-			w.put(i, end, `"`+w.r.replace(pathKind(force), force, string(w.src[i:end]))+`"`)
+			w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
 		default:
 			w.number(i, end, name)
 		}
@@ -167,9 +160,9 @@ func pathKind(action string) kind {
 }
 
 // number redacts a number that is a card's, or a phone's if the member's name says so: by its digits it may be anything.
-func (w *walker) number(i, end int, name string) {
-	text := string(w.src[i:end])
-	if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" {
+func (w *walker) number(i, end int, name []byte) {
+	text := w.src[i:end]
+	if whole, fraction, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(fraction, "0")) == 0 {
 		text = whole
 	}
 	if len(text) < 8 || len(text) > 19 {
@@ -186,7 +179,7 @@ func (w *walker) number(i, end int, name string) {
 	k := kind("card")
 	if !isCard(digits[:len(text)]) {
 		k = "phone"
-		if len(text) > 15 || !namesPhone(name) {
+		if len(text) > 15 || !namesPhone(string(name)) {
 			return
 		}
 	}
@@ -204,12 +197,12 @@ func namesPhone(name string) bool {
 
 // name redacts a member's name, by what is built in only: a pattern for texts would tear up the names that are part of a format. Two
 // that become the same are told apart by a number.
-func (w *walker) name(start, end int, name string, renamed map[string]bool) map[string]bool {
+func (w *walker) name(start, end int, name []byte, renamed map[string]bool) map[string]bool {
 	edits := w.scan(name)
 	if len(edits) == 0 {
 		return renamed
 	}
-	text := string(edited([]byte(name), edits))
+	text := string(edited(name, edits))
 	if renamed == nil {
 		renamed = map[string]bool{}
 	}
@@ -222,7 +215,7 @@ func (w *walker) name(start, end int, name string, renamed map[string]bool) map[
 }
 
 // text redacts a string's text.
-func (w *walker) text(text string) (string, bool) {
+func (w *walker) text(text []byte) ([]byte, bool) {
 	p := pieces{text: text}
 	w.redact(&p)
 	return p.text, p.changed
@@ -230,9 +223,9 @@ func (w *walker) text(text string) (string, bool) {
 
 // redact redacts a text, and the JSON in it, if that is what it is.
 func (w *walker) redact(p *pieces) {
-	if trimmed := strings.TrimLeft(p.text, " \t\r\n"); w.nested < nestedMax && len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(p.text)) {
-		inner := walker{r: w.r, src: []byte(p.text), nested: w.nested + 1, count: w.count}
-		inner.value(wire.SkipSpace(inner.src, 0), nil, "", "")
+	if i := wire.SkipSpace(p.text, 0); w.nested < nestedMax && i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[') && wire.IsJSON(p.text) {
+		inner := walker{r: w.r, src: p.text, nested: w.nested + 1, count: w.count}
+		inner.value(i, nil, "", nil)
 		p.edit(inner.edits)
 		return
 	}
@@ -240,7 +233,7 @@ func (w *walker) redact(p *pieces) {
 	p.edit(w.scan(p.text))
 	for _, rule := range w.r.patterns {
 		var edits []edit
-		for _, at := range rule.re.FindAllStringIndex(p.text, -1) {
+		for _, at := range rule.re.FindAllIndex(p.text, -1) {
 			if at[0] < at[1] {
 				w.count("pattern", rule.action)
 				edits = append(edits, edit{at[0], at[1], w.r.replace("pattern", rule.action, p.text[at[0]:at[1]])})
@@ -251,7 +244,7 @@ func (w *walker) redact(p *pieces) {
 }
 
 // scan finds what is built in, also where letters of it are written as JSON's escapes.
-func (w *walker) scan(text string) (edits []edit) {
+func (w *walker) scan(text []byte) (edits []edit) {
 	if len(w.r.builtin) == 0 {
 		return nil
 	}
@@ -272,29 +265,3 @@ func (w *walker) scan(text string) (edits []edit) {
 	}
 	return edits
 }
-
-// unquote returns the text of a valid JSON string.
-func unquote(raw []byte) string {
-	inner := raw[1 : len(raw)-1]
-	i := bytes.IndexByte(inner, '\\')
-	if i < 0 {
-		return unsafe.String(unsafe.SliceData(inner), len(inner)) // the body is not changed while this is looked at
-	}
-	text := make([]byte, 0, len(inner))
-	for ; i >= 0; i = bytes.IndexByte(inner, '\\') {
-		plain := strings.IndexByte(escapes, inner[i+1])
-		if plain < 0 {
-			return wire.Unquote(raw) // \u and its pairs
-		}
-		text = append(append(text, inner[:i]...), escaped[plain])
-		inner = inner[i+2:]
-	}
-	text = append(text, inner...)
-	return unsafe.String(unsafe.SliceData(text), len(text))
-}
-
-// escapes are the escapes of one character (RFC 8259), and escaped is what each stands for.
-const (
-	escapes = `nt"\/rbf`
-	escaped = "\n\t\"\\/\r\b\f"
-)
