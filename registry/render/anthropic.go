@@ -165,15 +165,7 @@ func (c *call) anthropicTools(kwargs wire.Object) (wire.Object, error) {
 			tools[i] = encode(out)
 			continue
 		}
-		out := newObject().str("name", t.name)
-		if t.description != "" {
-			out = out.str("description", t.description)
-		}
-		out = out.raw("input_schema", t.schema())
-		if string(member(t.raw, "strict")) == "true" {
-			out = out.raw("strict", json.RawMessage("true"))
-		}
-		tools[i] = out.end()
+		tools[i] = t.declaration("input_schema", t.schema())
 	}
 	kwargs = append(kwargs, memberOf("tools", array(tools)))
 	choice := newObject()

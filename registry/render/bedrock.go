@@ -153,15 +153,8 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 		if t.kind != "function" {
 			return nil, inexpressible(t.at, "is %q, and Converse takes functions only; take it out", shorten(t.kind))
 		}
-		spec := newObject().str("name", t.name)
-		if t.description != "" {
-			spec = spec.str("description", t.description)
-		}
-		spec = spec.raw("inputSchema", newObject().raw("json", t.schema()).end())
-		if strict := member(t.raw, "strict"); string(strict) == "true" {
-			spec = spec.raw("strict", strict)
-		}
-		tools[i] = newObject().raw("toolSpec", spec.end()).end()
+		spec := t.declaration("inputSchema", newObject().raw("json", t.schema()).end())
+		tools[i] = newObject().raw("toolSpec", spec).end()
 	}
 	config := newObject().raw("tools", array(tools))
 	choice := newObject()

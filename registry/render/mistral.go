@@ -49,17 +49,24 @@ func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
 		if t.kind != "function" {
 			return nil, inexpressible(t.at, "is %q, and %s takes functions only; take it out", shorten(t.kind), c.provider)
 		}
-		function := newObject().str("name", t.name)
-		if t.description != "" {
-			function = function.str("description", t.description)
-		}
-		function = function.raw("parameters", t.schema())
-		if strict := member(t.raw, "strict"); string(strict) == "true" {
-			function = function.raw("strict", strict)
-		}
-		tools[i] = newObject().str("type", "function").raw("function", function.end()).end()
+		function := t.declaration("parameters", t.schema())
+		tools[i] = newObject().str("type", "function").raw("function", function).end()
 	}
 	return append(kwargs, memberOf("tools", array(tools))), nil
+}
+
+// declaration is a function's name, description and schema, as most providers want them.
+func (t tool) declaration(schemaName string, schema json.RawMessage) json.RawMessage {
+	out := newObject().str("name", t.name)
+	if t.description != "" {
+		out = out.str("description", t.description)
+	}
+	out = out.raw(schemaName, schema)
+	if strict := member(t.raw, "strict"); string(strict) == "true" {
+		out = out.raw("strict", strict)
+	}
+
+	return out.end()
 }
 
 func (c *call) mistralMessage(m *message) (json.RawMessage, error) {
