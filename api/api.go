@@ -57,20 +57,7 @@ type Templates interface {
 	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
 	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
-	TemplateEditor
-}
-
-// TemplateEditor is what changes templates and their labels, and what is read for that. by is who does it; "" for the identity's
-// key. On a sidecar all of it goes to the server.
-type TemplateEditor interface {
-	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
-	Patch(ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch) (wire.Published, error)
-	Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error)
-	CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error)
-	MoveLabel(ctx context.Context, id wire.Identity, label int64, version int, by string) (wire.PlacedLabel, error)
-	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
-	Archive(ctx context.Context, id wire.Identity, ident string) error
-	Restore(ctx context.Context, id wire.Identity, ident string) error
+	wire.TemplateEditor
 }
 
 // Changes tells which templates changed after the revision that a caller knows, waiting for the first as long as it would.

@@ -15,7 +15,7 @@ import (
 
 // server is a real Registry behind a network that can fail. It is a registry.Upstream.
 type server struct {
-	registry.Editor
+	wire.TemplateEditor
 	mu     sync.Mutex
 	behind *registry.Registry
 	down   chan struct{} // closed while the server is away

@@ -14,17 +14,5 @@ type Upstream interface {
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
 	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
 	Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error)
-	Editor
-}
-
-// Editor is what people and CI do with templates: a sidecar passes it on.
-type Editor interface {
-	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
-	Patch(ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch) (wire.Published, error)
-	Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error)
-	CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error)
-	MoveLabel(ctx context.Context, id wire.Identity, label int64, version int, by string) (wire.PlacedLabel, error)
-	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
-	Archive(ctx context.Context, id wire.Identity, ident string) error
-	Restore(ctx context.Context, id wire.Identity, ident string) error
+	wire.TemplateEditor
 }
