@@ -1,31 +1,19 @@
 package archive
 
-import (
-	"encoding/hex"
-	"strings"
-)
+import "github.com/google/uuid"
 
 // UUID is an id as a Store keeps it.
 type UUID [16]byte
 
-// ParseUUID reads an id in the one form that the archive uses.
+// ParseUUID reads an id in its form of 36 characters, and in no other.
 func ParseUUID(s string) (id UUID, ok bool) {
-	digits := strings.ReplaceAll(s, "-", "")
-	if len(s) != 36 || len(digits) != 32 {
+	if len(s) != 36 {
 		return id, false
 	}
-	_, err := hex.Decode(id[:], []byte(digits))
-	return id, err == nil
+
+	parsed, err := uuid.Parse(s)
+	return UUID(parsed), err == nil
 }
 
 // String is the form that ParseUUID reads.
-func (id UUID) String() string {
-	var s [36]byte
-	hex.Encode(s[:8], id[:4])
-	hex.Encode(s[9:13], id[4:6])
-	hex.Encode(s[14:18], id[6:8])
-	hex.Encode(s[19:23], id[8:10])
-	hex.Encode(s[24:], id[10:])
-	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
-	return string(s[:])
-}
+func (id UUID) String() string { return uuid.UUID(id).String() }
