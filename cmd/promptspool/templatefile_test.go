@@ -200,10 +200,18 @@ func patched(t *rapid.T, text, diff string) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
+func splitLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
 // lineRangeOf returns where the lines of one side of a hunk's head begin and end, counted from 0.
 func lineRangeOf(t *rapid.T, head string, side int) [2]int {
-	var start, count int
-	if _, err := fmt.Sscanf(strings.Fields(head)[side][1:], "%d,%d", &start, &count); err != nil {
+	start, count := 0, 1 // a head leaves out the count of one line
+	if n, err := fmt.Sscanf(strings.Fields(head)[side][1:], "%d,%d", &start, &count); n == 0 {
 		t.Fatal(err)
 	}
 	if count > 0 {
