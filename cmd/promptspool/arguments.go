@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +15,15 @@ func argument(c *cli.Context, what string) (string, error) {
 		return "", usagef(c, "give %s", what)
 	}
 	return c.Args().First(), nil
+}
+
+// fileOrStdin opens the file that an argument names; - is stdin.
+func fileOrStdin(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(os.Stdin), nil
+	}
+
+	return os.Open(path)
 }
 
 // noArguments refuses what a command would otherwise not look at.

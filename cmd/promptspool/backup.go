@@ -106,15 +106,12 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
+	in, err := fileOrStdin(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
+
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -143,18 +142,14 @@ func tryConfig(c *cli.Context) error {
 
 // recordToTry reads a record; "" is the sample.
 func recordToTry(path string) ([]byte, error) {
-	var in io.Reader = strings.NewReader(sampleRecord)
-	switch path {
-	case "":
-	case "-":
-		in = os.Stdin
-	default:
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+	if path == "" {
+		return []byte(sampleRecord), nil
 	}
+	in, err := fileOrStdin(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+
 	return io.ReadAll(io.LimitReader(in, wire.BodyBytesMax+1))
 }

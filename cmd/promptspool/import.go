@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/urfave/cli/v2"
@@ -45,15 +44,12 @@ func importEvents(c *cli.Context) error {
 		return err
 	}
 	defer cl.Close()
-	in := io.Reader(os.Stdin)
-	if path := c.Args().First(); path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		in = file
+	in, err := fileOrStdin(c.Args().First())
+	if err != nil {
+		return err
 	}
+	defer in.Close()
+
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		return err

@@ -19,11 +19,9 @@ func scanCommand() *cli.Command {
 		Usage: "find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
 		Flags: append(own("requests scan",
 			stringFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
-		), append(remoteFlags(), &cli.BoolFlag{
-			Name:    "mask",
-			Usage:   "mask what is found, for good; without it nothing is changed",
-			EnvVars: env("requests scan mask"),
-		})...),
+		), append(remoteFlags(),
+			boolFlag("requests scan", "mask", "mask what is found, for good; without it nothing is changed"),
+		)...),
 		Action: scanRequests,
 	}
 }

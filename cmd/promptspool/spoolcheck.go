@@ -43,13 +43,20 @@ func checkSpool(c *cli.Context) error {
 	return nil
 }
 
-func checkFolder(c *cli.Context, data string) (spool.Report, error) {
-	folder, err := spool.OpenFolder(spoolDir(data))
-	if err != nil {
-		return spool.Report{}, err
-	}
-	defer folder.Close()
-	return folder.Check(c.Context)
+func checkFolder(c *cli.Context, data string) (report spool.Report, err error) {
+	err = inSpool(data, func(f *spool.Folder) (err error) {
+		report, err = f.Check(c.Context)
+		return err
+	})
+	return report, err
+}
+
+func folderStatus(c *cli.Context, data string) (status spool.Status, err error) {
+	err = inSpool(data, func(f *spool.Folder) (err error) {
+		status, err = f.Status(c.Context)
+		return err
+	})
+	return status, err
 }
 
 // damageTable prints what a report found wrong.

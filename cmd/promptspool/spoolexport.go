@@ -56,13 +56,8 @@ func lostInFolder(c *cli.Context) error {
 	if err != nil || running {
 		return err
 	}
-	folder, err := spool.OpenFolder(spoolDir(data))
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
 
-	status, err := folder.Status(c.Context)
+	status, err := folderStatus(c, data)
 	if err == nil && status.Gaps > 0 {
 		err = fmt.Errorf("the disk lost %s, which the export does not have; `promptspool spool check --data %s` says more",
 			quantity(status.Gaps, "event"), data)

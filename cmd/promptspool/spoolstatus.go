@@ -3,8 +3,6 @@ package main
 import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
-
-	"promptspool/spool"
 )
 
 func spoolStatusCommand() *cli.Command {
@@ -22,12 +20,7 @@ func spoolStatus(c *cli.Context) error {
 	}
 	if !running {
 		status.Upstream = "- (no sidecar runs here)"
-		folder, err := spool.OpenFolder(spoolDir(data))
-		if err != nil {
-			return err
-		}
-		defer folder.Close()
-		if status.Spool, err = folder.Status(c.Context); err != nil {
+		if status.Spool, err = folderStatus(c, data); err != nil {
 			return err
 		}
 	}

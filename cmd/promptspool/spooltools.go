@@ -157,16 +157,24 @@ func eventsOf(c *cli.Context, lane string, do func(ops.SpoolEvent) error) error 
 			}
 		})
 	}
+
+	return inSpool(data, func(folder *spool.Folder) error {
+		events := waitingEvents(folder.Waiting())
+		if lane != "" {
+			events = laneEvents(lane, folder.Lane)
+		}
+		return doEach(c.Context, events, do)
+	})
+}
+
+// inSpool reads the spool of a stopped sidecar, or makes an empty one.
+func inSpool(data string, do func(*spool.Folder) error) error {
 	folder, err := spool.OpenFolder(spoolDir(data))
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
-	events := waitingEvents(folder.Waiting())
-	if lane != "" {
-		events = laneEvents(lane, folder.Lane)
-	}
-	return doEach(c.Context, events, do)
+
+	return errors.Join(do(folder), folder.Close())
 }
 
 func doEach(ctx context.Context, events iter.Seq2[ops.SpoolEvent, error], do func(ops.SpoolEvent) error) error {
@@ -183,11 +191,7 @@ func doEach(ctx context.Context, events iter.Seq2[ops.SpoolEvent, error], do fun
 
 // openStopped opens the spool and the keys of a stopped sidecar, for what changes them. Call done afterwards.
 func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (queue *spool.Spool, keys *proxy.Keyring, done func() error, err error) {
-	folder, err := spool.OpenFolder(spoolDir(data)) // makes none where none is
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err := folder.Close(); err != nil {
+	if err := inSpool(data, func(*spool.Folder) error { return nil }); err != nil { // makes none where none is
 		return nil, nil, nil, err
 	}
 	// A person decides here, so the sidecar's bounds do not hold.
