@@ -167,7 +167,7 @@ func eventsOf(c *cli.Context, lane string, do func(ops.SpoolEvent) error) error 
 	})
 }
 
-// inSpool reads the spool of a stopped sidecar, or makes an empty one.
+// inSpool opens the spool of a stopped sidecar, which must exist, to read it.
 func inSpool(data string, do func(*spool.Folder) error) error {
 	folder, err := spool.OpenFolder(spoolDir(data))
 	if err != nil {
@@ -191,7 +191,8 @@ func doEach(ctx context.Context, events iter.Seq2[ops.SpoolEvent, error], do fun
 
 // openStopped opens the spool and the keys of a stopped sidecar, for what changes them. Call done afterwards.
 func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (queue *spool.Spool, keys *proxy.Keyring, done func() error, err error) {
-	if err := inSpool(data, func(*spool.Folder) error { return nil }); err != nil { // makes none where none is
+	// A folder without a spool is refused here: spool.Open would make one.
+	if err := inSpool(data, func(*spool.Folder) error { return nil }); err != nil {
 		return nil, nil, nil, err
 	}
 	// A person decides here, so the sidecar's bounds do not hold.
