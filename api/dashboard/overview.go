@@ -204,7 +204,7 @@ func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdow
 		if name == "" {
 			op = "is_null"
 		}
-		b.Rows = append(b.Rows, breakdownRow{Name: cmp.Or(name, "unknown"), Requests: t.Requests, Cost: t.Cost, Tokens: t.InputTokens + t.OutputTokens,
+		b.Rows = append(b.Rows, breakdownRow{Name: cmp.Or(name, "unknown"), Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens(),
 			ErrorRate: percent(t.ErrorRate), P50: t.Latency.P50, P95: t.Latency.P95,
 			Href: address("/requests", f.with(condition{field, "", op, name}).values())})
 	}

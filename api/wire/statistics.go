@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -80,6 +81,16 @@ type Totals struct {
 
 // ScoresOther is the name of the sum of all scores whose names are too many to be told apart. A filter by name counts one of these.
 const ScoresOther = "(other)"
+
+// Tokens are those of input and output together, or the largest number where they are more. Each may be as large as a
+// caller says.
+func (t Totals) Tokens() int64 {
+	if t.OutputTokens > math.MaxInt64-t.InputTokens {
+		return math.MaxInt64
+	}
+
+	return t.InputTokens + t.OutputTokens
+}
 
 // ScoreSum is what is known of the scores of one name. All of it is exact.
 type ScoreSum struct {

@@ -142,7 +142,7 @@ func (g statsTable) totals(name cell, t wire.Totals, by trends, dates []string) 
 	}
 	g.row(name, humanize.Comma(t.Requests)+mark, cell{trend(by.requests, dates, g.bars, sum), green}, failed, score, cell{spread, yellow},
 		milliseconds(t.Latency.P50), cell{trend(by.latency, dates, g.bars, mean), green}, milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
-		costOf(t, g.progress.Incomplete), cell{trend(by.cost, dates, g.bars, sum), green}, humanize.Comma(t.InputTokens+t.OutputTokens)+mark)
+		costOf(t, g.progress.Incomplete), cell{trend(by.cost, dates, g.bars, sum), green}, humanize.Comma(t.Tokens())+mark)
 }
 
 // finish writes the line of everything below the table, and what the numbers leave out.

@@ -1,0 +1,20 @@
+package wire
+
+import (
+	"math"
+	"testing"
+)
+
+func TestTokensDoNotWrap(t *testing.T) {
+	for _, test := range []struct{ input, output, want int64 }{
+		{3, 4, 7},
+		{math.MaxInt64, 0, math.MaxInt64},
+		{math.MaxInt64 - 4, 4, math.MaxInt64},
+		{math.MaxInt64, math.MaxInt64, math.MaxInt64},
+	} {
+		totals := Totals{InputTokens: test.input, OutputTokens: test.output}
+		if got := totals.Tokens(); got != test.want {
+			t.Errorf("%d and %d tokens are %d, want %d", test.input, test.output, got, test.want)
+		}
+	}
+}
