@@ -36,18 +36,18 @@ var keyShapes = [256][]keyShape{
 
 // KeyLength returns the least length of a well-known key that begins as text does, or 0 if none does.
 func KeyLength(text []byte) int {
-	if shape := shapeOf(string(text[:min(len(text), keyPrefixMax)])); shape != nil {
+	if shape := shapeOf(text); shape != nil {
 		return shape.least
 	}
 	return 0
 }
 
-func shapeOf(text string) *keyShape {
-	if text == "" {
+func shapeOf(text []byte) *keyShape {
+	if len(text) == 0 {
 		return nil
 	}
 	for i := range keyShapes[text[0]] {
-		if shape := &keyShapes[text[0]][i]; strings.HasPrefix(text, shape.prefix) {
+		if shape := &keyShapes[text[0]][i]; bytes.HasPrefix(text, []byte(shape.prefix)) {
 			return shape
 		}
 	}
@@ -56,7 +56,6 @@ func shapeOf(text string) *keyShape {
 
 const (
 	keyBytesMin     = 20  // no key is shorter
-	keyPrefixMax    = 16  // no prefix is longer
 	besideMax       = 120 // bytes between the id of an AWS key and its secret
 	awsSecretBytes  = 40
 	bearerBytesMin  = 40
@@ -192,7 +191,7 @@ func (f *secretFinder) run(from, begin, runEnd, end int) int {
 			continue
 		}
 
-		shape := shapeOf(string(run[:min(len(run), keyPrefixMax)]))
+		shape := shapeOf(run)
 		if shape == nil || !shape.always || len(run) < shape.least {
 			continue
 		}
