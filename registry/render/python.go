@@ -45,7 +45,7 @@ func appendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 			b = append(b, c, ' ')
 			i++
 		case '"':
-			end := stringEnd(v, i)
+			end := wire.SkipString(v, i)
 			b = appendQuoted(b, wire.Unquote(v[i:end]), ascii)
 			i = end
 		default:
@@ -58,16 +58,6 @@ func appendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 		}
 	}
 	return b
-}
-
-// stringEnd is the index behind the string that begins at v[i].
-func stringEnd(v []byte, i int) int {
-	for i++; v[i] != '"'; i++ {
-		if v[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
 }
 
 // appendScalar appends the repr of true, false, null or a number.
