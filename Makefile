@@ -2,7 +2,8 @@
 # make build  the binary, static
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
 # make bench  the benchmarks, beside their floors
-# make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots)
+# make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots);
+#             the README's picture is the upper part of overview-light-1440.png
 # make fuzz   each fuzz target for a minute
 
 SHELL := /bin/bash
@@ -15,7 +16,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
 test: deps fmt vet lint unit
 
-# The race detector needs cgo; the README's session needs curl; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
+# The race detector needs cgo; the examples of the documentation need curl and python3; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
 # the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
 deps:
 	# Only what is missing: where node came from its maker's own package, Debian's npm cannot stand beside it.
@@ -28,6 +29,7 @@ deps:
 	need chromium chromium
 	need node nodejs
 	need npm npm
+	need python3 python3
 	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"
 	# promtool alone: its package would start a Prometheus.
 	if ! command -v promtool >/dev/null; then

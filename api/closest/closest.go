@@ -53,7 +53,7 @@ func Find(ctx context.Context, records Records, id wire.Identity, filter *wire.F
 		if err != nil {
 			continue
 		}
-		for _, text := range among(valueOf(c), found.Values) {
+		for _, text := range Among(valueOf(c), found.Values) {
 			instead := c
 			instead.Value, _ = json.Marshal(text)
 			if page, err := count(ctx, records, id, instead); err == nil && page.Total > 0 {
@@ -88,9 +88,9 @@ func count(ctx context.Context, records Records, id wire.Identity, f wire.Filter
 	return records.Search(ctx, id, wire.Search{FilterGroup: &f, PerPage: 1})
 }
 
-// among are the values closest to one, the closest first: the same in another case, then what begins alike, then what a few
-// letters make of it.
-func among(value string, values []string) []string {
+// Among returns the values closest to one, the closest first: the same in another case, then what begins alike, then
+// what a few letters make of it.
+func Among(value string, values []string) []string {
 	value = strings.ToLower(value)
 	most := 1 + len([]rune(value))/4
 	rank := make(map[string]int)

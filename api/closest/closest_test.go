@@ -18,7 +18,7 @@ func TestTheClosestValuesComeFirst(t *testing.T) {
 		{"größe", []string{"grosse", "grösse", "Größen"}, []string{"Größen", "grösse"}},
 		{"x", []string{"openai", "anthropic"}, []string{}},
 	} {
-		if got := among(c.value, c.values); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
+		if got := Among(c.value, c.values); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%s: %q, want %q", c.value, got, c.want)
 		}
 	}

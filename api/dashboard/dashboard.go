@@ -112,13 +112,7 @@ func New(c Config) *Dashboard {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	d := &Dashboard{Config: c, mux: http.NewServeMux(), pages: parsePages(), reviews: map[string]review{}}
-	static, err := fs.Sub(files, "static")
-	if err != nil {
-		panic("dashboard: " + err.Error())
-	}
-	d.mux.HandleFunc("/", d.nowhere)
-	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
+	d := newDashboard(c, parsePages())
 	d.signRoutes()
 	d.overviewRoutes()
 	d.requestRoutes()
@@ -127,10 +121,29 @@ func New(c Config) *Dashboard {
 	d.operationRoutes()
 	d.accountRoutes()
 	d.peopleRoutes()
+	d.protect()
+	return d
+}
+
+// newDashboard makes a Dashboard with the routes that need no capability.
+func newDashboard(c Config, pages pages) *Dashboard {
+	d := &Dashboard{Config: c, mux: http.NewServeMux(), pages: pages, reviews: map[string]review{}}
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		panic("dashboard: " + err.Error())
+	}
+	d.mux.HandleFunc("/", d.nowhere)
+	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
+	d.docRoutes()
+
+	return d
+}
+
+// protect refuses calls that other sites make.
+func (d *Dashboard) protect() {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(d.foreign))
 	d.guarded = protection.Handler(d.mux)
-	return d
 }
 
 // Serves reports whether path is a page, whatever the method.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ import (
 // pages are the parsed pages by the names of their files, each with the layout around it.
 type pages map[string]*template.Template
 
-func parsePages() pages {
+// parsePages parses the pages with some names, all of them without any: a sidecar spends no memory on those it does not have.
+func parsePages(only ...string) pages {
 	base := template.Must(template.New("").Funcs(helpers).ParseFS(files, "html/layout/*.html"))
 	names, err := fs.Glob(files, "html/*.html")
 	if err != nil || len(names) == 0 {
@@ -29,7 +31,10 @@ func parsePages() pages {
 	}
 	all := pages{}
 	for _, name := range names {
-		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
+		page := strings.TrimSuffix(path.Base(name), ".html")
+		if len(only) == 0 || slices.Contains(only, page) {
+			all[page] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
+		}
 	}
 	return all
 }
@@ -116,12 +121,13 @@ type view struct {
 	Now     time.Time
 	Curl    string // logs a call here
 	Base    string // this server's address
+	SignIn  bool   // people sign in here
 	Data    any
 }
 
 // show answers with a page. notice comes from the address, where a form that was carried out left it.
 func (d *Dashboard) show(c *call, status int, name, title, nav string, data any) error {
-	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Base: base(c.Request), Data: data}
+	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Base: base(c.Request), SignIn: d.People != nil, Data: data}
 	if c.User.ID != "" {
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
 	}

@@ -74,7 +74,7 @@ func (c *call) readForm() error {
 // session finds who is signed in.
 func (d *Dashboard) session(r *http.Request) (wire.SignedIn, error) {
 	cookie, err := r.Cookie(sessionCookie)
-	if err != nil {
+	if err != nil || d.People == nil {
 		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
 	}
 	return d.People.Session(r.Context(), wire.Secret(cookie.Value))

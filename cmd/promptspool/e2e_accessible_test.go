@@ -99,13 +99,18 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/requests/" + failedID, "/requests?model=gpt4o", "/nowhere", reset, "/reset-password?code=none", invite, "/sign-up?code=none",
 		"/templates", "/template?name=greet+customers", "/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
-		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up",
+		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
 	} {
 		b.visit(path)
 		b.accessible(source, path)
 		switch path {
 		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere", "/reset-password?code=none", "/sign-up?code=none":
 			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
+		case "/docs", "/docs/log-curl":
+			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
+			b.do("look by phone", chromedp.EmulateViewport(390, 900))
+			b.holds(path+" fits a phone", `document.documentElement.scrollWidth <= 390 && !document.querySelector(".contents").open`)
+			b.do("as before", chromedp.EmulateViewport(1440, 900))
 		}
 	}
 

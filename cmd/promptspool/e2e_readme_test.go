@@ -61,7 +61,9 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
 		t.Errorf("%+v", record)
 	}
+	documentedAtBoth(t, sidecar, server)
 	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
+	examplesRun(t, dir, sidecar, server)
 
 	// What up itself prints works too.
 	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")

@@ -79,7 +79,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
 			statusCommand(), keysCommand(), peopleCommand(), requestsCommand(), templatesCommand(), spoolCommand(),
-			deadCommand(), archiveGroup(), backupCommand(), restoreBackupCommand(), configCommand(), versionCommand(),
+			deadCommand(), archiveGroup(), backupCommand(), restoreBackupCommand(), configCommand(), docsCommand(), versionCommand(),
 		},
 	}
 	app.Action = noSuchCommand

@@ -204,6 +204,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		ExportRelay:   upstream,
 		Templates:     templates,
 		Fleet:         upstream,
+		Pages:         dashboard.NewDocs(version, c.logger),
 		Authenticator: authenticator,
 		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
 		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,

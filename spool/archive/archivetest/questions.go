@@ -14,7 +14,7 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Ask asks an archive that holds calls of so many days what the README promises, and reports the first answer and the 95th percentile of
+// Ask asks an archive that holds calls of so many days what the documentation promises, and reports the first answer and the 95th percentile of
 // the others.
 func Ask(b *testing.B, a *archive.Archive, id wire.Identity, calls *Calls, days int) {
 	b.Helper()

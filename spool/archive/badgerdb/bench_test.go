@@ -21,7 +21,7 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// BenchmarkArchive fills a database and asks it what the README promises, in one run so that the figures belong together.
+// BenchmarkArchive fills a database and asks it what the documentation promises, in one run so that the figures belong together.
 // PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long form), PROMPTSPOOL_BENCH_DIR
 // where the database is kept from run to run, so that a long fill may be done in parts: what is there is not made again;
 // PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.

@@ -18,7 +18,7 @@ import (
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
-// BenchmarkArchive fills a database and asks it what the README promises, in one run so that the figures belong together, with PostgreSQL
+// BenchmarkArchive fills a database and asks it what the documentation promises, in one run so that the figures belong together, with PostgreSQL
 // on the same machine, waiting for its disk. PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long
 // form), PROMPTSPOOL_BENCH_DSN names a database that is kept from run to run, so that a long fill may be done in parts: what is there
 // is not made again; PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.

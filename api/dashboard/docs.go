@@ -1,0 +1,82 @@
+package dashboard
+
+import (
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"promptspool/api/dashboard/docs"
+)
+
+// docsView is what a page of the documentation shows.
+type docsView struct {
+	Sections []docs.Section
+	Page     *docs.Page // nil: the list of all
+	HTML     template.HTML
+}
+
+// NewDocs makes a Dashboard that serves the documentation alone, for a process where nobody signs in.
+func NewDocs(version string, logger *slog.Logger) *Dashboard {
+	d := newDashboard(Config{Version: version, Logger: logger, Now: time.Now}, parsePages("docs", "error"))
+	d.protect()
+
+	return d
+}
+
+// docRoutes serves the documentation to everybody: it shows no account's data.
+func (d *Dashboard) docRoutes() {
+	d.open("GET /docs", d.docsList)
+	d.open("GET /docs/{page}", d.docsPage)
+	d.open("GET /llms.txt", func(c *call) error { return plainText(c, docs.LLMs()) })
+}
+
+func (d *Dashboard) docsList(c *call) error {
+	return d.showDocs(c, "Documentation", docsView{Sections: docs.Sections()})
+}
+
+// docsPage answers with a page, or, if its name ends with .md, with its source.
+func (d *Dashboard) docsPage(c *call) error {
+	name, source := strings.CutSuffix(c.PathValue("page"), ".md")
+	p := docs.Find(name)
+	switch {
+	case p == nil:
+		d.knowReader(c)
+		return errNoPage
+	case source:
+		return plainText(c, p.Source)
+	}
+
+	return d.showDocs(c, p.Title, docsView{docs.Sections(), p, d.pageFor(c, p)})
+}
+
+// pageFor renders a page with the address that its reader uses. Only our own pages and an escaped address are in it.
+func (d *Dashboard) pageFor(c *call, p *docs.Page) template.HTML {
+	server, sidecar := base(c.Request), docs.SidecarAddress
+	if d.People == nil {
+		server, sidecar = docs.ServerAddress, base(c.Request)
+	}
+
+	return template.HTML(p.HTML(server, sidecar))
+}
+
+func (d *Dashboard) showDocs(c *call, title string, v docsView) error {
+	d.knowReader(c)
+
+	return d.show(c, http.StatusOK, "docs", title, "docs", v)
+}
+
+// knowReader finds out who is signed in, for the menu. A page of the documentation is shown without, too.
+func (d *Dashboard) knowReader(c *call) {
+	if s, err := d.session(c.Request); err == nil {
+		c.SignedIn = s
+	}
+}
+
+func plainText(c *call, text string) error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := c.w.Write([]byte(text))
+
+	return err
+}

@@ -1,0 +1,113 @@
+// Package docs is the documentation that travels with the binary: Markdown pages, readable in the repository as they
+// are, and rendered here for a browser and for a terminal.
+//
+// A page begins with its title and a first paragraph that says which question it answers; lists of pages show both.
+package docs
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+//go:embed *.md
+var files embed.FS
+
+// sections are the pages by what their readers do, in the order in which they are listed.
+var sections = []struct{ title, pages string }{
+	{"Start", "tutorial concepts"},
+	{"Log calls", "log-python log-javascript log-go log-curl log-langchain metadata scores"},
+	{"Templates", "templates templates-ci"},
+	{"Find and count", "search"},
+	{"Operate", "deploy kubernetes postgresql backup alerts troubleshooting"},
+	{"Reference", "commands configuration metrics calls limits security"},
+	{"Contribute", "architecture contributing"},
+}
+
+// Section is a group of pages.
+type Section struct {
+	Title string
+	Pages []*Page
+}
+
+// Page is one page.
+type Page struct {
+	Name     string // its file without .md, and its address below /docs
+	Title    string
+	Summary  string // its first paragraph, without markup
+	Section  string
+	Source   string // Markdown
+	Previous *Page  // nil for the first
+	Next     *Page  // nil for the last
+
+	html func() string
+}
+
+// library is what the files are read into, once.
+type library struct {
+	sections []Section
+	byName   map[string]*Page
+}
+
+var read = sync.OnceValue(readPages)
+
+// Sections lists all pages in their order.
+func Sections() []Section { return read().sections }
+
+// Find returns the page with a name; nil if it does not exist.
+func Find(name string) *Page { return read().byName[name] }
+
+// Names lists the pages' names in their order.
+func Names() (all []string) {
+	for _, s := range Sections() {
+		for _, p := range s.Pages {
+			all = append(all, p.Name)
+		}
+	}
+
+	return all
+}
+
+// readPages reads all files. It panics if one of the table is missing, which a test would have found.
+func readPages() library {
+	all := library{byName: make(map[string]*Page)}
+	var previous *Page
+	for _, s := range sections {
+		section := Section{Title: s.title}
+		for name := range strings.FieldsSeq(s.pages) {
+			source, err := files.ReadFile(name + ".md")
+			if err != nil {
+				panic("docs: " + err.Error())
+			}
+			p := &Page{Name: name, Section: s.title, Source: string(source), Previous: previous}
+			p.Title, p.Summary = opening(source)
+			p.html = sync.OnceValue(func() string { return renderHTML(source) })
+
+			if previous != nil {
+				previous.Next = p
+			}
+			previous = p
+			section.Pages = append(section.Pages, p)
+			all.byName[name] = p
+		}
+		all.sections = append(all.sections, section)
+	}
+
+	return all
+}
+
+// LLMs is llms.txt: an overview of the pages for language models, with links to the Markdown.
+func LLMs() string {
+	var b strings.Builder
+	b.WriteString("# promptspool\n\n> A durable record of every call to a language model: prompt, answer, latency, cost, " +
+		"score, user, and which version of which template. One binary: a sidecar beside the app, and a server.\n")
+	for _, s := range Sections() {
+		fmt.Fprintf(&b, "\n## %s\n\n", s.Title)
+		for _, p := range s.Pages {
+			fmt.Fprintf(&b, "- [%s](/docs/%s.md): %s\n", p.Title, p.Name, p.Summary)
+		}
+	}
+
+	return b.String()
+}

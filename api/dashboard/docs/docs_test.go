@@ -1,0 +1,193 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+// top is the repository's folder.
+const top = "../../.."
+
+func TestEveryFileIsListedAndBeginsWithItsQuestion(t *testing.T) {
+	found, err := filepath.Glob("*.md")
+	if err != nil || len(found) < 20 {
+		t.Fatal(found, err)
+	}
+	for _, file := range found {
+		p := Find(strings.TrimSuffix(file, ".md"))
+		switch {
+		case p == nil:
+			t.Errorf("%s is in no section", file)
+		case p.Title == "" || len(p.Summary) < 30 || !strings.HasPrefix(p.Source, "# "+p.Title+"\n"):
+			t.Errorf("%s begins with %q, then %q", file, p.Title, p.Summary)
+		}
+	}
+	if len(Names()) != len(found) {
+		t.Errorf("%d pages are listed, of %d files", len(Names()), len(found))
+	}
+
+	if next := Find("tutorial").Next; next == nil || next.Previous != Find("tutorial") || Find("tutorial").Previous != nil {
+		t.Error("the pages are not in order")
+	}
+}
+
+// sources are all pages and the README, by their places in the repository.
+func sources(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := make(map[string][]byte)
+	for _, name := range Names() {
+		all["api/dashboard/docs/"+name+".md"] = []byte(Find(name).Source)
+	}
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["README.md"] = readme
+
+	return all
+}
+
+// destinations are the links and images of a text as they are written.
+func destinations(source []byte) (all []string) {
+	document := markdown.Parser().Parse(text.NewReader(source))
+	for _, link := range collect[*ast.Link](document) {
+		all = append(all, string(link.Destination))
+	}
+	for _, image := range collect[*ast.Image](document) {
+		all = append(all, string(image.Destination))
+	}
+	return all
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	anchors := make(map[string]string) // the HTML of each text, by its place
+	for place, source := range sources(t) {
+		anchors[place] = renderHTML(source)
+	}
+
+	links := 0
+	for place, source := range sources(t) {
+		for _, destination := range destinations(source) {
+			links++
+			file, anchor, _ := strings.Cut(destination, "#")
+			if strings.Contains(file, "://") {
+				if !strings.HasPrefix(file, "https://") {
+					t.Errorf("%s links to %s", place, destination)
+				}
+				continue
+			}
+
+			at := place
+			if file != "" {
+				at = filepath.Join(filepath.Dir(place), file)
+			}
+			if _, err := os.Stat(filepath.Join(top, at)); err != nil {
+				t.Errorf("%s links to %s: %v", place, destination, err)
+			} else if anchor != "" && !strings.Contains(anchors[at], ` id="`+anchor+`"`) {
+				t.Errorf("%s links to %s, which has no such heading", place, destination)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were seen", links)
+	}
+}
+
+func TestRenderedLinksStayWithinTheBinary(t *testing.T) {
+	href := regexp.MustCompile(`href="([^"]*)"`)
+	for _, name := range Names() {
+		for _, m := range href.FindAllStringSubmatch(Find(name).HTML("", ""), -1) {
+			page, _, _ := strings.Cut(strings.TrimPrefix(m[1], "/docs/"), "#")
+			if !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "https://") && Find(page) == nil {
+				t.Errorf("%s leads to %s", name, m[1])
+			}
+		}
+	}
+}
+
+func TestExamplesShowTheReadersAddress(t *testing.T) {
+	got := Find("tutorial").HTML("https://a.example", `http://b"><script>`)
+	for _, want := range []string{`http://b&#34;&gt;&lt;script&gt;/rest/track-request`, `data-copy="example-`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(got, "<script") || strings.ContainsAny(got, serverMark+sidecarMark) || strings.Contains(got, SidecarAddress) {
+		t.Error("an address is left, or not escaped")
+	}
+	if got := Find("search").HTML("https://a.example", ""); !strings.Contains(got, "curl -s https://a.example/api/public") {
+		t.Error("the server's address is not the reader's")
+	}
+}
+
+func TestPagesFitATerminal(t *testing.T) {
+	for _, name := range Names() {
+		printed := Find(name).Text(80)
+		for line := range strings.Lines(printed) {
+			long := utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 80
+			if long && !strings.HasPrefix(line, "    ") && slices.Max(lengths(line)) < 70 {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+		if strings.Contains(printed, "](") || strings.Contains(printed, "<!--") {
+			t.Errorf("%s is printed with markup", name)
+		}
+	}
+	limits := Find("limits").Text(80)
+	if !strings.HasPrefix(limits, "LIMITS\n\nHow large") || !strings.Contains(limits, "metadata of one write, keys and values\n    At most: 256 KiB\n") {
+		t.Error(limits)
+	}
+}
+
+// lengths are those of a line's words.
+func lengths(line string) (all []int) {
+	for word := range strings.FieldsSeq(line) {
+		all = append(all, utf8.RuneCountInString(word))
+	}
+	return all
+}
+
+func TestPagesAreReadableInTheRepository(t *testing.T) {
+	for place, source := range sources(t) {
+		inCode, generated := false, false
+		for line := range strings.Lines(string(source)) {
+			generated = (generated || strings.HasPrefix(line, "<!-- generated")) && !strings.HasPrefix(line, "<!-- end")
+			if strings.HasPrefix(line, "```") {
+				inCode = !inCode
+			}
+			table := strings.HasPrefix(line, "|")
+			if n := utf8.RuneCountInString(line); n > 121 && !table && !inCode && !generated {
+				t.Errorf("%s: a line of %d columns: %s", place, n, line)
+			}
+		}
+	}
+}
+
+func TestLLMsListsEveryPage(t *testing.T) {
+	for _, name := range Names() {
+		if !strings.Contains(LLMs(), "](/docs/"+name+".md): ") {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// Files that move take their place on the page with them.
+func TestTheArchitecturePageNamesFilesThatExist(t *testing.T) {
+	files := regexp.MustCompile("`([a-z_]+/[a-z_/]*[a-z_.]+)`").FindAllStringSubmatch(Find("architecture").Source, -1)
+	if len(files) < 40 {
+		t.Fatalf("only %d files are named", len(files))
+	}
+	for _, m := range files {
+		if _, err := os.Stat(filepath.Join(top, m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// The addresses that examples are written with: the defaults of server and sidecar.
+const (
+	ServerAddress  = "http://127.0.0.1:8788"
+	SidecarAddress = "http://127.0.0.1:8787"
+)
+
+// In rendered examples each address is one byte that no page has, until the reader's own is known.
+const (
+	serverMark  = "\x01"
+	sidecarMark = "\x02"
+)
+
+var marked = strings.NewReplacer(ServerAddress, serverMark, SidecarAddress, sidecarMark)
+
+// markdown is safe for concurrent use.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.Table),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&blocks{}, 100))),
+)
+
+// HTML returns the page with the reader's addresses in its examples.
+func (p *Page) HTML(server, sidecar string) string {
+	own := strings.NewReplacer(serverMark, html.EscapeString(server), sidecarMark, html.EscapeString(sidecar))
+
+	return own.Replace(p.html())
+}
+
+// aroundTables lets wide tables scroll by themselves, also by keyboard.
+var aroundTables = strings.NewReplacer(
+	"<table>", `<div class="scroll" tabindex="0" role="region" aria-label="A table"><table>`,
+	"</table>", "</table></div>",
+)
+
+func renderHTML(source []byte) string {
+	document := parse(source)
+
+	var b bytes.Buffer
+	if err := markdown.Renderer().Render(&b, source, document); err != nil {
+		panic("docs: " + err.Error()) // a Buffer takes everything
+	}
+
+	return aroundTables.Replace(b.String())
+}
+
+// parse reads a page, and points its links to where the binary serves them.
+func parse(source []byte) ast.Node {
+	document := markdown.Parser().Parse(text.NewReader(source))
+	for _, link := range collect[*ast.Link](document) {
+		link.Destination = []byte(servedAt(string(link.Destination)))
+		if len(link.Destination) == 0 {
+			unlink(link)
+		}
+	}
+
+	return document
+}
+
+// servedAt is the address of a link's destination; "" for a file of the repository, which the binary does not serve.
+func servedAt(destination string) string {
+	file, anchor, _ := strings.Cut(destination, "#")
+	switch {
+	case file == "" || strings.Contains(file, "://"):
+		return destination
+	case path.Ext(file) == ".md" && !strings.Contains(file, "/"):
+		address := "/docs/" + strings.TrimSuffix(file, ".md")
+		if anchor != "" {
+			address += "#" + anchor
+		}
+		return address
+	default:
+		return ""
+	}
+}
+
+// unlink puts a link's text in its place.
+func unlink(link *ast.Link) {
+	parent := link.Parent()
+	for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+		parent.InsertBefore(parent, link, child)
+	}
+	parent.RemoveChild(parent, link)
+}
+
+// collect returns the nodes of a kind, in their order.
+func collect[N ast.Node](document ast.Node) (all []N) {
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if found, ok := n.(N); ok && entering {
+			all = append(all, found)
+		}
+		return ast.WalkContinue, nil
+	})
+
+	return all
+}
+
+// blocks renders what pages have beyond plain Markdown: anchors on headings, and examples that can be copied.
+type blocks struct{}
+
+// RegisterFuncs is goldmark's way to ask who renders what.
+func (b *blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHeading, b.heading)
+	r.Register(ast.KindFencedCodeBlock, b.example)
+	r.Register(ast.KindHTMLBlock, b.comment)
+}
+
+func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	h := n.(*ast.Heading)
+	id, _ := h.AttributeString("id")
+	name, _ := id.([]byte)
+	switch {
+	case entering:
+		fmt.Fprintf(w, `<h%d id="%s">`, h.Level, name)
+	case h.Level == 1:
+		fmt.Fprint(w, "</h1>\n")
+	default:
+		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to this section">#</a></h%d>`+"\n", name, h.Level)
+	}
+
+	return ast.WalkContinue, nil
+}
+
+// example renders a fenced code block. Its id is the place where it begins.
+func (b *blocks) example(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	code := string(n.Lines().Value(source))
+	id := fmt.Sprintf("example-%d", n.Lines().At(0).Start)
+	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`, id, marked.Replace(html.EscapeString(code)))
+	fmt.Fprintf(w, `<button type="button" data-copy="%s">Copy</button></div>`+"\n", id)
+
+	return ast.WalkSkipChildren, nil
+}
+
+// comment leaves comments out. Pages have no other HTML.
+func (b *blocks) comment(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) {
+	return ast.WalkSkipChildren, nil
+}

@@ -1,0 +1,55 @@
+package dashboard_test
+
+import (
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"promptspool/api/dashboard"
+)
+
+// documentation answers a call for a page where nobody signs in.
+func documentation(path, host string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+	r.Host = host
+	dashboard.NewDocs("1.0", slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+
+	return w
+}
+
+func TestTheDocumentationNeedsNobody(t *testing.T) {
+	for path, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"/docs":            {200, `<a href="/docs/limits">Limits</a>`},
+		"/docs/limits":     {200, `rel="next"`},
+		"/docs/limits.md":  {200, "# Limits\n"},
+		"/llms.txt":        {200, "(/docs/limits.md)"},
+		"/docs/none":       {404, `<a class="button" href="/docs">Documentation</a>`},
+		"/docs/none.md":    {404, "There is no page"},
+		"/sign-in":         {404, "There is no page"},
+		"/":                {404, `href="/docs"`},
+		"/static/icon.svg": {200, "<svg"},
+	} {
+		got := documentation(path, "localhost:8787")
+		if got.Code != want.status || !strings.Contains(got.Body.String(), want.says) {
+			t.Errorf("%s: %d %.300s", path, got.Code, got.Body)
+		}
+		policy := got.Header().Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: its policy is %q", path, policy)
+		}
+		if strings.Contains(got.Body.String(), "/sign-in") {
+			t.Errorf("%s leads to a sign-in that does not exist", path)
+		}
+	}
+}
+
+func TestTheDocumentationShowsTheReadersAddressAsText(t *testing.T) {
+	got := documentation("/docs/log-curl", `a"><script>alert(1)</script>`).Body.String()
+	if strings.Contains(got, "<script>alert") || !strings.Contains(got, "http://a&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;/rest/track-request") {
+		t.Error("the Host is not escaped, or not shown")
+	}
+}

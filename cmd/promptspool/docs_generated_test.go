@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/metrics"
+)
+
+// docsFolder holds the pages of the documentation.
+const docsFolder = "../../api/dashboard/docs/"
+
+// TestGeneratedPagesFollowTheCode fails when a page lists other commands, flags, metrics or alerts than the program has.
+// `go test ./cmd/promptspool -run GeneratedPages -update` writes the lists anew.
+func TestGeneratedPagesFollowTheCode(t *testing.T) {
+	withoutVariables(t)
+	for _, part := range []struct{ page, name, text string }{
+		{"commands", "commands", commandsText()},
+		{"configuration", "flags", flagsText()},
+		{"metrics", "metrics", metricsText(t)},
+		{"alerts", "alerts", alertsText(t)},
+	} {
+		path := docsFolder + part.page + ".md"
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, end := "<!-- generated: "+part.name+" -->\n\n", "\n<!-- end -->"
+		before, rest, ok := strings.Cut(string(content), begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !ok || !ended {
+			t.Fatalf("%s has no place for the generated %s", path, part.name)
+		}
+
+		want := before + begin + part.text + end + after
+		switch {
+		case want == string(content):
+		case *update:
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s differs from the code; run this test with -update", path)
+		}
+	}
+}
+
+// allCommands are the command table's, by their names in full; those that only group others are left out.
+func allCommands() map[string]*cli.Command {
+	all := map[string]*cli.Command{}
+	for _, c := range commandsInOrder() {
+		all[c.HelpName] = c
+	}
+	return all
+}
+
+// commandsInOrder are the commands that do something, as the table orders them, with their names in full as HelpName.
+func commandsInOrder() (all []*cli.Command) {
+	var add func(prefix string, commands []*cli.Command)
+	add = func(prefix string, commands []*cli.Command) {
+		for _, c := range commands {
+			if len(c.Subcommands) > 0 {
+				add(prefix+c.Name+" ", c.Subcommands)
+				continue
+			}
+			c.HelpName = prefix + c.Name
+			all = append(all, c)
+		}
+	}
+	add("", newApp(&strings.Builder{}, &strings.Builder{}).Commands)
+	return all
+}
+
+// commandsText is each command with its flags.
+func commandsText() string {
+	var b strings.Builder
+	for _, c := range commandsInOrder() {
+		fmt.Fprintf(&b, "## %s\n\n%s.\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
+		if len(c.Flags) == 0 {
+			continue
+		}
+		b.WriteString("| Flag | Default | Meaning |\n|---|---|---|\n")
+		for _, f := range c.Flags {
+			flag := documented(f)
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", flag.name, flag.fallback, flag.usage)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func usageOf(c *cli.Command) string {
+	return strings.TrimSpace(strings.Join([]string{c.HelpName, "[flags]", c.ArgsUsage}, " "))
+}
+
+// roles are the commands that run until they are stopped.
+var roles = []string{"server", "sidecar", "up"}
+
+// flagsText is a table of the flags of the roles, each once, with the roles that have it.
+func flagsText() string {
+	commands := allCommands()
+	type row struct {
+		documentedFlag
+		roles []string
+	}
+	rows := map[string]*row{}
+	var order []string
+	for _, role := range roles {
+		for _, f := range commands[role].Flags {
+			flag := documented(f)
+			key := flag.name + flag.fallback
+			if rows[key] == nil {
+				rows[key] = &row{documentedFlag: flag}
+				order = append(order, key)
+			}
+			rows[key].roles = append(rows[key].roles, role)
+		}
+	}
+	slices.Sort(order)
+
+	var b strings.Builder
+	b.WriteString("| Flag | Of | Default | Meaning |\n|---|---|---|---|\n")
+	for _, key := range order {
+		r := rows[key]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, strings.Join(r.roles, ", "), r.fallback, r.usage)
+	}
+	return b.String()
+}
+
+// documentedFlag is a flag as a table shows it.
+type documentedFlag struct{ name, fallback, usage string }
+
+func documented(f cli.Flag) documentedFlag {
+	doc := f.(cli.DocGenerationFlag)
+	flag := documentedFlag{name: "`--" + f.Names()[0] + "`", usage: sentence(withoutPlaceholder(doc.GetUsage())) + "."}
+	switch name := f.Names()[0]; {
+	case name == "name" && len(doc.GetDefaultText()) > 0 && strings.HasPrefix(doc.GetUsage(), "this process's"):
+		flag.fallback = "the host's name"
+	case !doc.TakesValue() || doc.GetDefaultText() == "":
+	default:
+		flag.fallback = "`" + doc.GetDefaultText() + "`"
+	}
+	return flag
+}
+
+// placeholder is the word of a usage text that stands for the value.
+var placeholder = regexp.MustCompile("`([^` ]+)`")
+
+// withoutPlaceholder takes the backticks off the first word in them, which is how the library marks it.
+func withoutPlaceholder(usage string) string {
+	at := placeholder.FindStringSubmatchIndex(usage)
+	if at == nil {
+		return usage
+	}
+	return usage[:at[0]] + usage[at[2]:at[3]] + usage[at[1]:]
+}
+
+// sentence begins with a capital, and has no bar that would end a table's cell.
+func sentence(text string) string {
+	text = strings.ReplaceAll(text, "|", `\|`)
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// metricsText is a table of all metrics, with the roles that export them.
+func metricsText(t *testing.T) string {
+	t.Helper()
+	type row struct {
+		family *dto.MetricFamily
+		roles  []string
+	}
+	rows := map[string]*row{}
+	for _, role := range []string{"sidecar", "server"} {
+		m := metrics.New(role, "test")
+		m.HTTPRequests.WithLabelValues("track-request", "200")
+		m.HTTPSeconds.WithLabelValues("track-request")
+		families, err := m.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if !strings.HasPrefix(f.GetName(), "promptspool_") {
+				continue
+			}
+			if rows[f.GetName()] == nil {
+				rows[f.GetName()] = &row{family: f}
+			}
+			rows[f.GetName()].roles = append(rows[f.GetName()].roles, role)
+		}
+	}
+
+	var b strings.Builder
+	b.WriteString("| Metric | Of | Type | Meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[name]
+		kind := strings.ToLower(r.family.GetType().String())
+		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", name, labelsOf(r.family), strings.Join(r.roles, ", "), kind,
+			sentence(strings.TrimSuffix(r.family.GetHelp(), "."))+".")
+	}
+	return b.String()
+}
+
+// labelsOf are the names of a metric's labels in braces.
+func labelsOf(f *dto.MetricFamily) string {
+	var names []string
+	for _, label := range f.GetMetric()[0].GetLabel() {
+		names = append(names, label.GetName())
+	}
+	if names == nil {
+		return ""
+	}
+	return "{" + strings.Join(names, ",") + "}"
+}
+
+// alertsText is a table of the alerts, each with a link to its entry.
+func alertsText(t *testing.T) string {
+	t.Helper()
+	rule, _ := readRules(t)
+	var b strings.Builder
+	b.WriteString("| Alert | Severity | Fires when | For at least |\n|---|---|---|---|\n")
+	for _, r := range rule.Spec.Groups[0].Rules {
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n",
+			r.Alert, strings.ToLower(r.Alert), r.Labels["severity"], r.Annotations["summary"], r.For)
+	}
+	return b.String()
+}
