@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -161,7 +162,8 @@ type besieged struct {
 	name      string
 	memoryMax int64 // bytes of anonymous memory
 	took      []time.Duration
-	memory    int64 // the most that was seen
+	memory    int64                  // the most that was seen
+	under     atomic.Pointer[string] // the shaped attack that is being carried out
 }
 
 func (s *siege) lay(all ...*besieged) {
@@ -211,6 +213,7 @@ func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
 		if random.IntN(4) == 0 {
 			p.leaves = time.Duration(1+random.IntN(100)) * time.Millisecond
 		}
+		b.under.Store(&a.name)
 		for n, size := 1+random.IntN(100), 0; size < shapeBytesMax && (a.most == 0 || n < a.most); n *= 4 {
 			size = max(1, a.send(p, n))
 			s.spare(b, begun)
@@ -231,9 +234,18 @@ func (s *siege) spare(b *besieged, begun time.Time) {
 		return
 	}
 	m := meter{b.t, b.cmd.Process.Pid}
-	for m.processor() > time.Since(begun)/4 {
+	for time.Since(begun) < s.long && m.processor() > time.Since(begun)/4 {
 		pauseFor(5 * time.Millisecond)
 	}
+}
+
+// attacked names the shaped attack that is being carried out.
+func (b *besieged) attacked() string {
+	if name := b.under.Load(); name != nil {
+		return *name
+	}
+
+	return ""
 }
 
 // fault keeps what should not have been.
@@ -267,7 +279,7 @@ func (s *siege) useWell(b *besieged, over chan struct{}) {
 		asked := time.Now()
 		status, answer, err := postWith(client, b.addr, path, body)
 		if err != nil || status != 200 {
-			s.fault("%s of the good client at the %s: %d %s, %v", path, b.name, status, answer, err)
+			s.fault("%s of the good client at the %s, beside the attack %q: %d %s, %v", path, b.name, b.attacked(), status, answer, err)
 			return
 		}
 		b.took = append(b.took, time.Since(asked))
