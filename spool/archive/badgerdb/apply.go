@@ -64,11 +64,38 @@ func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 	return packed, bytes
 }
 
-// rowsWritten packs an account's rows when there are enough. What it writes tells nothing new, so a failure harms nobody.
+// rowsWritten packs an account's rows when there are enough. Who wrote many of them waits until it is done; who wrote
+// few does not wait for what others wrote. What it writes tells nothing new, so a failure harms nobody.
 func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
 		return
 	}
+	if rows >= db.packing.every/packedByFew {
+		db.packNow(k)
+		return
+	}
+
+	db.packMu.Lock()
+	defer db.packMu.Unlock()
+	switch {
+	case db.packEnded:
+	case db.packBeside:
+		db.unpacked[k] = db.packing.every // the next write asks again
+	default:
+		db.packBeside = true
+		db.packers.Go(func() {
+			db.packNow(k)
+			db.packMu.Lock()
+			db.packBeside = false
+			db.packMu.Unlock()
+		})
+	}
+}
+
+// packedByFew is which part of the rows that are packed together is few.
+const packedByFew = 16
+
+func (db *DB) packNow(k keys) {
 	if err := db.pack(context.Background(), k); err != nil && !wire.IsCode(err, wire.CodeUnavailable) {
 		db.logger.Error("rows could not be packed into blocks; searches go on, but slower", "error", err)
 	}

@@ -53,6 +53,10 @@ type DB struct {
 	unpacked map[keys]int // under packMu: rows written since the account's were packed
 	packOne  sync.Mutex
 
+	packBeside bool           // under packMu: rows are being packed for whom nobody waits, in one of packers
+	packEnded  bool           // under packMu: no more are
+	packers    sync.WaitGroup // waited for before the database is closed
+
 	retention  archive.Retention
 	erasing    sync.Mutex
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in nanoseconds; 0: nothing
@@ -173,6 +177,10 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 func (db *DB) Close() error {
 	db.closeOnce.Do(func() {
 		close(db.stop)
+		db.packMu.Lock()
+		db.packEnded = true
+		db.packMu.Unlock()
+		db.packers.Wait()
 		db.commit.close()
 		db.reading.Lock()
 		db.closed = true
