@@ -51,11 +51,18 @@ func (d *Dashboard) docsPage(c *call) error {
 	return d.showDocs(c, p.Title, docsView{docs.Sections(), p, d.pageFor(c, p)})
 }
 
+// hostBytesMax is the length of the longest name of a host with its port: a longer one is not repeated in each example.
+const hostBytesMax = 253 + len(":65535")
+
 // pageFor renders a page with the address that its reader uses. Only our own pages and an escaped address are in it.
 func (d *Dashboard) pageFor(c *call, p *docs.Page) template.HTML {
-	server, sidecar := base(c.Request), docs.SidecarAddress
-	if d.People == nil {
-		server, sidecar = docs.ServerAddress, base(c.Request)
+	server, sidecar := docs.ServerAddress, docs.SidecarAddress
+	switch {
+	case len(c.Host) > hostBytesMax:
+	case d.People == nil:
+		sidecar = base(c.Request)
+	default:
+		server = base(c.Request)
 	}
 
 	return template.HTML(p.HTML(server, sidecar))

@@ -53,3 +53,11 @@ func TestTheDocumentationShowsTheReadersAddressAsText(t *testing.T) {
 		t.Error("the Host is not escaped, or not shown")
 	}
 }
+
+func TestALongHostIsNotRepeatedInEachExample(t *testing.T) {
+	usual := documentation("/docs/log-curl", "127.0.0.1:8787").Body.Len()
+	long := documentation("/docs/log-curl", strings.Repeat("x", 10_000)).Body.Len()
+	if long > usual+100 {
+		t.Errorf("the page has %d bytes for a long host, and usually %d", long, usual)
+	}
+}

@@ -22,6 +22,9 @@ import (
 // not attacked.
 var withoutInput = map[string]string{
 	"GET /sync/key":               "it answers what the key is",
+	"GET /docs":                   "a list of our own pages",
+	"GET /docs/{page}":            "a name of a page of ours, which is rendered once",
+	"GET /llms.txt":               "a text of ours",
 	"GET /sign-in":                "a form",
 	"GET /sign-up":                "a form",
 	"GET /reset-password":         "a form",
