@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -126,13 +125,10 @@ func rest(o map[string]json.RawMessage, but ...string) string {
 	return layOut(string(encoded(left)))
 }
 
-// encoded is v as JSON, with < and & as they are.
+// encoded is v as JSON.
 func encoded(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // of maps, texts and JSON that was checked
-	return bytes.TrimSpace(b.Bytes())
+	raw, _ := wire.Marshal(v) // of maps, texts and JSON that was checked
+	return raw
 }
 
 // draftMessagesMax bounds the messages that a form may have.

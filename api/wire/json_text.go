@@ -92,6 +92,18 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
+// Marshal is json.Marshal that leaves < > & as they are: only HTML needs them escaped.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // AppendString appends s as a JSON string, as encoding/json writes it, but with < > & as they are. What is not valid UTF-8
 // becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {

@@ -43,7 +43,7 @@ type (
 
 // newBlueprint makes the blueprint of a request, whose body is object and reads as call.
 func newBlueprint(r *Request, object wire.Object, call *Call) json.RawMessage {
-	text, _ := encodeBody(blueprintOf(call, r.Provider, object)) // it holds JSON that was parsed already
+	text, _ := wire.Marshal(blueprintOf(call, r.Provider, object)) // it holds JSON that was parsed already
 
 	return text
 }

@@ -37,7 +37,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 			if h.Kind == wire.KindGroup && len(groups) > 0 {
 				did["group_id"], groups = groups[0], groups[1:]
 			}
-			e.Body, _ = encodeBody(did)
+			e.Body, _ = wire.Marshal(did)
 		}
 		events = append(events, e)
 	}
@@ -89,14 +89,6 @@ func (s *State) groupsWithout(bodies map[string]json.RawMessage) []string {
 		}
 	}
 	return groups
-}
-
-func encodeBody(v any) (json.RawMessage, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return json.RawMessage(strings.TrimSuffix(b.String(), "\n")), err
 }
 
 const (

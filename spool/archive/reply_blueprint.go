@@ -53,7 +53,7 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 		template.Tools = json.RawMessage("[]")
 	}
 
-	text, _ := encodeBody(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
+	text, _ := wire.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
 
 	return text
 }

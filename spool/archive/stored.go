@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,14 +94,11 @@ func (s *Stored) Encode() (value []byte, after int, err error) {
 		state, after = s.added, len(s.History)-len(s.added.History)
 	}
 
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // texts keep < > &, which HTML needs escaped and a database does not
-	if err := enc.Encode(state); err != nil {
+	if value, err = wire.Marshal(state); err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
 	}
 
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), after, nil
+	return value, after, nil
 }
 
 // Deltas returns Delta.After of each delta that was read.

@@ -199,7 +199,7 @@ func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error 
 	}
 	t.wanted[tableOrphan]++
 	t.orphansWanted.Add(state.Waiting())
-	want, err := encode(row)
+	want, err := wire.Marshal(row)
 	if err != nil {
 		return err
 	}

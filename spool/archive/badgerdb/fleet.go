@@ -39,7 +39,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 				return nil, err
 			}
 		}
-		value, err := encode(wire.FleetSidecar{Heartbeat: h, LastSeen: now})
+		value, err := wire.Marshal(wire.FleetSidecar{Heartbeat: h, LastSeen: now})
 		return append(writes, write{k.sidecar(sidecar), value}), err
 	})
 }

@@ -87,7 +87,7 @@ func fillFleet(t *testing.T, db *DB, now time.Time) {
 	var writes []write
 	for n := range fleetMax {
 		s := wire.FleetSidecar{Heartbeat: wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}, LastSeen: now.Add(time.Duration(n) * time.Millisecond)}
-		value, err := encode(s)
+		value, err := wire.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (f *folding) listOrphan(r *record) error {
 	row, ok := r.state.OrphanRow()
 	switch {
 	case ok:
-		value, err := encode(row)
+		value, err := wire.Marshal(row)
 		f.writes = append(f.writes, write{f.keys.orphan(r.id), value})
 		return err
 	case r.orphan:
@@ -49,7 +49,7 @@ func (f *folding) writeOrphans() error {
 	if f.orphans == nil {
 		return nil
 	}
-	value, err := encode(f.orphans)
+	value, err := wire.Marshal(f.orphans)
 	f.writes = append(f.writes, write{f.keys.orphans(), value})
 	return err
 }

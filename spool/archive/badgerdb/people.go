@@ -85,7 +85,7 @@ func errNoUser() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is n
 // store appends writes that set keys to the JSON of values: a key, a value, a key, a value.
 func store(writes []write, pairs ...any) ([]write, error) {
 	for i := 0; i < len(pairs); i += 2 {
-		value, err := encode(pairs[i+1])
+		value, err := wire.Marshal(pairs[i+1])
 		if err != nil {
 			return nil, err
 		}

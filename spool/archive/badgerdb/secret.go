@@ -30,7 +30,7 @@ func (db *DB) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.Ke
 			return nil, err
 		}
 		k.AccountID = account.ID
-		value, err := encode(k)
+		value, err := wire.Marshal(k)
 		return append(writes, write{secretKey(hash), value}), err
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (db *DB) account(txn *badger.Txn, name string) (wire.Account, []write, erro
 		return a, nil, err
 	}
 	a = wire.Account{ID: wire.NewID(), Name: name, CreatedAt: db.now().UTC()}
-	value, err := encode(a)
+	value, err := wire.Marshal(a)
 	return a, []write{{accountKey(name), value}}, err
 }
 
@@ -98,7 +98,7 @@ func (db *DB) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key,
 			if k.RevokedAt == nil {
 				utc := at.UTC()
 				k.RevokedAt = &utc
-				value, err = encode(k)
+				value, err = wire.Marshal(k)
 				writes = []write{{slices.Clone(key), value}}
 			}
 			revoked = k

@@ -91,7 +91,7 @@ func (u *update) store(v *wire.Version, before uint64) error {
 }
 
 func (u *update) put(key []byte, v any) error {
-	value, err := encode(v)
+	value, err := wire.Marshal(v)
 	u.writes = append(u.writes, write{key, value})
 	return err
 }

@@ -1,7 +1,6 @@
 package badgerdb
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -12,17 +11,6 @@ import (
 
 	"promptspool/api/wire"
 )
-
-// encode makes a stored value. Texts keep < > &, which HTML needs escaped and a database does not.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
 
 // load reads the JSON under key into v and says whether the key is there.
 func load(txn *badger.Txn, key []byte, v any) (bool, error) {

@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -58,15 +56,10 @@ func (db *DB) do(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// encode makes a stored document. Texts keep < > &, which HTML needs escaped and a database does not.
+// encode makes a stored document.
 func encode(v any) (string, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return string(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
+	document, err := wire.Marshal(v)
+	return string(document), err
 }
 
 // isDuplicate says whether a statement would have made a second row of one key.
