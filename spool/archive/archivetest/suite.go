@@ -69,7 +69,7 @@ type scene struct {
 }
 
 func run(t *testing.T, open Open, scenes []scene) {
-	limitChecks(t, 40)
+	LimitChecks(t, 40)
 
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
@@ -79,9 +79,9 @@ func run(t *testing.T, open Open, scenes []scene) {
 	}
 }
 
-// limitChecks keeps rapid to n checks of each property, unless the command line says how many: each asks a database some
+// LimitChecks keeps rapid to n checks of each property, unless the command line says how many: each asks a database some
 // twenty questions. What they are is new in each run, and `make soak` makes many.
-func limitChecks(t *testing.T, n int) {
+func LimitChecks(t *testing.T, n int) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")
 	if f.Value.String() != f.DefValue {

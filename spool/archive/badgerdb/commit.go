@@ -34,6 +34,7 @@ type committer struct {
 	logger *slog.Logger
 	spare  spare
 	lead   chan struct{} // holds a token while somebody commits; close takes it for good
+	watch  *watch        // of the rows that are being packed, for whoever leads; or nil
 
 	mu     sync.Mutex
 	queue  []*waiter // under mu
@@ -198,11 +199,14 @@ type transaction struct {
 	countMax int64
 	bytesMax int64
 	held     int64 // of keys and values
+	watch    *watch
 	err      error // of add: nothing of it can be committed
 }
 
 func (c *committer) begin() *transaction {
-	return &transaction{txn: c.bdb.NewTransaction(true), countMax: c.bdb.MaxBatchCount(), bytesMax: c.bdb.MaxBatchSize()}
+	return &transaction{
+		txn: c.bdb.NewTransaction(true), watch: c.watch, countMax: c.bdb.MaxBatchCount(), bytesMax: c.bdb.MaxBatchSize(),
+	}
 }
 
 // cost is at least what Badger counts for a write: the value itself if it stays out of the value log, else a pointer.
@@ -238,6 +242,9 @@ func (t *transaction) add(w *waiter, writes []write) {
 			err = t.txn.Set(write.key, write.value)
 		}
 		t.err = errors.Join(t.err, err)
+		if t.watch != nil {
+			t.watch.note(write.key)
+		}
 		t.count++
 		t.bytes += write.cost()
 		t.held += int64(len(write.key) + len(write.value))

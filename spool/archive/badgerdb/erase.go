@@ -154,10 +154,8 @@ func (db *DB) lockAlone() error {
 
 // compact merges all levels of tables, which leaves no older version of any key.
 func (db *DB) compact() error {
-	select {
-	case <-db.stop:
-		return errClosed()
-	case db.commit.lead <- struct{}{}: // Badger fails writes while it drops
+	if err := db.takeLead(); err != nil { // Badger fails writes while it drops
+		return err
 	}
 	db.reading.RLock()
 	defer db.reading.RUnlock()

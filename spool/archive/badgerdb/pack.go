@@ -3,7 +3,6 @@ package badgerdb
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
@@ -63,28 +62,17 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 		left := false
 		for _, s := range spans {
 			for more := crowded(&s); more; {
-				err := db.exclusively(func(txn *badger.Txn) ([]write, error) {
-					delete(db.firsts, k)
-					step, err := db.packSpan(ctx, txn, k, s)
-					more, left = step.more, left || step.left
-					return step.writes, err
-				})
+				step, err := db.packStep(ctx, k, s)
 				if err != nil {
 					return err
 				}
+				more, left = step.more, left || step.left
 			}
 		}
 		if !left {
 			return nil
 		}
 	}
-}
-
-// packStep is what one transaction packs of a span.
-type packStep struct {
-	writes []write
-	more   bool // there may be more to pack in the same span
-	left   bool // rows were too heavy to be packed together; those left are in other spans now
 }
 
 // crowded says whether a span has rows to pack.
@@ -155,19 +143,18 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 	// has a row, for one that was deleted weighs nothing.
 	n := fit(lone, len(lone), db.packing.bytes)
 	step.left = n < len(lone)
-	lone = lone[:n]
+	step.late = lone[:n]
 
-	rows, err := db.merge(txn, k, s.place, head, lone)
+	rows, err := db.merge(txn, k, s.place, head, step.late)
 	if err != nil {
 		return step, err
 	}
-	for i := range lone {
-		step.writes = append(step.writes, write{key: k.late(lone[i].place[:])})
-	}
-	step.writes = append(step.writes, k.removeBlock(s.place, &head)...)
+
+	step.from, step.to = s.place, s.next
+	step.writes = k.removeBlock(s.place, &head)
 	for len(rows) > 0 {
 		n := db.packing.next(rows)
-		step.writes = append(step.writes, db.codec.writeBlock(k, rows[0].place[:], rows[:n])...)
+		step.writeBlock(db.codec, k, rows[:n])
 		rows = rows[n:]
 	}
 	return step, nil
@@ -236,9 +223,11 @@ func (db *DB) packNewest(
 	slices.Reverse(lone)
 
 	step.more = true
+	step.newest = lone
+	step.from, step.first, step.to = lone[0].place[:], s.next, s.next
 	var behind []placed
 	if s.next != nil {
-		if behind, step.writes, err = db.takeFirst(ctx, txn, k, s.next, lone); err != nil {
+		if behind, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
 			return step, err
 		}
 	}
@@ -246,31 +235,27 @@ func (db *DB) packNewest(
 	if err != nil {
 		return step, err
 	}
-	for i := range lone {
-		step.writes = append(step.writes, write{key: k.newest(lone[i].place[:])})
-	}
 	if rows = append(rows, behind...); len(rows) > 0 {
-		step.writes = append(step.writes, db.codec.writeBlock(k, rows[0].place[:], rows)...)
+		step.writeBlock(db.codec, k, rows)
 	}
 	return step, nil
 }
 
-// takeFirst takes the rows of the first block, at a place, and the writes that take it away, if it has room for
+// takeFirst takes the rows of the first block, at a place, into a step if there is room for them behind
 // those that come before it. Blocks that an older version wrote do not tell what they weigh: they have none.
-func (db *DB) takeFirst(
-	ctx context.Context, txn *badger.Txn, k keys, place []byte, before []lone,
-) (rows []placed, writes []write, err error) {
+func (db *DB) takeFirst(ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep) (rows []placed, err error) {
+	before := step.newest
 	head, _, err := loadHead(txn, k, place)
 	if err != nil || head.bytes == 0 || head.rows+len(before) > db.packing.rows {
-		return nil, nil, err
+		return nil, err
 	}
 	first := span{place: place}
 	if first.next, err = db.nextBlock(ctx, txn, k, place); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	in, err := db.lonePlaces(ctx, txn, k, first)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	bytes := head.bytes
@@ -280,17 +265,15 @@ func (db *DB) takeFirst(
 		}
 	}
 	if bytes > db.packing.bytes {
-		return nil, nil, nil
+		return nil, nil
 	}
 
 	if rows, err = db.merge(txn, k, place, head, in); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	writes = k.removeBlock(place, &head)
-	for i := range in {
-		writes = append(writes, write{key: k.late(in[i].place[:])})
-	}
-	return rows, writes, nil
+	step.late, step.to = in, first.next
+	step.writes = k.removeBlock(place, &head)
+	return rows, nil
 }
 
 // lonePlaces are the rows that stand alone in a span, without their values.
@@ -441,32 +424,4 @@ func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
 		return write{key: key}, err
 	}
 	return write{key, goneRow}, nil
-}
-
-// exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.
-func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
-	c := db.commit
-	select {
-	case <-db.stop:
-		return errClosed()
-	case c.lead <- struct{}{}:
-	}
-	defer func() { <-c.lead }()
-	if err := c.health.fault(); err != nil {
-		return err
-	}
-	var writes []write
-	err := db.view(func(txn *badger.Txn) (err error) { writes, err = change(txn); return err })
-	if err != nil || len(writes) == 0 {
-		return err
-	}
-	t := c.begin()
-	defer func() { t.txn.Discard() }()
-	if !t.fits(writes) {
-		return errors.New("the rows of a block do not fit into one transaction of the database")
-	}
-	w := &waiter{done: make(chan error, 1)}
-	t.add(w, writes)
-	c.end(t)
-	return <-w.done
 }

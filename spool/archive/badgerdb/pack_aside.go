@@ -1,0 +1,198 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// packStep packs a part of an account's list in one transaction. What takes long, to read the rows and
+// to make blocks of them, is done while others write; settle then adds what they wrote meanwhile.
+type packStep struct {
+	writes []write // of blocks
+	place  []byte  // where the first block among them begins; nil if there is none
+	newest []lone  // rows that go into them and stand before all blocks until then
+	late   []lone  // rows that go into them and stand in a block's part of the list
+
+	from, to []byte // the part of the list; to is nil at its end
+	first    []byte // the first block before the step, if the part begins before it; nil: there is none
+
+	more bool // there may be more to pack in the same span
+	left bool // rows were too heavy to be packed together; those left are in other spans now
+}
+
+func (step *packStep) writeBlock(c *codec, k keys, rows []placed) {
+	if step.place == nil {
+		step.place = rows[0].place[:]
+	}
+	step.writes = append(step.writes, c.writeBlock(k, rows[0].place[:], rows)...)
+}
+
+// packTries is how often a step is prepared beside other writes before they have to wait for it.
+const packTries = 3
+
+// packStep packs a span, or one block off its old end, and commits that.
+func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err error) {
+	for range packTries {
+		if step, err = db.preparePack(ctx, k, s); err != nil {
+			return step, err
+		}
+		if settled, err := db.finishPack(k, &step); err != nil || settled {
+			return step, err
+		}
+	}
+
+	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+		if step, err = db.packSpan(ctx, txn, k, s); err == nil {
+			writes, _, err = db.settle(txn, k, &step, nil)
+		}
+		return writes, err
+	})
+	return step, err
+}
+
+// preparePack reads a span and makes the blocks of it. From what it sees on, the committer watches which
+// rows of the account are written.
+func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, err error) {
+	c := db.commit
+	if err := db.takeLead(); err != nil {
+		return step, err
+	}
+	c.watch = &watch{keys: k}
+	leads := true
+	handOn := func() {
+		if leads {
+			leads = false
+			<-c.lead
+		}
+	}
+	defer handOn()
+
+	err = db.view(func(txn *badger.Txn) error {
+		handOn()
+		step, err = db.packSpan(ctx, txn, k, s)
+		return err
+	})
+	return step, err
+}
+
+// finishPack commits a step that was prepared, unless it has to be prepared again.
+func (db *DB) finishPack(k keys, step *packStep) (settled bool, err error) {
+	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+		watch := db.commit.watch
+		db.commit.watch = nil
+		if !watch.lost {
+			writes, settled, err = db.settle(txn, k, step, watch.touched)
+		}
+		return writes, err
+	})
+	return settled, err
+}
+
+// settle returns the writes of a step. Rows that were touched since it was prepared stand alone, each
+// before the row of its place in a block. settled is false if the step has to be prepared again.
+func (db *DB) settle(
+	txn *badger.Txn, k keys, step *packStep, touched map[[placeBytes]byte]bool,
+) (writes []write, settled bool, err error) {
+	if len(step.writes) == 0 && len(step.newest) == 0 {
+		return nil, true, nil // there was nothing to pack
+	}
+
+	delete(db.firsts, k)
+	writes = step.writes
+	for _, l := range step.newest {
+		writes = append(writes, write{key: k.newest(l.place[:])})
+	}
+	for _, l := range step.late {
+		writes = append(writes, write{key: k.late(l.place[:])})
+	}
+
+	// Set after they are removed above: the last write of a key counts.
+	for place := range touched {
+		at := place[:]
+		if bytes.Compare(at, step.from) < 0 || step.to != nil && bytes.Compare(at, step.to) >= 0 {
+			continue
+		}
+		if step.place == nil || bytes.Compare(at, step.place) < 0 {
+			return nil, false, nil // it would belong to another block, or to none
+		}
+
+		stood := k.late(at)
+		if step.newest != nil && (step.first == nil || bytes.Compare(at, step.first) < 0) {
+			stood = k.newest(at)
+			writes = append(writes, write{key: stood})
+		}
+		row, err := loadBytes(txn, stood)
+		if err != nil {
+			return nil, false, err
+		}
+		if row == nil {
+			row = goneRow // it may be in the block, and hides nothing if it is not
+		}
+		writes = append(writes, write{k.late(at), row})
+	}
+	return writes, true, nil
+}
+
+// watch notes which rows of an account's list are written that stand alone. Only the leader uses it.
+type watch struct {
+	keys    keys
+	touched map[[placeBytes]byte]bool
+	lost    bool // there were more than it notes
+}
+
+// touchedMax bounds the rows that a watch notes: its memory, and the time to settle.
+const touchedMax = 10_000
+
+func (w *watch) note(key []byte) {
+	n := len(w.keys)
+	if len(key) != n+1+placeBytes || string(key[:n]) != string(w.keys) || key[n] != tableTime && key[n] != tableLate {
+		return
+	}
+	if len(w.touched) == touchedMax {
+		w.lost = true
+		return
+	}
+	if w.touched == nil {
+		w.touched = make(map[[placeBytes]byte]bool)
+	}
+	w.touched[[placeBytes]byte(key[n+1:])] = true
+}
+
+// exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.
+func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
+	c := db.commit
+	if err := db.takeLead(); err != nil {
+		return err
+	}
+	defer func() { <-c.lead }()
+	if err := c.health.fault(); err != nil {
+		return err
+	}
+	var writes []write
+	err := db.view(func(txn *badger.Txn) (err error) { writes, err = change(txn); return err })
+	if err != nil || len(writes) == 0 {
+		return err
+	}
+	t := c.begin()
+	defer func() { t.txn.Discard() }()
+	if !t.fits(writes) {
+		return errors.New("the rows of a block do not fit into one transaction of the database")
+	}
+	w := &waiter{done: make(chan error, 1)}
+	t.add(w, writes)
+	c.end(t)
+	return <-w.done
+}
+
+// takeLead waits until nobody commits, and keeps it so until the caller takes the token out of lead.
+func (db *DB) takeLead() error {
+	select {
+	case <-db.stop:
+		return errClosed()
+	case db.commit.lead <- struct{}{}:
+		return nil
+	}
+}
