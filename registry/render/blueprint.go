@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
 )
 
 // Bounds of a blueprint.
 const (
 	messagesMax = 1000 // messages of a chat
 	blocksMax   = 1000 // content blocks of a message or a completion
-	faultsMax   = 32   // faults that are told
-
-	variablesMax = wire.ObjectMembersMax // variables of a blueprint
 )
 
 // Check judges a blueprint that is to be published and returns it in its normal form: type set, a content that is a plain string
@@ -30,14 +30,14 @@ func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 
 	switch kind := c.kind(o); kind {
 	case "chat":
-		o = c.chat(set(o, "type", quoted(kind)))
+		o = c.chat(rawjson.Set(o, "type", rawjson.Quote(kind)))
 	case "completion":
-		o = c.completion(set(o, "type", quoted(kind)))
+		o = c.completion(rawjson.Set(o, "type", rawjson.Quote(kind)))
 	}
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
-	return compact(encode(o)), nil
+	return rawjson.Compact(rawjson.Encode(o)), nil
 }
 
 // langchain makes a completion of the prompt that LangChain serialises, which older clients publish:
@@ -52,9 +52,9 @@ func (c *checker) langchain(o wire.Object) wire.Object {
 	}
 
 	source := c.text("template", o, "template", true)
-	o = set(without(o, "template"), "type", quoted("completion"))
+	o = rawjson.Set(rawjson.Without(o, "template"), "type", rawjson.Quote("completion"))
 
-	return set(o, "content", array([]json.RawMessage{newObject().str("type", "text").str("text", source).end()}))
+	return rawjson.Set(o, "content", rawjson.Array([]json.RawMessage{rawjson.NewObject().Str("type", "text").Str("text", source).End()}))
 }
 
 // checker gathers what is wrong with a document.
@@ -64,7 +64,7 @@ type checker struct {
 }
 
 func (c *checker) fault(path, format string, args ...any) {
-	if len(c.faults) < faultsMax {
+	if len(c.faults) < language.FaultsMax {
 		c.faults = append(c.faults, wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
 	}
 }
@@ -91,7 +91,7 @@ func (c *checker) list(path string, raw json.RawMessage, most int) []json.RawMes
 		c.fault(path, "must be an array")
 		return nil
 	}
-	list := elements(raw)
+	list := rawjson.Elements(raw)
 	if len(list) > most {
 		c.fault(path, "has more than %d entries", most)
 		return nil
@@ -106,7 +106,7 @@ func (c *checker) text(path string, o wire.Object, name string, required bool) s
 		c.fault(path, "must be a string")
 		return ""
 	}
-	s := text(v)
+	s := rawjson.Text(v)
 	if required && s == "" {
 		c.fault(path, "is missing")
 	}
@@ -136,17 +136,17 @@ func (c *checker) chat(o wire.Object) wire.Object {
 		c.fault("messages", "is missing")
 		return o
 	}
-	var all names
+	var all language.Names
 	messages := c.list("messages", raw, messagesMax)
 	for i, m := range messages {
 		var used []string
 		messages[i], used = c.message(fmt.Sprintf("messages[%d]", i), m)
-		all.add(used...)
+		all.Add(used...)
 	}
 	c.templateFormat("template_format", o)
 	c.tools(o)
-	o = set(o, "messages", array(messages))
-	return c.inputVariables("", o, all.list)
+	o = rawjson.Set(o, "messages", rawjson.Array(messages))
+	return c.inputVariables("", o, all.List)
 }
 
 func (c *checker) completion(o wire.Object) wire.Object {
@@ -156,8 +156,8 @@ func (c *checker) completion(o wire.Object) wire.Object {
 		return o
 	}
 	c.templateFormat("template_format", o)
-	content, used := c.content("content", formatOf(o), raw)
-	return c.inputVariables("", set(o, "content", content), used)
+	content, used := c.content("content", prompt.FormatOf(o), raw)
+	return c.inputVariables("", rawjson.Set(o, "content", content), used)
 }
 
 // tools checks the shapes of what the model may call.
@@ -208,7 +208,7 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 	}
 	path = join(path, "input_variables")
 	if raw, ok := o.Get("input_variables"); ok {
-		listed := c.list(path, raw, variablesMax)
+		listed := c.list(path, raw, language.VariablesMax)
 		for i, e := range listed {
 			if e[0] != '"' {
 				c.fault(fmt.Sprintf("%s[%d]", path, i), "must be a string")
@@ -218,34 +218,15 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 			return o
 		}
 	}
-	if len(used) > variablesMax {
-		c.fault(path, "would be more than %d; a fetch cannot give so many", variablesMax)
+	if len(used) > language.VariablesMax {
+		c.fault(path, "would be more than %d; a fetch cannot give so many", language.VariablesMax)
 		return o
 	}
 	list := make([]json.RawMessage, len(used))
 	for i, name := range used {
-		list[i] = quoted(name)
+		list[i] = rawjson.Quote(name)
 	}
-	return set(o, "input_variables", array(list))
-}
-
-// names are variables in order of appearance, each once. The zero value is empty.
-type names struct {
-	list []string
-	seen map[string]bool
-}
-
-// add takes one name more than a blueprint may have, so that inputVariables can tell. An empty one is none.
-func (n *names) add(more ...string) {
-	if n.seen == nil {
-		n.seen = make(map[string]bool)
-	}
-	for _, name := range more {
-		if name != "" && !n.seen[name] && len(n.list) <= variablesMax {
-			n.seen[name] = true
-			n.list = append(n.list, name)
-		}
-	}
+	return rawjson.Set(o, "input_variables", rawjson.Array(list))
 }
 
 func join(path, name string) string {

@@ -7,12 +7,12 @@ import (
 
 // Anew is Kwargs without plans.
 func (p *Prepared) Anew(c Call) (json.RawMessage, []string, error) {
-	return p.kwargs(cmp.Or(c.Provider, p.model.provider), c)
+	return p.kwargs(cmp.Or(c.Provider, p.model.Provider), c)
 }
 
 // Planned says whether Kwargs answers a call by a plan.
 func (p *Prepared) Planned(c Call) bool {
-	pl := p.plan(planKey{cmp.Or(c.Provider, p.model.provider), c.Model, c.Variables != nil})
+	pl := p.plan(planKey{cmp.Or(c.Provider, p.model.Provider), c.Model, c.Variables != nil})
 	if pl == nil || len(c.Overrides) > 0 {
 		return false
 	}

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
 )
 
 // filler makes a prompt without variables of one with them.
 type filler struct {
-	rendering
+	language.Rendering
+	text     []byte // what is being written; used again for the next text
 	warnings []string
 }
 
@@ -20,72 +25,69 @@ type filler struct {
 // Nothing is an error here; warnings, each a sentence, say what is not as the publisher meant it: variables that are missing
 // render as empty text, a placeholder without messages is dropped, and a text that cannot be rendered is left as it is. The prompt is nil
 // if done was closed before the end.
-func fill(p *prompt, vars map[string]json.RawMessage, done <-chan struct{}) (*prompt, []string) {
+func fill(p *prompt.Prompt, vars map[string]json.RawMessage, done <-chan struct{}) (*prompt.Prompt, []string) {
 	if vars == nil {
 		return p, nil
 	}
-	f := filler{rendering: newRendering(vars)}
-	f.done = done
+	f := filler{Rendering: language.NewRendering(vars)}
+	f.Done = done
 	out := *p
-	out.content = f.blocks(p.content)
-	if p.chat {
-		out.messages = make([]message, 0, len(p.messages))
-		for i := range p.messages {
-			m := p.messages[i]
-			if m.role == "placeholder" {
-				out.messages = append(out.messages, f.placeholder(m.at, m.name)...)
+	out.Content = f.blocks(p.Content)
+	if p.Chat {
+		out.Messages = make([]prompt.Message, 0, len(p.Messages))
+		for i := range p.Messages {
+			m := p.Messages[i]
+			if m.Role == "placeholder" {
+				out.Messages = append(out.Messages, f.placeholder(m.At, m.Name)...)
 				continue
 			}
-			m.content = f.blocks(m.content)
-			out.messages = append(out.messages, m)
+			m.Content = f.blocks(m.Content)
+			out.Messages = append(out.Messages, m)
 		}
 	}
-	if f.ended {
+	if f.Ended {
 		return nil, nil
 	}
 	return &out, f.told()
 }
 
 func (f *filler) warn(format string, args ...any) {
-	if len(f.warnings) < faultsMax {
+	if len(f.warnings) < language.FaultsMax {
 		f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
 	}
 }
 
 // told is every warning, the missing variables first.
 func (f *filler) told() []string {
-	if len(f.missing) == 0 {
+	if len(f.Missing) == 0 {
 		return f.warnings
 	}
-	names := make([]string, len(f.missing))
-	for i, name := range f.missing {
-		names[i] = shorten(name)
+	names := make([]string, len(f.Missing))
+	for i, name := range f.Missing {
+		names[i] = language.Shorten(name)
 	}
 	return append([]string{"These variables were not given and are empty: " + strings.Join(names, ", ") + "."}, f.warnings...)
 }
 
-// place is where something stands within the blueprint.
-func place(at string) string { return strings.TrimPrefix(at, "prompt_template.") }
-
 // blocks are those of a message, filled; the same ones where there is nothing to fill.
-func (f *filler) blocks(list []block) []block {
-	var out []block
+func (f *filler) blocks(list []prompt.Block) []prompt.Block {
+	var out []prompt.Block
 	for i := range list {
 		b := &list[i]
-		if b.template == nil && b.fault == nil && b.variable == "" {
+		if b.Template == nil && b.Fault == nil && b.Variable == "" {
 			if out != nil {
 				out = append(out, *b)
 			}
 			continue
 		}
 		if out == nil {
-			out = append(make([]block, 0, len(list)), list[:i]...)
+			out = append(make([]prompt.Block, 0, len(list)), list[:i]...)
 		}
 		switch {
-		case b.variable != "":
+		case b.Variable != "":
 			out = append(out, f.images(b)...)
-		case b.fault != nil:
-			f.warn("%s was left as it is: it %v.", place(b.at), b.fault)
+		case b.Fault != nil:
+			f.warn("%s was left as it is: it %v.", prompt.Place(b.At), b.Fault)
 			out = append(out, *b)
 		default:
 			out = append(out, f.block(b))
@@ -98,45 +100,45 @@ func (f *filler) blocks(list []block) []block {
 }
 
 // block renders the text of one.
-func (f *filler) block(b *block) block {
+func (f *filler) block(b *prompt.Block) prompt.Block {
 	filled := *b
-	missing := len(f.missing)
-	f.text = slices.Grow(f.text[:0], len(b.text)+len(b.text)/4+256)
-	text, err := b.template.appendTo(f.text, &f.rendering)
+	missing := len(f.Missing)
+	f.text = slices.Grow(f.text[:0], len(b.Text)+len(b.Text)/4+256)
+	text, err := b.Template.AppendTo(f.text, &f.Rendering)
 	if err != nil {
-		f.missing = f.missing[:missing]
-		f.warn("%s was left as it is: it %v.", place(b.at), err)
+		f.Missing = f.Missing[:missing]
+		f.warn("%s was left as it is: it %v.", prompt.Place(b.At), err)
 		return filled
 	}
 	f.text = text
-	filled.text, filled.template = string(text), nil
+	filled.Text, filled.Template = string(text), nil
 	return filled
 }
 
 // placeholder is the messages that the variable holds.
-func (f *filler) placeholder(at, name string) []message {
-	value, ok := f.vars[name]
-	if !ok || isNull(value) {
-		f.warn("%s, the placeholder %s, was dropped: no messages were given for it.", place(at), shorten(name))
+func (f *filler) placeholder(at, name string) []prompt.Message {
+	value, ok := f.Variables[name]
+	if !ok || rawjson.IsNull(value) {
+		f.warn("%s, the placeholder %s, was dropped: no messages were given for it.", prompt.Place(at), language.Shorten(name))
 		return nil
 	}
-	if f.output -= len(value); f.output < 0 {
-		f.warn("%s, the placeholder %s, was dropped: the outcome %v.", place(at), shorten(name), errOutput)
+	if f.Output -= len(value); f.Output < 0 {
+		f.warn("%s, the placeholder %s, was dropped: the outcome %v.", prompt.Place(at), language.Shorten(name), language.ErrOutput)
 		return nil
 	}
 	c := &checker{data: true}
 	list := c.list(name, value, messagesMax)
-	messages := make([]message, 0, len(list))
+	messages := make([]prompt.Message, 0, len(list))
 	for i, raw := range list {
 		normal, _ := c.message(fmt.Sprintf("%s[%d]", name, i), raw)
 		if len(c.faults) > 0 {
-			f.warn("%s, the placeholder %s, was dropped: %s %s.", place(at), shorten(name), shorten(c.faults[0].Field), c.faults[0].Reason)
+			f.warn("%s, the placeholder %s, was dropped: %s %s.", prompt.Place(at), language.Shorten(name), language.Shorten(c.faults[0].Field), c.faults[0].Reason)
 			return nil
 		}
-		messages = append(messages, parseMessage(fmt.Sprintf("input_variables.%s[%d]", shorten(name), i), object(normal), true))
+		messages = append(messages, prompt.ParseMessage(fmt.Sprintf("input_variables.%s[%d]", language.Shorten(name), i), rawjson.Object(normal), true))
 	}
 	if len(c.faults) > 0 {
-		f.warn("%s, the placeholder %s, was dropped: %s %s.", place(at), shorten(name), shorten(c.faults[0].Field), c.faults[0].Reason)
+		f.warn("%s, the placeholder %s, was dropped: %s %s.", prompt.Place(at), language.Shorten(name), language.Shorten(c.faults[0].Field), c.faults[0].Reason)
 		return nil
 	}
 	return messages
@@ -144,59 +146,59 @@ func (f *filler) placeholder(at, name string) []message {
 
 // images are the blocks that stand for a variable that holds images: a url, or a list of urls or of objects with one. A
 // media_variable takes files of other types as well.
-func (f *filler) images(b *block) []block {
-	value, ok := f.vars[b.variable]
-	if !ok || isNull(value) {
-		f.miss(b.variable)
+func (f *filler) images(b *prompt.Block) []prompt.Block {
+	value, ok := f.Variables[b.Variable]
+	if !ok || rawjson.IsNull(value) {
+		f.Miss(b.Variable)
 		return nil
 	}
-	if f.output -= len(value); f.output < 0 {
-		f.warn("%s was dropped: the outcome %v.", place(b.at), errOutput)
+	if f.Output -= len(value); f.Output < 0 {
+		f.warn("%s was dropped: the outcome %v.", prompt.Place(b.At), language.ErrOutput)
 		return nil
 	}
 	list := []json.RawMessage{value}
 	if value[0] == '[' {
-		list = elements(value)
+		list = rawjson.Elements(value)
 	}
 	if len(list) > blocksMax {
-		f.warn("%s was dropped: the variable %s has more than %d images.", place(b.at), shorten(b.variable), blocksMax)
+		f.warn("%s was dropped: the variable %s has more than %d images.", prompt.Place(b.At), language.Shorten(b.Variable), blocksMax)
 		return nil
 	}
-	blocks := make([]block, 0, len(list))
+	blocks := make([]prompt.Block, 0, len(list))
 	for i, e := range list {
 		image, ok := imageOf(b, e)
 		if !ok {
-			f.warn("%s was dropped: the variable %s must hold the url of an image, or a list of them.", place(b.at), shorten(b.variable))
+			f.warn("%s was dropped: the variable %s must hold the url of an image, or a list of them.", prompt.Place(b.At), language.Shorten(b.Variable))
 			return nil
 		}
-		image.at = fmt.Sprintf("input_variables.%s[%d]", shorten(b.variable), i)
+		image.At = fmt.Sprintf("input_variables.%s[%d]", language.Shorten(b.Variable), i)
 		blocks = append(blocks, image)
 	}
 	return blocks
 }
 
 // imageOf makes a block of one value of an image_variable or media_variable.
-func imageOf(b *block, value json.RawMessage) (block, bool) {
-	out := block{kind: "image_url", text: text(value)}
-	if b.kind == "media_variable" {
-		out.kind = "media"
+func imageOf(b *prompt.Block, value json.RawMessage) (prompt.Block, bool) {
+	out := prompt.Block{Kind: "image_url", Text: rawjson.Text(value)}
+	if b.Kind == "media_variable" {
+		out.Kind = "media"
 	}
 	if value[0] == '{' {
-		o := object(value)
+		o := rawjson.Object(value)
 		for _, inner := range []string{"image_url", "media"} {
 			if v, ok := o.Get(inner); ok {
-				out.kind, value = inner, v
+				out.Kind, value = inner, v
 				break
 			}
 		}
-		if out.text = text(value); out.text == "" {
-			out.text = text(member(value, "url"))
+		if out.Text = rawjson.Text(value); out.Text == "" {
+			out.Text = rawjson.Text(rawjson.Member(value, "url"))
 		}
 		if value[0] == '{' {
-			out.raw = append(out.raw, memberOf(out.kind, value))
+			out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, value))
 		}
-	} else if raw, ok := b.raw.Get(out.kind); ok { // detail
-		out.raw = append(out.raw, memberOf(out.kind, raw))
+	} else if raw, ok := b.Raw.Get(out.Kind); ok { // detail
+		out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, raw))
 	}
-	return out, out.text != ""
+	return out, out.Text != ""
 }

@@ -117,3 +117,12 @@ func FuzzCheckFillKwargs(f *testing.F) {
 		}
 	})
 }
+
+// raw makes variables of JSON texts.
+func raw(pairs ...string) map[string]json.RawMessage {
+	vars := make(map[string]json.RawMessage)
+	for i := 0; i < len(pairs); i += 2 {
+		vars[pairs[i]] = json.RawMessage(pairs[i+1])
+	}
+	return vars
+}

@@ -2,88 +2,14 @@ package render_test
 
 import (
 	"encoding/json"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"promptspool/api/wire"
 	"promptspool/registry/render"
 )
-
-// renderJinja renders a text by itself.
-func renderJinja(template string, vars map[string]json.RawMessage) (string, []string, error) {
-	j, err := render.ParseJinja(template)
-	if err != nil {
-		return "", nil, err
-	}
-	return j.Render(vars)
-}
-
-// differs are texts of jinja.json of which we make something else than Jinja, and what.
-var differs = map[string]string{
-	"{{ 10 ** 30 }}": "makes an integer beyond 64 bits",
-	"{{ big + 1 }}":  "has an integer + an integer, which cannot be calculated",
-}
-
-func TestWhatJinjaMakesOfEachText(t *testing.T) {
-	content, err := os.ReadFile("testdata/jinja.json") // written by Jinja itself: see jinja.py
-	if err != nil {
-		t.Fatal(err)
-	}
-	var golden struct {
-		Variables map[string]json.RawMessage
-		Cases     [][2]*string
-	}
-	if err := json.Unmarshal(content, &golden); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range golden.Cases {
-		template, want := *c[0], c[1]
-		got, _, err := renderJinja(template, golden.Variables)
-		if other, ok := differs[template]; ok {
-			if err != nil && err.Error() != other || err == nil && got != other {
-				t.Errorf("%q became %q, error %v; want %q", template, got, err, other)
-			}
-			continue
-		}
-		switch {
-		case err != nil && strings.Contains(err.Error(), "mistake in promptspool"):
-			t.Errorf("%q: %v", template, err)
-		case want == nil && err == nil:
-			t.Errorf("%q became %q; Jinja raises", template, got)
-		case want != nil && err != nil:
-			t.Errorf("%q: error %v; Jinja makes %q", template, err, *want)
-		case want != nil && got != *want:
-			t.Errorf("%q became\n%q; Jinja makes\n%q", template, got, *want)
-		}
-	}
-}
-
-func TestWhatIsNotThereIsEmptyAndNamedWhereItIsWritten(t *testing.T) {
-	for _, c := range []struct {
-		template, want string
-		variables      []string
-		missing        []string
-	}{
-		{"{{ a }}{{ gone }}{{ a ~ gone2 }}", "AA", []string{"a", "gone", "gone2"}, []string{"gone", "gone2"}},
-		{"{{ m.k }}{{ m.none }}{{ m['none2'].x }}{{ gone.x.y }}", "v", []string{"m", "gone"}, []string{"m.none", "m.none2", "gone"}},
-		{"{% if gone %}x{% endif %}{{ gone is defined }}{{ gone|default('d') }}{{ gone or 'e' }}{{ a if gone else '' }}", "Falsede", []string{"gone", "a"}, nil},
-		{"{% for x in gone %}{{ x }}{% endfor %}{% for k, v in m.items() %}{{ k }}{{ v }}{{ loop.index }}{% endfor %}", "kv1", []string{"gone", "m"}, []string{"gone"}},
-		{"{% set b = a %}{{ b }}{% with c = b %}{{ c }}{% endwith %}{{ c }}{{ range(2)|list }}", "AA[0, 1]", []string{"a", "c"}, []string{"c"}},
-		{"{{ m.items }}{{ m.keys }}", "", []string{"m"}, []string{"m.items", "m.keys"}},
-	} {
-		j, err := render.ParseJinja(c.template)
-		if err != nil {
-			t.Fatal(c.template, err)
-		}
-		got, missing, err := j.Render(raw("a", `"A"`, "m", `{"k":"v"}`))
-		if err != nil || got != c.want || !cmp.Equal(missing, c.missing) || !cmp.Equal(j.Variables(), c.variables) {
-			t.Errorf("%s became %q, error %v, missing %q of %q; want %q, missing %q of %q", c.template, got, err, missing, j.Variables(), c.want, c.missing, c.variables)
-		}
-	}
-}
 
 func TestWhatOnlyAWholeJinjaHasIsFoundByName(t *testing.T) {
 	for text, want := range map[string]string{
@@ -132,19 +58,23 @@ func TestJinjaInABlueprint(t *testing.T) {
 	}
 }
 
-// Jinja takes comments out one after the other, from the left, each time from the beginning.
-func TestStriptagsTakesOutWhatJinjaDoes(t *testing.T) {
-	for text, want := range map[string]string{
-		"a<!-- b -->c":              "ac",
-		"<!-<!-- x -->- y -->z":     "z",
-		"<<!-- x -->!-- y -->z":     "z",
-		"a <b>c</b> <!-- d -- e":    "a c <!-- d -- e",
-		"<!--a--><!--b--><i>c</i>d": "cd",
-		"<<b>c>":                    "c>",
-	} {
-		vars := map[string]json.RawMessage{"text": json.RawMessage(strconv.Quote(text))}
-		if got, _, err := renderJinja("{{ text|striptags }}", vars); got != want || err != nil {
-			t.Errorf("%q becomes %q, %v; want %q", text, got, err, want)
-		}
+func TestARenderingEndsWithItsCall(t *testing.T) {
+	ended := make(chan struct{})
+	close(ended)
+	work := `{% for i in range(99999) %}{% set x = i ~ 'x' %}{% endfor %}`
+	block, _ := json.Marshal(strings.Repeat(work, 3))
+	blueprint := `{"type":"completion","template_format":"jinja2","content":[{"type":"text","text":` + string(block) + `},{"type":"text","text":"{{ x }}"}]}`
+	p, err := render.Prepare([]byte(blueprint), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := render.Call{Provider: "openai", Model: "gpt-4o", Variables: map[string]json.RawMessage{"x": json.RawMessage(`1`)}}
+	if _, _, err := p.Kwargs(c); err != nil {
+		t.Errorf("a call that goes on: %v", err)
+	}
+	c.Done = ended
+	if kwargs, _, err := p.Kwargs(c); !wire.IsCode(err, wire.CodeUnavailable) {
+		t.Errorf("a call that has ended got %d bytes, %v", len(kwargs), err)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
 )
 
 var roles = []string{"system", "user", "assistant", "function", "tool", "developer", "placeholder"}
@@ -28,18 +31,18 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 	if role == "tool" {
 		c.text(path+".tool_call_id", o, "tool_call_id", true)
 	}
-	var used names
+	var used language.Names
 	if role == "placeholder" { // its name is the variable that holds the messages
-		used.add(c.text(path+".name", o, "name", true))
+		used.Add(c.text(path+".name", o, "name", true))
 	}
 	if content, ok := o.Get("content"); ok {
-		content, inContent := c.content(path+".content", formatOf(o), content)
-		used.add(inContent...)
-		o = set(o, "content", content)
+		content, inContent := c.content(path+".content", prompt.FormatOf(o), content)
+		used.Add(inContent...)
+		o = rawjson.Set(o, "content", content)
 	} else if role != "" && role != "assistant" && role != "function" && role != "placeholder" {
 		c.fault(path+".content", "is missing")
 	}
-	return encode(c.inputVariables(path, o, used.list)), used.list
+	return rawjson.Encode(c.inputVariables(path, o, used.List)), used.List
 }
 
 // calls checks what an assistant's message says it called.
@@ -73,13 +76,13 @@ func (c *checker) called(path string, raw json.RawMessage) {
 // content judges a list of blocks, or a plain string, which it makes a list of one text block.
 func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMessage, []string) {
 	if raw[0] == '"' {
-		raw = array([]json.RawMessage{encode(textBlock(raw))})
+		raw = rawjson.Array([]json.RawMessage{rawjson.Encode(textBlock(raw))})
 	}
 	if raw[0] != '[' {
 		c.fault(path, "must be a string or an array of blocks")
 		return raw, nil
 	}
-	var used names
+	var used language.Names
 	blocks := c.list(path, raw, blocksMax)
 	for i, b := range blocks {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -89,16 +92,16 @@ func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMes
 		}
 		kind := c.blockType(at, o)
 		if kind != "" {
-			o = set(o, "type", quoted(kind))
+			o = rawjson.Set(o, "type", rawjson.Quote(kind))
 		}
-		used.add(c.block(at, kind, format, o)...)
-		blocks[i] = encode(o)
+		used.Add(c.block(at, kind, format, o)...)
+		blocks[i] = rawjson.Encode(o)
 	}
-	return array(blocks), used.list
+	return rawjson.Array(blocks), used.List
 }
 
 func textBlock(quotedText json.RawMessage) wire.Object {
-	return wire.Object{{Name: "type", Value: quoted("text")}, {Name: "text", Value: quotedText}}
+	return wire.Object{{Name: "type", Value: rawjson.Quote("text")}, {Name: "text", Value: quotedText}}
 }
 
 // blockTypes are the types of content blocks that there are, in the words of the hosted service's schema, with the members that
@@ -137,7 +140,7 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 		}
 	}
 	var source string
-	var used names
+	var used language.Names
 	switch kind {
 	case "text":
 		source = c.text(path+".text", o, "text", false)
@@ -147,21 +150,21 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 		if !ok {
 			return nil
 		}
-		used.add(c.text(path+".image_variable", o, "image_variable", false))
-		source = c.text(path+"."+kind+".url", inner, "url", len(used.list) == 0 || used.list[0] == "")
+		used.Add(c.text(path+".image_variable", o, "image_variable", false))
+		source = c.text(path+"."+kind+".url", inner, "url", len(used.List) == 0 || used.List[0] == "")
 	case "media_variable":
-		used.add(c.text(path+".name", o, "name", true))
+		used.Add(c.text(path+".name", o, "name", true))
 	}
 	if c.data {
 		return nil
 	}
-	used.add(variables(format, source)...)
-	return used.list
+	used.Add(variables(format, source)...)
+	return used.List
 }
 
 // variables are those of a text; none if it does not parse, for then it is left as it is.
 func variables(format, source string) []string {
-	t, err := parseTemplate(format, source)
+	t, err := prompt.ParseTemplate(format, source)
 	if t == nil || err != nil {
 		return nil
 	}

@@ -8,6 +8,11 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/fstring"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/provider"
+	"promptspool/registry/render/python"
 )
 
 // plan is llm_kwargs that were made once, with holes where the values of variables stand: a call of the same kind is answered by
@@ -91,7 +96,7 @@ func (p *Prepared) makePlan(k planKey) *plan {
 	if !ok {
 		return &plan{of: k}
 	}
-	kwargs, warnings, err := kwargsOf(k.provider, p.model, prompt, Call{Model: k.model})
+	kwargs, warnings, err := provider.Kwargs(k.provider, p.model, prompt, k.model, nil)
 	if err != nil {
 		return &plan{of: k}
 	}
@@ -109,52 +114,33 @@ const (
 // holed is a prompt with marks in the places of its variables, whose names it returns in the order of the marks. It is not ok if the
 // values may decide on more than the text in their places: where messages or images come from variables; where values are formatted,
 // or missing ones in their paths are to be named; where a text that is empty, or JSON, is told in another way than others are.
-func holed(p *prompt) (marked *prompt, names []string, ok bool) {
-	if !p.chat {
+func holed(p *prompt.Prompt) (marked *prompt.Prompt, names []string, ok bool) {
+	if !p.Chat {
 		return nil, nil, false
 	}
 	out := *p
-	out.messages = slices.Clone(p.messages)
-	for i := range out.messages {
-		m := &out.messages[i]
-		if m.role == "placeholder" {
+	out.Messages = slices.Clone(p.Messages)
+	for i := range out.Messages {
+		m := &out.Messages[i]
+		if m.Role == "placeholder" {
 			return nil, nil, false
 		}
-		m.content = slices.Clone(m.content)
-		for j := range m.content {
-			b := &m.content[j]
-			if b.template == nil && b.fault == nil && b.variable == "" {
+		m.Content = slices.Clone(m.Content)
+		for j := range m.Content {
+			b := &m.Content[j]
+			if b.Template == nil && b.Fault == nil && b.Variable == "" {
 				continue
 			}
-			f, isFormat := b.template.(*Format)
-			if !isFormat || b.variable != "" || b.kind != "text" || m.role == "tool" || m.role == "function" {
+			f, isFormat := b.Template.(*fstring.Format)
+			if !isFormat || b.Variable != "" || b.Kind != "text" || m.Role == "tool" || m.Role == "function" {
 				return nil, nil, false
 			}
-			if b.text, names, ok = f.holed(names); !ok {
+			if b.Text, names, ok = f.Marked(holeBegin, holeEnd, names); !ok {
 				return nil, nil, false
 			}
 		}
 	}
 	return &out, names, true
-}
-
-// holed is the text with marks in the places of its fields.
-func (f *Format) holed(names []string) (string, []string, bool) {
-	var text strings.Builder
-	blank := true
-	for _, p := range f.parts {
-		text.WriteString(p.literal)
-		blank = blank && strings.TrimSpace(p.literal) == ""
-		if p.field == nil {
-			continue
-		}
-		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.nested != nil || d.spec.given {
-			return "", nil, false
-		}
-		text.WriteString(holeBegin + strconv.Itoa(len(names)) + holeEnd)
-		names = append(names, p.field.name)
-	}
-	return text.String(), names, !blank
 }
 
 // cut takes the arguments apart at their marks. It says false if those are not there once each: some text had them already.
@@ -186,20 +172,20 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 	for i := range pl.holes {
 		h := &pl.holes[i]
 		v, ok := c.Variables[h.name]
-		if !ok || v[0] == '{' || v[0] == '[' || len(b)+len(v) > outputBytesMax {
+		if !ok || v[0] == '{' || v[0] == '[' || len(b)+len(v) > language.OutputBytesMax {
 			return nil, false
 		}
 		b = append(b, h.before...)
 		switch {
 		case v[0] != '"':
-			b = appendScalar(b, v) // in which nothing is to escape
+			b = python.AppendScalar(b, v) // in which nothing is to escape
 		case bytes.IndexByte(v, '\\') < 0:
 			b = append(b, v[1:len(v)-1]...) // as it came, it is JSON
 		default:
 			b = wire.AppendEscaped(b, wire.Unquote(v))
 		}
 	}
-	if len(b)+len(pl.rest) > outputBytesMax {
+	if len(b)+len(pl.rest) > language.OutputBytesMax {
 		return nil, false
 	}
 	b = append(b, pl.rest...)

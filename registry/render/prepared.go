@@ -6,14 +6,16 @@ import (
 	"sync/atomic"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/provider"
 )
 
 // Prepared is one version of a template with its texts parsed, ready to be filled many times. Safe for concurrent use. It keeps the
 // bytes that it was made from.
 type Prepared struct {
-	prompt   *prompt
+	prompt   *prompt.Prompt
 	metadata json.RawMessage // as replies tell it, unless they are for another provider or model
-	model    model
+	model    provider.Model
 	bytes    int
 
 	plans    atomic.Pointer[[]*plan] // of the calls that came so far; neither the slice nor a plan ever changes
@@ -30,19 +32,19 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	}
 	room := 2*len(blueprint) + len(metadata) + 512 // of a call with variables and one without
 	// The parsed form is some pointers and paths per block beside the bytes themselves.
-	m := parseModel(metadata)
-	return &Prepared{prompt: parsePrompt(o), metadata: m.completed(metadata), model: m, planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
+	m := provider.ParseModel(metadata)
+	return &Prepared{prompt: prompt.Parse(o), metadata: completed(&m, metadata), model: m, planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
 }
 
 // Silence drops the warnings about texts that cannot be parsed, for a caller who has the findings. It comes before the first Kwargs.
 func (p *Prepared) Silence() {
-	for b := range p.prompt.blocks {
-		b.fault = nil
+	for b := range p.prompt.Blocks {
+		b.Fault = nil
 	}
 }
 
 // Provider is the provider that the version's metadata names; "" if none.
-func (p *Prepared) Provider() string { return p.model.provider }
+func (p *Prepared) Provider() string { return p.model.Provider }
 
 // Bytes is about how much memory it takes, with the blueprint and the metadata that it was made from.
 func (p *Prepared) Bytes() int { return p.bytes }
@@ -68,29 +70,32 @@ type Call struct {
 // Filling: variables that are missing render as empty text, and a warning names them; a placeholder without messages is dropped,
 // with a warning; a text that cannot be rendered is left as it is, with a warning.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
-	provider := c.Provider
-	if provider == "" {
-		provider = p.model.provider
+	name := c.Provider
+	if name == "" {
+		name = p.model.Provider
 	}
-	if provider == "" {
+	if name == "" {
 		return nil, nil, nil
 	}
 	if len(c.Overrides) == 0 {
-		if pl := p.plan(planKey{provider, c.Model, c.Variables != nil}); pl != nil {
+		if pl := p.plan(planKey{name, c.Model, c.Variables != nil}); pl != nil {
 			if kwargs, ok := pl.fill(c); ok {
 				return kwargs, pl.warnings, nil
 			}
 		}
 	}
-	return p.kwargs(provider, c)
+	return p.kwargs(name, c)
 }
 
 // kwargs is Kwargs without a plan.
-func (p *Prepared) kwargs(provider string, c Call) (kwargs json.RawMessage, warnings []string, err error) {
+func (p *Prepared) kwargs(providerName string, c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	filled, warnings := fill(p.prompt, c.Variables, c.Done)
 	if filled == nil {
 		return nil, nil, wire.Unavailable(0, "The call ended before the template was rendered.")
 	}
-	kwargs, more, err := kwargsOf(provider, p.model, filled, c)
+	kwargs, more, err := provider.Kwargs(providerName, p.model, filled, c.Model, c.Overrides)
 	return kwargs, append(warnings, more...), err
 }
+
+// Providers lists the providers that Kwargs knows, by name.
+func Providers() []string { return provider.Names() }

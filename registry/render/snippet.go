@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
 )
 
 // Bounds of the snippets in one blueprint.
@@ -61,7 +64,7 @@ func Snippets(blueprint json.RawMessage) []Snippet {
 		})
 		return text, err
 	}
-	_, _ = eachText(object(blueprint), collect)
+	_, _ = eachText(rawjson.Object(blueprint), collect)
 	return list
 }
 
@@ -82,7 +85,7 @@ func Expand(name string, blueprint json.RawMessage, resolve func(Snippet) (Resol
 	}
 
 	joined := make(map[string]joinedText)
-	o, err := eachText(object(blueprint), func(at, format, source string) (string, error) {
+	o, err := eachText(rawjson.Object(blueprint), func(at, format, source string) (string, error) {
 		text, places, err := e.text(at, format, source)
 		if len(places) > 0 {
 			joined[at] = joinedText{source, places}
@@ -93,7 +96,7 @@ func Expand(name string, blueprint json.RawMessage, resolve func(Snippet) (Resol
 		return Expanded{Blueprint: blueprint}, err
 	}
 
-	return Expanded{encode(o), e.used, joined}, nil
+	return Expanded{rawjson.Encode(o), e.used, joined}, nil
 }
 
 // Expanded is a blueprint with the texts of its snippets in their places.
@@ -162,7 +165,7 @@ func (e *expander) text(at, format, source string) (string, []snippetPlace, erro
 			return "", err
 		}
 		if t.format != format && strings.ContainsAny(t.text, "{}") {
-			return "", snippetFault("%s is in %s, and the snippet %s in %s; give both the same template_format", at, format, shorten(s.String()), t.format)
+			return "", snippetFault("%s is in %s, and the snippet %s in %s; give both the same template_format", at, format, language.Shorten(s.String()), t.format)
 		}
 		if e.bytes += len(t.text); e.bytes > snippetBytesMax {
 			return "", snippetFault("the snippets in %s are longer than %d MiB together", at, snippetBytesMax>>20)
@@ -199,7 +202,7 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 		return t, err
 	}
 	e.path = append(e.path, r.Name)
-	t.text, _, err = e.text("the snippet "+shorten(r.Name), t.format, source)
+	t.text, _, err = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
 	e.path = e.path[:len(e.path)-1]
 	if err == nil {
 		e.known[s] = t
@@ -209,20 +212,20 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 
 // snippetSource is the text of a template that is used as a snippet.
 func snippetSource(r ResolvedSnippet) (format, source string, err error) {
-	o := object(r.Blueprint)
+	o := rawjson.Object(r.Blueprint)
 	content, _ := o.Get("content")
 	kind, _ := o.Get("type")
-	if text(kind) != "completion" {
-		return "", "", snippetFault("%s is a %s, and only a completion can be a snippet", shorten(r.Name), text(kind))
+	if rawjson.Text(kind) != "completion" {
+		return "", "", snippetFault("%s is a %s, and only a completion can be a snippet", language.Shorten(r.Name), rawjson.Text(kind))
 	}
 	var b strings.Builder
-	for i, e := range elements(content) {
-		if kind := text(member(e, "type")); kind != "text" {
-			return "", "", snippetFault("%s cannot be a snippet: its content[%d] is %q, and a snippet is text", shorten(r.Name), i, shorten(kind))
+	for i, e := range rawjson.Elements(content) {
+		if kind := rawjson.Text(rawjson.Member(e, "type")); kind != "text" {
+			return "", "", snippetFault("%s cannot be a snippet: its content[%d] is %q, and a snippet is text", language.Shorten(r.Name), i, language.Shorten(kind))
 		}
-		b.WriteString(text(member(e, "text")))
+		b.WriteString(rawjson.Text(rawjson.Member(e, "text")))
 	}
-	return formatOf(o), b.String(), nil
+	return prompt.FormatOf(o), b.String(), nil
 }
 
 func snippetFault(format string, args ...any) error {
@@ -294,52 +297,52 @@ func parseSnippet(inner string) (Snippet, bool) {
 // eachText gives every text of a blueprint that may hold variables to change, with its place and format, and returns the
 // blueprint with what change made of it and with the variables that this brought in.
 func eachText(o wire.Object, change func(at, format, text string) (string, error)) (wire.Object, error) {
-	var all names
+	var all language.Names
 	if raw, ok := o.Get("messages"); ok {
-		list := elements(raw)
+		list := rawjson.Elements(raw)
 		for i, e := range list {
-			m := object(e)
+			m := rawjson.Object(e)
 			brought, err := eachTextOf(m, fmt.Sprintf("messages[%d].content", i), change)
 			if err != nil {
 				return nil, err
 			}
 			if len(brought) > 0 {
-				all.add(brought...)
+				all.Add(brought...)
 				m = addVariables(m, brought)
 			}
-			list[i] = encode(m)
+			list[i] = rawjson.Encode(m)
 		}
-		o = set(o, "messages", array(list))
+		o = rawjson.Set(o, "messages", rawjson.Array(list))
 	} else {
 		brought, err := eachTextOf(o, "content", change)
 		if err != nil {
 			return nil, err
 		}
-		all.add(brought...)
+		all.Add(brought...)
 	}
-	return addVariables(o, all.list), nil
+	return addVariables(o, all.List), nil
 }
 
 // eachTextOf changes the texts in the content of o, in its place, and returns the variables of those that became different.
 func eachTextOf(o wire.Object, at string, change func(at, format, text string) (string, error)) ([]string, error) {
 	raw, _ := o.Get("content")
-	blocks := elements(raw)
-	format := formatOf(o)
-	var used names
+	blocks := rawjson.Elements(raw)
+	format := prompt.FormatOf(o)
+	var used language.Names
 	for i, e := range blocks {
-		b := object(e)
+		b := rawjson.Object(e)
 		place, name := b, "text"
 		kind, _ := b.Get("type")
-		inner := innerOf[text(kind)]
+		inner := innerOf[rawjson.Text(kind)]
 		if inner != "" {
 			v, _ := b.Get(inner)
-			place, name = object(v), "url"
+			place, name = rawjson.Object(v), "url"
 		}
 		v, ok := place.Get(name)
-		if !ok || inner == "" && text(kind) != "text" {
+		if !ok || inner == "" && rawjson.Text(kind) != "text" {
 			continue
 		}
-		source := text(v)
+		source := rawjson.Text(v)
 		changed, err := change(fmt.Sprintf("%s[%d]", at, i), format, source)
 		if err != nil {
 			return nil, err
@@ -347,17 +350,17 @@ func eachTextOf(o wire.Object, at string, change func(at, format, text string) (
 		if changed == source {
 			continue
 		}
-		used.add(variables(format, changed)...)
-		place = set(place, name, quoted(changed))
+		used.Add(variables(format, changed)...)
+		place = rawjson.Set(place, name, rawjson.Quote(changed))
 		if inner != "" {
-			place = set(b, inner, encode(place))
+			place = rawjson.Set(b, inner, rawjson.Encode(place))
 		}
-		blocks[i] = encode(place)
+		blocks[i] = rawjson.Encode(place)
 	}
-	if len(used.list) > 0 || len(blocks) > 0 {
-		set(o, "content", array(blocks)) // it is there: raw came from it
+	if len(used.List) > 0 || len(blocks) > 0 {
+		rawjson.Set(o, "content", rawjson.Array(blocks)) // it is there: raw came from it
 	}
-	return used.list, nil
+	return used.List, nil
 }
 
 // innerOf is the member, of a block of each type, whose url may hold variables.
@@ -365,18 +368,18 @@ var innerOf = map[string]string{"image_url": "image_url", "media": "media"}
 
 func addVariables(o wire.Object, more []string) wire.Object {
 	raw, _ := o.Get("input_variables")
-	var n names
-	for _, e := range elements(raw) {
-		n.add(text(e))
+	var n language.Names
+	for _, e := range rawjson.Elements(raw) {
+		n.Add(rawjson.Text(e))
 	}
-	before := len(n.list)
-	n.add(more...)
-	if len(n.list) == before {
+	before := len(n.List)
+	n.Add(more...)
+	if len(n.List) == before {
 		return o
 	}
-	list := make([]json.RawMessage, len(n.list))
-	for i, name := range n.list {
-		list[i] = quoted(name)
+	list := make([]json.RawMessage, len(n.List))
+	for i, name := range n.List {
+		list[i] = rawjson.Quote(name)
 	}
-	return set(o, "input_variables", array(list))
+	return rawjson.Set(o, "input_variables", rawjson.Array(list))
 }

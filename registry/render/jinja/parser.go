@@ -1,0 +1,296 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+
+	"promptspool/registry/render/language"
+)
+
+// parser reads tokens into nodes.
+type parser struct {
+	tokens []token
+	at     int
+	depth  int
+	bound  []map[string]bool // names that were set, by scope
+	used   language.Names    // variables
+	doubts []*language.Error
+}
+
+func (p *parser) now() token { return p.tokens[p.at] }
+
+func (p *parser) next() token {
+	t := p.tokens[p.at]
+	if t.kind != "eof" {
+		p.at++
+	}
+	return t
+}
+
+// is says whether the token at hand is an operator, or the end of a tag.
+func (p *parser) is(kind string) bool { return p.now().kind == kind }
+
+func (p *parser) isName(name string) bool {
+	return p.now().kind == "name" && p.now().text == name
+}
+
+// take moves on if it is.
+func (p *parser) take(kind string) bool {
+	if p.is(kind) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) takeName(name string) bool {
+	if p.isName(name) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) want(kind string) token {
+	if !p.is(kind) {
+		p.unexpected(kind)
+	}
+	return p.next()
+}
+
+func (p *parser) unexpected(wanted string) {
+	t := p.now()
+	found := t.text
+	if found == "" {
+		found = t.kind
+	}
+	failAt(t.at, "has %q where %s is expected", language.Shorten(found), wanted)
+}
+
+// lacks refuses by name what Jinja has and we do not.
+func (p *parser) lacks(at int, what, name string) {
+	failAt(at, "uses the %s %s, which jinja2 templates here do not have", what, language.Shorten(name))
+}
+
+// doubt notes what cannot be rendered where it stands. It does not end the parse: a text that never
+// reaches it renders as ever.
+func (p *parser) doubt(at int, what, name string) {
+	if len(p.doubts) < language.FaultsMax {
+		p.doubts = append(p.doubts, &language.Error{
+			Message: "uses the " + what + " " + language.Shorten(name) + ", which jinja2 templates here do not have",
+			At:      at,
+		})
+	}
+}
+
+// nested guards the recursion of the parser.
+func (p *parser) nested(f func()) {
+	if p.depth++; p.depth > depthMax {
+		failAt(p.now().at, "is nested deeper than %d", depthMax)
+	}
+	f()
+	p.depth--
+}
+
+func (p *parser) scoped(f func()) {
+	p.bound = append(p.bound, map[string]bool{})
+	f()
+	p.bound = p.bound[:len(p.bound)-1]
+}
+
+func (p *parser) bind(name string) { p.bound[len(p.bound)-1][name] = true }
+
+func (p *parser) load(name string) {
+	if !slices.ContainsFunc(p.bound, func(m map[string]bool) bool { return m[name] }) {
+		p.used.Add(name)
+	}
+}
+
+// body reads up to a tag that is one of until, whose name is left to be read, or to the end of the text. tag is the one whose body
+// it is.
+func (p *parser) body(until string, tag token) (nodes []node) {
+	p.nested(func() {
+		for {
+			t := p.now()
+			switch t.kind {
+			case "eof":
+				if until != "" {
+					failAt(tag.at, "has a {%% %s %%} that is not closed with {%% %s %%}", tag.text, until[strings.LastIndexByte(until, ' ')+1:])
+				}
+				return
+			case "data":
+				p.at++
+				nodes = append(nodes, dataNode(t.text))
+			case "{{":
+				p.at++
+				nodes = append(nodes, outputNode{p.tuple()})
+				p.want("}}")
+			default: // {%
+				p.at++
+				if name := p.now(); name.kind == "name" && slices.Contains(strings.Fields(until), name.text) {
+					return
+				}
+				nodes = append(nodes, p.tag(t.at))
+			}
+		}
+	})
+	return nodes
+}
+
+// missingTags are the tags that Jinja has, or its extensions, and we do not.
+const missingTags = "macro call include import from extends block do trans pluralize autoescape break continue debug"
+
+// tag reads a tag, whose {% began at a byte.
+func (p *parser) tag(began int) node {
+	t := p.want("name")
+	tag := token{text: t.text, at: began}
+	switch t.text {
+	case "if":
+		return p.ifTag(tag)
+	case "for":
+		return p.forTag(tag)
+	case "set":
+		return p.setTag(tag)
+	case "with":
+		return p.withTag(tag)
+	case "filter":
+		return p.filterTag(tag)
+	}
+	if slices.Contains(strings.Fields(missingTags), t.text) {
+		p.lacks(began, "tag", t.text)
+	}
+	failAt(began, "has the tag %s, which does not belong there", language.Shorten(t.text))
+	return nil
+}
+
+func (p *parser) ifTag(tag token) node {
+	n := &ifNode{cond: p.expr()}
+	p.want("%}")
+	n.then = p.body("elif else endif", tag)
+	switch p.next().text {
+	case "elif":
+		p.nested(func() { n.otherwise = []node{p.ifTag(tag)} })
+		return n // the inner one took the endif
+	case "else":
+		p.want("%}")
+		n.otherwise = p.body("endif", tag)
+		p.next()
+	}
+	p.want("%}")
+	return n
+}
+
+func (p *parser) forTag(tag token) node {
+	n := &forNode{}
+	targets := p.targets()
+	if !p.takeName("in") {
+		p.unexpected("in")
+	}
+	n.over = p.tupleWithoutIf()
+	p.scoped(func() {
+		for _, name := range targets {
+			p.bind(name)
+		}
+		n.targets = targets
+		if p.takeName("if") {
+			n.cond = p.expr()
+		}
+		p.bind("loop")
+		if p.isName("recursive") {
+			p.lacks(p.now().at, "loop", "recursive")
+		}
+		p.want("%}")
+		n.body = p.body("else endfor", tag)
+	})
+	if p.next().text == "else" {
+		p.want("%}")
+		p.scoped(func() { n.otherwise = p.body("endfor", tag) })
+		p.next()
+	}
+	p.want("%}")
+	return n
+}
+
+// targets are the names that something is assigned to.
+func (p *parser) targets() []string {
+	parenthesis := p.take("(")
+	list := []string{p.target()}
+	for p.take(",") {
+		if !p.is("name") || p.isName("in") {
+			break
+		}
+		list = append(list, p.target())
+	}
+	if parenthesis {
+		p.want(")")
+	}
+	return list
+}
+
+func (p *parser) target() string {
+	t := p.want("name")
+	if slices.Contains([]string{"true", "false", "none", "True", "False", "None", "loop"}, t.text) {
+		failAt(t.at, "assigns to %s, which cannot be assigned to", t.text)
+	}
+	return t.text
+}
+
+func (p *parser) setTag(tag token) node {
+	n := &setNode{targets: p.targets()}
+	if len(n.targets) == 1 && p.take(".") {
+		p.load(n.targets[0])
+		n.attribute = p.want("name").text
+	}
+	if p.take("=") {
+		n.value = p.tuple()
+		p.want("%}")
+	} else {
+		for p.take("|") {
+			n.filters = append(n.filters, p.filter(nil))
+		}
+		p.want("%}")
+		p.scoped(func() { n.body = p.body("endset", tag) })
+		p.next()
+		p.want("%}")
+	}
+	if n.attribute == "" {
+		for _, name := range n.targets {
+			p.bind(name)
+		}
+	}
+	return n
+}
+
+func (p *parser) withTag(tag token) node {
+	n := &withNode{}
+	for !p.is("%}") {
+		if len(n.names) > 0 {
+			p.want(",")
+		}
+		n.names = append(n.names, p.target())
+		p.want("=")
+		n.values = append(n.values, p.expr())
+	}
+	p.want("%}")
+	p.scoped(func() {
+		for _, name := range n.names {
+			p.bind(name)
+		}
+		n.body = p.body("endwith", tag)
+	})
+	p.next()
+	p.want("%}")
+	return n
+}
+
+func (p *parser) filterTag(tag token) node {
+	n := &setNode{filters: []*filterExpr{p.filter(nil)}}
+	for p.take("|") {
+		n.filters = append(n.filters, p.filter(nil))
+	}
+	p.want("%}")
+	p.scoped(func() { n.body = p.body("endfilter", tag) })
+	p.next()
+	p.want("%}")
+	return n
+}

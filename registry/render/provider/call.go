@@ -1,0 +1,158 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
+)
+
+// call is what a provider's arguments are made from. It belongs to one Kwargs; the prompt in it is shared and must not be changed,
+// but its slices may be replaced.
+type call struct {
+	prompt.Prompt
+	provider   string
+	family     string // whose models they are: see family
+	model      string // "" if none is known
+	apiType    string
+	parameters wire.Object // of the metadata, then the request's overrides
+	warnings   []string
+}
+
+// cannotExpress is the 422 for what a provider's client has no place for.
+func cannotExpress(path, format string, args ...any) error {
+	return wire.Invalid(wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
+}
+
+// cannotHold is the 422 for a block that has no place in something.
+func (c *call) cannotHold(b *prompt.Block, format string, args ...any) error {
+	return cannotExpress(b.At, "is %q, which %s cannot hold in %s", language.Shorten(b.Kind), c.provider, fmt.Sprintf(format, args...))
+}
+
+func (c *call) warn(format string, args ...any) {
+	if len(c.warnings) < language.FaultsMax {
+		c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// newKwargs begins the arguments with the model's name, if one is known.
+func (c *call) newKwargs(member string) wire.Object {
+	kwargs := make(wire.Object, 0, 8+len(c.parameters))
+	if c.model != "" {
+		kwargs = append(kwargs, rawjson.MemberOf(member, rawjson.Quote(c.model)))
+	}
+	return kwargs
+}
+
+// size is about how long its messages are in JSON.
+func (c *call) size() int {
+	size := 64
+	for i := range c.Messages {
+		size += 64
+		for j := range c.Messages[i].Content {
+			text := len(c.Messages[i].Content[j].Text)
+			size += text + text/16 + 48
+		}
+	}
+	return size
+}
+
+// withParameters puts the parameters beside what was built; they win.
+func (c *call) withParameters(kwargs wire.Object) wire.Object {
+	for _, p := range c.parameters {
+		kwargs = rawjson.Set(kwargs, p.Name, p.Value)
+	}
+	return kwargs
+}
+
+// completionText joins the text blocks of a completion.
+func (c *call) completionText() (string, error) { return c.joinedText(c.Content, "a completion") }
+
+// messageText joins the text blocks of a message.
+func (c *call) messageText(m *prompt.Message) (string, error) {
+	return c.joinedText(m.Content, "a message of the role "+m.Role)
+}
+
+func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
+	if len(blocks) == 1 && blocks[0].Kind == "text" {
+		return blocks[0].Text, nil
+	}
+	var b strings.Builder
+	for i := range blocks {
+		if blocks[i].IsUnfilled() {
+			continue
+		}
+		if blocks[i].Kind != "text" {
+			return "", c.cannotHold(&blocks[i], "%s, which takes text only", where)
+		}
+		b.WriteString(blocks[i].Text)
+	}
+	return b.String(), nil
+}
+
+// useTools brings the older functions into the form of tools: functions, function_call, and messages of the role function.
+func (c *call) useTools() error {
+	c.Tools = append(c.Tools[:len(c.Tools):len(c.Tools)], c.Functions...)
+	if c.Choice.Raw == nil {
+		c.Choice = c.Call
+	}
+	old := false
+	for i := range c.Messages {
+		old = old || c.Messages[i].FunctionCall != nil || c.Messages[i].Role == "function"
+	}
+	if !old {
+		return nil
+	}
+	messages := make([]prompt.Message, len(c.Messages))
+	ids := make(map[string]string) // of the last call of each function
+	for i, m := range c.Messages {
+		if call := m.FunctionCall; call != nil {
+			id := fmt.Sprintf("call_%d", i)
+			ids[call.Name] = id
+			m.Calls = append(m.Calls[:len(m.Calls):len(m.Calls)], prompt.ToolCall{Id: id, Name: call.Name, Arguments: call.Arguments})
+			m.FunctionCall = nil
+		}
+		if m.Role == "function" {
+			id, ok := ids[m.Name]
+			if !ok {
+				return cannotExpress(m.At, "gives the result of %q, which no message before it called; %s needs the call as well", language.Shorten(m.Name), c.provider)
+			}
+			m.Role, m.ToolCallID = "tool", id
+		}
+		messages[i] = m
+	}
+	c.Messages = messages
+	return nil
+}
+
+// builtIn is the config of a tool that the provider runs itself.
+func (c *call) builtIn(t prompt.Tool) (wire.Object, error) {
+	if by := rawjson.Text(rawjson.Member(t.Raw, "provider")); by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
+		return nil, cannotExpress(t.At, "is the tool %q of %s, which %s does not have; take it out", language.Shorten(t.Kind), language.Shorten(by), c.provider)
+	}
+	return rawjson.Object(rawjson.Member(t.Raw, "config")), nil
+}
+
+// schemaOf is the parameters of a function; one without takes none.
+func schemaOf(t *prompt.Tool) json.RawMessage {
+	if t.Parameters == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t.Parameters
+}
+
+// input is the arguments of a call as an object.
+func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
+	if strings.TrimSpace(call.Arguments) == "" {
+		return json.RawMessage("{}"), nil
+	}
+	o, err := wire.ParseObject([]byte(call.Arguments))
+	if err != nil {
+		return nil, cannotExpress(at, "calls %q with arguments that are no JSON object, and %s takes nothing else", language.Shorten(call.Name), c.provider)
+	}
+	return rawjson.Encode(o), nil
+}

@@ -1,0 +1,140 @@
+package python
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"promptspool/api/wire"
+)
+
+// Str is what Python's str() gives for a JSON value that json.loads read.
+func Str(v json.RawMessage) string {
+	if v[0] == '"' {
+		return wire.Unquote(v)
+	}
+	return string(AppendRepr(nil, v, false))
+}
+
+// AppendStr appends what str gives.
+func AppendStr(b []byte, v json.RawMessage) []byte {
+	if v[0] != '"' {
+		return AppendRepr(b, v, false)
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return append(b, v[1:len(v)-1]...)
+	}
+	return append(b, wire.Unquote(v)...)
+}
+
+// AppendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens of JSON and of a repr stand one for
+// one, so a single pass does it, however deep the value is nested.
+func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
+	for i := 0; i < len(v); {
+		switch c := v[i]; c {
+		case ' ', '\t', '\n', '\r':
+			i++
+		case '{', '}', '[', ']':
+			b = append(b, c)
+			i++
+		case ',', ':':
+			b = append(b, c, ' ')
+			i++
+		case '"':
+			end := wire.SkipString(v, i)
+			b = AppendQuoted(b, wire.Unquote(v[i:end]), ascii)
+			i = end
+		default:
+			end := i
+			for end < len(v) && strings.IndexByte(" \t\n\r,:]}", v[end]) < 0 {
+				end++
+			}
+			b = AppendScalar(b, v[i:end])
+			i = end
+		}
+	}
+	return b
+}
+
+// AppendScalar appends the repr of true, false, null or a number.
+func AppendScalar(b, token []byte) []byte {
+	switch string(token) {
+	case "true":
+		return append(b, "True"...)
+	case "false":
+		return append(b, "False"...)
+	case "null":
+		return append(b, "None"...)
+	case "-0":
+		return append(b, '0')
+	}
+	if bytes.ContainsAny(token, ".eE") {
+		return append(b, FloatRepr(ParseFloat(string(token)))...)
+	}
+	return append(b, token...)
+}
+
+func IsInteger(number string) bool { return !strings.ContainsAny(number, ".eE") }
+
+// ParseFloat reads a JSON number; one that is too large is infinite, as for Python.
+func ParseFloat(number string) float64 {
+	x, _ := strconv.ParseFloat(number, 64)
+	return x
+}
+
+// FloatRepr is the shortest text that reads back as x, with an exponent where Python has one.
+func FloatRepr(x float64) string {
+	if math.IsInf(x, 0) {
+		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'g', -1, 64)), "+")
+	}
+	if exponent := exponentOf(strconv.FormatFloat(x, 'e', -1, 64)); exponent < -4 || exponent >= 16 {
+		return strconv.FormatFloat(x, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(x, 'f', -1, 64)
+	if IsInteger(s) {
+		s += ".0"
+	}
+	return s
+}
+
+// exponentOf reads the exponent of 1.5e-07.
+func exponentOf(scientific string) int {
+	_, exponent, _ := strings.Cut(scientific, "e")
+	n, _ := strconv.Atoi(exponent)
+	return n
+}
+
+// AppendQuoted appends the repr of a string: in single quotes unless it has some and no double ones, with what does not
+// print escaped, or with ascii all that is not ASCII.
+func AppendQuoted(b []byte, s string, ascii bool) []byte {
+	quote := byte('\'')
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		quote = '"'
+	}
+	b = append(b, quote)
+	for _, r := range s {
+		switch {
+		case r == rune(quote) || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r < 0x7f && r >= ' ' || r > 0x7f && !ascii && unicode.IsPrint(r):
+			b = append(b, string(r)...)
+		case r <= 0xff:
+			b = fmt.Appendf(b, `\x%02x`, r)
+		case r <= 0xffff:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = fmt.Appendf(b, `\U%08x`, r)
+		}
+	}
+	return append(b, quote)
+}
