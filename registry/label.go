@@ -105,7 +105,7 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 			return false, err
 		}
 		t.Labels = slices.DeleteFunc(t.Labels, func(other wire.Label) bool { return other.ID == label })
-		t.Moves = append(t.Moves, wire.Move{Label: l.Name, At: now, By: orKey(by, id)})
+		addMove(t, wire.Move{Label: l.Name, At: now, By: orKey(by, id)})
 		return true, nil
 	})
 	return err

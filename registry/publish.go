@@ -14,11 +14,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// labelsMax bounds the labels of one template: they are part of its head, which every fetch reads. labelsMadeMax bounds those that
-// it ever had: their ids have no room for more.
+// The labels of a template, their history and a line for each version are part of its head, which every
+// fetch reads and every change writes anew.
 const (
 	labelsMax     = 256
-	labelsMadeMax = 1<<16 - 1
+	labelsMadeMax = 1<<16 - 1 // labels that a template ever had: their ids have no room for more
+	versionsMax   = 10_000
+	movesMax      = 10_000 // steps in the history of labels; see addMove
 )
 
 // errMoved ends an attempt to publish over a version that came meanwhile.
@@ -88,6 +90,9 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 		if same {
 			return nil, true, nil
 		}
+		if t.Latest() >= versionsMax {
+			return nil, false, tooManyVersions(p.Name)
+		}
 		if t.CreatedAt.IsZero() {
 			t.CreatedAt = now
 		}
@@ -103,6 +108,10 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	}
 
 	return out, nil
+}
+
+func tooManyVersions(name string) error {
+	return wire.Errorf(wire.CodeConflict, "%s has %d versions, the most that a template can have. Publish under another name.", quote(name), versionsMax)
 }
 
 // overtaken says that somebody published meanwhile.
@@ -167,8 +176,28 @@ func move(t *wire.Template, label string, number int, now time.Time, by string) 
 	default:
 		t.Labels[i].Version = number
 	}
-	t.Moves = append(t.Moves, wire.Move{Label: label, Version: number, At: now, By: by})
+	addMove(t, wire.Move{Label: label, Version: number, At: now, By: by})
 	return true
+}
+
+// addMove adds a step to the history of a template's labels. If there are too many, the oldest that is
+// not its label's last goes: where each label is, and since when, stays known.
+func addMove(t *wire.Template, m wire.Move) {
+	t.Moves = append(t.Moves, m)
+	if len(t.Moves) <= movesMax {
+		return
+	}
+
+	last := make(map[string]int)
+	for i := range t.Moves {
+		last[t.Moves[i].Label] = i
+	}
+	for i := range t.Moves {
+		if last[t.Moves[i].Label] > i {
+			t.Moves = slices.Delete(t.Moves, i, i+1)
+			return
+		}
+	}
 }
 
 // SameJSON says whether two texts are the same JSON value, whatever their blanks, escapes and order of members. Numbers are

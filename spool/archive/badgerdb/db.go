@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"sync"
@@ -56,6 +57,8 @@ type DB struct {
 	packBeside bool           // under packMu: rows are being packed for whom nobody waits, in one of packers
 	packEnded  bool           // under packMu: no more are
 	packers    sync.WaitGroup // waited for before the database is closed
+
+	updating accountLocks // held while a template is changed
 
 	retention  archive.Retention
 	erasing    sync.Mutex
@@ -160,6 +163,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	db := &DB{dir: c.Dir, lock: lock, room: room, bdb: bdb, codec: codec, commit: newCommitter(lock, room, bdb, h, c.Logger), logger: c.Logger, now: c.Now,
 		heldBytesMax: archive.HeldBytesMax, deltaMin: archive.DeltaMin,
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
+		updating:  accountLocks{seed: maphash.MakeSeed()},
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), fleets: make(map[keys]*fleet), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
 	db.unreadable.Add(lost)
 	err = errors.Join(db.recallErase(), db.countTombstones())

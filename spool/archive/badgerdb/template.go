@@ -2,7 +2,9 @@ package badgerdb
 
 import (
 	"context"
+	"hash/maphash"
 	"strconv"
+	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -16,31 +18,55 @@ type last struct {
 	Revision uint64 `json:"revision"`
 }
 
-// UpdateTemplate changes one template in one durable transaction; see registry.Store. change runs while no other write
-// does: it must be quick and must not call the DB.
-func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error) {
+// UpdateTemplate changes one template in one durable transaction; see registry.Store. A head with many
+// versions takes long to read and to write as JSON, so only updates of the same account wait for that.
+func (db *DB) UpdateTemplate(
+	ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error),
+) (wire.Template, error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return wire.Template{}, err
 	}
-	var head wire.Template
-	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
-		u := update{keys: k}
+
+	updating := db.updating.of(k)
+	updating.Lock()
+	defer updating.Unlock()
+	if err := db.stopped(ctx); err != nil {
+		return wire.Template{}, err
+	}
+
+	u := update{keys: k}
+	err = db.view(func(txn *badger.Txn) error {
 		if err := u.load(txn, name); err != nil {
-			return nil, err
+			return err
 		}
 		before := u.head.Revision
 		version, changed, err := change(&u.head)
-		if err == nil && changed {
-			err = u.store(version, before)
+		if err != nil || !changed {
+			return err
 		}
-		head = u.head
-		return u.writes, err
+
+		return u.store(version, before)
 	})
+	if err == nil && len(u.writes) > 0 {
+		// Nobody else writes these keys while the lock is held, so the writes are still right.
+		err = db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return u.writes, nil })
+	}
 	if err != nil {
 		return wire.Template{}, err
 	}
-	return head, nil
+
+	return u.head, nil
+}
+
+// accountLocks has a lock for each account, which it may share with others.
+type accountLocks struct {
+	seed  maphash.Seed
+	locks [64]sync.Mutex
+}
+
+func (l *accountLocks) of(k keys) *sync.Mutex {
+	return &l.locks[maphash.String(l.seed, string(k))%uint64(len(l.locks))]
 }
 
 // update is one change of a template.
