@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
+	"math"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
 // groupBytesMax bounds the bodies that share one transaction: memory, and the time that the first of them waits.
@@ -24,117 +25,50 @@ type change func(txn *badger.Txn) ([]write, error)
 // write sets a key, or removes it if value is nil.
 type write struct{ key, value []byte }
 
-// committer is the only writer of the database. One of those who wait leads: it commits what waits as one group, while
-// those who come meanwhile gather for the next. It has no goroutine of its own, so none can be missing when it counts.
+// committer is the only writer of the database; see archive.Committer.
 type committer struct {
+	*archive.Committer[change]
 	lock   *folderLock
 	room   *room
 	bdb    *badger.DB
 	health *health
 	logger *slog.Logger
 	spare  spare
-	lead   chan struct{} // holds a token while somebody commits; close takes it for good
-	watch  *watch        // of the rows that are being packed, for whoever leads; or nil
-
-	mu     sync.Mutex
-	queue  []*waiter // under mu
-	closed bool      // under mu
+	watch  *watch // of the rows that are being packed, for whoever holds the lane; or nil
 }
 
-// waiter is one change on its way.
-type waiter struct {
-	bytes  int // of the bodies in it
-	change change
-	done   chan error // gets one answer
-}
-
-// finish gives the answer, unless there was one.
-func (w *waiter) finish(err error) {
-	select {
-	case w.done <- err:
-	default:
-	}
-}
+type waiting = archive.Waiting[change]
 
 func newCommitter(lock *folderLock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
-	return &committer{
-		lock: lock, room: room, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb), lead: make(chan struct{}, 1),
-	}
+	c := &committer{lock: lock, room: room, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb)}
+	c.Committer = archive.NewCommitter(1, groupBytesMax, math.MaxInt, c.commitGroup)
+
+	return c
 }
 
-// do makes a change durable. bytes is the size of the bodies in it. ctx is looked at before the change waits, not
-// after: one that may have been committed must not be reported as cancelled, nor its bytes be reused. On an error
-// nothing of the change is in the database, unless the code is CodeUnavailable: then it may be, after a restart.
+// do makes a change durable. bytes is the size of the bodies in it. On an error nothing of the change is in the
+// database, unless the code is CodeUnavailable: then it may be, after a restart.
 func (c *committer) do(ctx context.Context, bytes int, change change) error {
-	if err := ctx.Err(); err != nil {
-		return wire.Unavailable(0, "The call ended before it was carried out: %w", err)
-	}
-	w := &waiter{bytes: bytes, change: change, done: make(chan error, 1)}
-	if err := c.enqueue(w); err != nil {
-		return err
-	}
-	for {
-		select {
-		case err := <-w.done:
-			return err
-		case c.lead <- struct{}{}:
-			c.commitGroup()
-		}
-	}
+	return c.Do(ctx, &waiting{Change: change, Bytes: bytes})
 }
 
-func (c *committer) enqueue(w *waiter) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return errClosed()
-	}
-	c.queue = append(c.queue, w)
-	return nil
-}
-
-// take removes the next group from the queue: the first waiter and those behind it that fit.
-func (c *committer) take() []*waiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, bytes := 0, 0
-	for n < len(c.queue) && (n == 0 || bytes+c.queue[n].bytes <= groupBytesMax) {
-		bytes += c.queue[n].bytes
-		n++
-	}
-	group := c.queue[:n:n]
-	c.queue = c.queue[n:]
-	if len(c.queue) == 0 {
-		c.queue = nil // lets go of the array, and of the waiters in it
-	}
-	return group
-}
-
-// commitGroup commits the next group and hands the lead on.
-func (c *committer) commitGroup() {
-	group := c.take()
-	defer func() {
-		for _, w := range group { // they have their answers, unless a change panicked
-			w.finish(wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again."))
-		}
-		<-c.lead
-	}()
+func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	t := c.begin()
 	defer func() { t.txn.Discard() }()
 	disk := c.room.admit()
 	for _, w := range group {
-		if err := disk.refusal(w.bytes); err != nil {
-			w.finish(err)
+		if err := disk.refusal(w.Bytes); err != nil {
+			w.Finish(err)
 			continue
 		}
 
 		var writes []write
 		err := c.health.guard(c.lock.dir.Name(), func() (err error) {
-			writes, err = w.change(t.txn)
+			writes, err = w.Change(t.txn)
 			return err
 		})
 		if err != nil {
-			w.finish(err)
+			w.Finish(err)
 			continue
 		}
 		if !t.fits(writes) {
@@ -143,17 +77,18 @@ func (c *committer) commitGroup() {
 			t = c.begin()
 		}
 		if !t.fits(writes) {
-			w.finish(wire.Errorf(wire.CodeTooLarge, "The write does not fit into one transaction of the database. Send less at once."))
+			w.Finish(wire.Errorf(wire.CodeTooLarge, "The write does not fit into one transaction of the database. Send less at once."))
 			continue
 		}
-		t.add(w, writes)
+		t.waiting = append(t.waiting, w)
+		t.add(writes)
 	}
 	c.end(t)
 }
 
 // end commits a transaction and answers those who wait for it, those too whose change wrote nothing: what they saw
 // may have come from a change before theirs, which must be durable first.
-func (c *committer) end(t *transaction) {
+func (c *committer) end(t *transaction) error {
 	defer t.txn.Discard()
 	err := t.err
 	if err == nil {
@@ -172,28 +107,17 @@ func (c *committer) end(t *transaction) {
 		err = c.health.fault()
 	}
 	c.spare.letGo()
-	for _, w := range t.waiters {
-		w.finish(err)
+	for _, w := range t.waiting {
+		w.Finish(err)
 	}
-}
 
-// close fails everything that waits and lets nothing in any more. When it returns, no commit runs.
-func (c *committer) close() {
-	c.mu.Lock()
-	c.closed = true
-	queue := c.queue
-	c.queue = nil
-	c.mu.Unlock()
-	for _, w := range queue {
-		w.finish(errClosed())
-	}
-	c.lead <- struct{}{}
+	return err
 }
 
 // transaction is one Badger transaction being filled, with a tally of what Badger allows in one.
 type transaction struct {
 	txn      *badger.Txn
-	waiters  []*waiter
+	waiting  []*waiting
 	count    int64
 	bytes    int64
 	countMax int64
@@ -232,8 +156,7 @@ func (t *transaction) fits(writes []write) bool {
 	return count < t.countMax && bytes < t.bytesMax
 }
 
-func (t *transaction) add(w *waiter, writes []write) {
-	t.waiters = append(t.waiters, w)
+func (t *transaction) add(writes []write) {
 	for _, write := range writes {
 		var err error
 		if write.value == nil {

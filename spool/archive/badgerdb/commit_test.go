@@ -39,20 +39,15 @@ func openIn(t *testing.T, dir string) *DB {
 
 // hold keeps commits from running; what is written meanwhile waits, and shares a group once release is called.
 func hold(db *DB) (release func()) {
-	db.commit.lead <- struct{}{}
-	return func() { <-db.commit.lead }
+	release, _ = db.commit.Hold(nil)
+	return release
 }
 
 // start makes a change on its own goroutine and returns when it waits; the channel gives its answer.
 func start(db *DB, bytes int, c change) <-chan error {
-	waiting := func() int {
-		db.commit.mu.Lock()
-		defer db.commit.mu.Unlock()
-		return len(db.commit.queue)
-	}
-	before, answer := waiting(), make(chan error, 1)
+	before, answer := db.commit.Len(), make(chan error, 1)
 	go func() { answer <- db.commit.do(context.Background(), bytes, c) }()
-	for waiting() == before {
+	for db.commit.Len() == before {
 		runtime.Gosched()
 	}
 	return answer
@@ -168,31 +163,6 @@ func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
 	}
 	if n := db.bdb.MaxVersion() - before; n < 2 {
 		t.Errorf("8 MB of small values made %d transactions", n)
-	}
-}
-
-func TestAPanicReleasesThoseWhoWait(t *testing.T) {
-	db := openIn(t, t.TempDir())
-	release := hold(db)
-	answer := start(db, 0, set("neighbour"))
-	panics := &waiter{change: func(*badger.Txn) ([]write, error) { panic("a change") }, done: make(chan error, 1)}
-	if err := db.commit.enqueue(panics); err != nil {
-		t.Fatal(err)
-	}
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was swallowed")
-			}
-		}()
-		db.commit.commitGroup() // gives the lead away
-		release()
-	}()
-	if err := <-answer; !wire.IsCode(err, wire.CodeInternal) || has(t, db, "neighbour") {
-		t.Errorf("the neighbour: %v", err)
-	}
-	if err := db.commit.do(t.Context(), 0, set("after")); err != nil {
-		t.Errorf("the next writer: %v", err)
 	}
 }
 

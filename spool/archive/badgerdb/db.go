@@ -185,7 +185,7 @@ func (db *DB) Close() error {
 		db.packEnded = true
 		db.packMu.Unlock()
 		db.packers.Wait()
-		db.commit.close()
+		db.commit.Close(errClosed())
 		db.reading.Lock()
 		db.closed = true
 		db.reading.Unlock()

@@ -101,16 +101,17 @@ func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 // reopen closes Badger's files and opens them again, so that nothing is left in memory, in a log of it or in the value log that is
 // being written. Reads and writes wait meanwhile.
 func (db *DB) reopen() error {
-	if err := db.lockAlone(); err != nil {
+	release, err := db.lockAlone()
+	if err != nil {
 		return err
 	}
-	defer func() { <-db.commit.lead }()
+	defer release()
 	defer db.reading.Unlock()
 	if db.closed {
 		return errClosed()
 	}
 	db.commit.spare = spare{} // it must not be touched once its database is closed
-	err := db.bdb.Close()
+	err = db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
 		var lost int64
@@ -131,36 +132,36 @@ const alonePatience = time.Minute
 
 // lockAlone waits until nobody reads, and takes the turn to commit and the lock of reading. Reads may take seconds: so that
 // nobody waits behind them, it tries again and again before it insists.
-func (db *DB) lockAlone() error {
+func (db *DB) lockAlone() (release func(), err error) {
 	begun, tick := time.Now(), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
-		select {
-		case <-db.stop:
-			return errClosed()
-		case db.commit.lead <- struct{}{}:
+		release, ok := db.commit.Hold(db.stop)
+		if !ok {
+			return nil, errClosed()
 		}
 		if db.reading.TryLock() {
-			return nil
+			return release, nil
 		}
 		if time.Since(begun) > alonePatience {
 			db.reading.Lock()
-			return nil
+			return release, nil
 		}
-		<-db.commit.lead
+		release()
 		<-tick.C
 	}
 }
 
 // compact merges all levels of tables, which leaves no older version of any key.
 func (db *DB) compact() error {
-	if err := db.takeLead(); err != nil { // Badger fails writes while it drops
-		return err
+	release, ok := db.commit.Hold(db.stop) // Badger fails writes while it drops
+	if !ok {
+		return errClosed()
 	}
 	db.reading.RLock()
 	defer db.reading.RUnlock()
 	if db.closed {
-		<-db.commit.lead
+		release()
 		return errClosed()
 	}
 	// Badger does nothing for a prefix that no key has.
@@ -168,7 +169,7 @@ func (db *DB) compact() error {
 	if err == nil {
 		err = db.bdb.DropPrefix(nowhere)
 	}
-	<-db.commit.lead
+	release()
 	if err == nil {
 		err = db.bdb.Flatten(1)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -57,17 +58,12 @@ func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err 
 // rows of the account are written.
 func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, err error) {
 	c := db.commit
-	if err := db.takeLead(); err != nil {
-		return step, err
+	release, ok := c.Hold(db.stop)
+	if !ok {
+		return step, errClosed()
 	}
 	c.watch = &watch{keys: k}
-	leads := true
-	handOn := func() {
-		if leads {
-			leads = false
-			<-c.lead
-		}
-	}
+	handOn := sync.OnceFunc(release)
 	defer handOn()
 
 	err = db.view(func(txn *badger.Txn) error {
@@ -164,10 +160,11 @@ func (w *watch) note(key []byte) {
 // exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.
 func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 	c := db.commit
-	if err := db.takeLead(); err != nil {
-		return err
+	release, ok := c.Hold(db.stop)
+	if !ok {
+		return errClosed()
 	}
-	defer func() { <-c.lead }()
+	defer release()
 	if err := c.health.fault(); err != nil {
 		return err
 	}
@@ -181,18 +178,6 @@ func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 	if !t.fits(writes) {
 		return errors.New("the rows of a block do not fit into one transaction of the database")
 	}
-	w := &waiter{done: make(chan error, 1)}
-	t.add(w, writes)
-	c.end(t)
-	return <-w.done
-}
-
-// takeLead waits until nobody commits, and keeps it so until the caller takes the token out of lead.
-func (db *DB) takeLead() error {
-	select {
-	case <-db.stop:
-		return errClosed()
-	case db.commit.lead <- struct{}{}:
-		return nil
-	}
+	t.add(writes)
+	return c.end(t)
 }

@@ -11,15 +11,15 @@ import (
 	"promptspool/spool/archive"
 )
 
-// batch is one call of Apply on its way.
-type batch struct {
+// application is one call of Apply.
+type application struct {
 	account string // as in the tables
 	events  []archive.Event
 	packed  [][]byte // their bodies, packed; nil for those that are not kept
-	bytes   int      // of the bodies
 	results []wire.Result
-	done    chan error // gets one answer
 }
+
+type batch = archive.Waiting[application]
 
 // Apply folds events in one transaction; see archive.Store. Only where the database refuses a statement for the sake of
 // some of them are they folded apart: those that it refuses alone are answered later, so that they hold up no others.
@@ -81,20 +81,20 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{account: key, events: events, packed: make([][]byte, len(events))}
+	b := &batch{Change: application{account: key, events: events, packed: make([][]byte, len(events))}, Events: len(events)}
 	for i := range events {
 		if _, ok := parseUUID(events[i].RequestID); !ok {
 			return nil, badID(events[i].RequestID) // others may share the transaction
 		}
-		b.bytes += len(events[i].Body)
+		b.Bytes += len(events[i].Body)
 		if events[i].Hash != "" {
-			b.packed[i] = pack(db.codec.bodies, events[i].Body)
+			b.Change.packed[i] = pack(db.codec.bodies, events[i].Body)
 		}
 	}
-	if err := db.commits.do(ctx, b); err != nil {
+	if err := db.commits.Do(ctx, b); err != nil {
 		return nil, err
 	}
-	return b.results, nil
+	return b.Change.results, nil
 }
 
 // applyGroup folds the batches of a group in one transaction. It may do so several times over: all that a try finds out is of that try.
@@ -102,8 +102,8 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 	f := db.newFolding(lane)
 	var err error
 	for _, b := range group {
-		for i := range b.events {
-			if err = f.meet(b.account, &b.events[i]); err != nil {
+		for i := range b.Change.events {
+			if err = f.meet(b.Change.account, &b.Change.events[i]); err != nil {
 				return err
 			}
 		}
@@ -116,13 +116,14 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 			return err
 		}
 		for _, b := range group {
-			b.results = b.results[:0]
-			for i := range b.events {
-				r, err := f.fold(b.account, &b.events[i], b.packed[i])
+			a := &b.Change
+			a.results = a.results[:0]
+			for i := range a.events {
+				r, err := f.fold(a.account, &a.events[i], a.packed[i])
 				if err != nil {
 					return err
 				}
-				b.results = append(b.results, r)
+				a.results = append(a.results, r)
 			}
 		}
 		return f.write(ctx, tx)

@@ -12,10 +12,11 @@ import (
 
 func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := &batch{account: "bad"}
+		named := func(account string) *batch { return &batch{Change: application{account: account}} }
+		bad := named("bad")
 		entered, leave := make(chan struct{}, lanes), make(chan struct{})
 		c := newCommitter(func(_ context.Context, _ int, group []*batch) error {
-			if group[0].account == "first" {
+			if group[0].Change.account == "first" {
 				entered <- struct{}{}
 				<-leave // the others gather meanwhile
 			}
@@ -29,18 +30,18 @@ func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 		var wg sync.WaitGroup
 		do := func(b *batch, want bool) {
 			wg.Go(func() {
-				if err := c.do(context.Background(), b); (err == nil) != want {
-					t.Errorf("%s: %v", b.account, err)
+				if err := c.Do(context.Background(), b); (err == nil) != want {
+					t.Errorf("%s: %v", b.Change.account, err)
 				}
 			})
 		}
 		for range lanes {
-			do(&batch{account: "first"}, true)
+			do(named("first"), true)
 			<-entered
 		}
 		do(bad, false)
 		for range 5 {
-			do(&batch{account: "good"}, true)
+			do(named("good"), true)
 		}
 		synctest.Wait()
 		close(leave)
@@ -49,22 +50,41 @@ func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 }
 
 func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
-	calls := 0
-	c := newCommitter(func(context.Context, int, []*batch) error {
-		calls++
-		return wire.Unavailable(0, "It is away.")
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		c := newCommitter(func(context.Context, int, []*batch) error {
+			calls++
+			return wire.Unavailable(0, "It is away.")
+		})
+		var holds []func()
+		for range lanes {
+			release, _ := c.Hold(nil)
+			holds = append(holds, release)
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := c.Do(context.Background(), &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait() // they are one group
+		for _, release := range holds {
+			release()
+		}
+		wg.Wait()
+		if calls != 1 {
+			t.Errorf("%d tries, want 1", calls)
+		}
 	})
-	c.queue = []*batch{{done: make(chan error, 1)}, {done: make(chan error, 1)}}
-	if err := c.do(context.Background(), &batch{}); !wire.IsCode(err, wire.CodeUnavailable) || calls != 1 {
-		t.Errorf("%d tries, %v", calls, err)
-	}
 }
 
 func TestACallThatEndedIsNotCarriedOut(t *testing.T) {
 	c := newCommitter(func(context.Context, int, []*batch) error { return errors.New("nobody should call this") })
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := c.do(ctx, &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {
+	if err := c.Do(ctx, &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Error(err)
 	}
 }

@@ -37,7 +37,7 @@ type DB struct {
 	closed    atomic.Bool
 
 	codec          *codec
-	commits        *committer
+	commits        *archive.Committer[application]
 	partitions     partitions
 	summarizing    summarizing
 	bodiesBytesMax int64

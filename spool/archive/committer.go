@@ -1,0 +1,154 @@
+package archive
+
+import (
+	"context"
+	"sync"
+
+	"promptspool/api/wire"
+)
+
+// Committer gathers the changes that wait into groups, each of which a Store commits as one transaction. One of
+// those who wait leads: it commits a group, while those who come meanwhile gather for the next. It has no goroutine
+// of its own, so none can be missing when it counts. Safe for concurrent use.
+type Committer[T any] struct {
+	commit    func(ctx context.Context, lane int, group []*Waiting[T])
+	bytesMax  int
+	eventsMax int
+	lanes     chan int // those in which nobody commits
+
+	mu     sync.Mutex
+	queue  []*Waiting[T] // under mu
+	closed error         // under mu
+}
+
+// Waiting is one change on its way to a transaction.
+type Waiting[T any] struct {
+	Change T
+	Bytes  int // of the bodies in it
+	Events int
+
+	done chan error // gets one answer
+}
+
+// Finish answers the caller, unless it has its answer.
+func (w *Waiting[T]) Finish(err error) {
+	select {
+	case w.done <- err:
+	default:
+	}
+}
+
+// NewCommitter makes a Committer of so many lanes: transactions at the same time. A group has at most so many bytes
+// and events, unless its only change has more. commit must answer each change of the group, and ctx does not end.
+func NewCommitter[T any](lanes, bytesMax, eventsMax int, commit func(ctx context.Context, lane int, group []*Waiting[T])) *Committer[T] {
+	c := &Committer[T]{commit: commit, bytesMax: bytesMax, eventsMax: eventsMax, lanes: make(chan int, lanes)}
+	for lane := range lanes {
+		c.lanes <- lane
+	}
+
+	return c
+}
+
+// Do commits a change with others, and returns its answer. ctx is looked at before the change waits, not after: one
+// that may have been committed must not be reported as cancelled, nor its bytes be reused.
+func (c *Committer[T]) Do(ctx context.Context, w *Waiting[T]) error {
+	if err := ctx.Err(); err != nil {
+		return wire.Unavailable(0, "The call ended before it was carried out: %w", err)
+	}
+	w.done = make(chan error, 1)
+	if err := c.enqueue(w); err != nil {
+		return err
+	}
+
+	for {
+		select {
+		case err := <-w.done:
+			return err
+		case lane := <-c.lanes:
+			c.commitGroup(context.WithoutCancel(ctx), lane)
+		}
+	}
+}
+
+func (c *Committer[T]) enqueue(w *Waiting[T]) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.closed == nil {
+		c.queue = append(c.queue, w)
+	}
+	return c.closed
+}
+
+// Len returns how many changes wait.
+func (c *Committer[T]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return len(c.queue)
+}
+
+// take removes the next group from the queue: the first change and those behind it that fit.
+func (c *Committer[T]) take() []*Waiting[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	n, bytes, events := 0, 0, 0
+	for _, w := range c.queue {
+		bytes, events = bytes+w.Bytes, events+w.Events
+		if n > 0 && (bytes > c.bytesMax || events > c.eventsMax) {
+			break
+		}
+		n++
+	}
+
+	group := c.queue[:n:n]
+	c.queue = c.queue[n:]
+	if len(c.queue) == 0 {
+		c.queue = nil // lets go of the array, and of the changes in it
+	}
+	return group
+}
+
+// commitGroup commits the next group and hands the lane on.
+func (c *Committer[T]) commitGroup(ctx context.Context, lane int) {
+	group := c.take()
+	defer func() {
+		for _, w := range group { // they have their answers, unless something panicked
+			w.Finish(wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again."))
+		}
+		c.lanes <- lane
+	}()
+
+	if len(group) > 0 {
+		c.commit(ctx, lane, group)
+	}
+}
+
+// Hold waits until a lane is free and keeps it from committing until release is called. ok is false if stop was
+// closed first.
+func (c *Committer[T]) Hold(stop <-chan struct{}) (release func(), ok bool) {
+	select {
+	case <-stop:
+		return nil, false
+	case lane := <-c.lanes:
+		return func() { c.lanes <- lane }, true
+	}
+}
+
+// Close fails everything that waits, and everything that comes, with err. When it returns, no commit runs. It must
+// not be called twice.
+func (c *Committer[T]) Close(err error) {
+	c.mu.Lock()
+	c.closed = err
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+
+	for _, w := range queue {
+		w.Finish(err)
+	}
+	for range cap(c.lanes) {
+		<-c.lanes
+	}
+}
