@@ -60,7 +60,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		Price: dollars(r.Price), FinishReason: r.FinishReason, ErrorType: r.ErrorType, ToolNames: slices.Clone(r.Tools),
 		Turns: r.Turns, OutputShape: r.OutputShape, Readable: !r.Unreadable,
 		StartTime: r.Start, EndTime: r.End,
-		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.scores(),
+		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.rowScores(),
 	}
 	if ids := s.groupIDs(); len(ids) > 0 {
 		row.GroupIDs = ids // else nil, as it is read back
@@ -90,6 +90,15 @@ func dollars(price *prices.Dollars) *float64 {
 	}
 	d := price.Float()
 	return &d
+}
+
+// rowScoresMax bounds the scores that the row of a record has. A row is written anew with each score.
+const rowScoresMax = 256
+
+// rowScores are those that the list shows: the first by their names.
+func (s *State) rowScores() []wire.Score {
+	scores := s.scores()
+	return scores[:min(len(scores), rowScoresMax)]
 }
 
 func (s *State) scores() []wire.Score {

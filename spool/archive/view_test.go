@@ -1,0 +1,28 @@
+package archive_test
+
+import (
+	"fmt"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// A record's row is written with each of its scores, so it must not grow with them; the record shows all.
+func TestARowShowsTheFirstScores(t *testing.T) {
+	id := archivetest.ID(1000)
+	events := []archive.Event{archivetest.Event(t, 0, wire.KindRequest, id, `{"function_name":"f"}`)}
+	for i := range 400 {
+		events = append(events, archivetest.Event(t, 1+i, wire.KindScore, id, fmt.Sprintf(`{"name":"s%03d","score":1}`, 399-i)))
+	}
+	state := foldAll(events)
+
+	row, _ := state.Row()
+	if n := len(row.Scores); n != 256 || row.Scores[0].Name != "s000" || row.Scores[255].Name != "s255" {
+		t.Errorf("the row has %d scores, from %q to %q", n, row.Scores[0].Name, row.Scores[n-1].Name)
+	}
+	if n := len(state.View(nil).Scores); n != 400 {
+		t.Errorf("the record has %d scores", n)
+	}
+}
