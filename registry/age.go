@@ -2,20 +2,24 @@ package registry
 
 import "time"
 
-// Age is for how long the server has told nothing of changed templates, of the account for which that is longest; 0 while it tells
-// all of them.
+// Age returns for how long the server has reported no template changes. Of several
+// accounts the longest counts; it is 0 while every feed is connected.
 func (c *Cache) Age() (age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	now := c.now()
 	for _, f := range c.feeds {
+		if f.connected {
+			continue
+		}
+
 		since := f.heardAt
 		if since.IsZero() {
 			since = f.born
 		}
-		if !f.connected {
-			age = max(age, now.Sub(since))
-		}
+		age = max(age, now.Sub(since))
 	}
+
 	return age
 }

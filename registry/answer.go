@@ -9,59 +9,111 @@ import (
 	"promptspool/registry/render"
 )
 
-// workspaceID stands where clients of the peer read the number of a workspace. An account here has no such number.
+// workspaceID fills the field in which clients of the peer read a workspace's number.
+// Accounts here have no such number.
 const workspaceID = 1
 
 // rawTemplate joins a head and one of its versions.
 func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 	return wire.RawTemplate{
-		Success: true, ID: t.ID, Name: t.Name, Version: v.Number, VersionID: v.ID, WorkspaceID: workspaceID,
-		Tags: nonNil(t.Tags), Labels: labelsOf(t, v.Number), Blueprint: v.Blueprint, Metadata: v.Metadata,
-		CommitMessage: message(v.CommitMessage), Author: v.Author, CreatedAt: v.CreatedAt, Snippets: []wire.UsedSnippet{},
-		Latest: t.Latest(), AllLabels: nonNil(t.Labels),
+		Success:       true,
+		ID:            t.ID,
+		Name:          t.Name,
+		Version:       v.Number,
+		VersionID:     v.ID,
+		WorkspaceID:   workspaceID,
+		Tags:          nonNil(t.Tags),
+		Labels:        labelsOf(t, v.Number),
+		Blueprint:     v.Blueprint,
+		Metadata:      v.Metadata,
+		CommitMessage: orNull(v.CommitMessage),
+		Author:        v.Author,
+		CreatedAt:     v.CreatedAt,
+		Snippets:      []wire.UsedSnippet{},
+		Latest:        t.Latest(),
+		AllLabels:     nonNil(t.Labels),
 	}
 }
 
-// renderTemplate answers a fetch from one version. It is the one way from a template to an answer, for server and sidecar
-// alike. The blueprint is told as it was published; the variables fill llm_kwargs only. metadata.model follows the provider and the model
-// that llm_kwargs are for: clients choose by it what to call.
-func renderTemplate(ctx context.Context, raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
-	out := wire.RenderedTemplate{
-		Success: true, ID: raw.ID, Name: raw.Name, Version: raw.Version, WorkspaceID: raw.WorkspaceID, Tags: nonNil(raw.Tags),
-		CommitMessage: raw.CommitMessage, Metadata: p.Metadata(f.Provider, f.Model), Blueprint: raw.Blueprint, Snippets: nonNil(raw.Snippets),
-	}
+// renderTemplate answers a fetch from one version. Server and sidecar both use it, so
+// that their answers are the same.
+//
+// The answer has the blueprint as it was published; the variables fill llm_kwargs only.
+// Its metadata.model follows the provider and the model of llm_kwargs, because clients
+// choose by it what to call.
+func renderTemplate(
+	ctx context.Context, raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch,
+) (wire.RenderedTemplate, error) {
 	provider := f.Provider
 	if provider == "" {
 		provider = p.Provider()
 	}
-	out.ProviderBaseURL = raw.ProviderBaseURLs.Of(provider)
+	out := wire.RenderedTemplate{
+		Success:         true,
+		ID:              raw.ID,
+		Name:            raw.Name,
+		Version:         raw.Version,
+		WorkspaceID:     raw.WorkspaceID,
+		Tags:            nonNil(raw.Tags),
+		CommitMessage:   raw.CommitMessage,
+		Metadata:        p.Metadata(f.Provider, f.Model),
+		Blueprint:       raw.Blueprint,
+		Snippets:        nonNil(raw.Snippets),
+		ProviderBaseURL: raw.ProviderBaseURLs.Of(provider),
+	}
 
 	kwargs, warnings, err := p.Kwargs(render.Call{
-		Provider: f.Provider, Model: f.Model, Variables: f.Variables, Overrides: f.Overrides, Done: ctx.Done(), Room: f.Room,
+		Provider:  f.Provider,
+		Model:     f.Model,
+		Variables: f.Variables,
+		Overrides: f.Overrides,
+		Done:      ctx.Done(),
+		Room:      f.Room,
 	})
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs
 	case f.Provider != "":
 		return wire.RenderedTemplate{}, err
-	default: // who did not ask for llm_kwargs still gets the template
+	default: // a caller that did not ask for llm_kwargs still gets the template
 		warnings = append(warnings, "llm_kwargs is null: "+wire.AsError(err).Message)
 	}
-	out.Warning = message(strings.Join(warnings, " "))
+	out.Warning = orNull(strings.Join(warnings, " "))
+
 	return out, nil
 }
 
-func published(t *wire.Template, number int, blueprint, metadata json.RawMessage, commitMessage string) wire.Published {
+func published(
+	t *wire.Template, number int, blueprint, metadata json.RawMessage, commitMessage string,
+) wire.Published {
 	return wire.Published{
-		Success: true, ID: t.ID, Name: t.Name, VersionID: t.Versions[number-1].ID, VersionNumber: number, Tags: nonNil(t.Tags),
-		Labels: labelsOf(t, number), Blueprint: blueprint, Metadata: metadata, CommitMessage: message(commitMessage), ExternalIDs: []any{},
+		Success:       true,
+		ID:            t.ID,
+		Name:          t.Name,
+		VersionID:     t.Versions[number-1].ID,
+		VersionNumber: number,
+		Tags:          nonNil(t.Tags),
+		Labels:        labelsOf(t, number),
+		Blueprint:     blueprint,
+		Metadata:      metadata,
+		CommitMessage: orNull(commitMessage),
+		ExternalIDs:   []any{},
 	}
 }
 
 func listItem(t wire.Template, v wire.Version) wire.TemplateListItem {
 	return wire.TemplateListItem{
-		ID: t.ID, Name: t.Name, Version: v.Number, Tags: nonNil(t.Tags), Labels: nonNil(t.Labels), Blueprint: v.Blueprint, Metadata: v.Metadata,
-		CommitMessage: message(v.CommitMessage), ExternalIDs: []any{}, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		ID:            t.ID,
+		Name:          t.Name,
+		Version:       v.Number,
+		Tags:          nonNil(t.Tags),
+		Labels:        nonNil(t.Labels),
+		Blueprint:     v.Blueprint,
+		Metadata:      v.Metadata,
+		CommitMessage: orNull(v.CommitMessage),
+		ExternalIDs:   []any{},
+		CreatedAt:     t.CreatedAt,
+		UpdatedAt:     t.UpdatedAt,
 	}
 }
 
@@ -73,22 +125,26 @@ func labelsOf(t *wire.Template, number int) []string {
 			names = append(names, l.Name)
 		}
 	}
+
 	return names
 }
 
-// nonNil makes sure that a list is an array in JSON.
+// nonNil makes sure that a list becomes an array in JSON, not null.
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
+
 	return list
 }
 
-// message is null in JSON if it is empty.
-func message(text string) *string {
+// orNull makes an empty text null in JSON.
+func orNull(text string) *string {
 	if text == "" {
 		return nil
 	}
-	told := text // so that the text of a message that is not there need not be put on the heap
-	return &told
+
+	notEmpty := text // a copy, so that only texts that are not empty go to the heap
+
+	return &notEmpty
 }

@@ -17,33 +17,47 @@ import (
 
 // Bounds of a Cache.
 const (
-	entriesMax      = 10_000
-	entryBytesMax   = 64 << 20 // of all entries together, unpacked
-	openedBytesMax  = 4 << 20  // of opened ones, beside them: of some 400 templates of 2 KB, which is more than an app uses at a time
-	negativesMax    = 1000
-	negativeTTL     = 3 * time.Second
-	askTimeout      = 2 * time.Second        // for the server, when nothing is cached
-	refreshTimeout  = time.Second            // for the server, when a stale copy can be served instead
-	copyTTL         = time.Minute            // after which a copy that no feed confirms is asked for beside its use
-	settleMax       = 250 * time.Millisecond // after a start, for the feed to speak
-	unavailableWait = time.Second            // Retry-After of what a server that is away would have to answer
+	entriesMax    = 10_000
+	entryBytesMax = 64 << 20 // of all entries together, unpacked
+
+	// openedBytesMax bounds the opened entries, beside their packed text. It holds about
+	// 400 templates of 2 KB, more than an app uses at a time.
+	openedBytesMax = 4 << 20
+
+	negativesMax = 1000
+	negativeTTL  = 3 * time.Second
+
+	askTimeout     = 2 * time.Second // for the server, when nothing is cached
+	refreshTimeout = time.Second     // for the server, when a stale copy can be served instead
+
+	// copyTTL is how long a copy may go unconfirmed before it is refreshed in the background.
+	copyTTL = time.Minute
+
+	settleMax       = 250 * time.Millisecond // how long a fetch waits for the feed right after a start
+	unavailableWait = time.Second            // Retry-After while the server is away
 )
 
-// CacheConfig is what a Cache needs. Dir, Upstream and Metrics must be set.
+// CacheConfig configures a Cache. Dir, Upstream and Metrics must be set.
 type CacheConfig struct {
-	Dir        string // made if absent; no one else may write in it
-	Upstream   Upstream
-	Identities func() []wire.Identity // verified ones, one per account that the sidecar knows when Run starts; nil: none
-	Metrics    *metrics.Metrics
-	Logger     *slog.Logger     // nil: slog.Default()
-	Now        func() time.Time // nil: time.Now
-	Room       *room.Room       // for what is made of large templates; nil: it is not bounded
+	Dir      string // created if absent; no other process may write to it
+	Upstream Upstream
+
+	// Identities returns verified identities, one per account that the sidecar knows when
+	// Run starts. nil means none.
+	Identities func() []wire.Identity
+
+	Metrics *metrics.Metrics
+	Logger  *slog.Logger     // nil means slog.Default()
+	Now     func() time.Time // nil means time.Now
+	Room    *room.Room       // bounds the memory for large templates; nil means no bound
 }
 
-// Cache is the sidecar's side of templates. What was fetched once is on disk and is served from memory, or asked for,
-// as cache_find.go says.
+// Cache is the sidecar's side of templates. Every template that was ever fetched is kept
+// on disk and served from memory; freshness, in cache_find.go, decides when the server is
+// asked.
 //
-// Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as stale.
+// Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as
+// stale.
 type Cache struct {
 	upstream   Upstream
 	identities func() []wire.Identity
@@ -54,10 +68,10 @@ type Cache struct {
 	room       *room.Room
 	packer     packer
 	disk       disk
-	files      [64]sync.Mutex // by key: who makes a file agree with memory. Locked before mu
+	files      [64]sync.Mutex // by key; held while a file is made to agree with memory. Locked before mu
 	added      chan struct{}  // wakes Run: there is a feed to start
 
-	mu        sync.Mutex // guards all below, and what their comments say
+	mu        sync.Mutex // guards everything below, and the fields whose comments say so
 	entries   entries
 	negatives map[key]negative
 	flights   map[key]*flight
@@ -65,33 +79,35 @@ type Cache struct {
 	unstarted []*feed
 }
 
-// key says what was asked for, and by whose account.
+// key identifies what was asked for, and by whose account.
 type key struct {
 	account, ident string
 	selector       wire.Selector
 }
 
-// of is what the key asks for, whatever the version.
-func (k key) of() ident { return ident{k.account, k.ident} }
+// template returns what the key asks for, whatever the version.
+func (k key) template() templateKey { return templateKey{k.account, k.ident} }
 
-// pinned says whether the key asks for a version by number: that never changes.
-func (k key) pinned() bool { return k.selector.Version > 0 }
+// isPinned reports whether the key asks for a version by number. Versions never change.
+func (k key) isPinned() bool { return k.selector.Version > 0 }
 
 func newKey(account, ident string, s wire.Selector) key {
 	if s.Label != "" {
 		s.Version = 0 // the label wins
 	}
+
 	return key{account, ident, s}
 }
 
-// negative is an answer of the server that there is no such thing.
+// negative is the server's answer that a template does not exist.
 type negative struct {
 	err   error
 	until time.Time
 }
 
-// NewCache opens the folder and loads what is in it. A file that it cannot read is set aside under its name with .bad behind
-// it, logged, and not used. It starts nothing.
+// NewCache opens the folder and loads its files. It starts no goroutine: call Run.
+//
+// A file that cannot be read is renamed to end in .bad, logged, and ignored.
 func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -102,16 +118,28 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Identities == nil {
 		c.Identities = func() []wire.Identity { return nil }
 	}
+
 	packer, err := newPacker()
 	if err != nil {
 		return nil, err
 	}
 	cache := &Cache{
-		upstream: c.Upstream, identities: c.Identities, metrics: c.Metrics, hits: c.Metrics.TemplateCache.WithLabelValues("hit"), log: c.Logger,
-		now: c.Now, room: c.Room,
-		packer: packer, disk: disk{dir: c.Dir, packer: packer, log: c.Logger}, added: make(chan struct{}, 1),
-		entries: newEntries(), negatives: make(map[key]negative), flights: make(map[key]*flight), feeds: make(map[string]*feed),
+		upstream:   c.Upstream,
+		identities: c.Identities,
+		metrics:    c.Metrics,
+		hits:       c.Metrics.TemplateCache.WithLabelValues("hit"),
+		log:        c.Logger,
+		now:        c.Now,
+		room:       c.Room,
+		packer:     packer,
+		disk:       disk{dir: c.Dir, packer: packer, log: c.Logger},
+		added:      make(chan struct{}, 1),
+		entries:    newEntries(),
+		negatives:  make(map[key]negative),
+		flights:    make(map[key]*flight),
+		feeds:      make(map[string]*feed),
 	}
+
 	loaded, err := cache.disk.load()
 	if err != nil {
 		return nil, err
@@ -119,20 +147,31 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	for _, e := range loaded {
 		cache.entries.put(e)
 	}
+
+	// The folder may hold more than today's bounds, if an older version wrote it.
 	for _, k := range cache.entries.shrink() {
-		cache.agree(k)
+		cache.syncFile(k)
 	}
+
 	return cache, nil
 }
 
-// Fetch answers a template fetch, rendered as the server would. Its Cache says how it was found, its Age since when nobody has
-// confirmed it. It waits for the server 2 s at most, and not at all while the server is away and there is a copy.
-// wire.CodeUnavailable: there is no copy, and the server is away.
-func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+// Fetch answers a template fetch, rendered as the server would render it. The answer's
+// Cache says how the template was found, its Age for how long nobody has confirmed it.
+//
+// Fetch waits for the server at most 2 s, and not at all while the server is away and
+// there is a copy. wire.CodeUnavailable means that there is no copy and the server is
+// away.
+func (c *Cache) Fetch(
+	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
+) (wire.RenderedTemplate, error) {
 	found, err := c.find(ctx, id, ident, f.Selector)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
+
+	// The entry is still packed here. A large one must not be unpacked before there is
+	// room.
 	if err := room.Take(ctx, found.entry.bytesToRender()); err != nil {
 		return wire.RenderedTemplate{}, err
 	}
@@ -140,17 +179,22 @@ func (c *Cache) Fetch(ctx context.Context, id wire.Identity, ident string, f wir
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
+
 	out, err := renderTemplate(ctx, o.raw, o.prepared, f)
-	out.Cache, out.Age = found.how, found.age
+	out.Cache, out.Age = found.source, found.age
+
 	return out, err
 }
 
 // Raw is Fetch without rendering.
-func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+func (c *Cache) Raw(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	found, err := c.find(ctx, id, ident, s)
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
+
 	if err := room.Take(ctx, rawCopies*found.entry.textBytes); err != nil {
 		return wire.RawTemplate{}, err
 	}
@@ -158,91 +202,113 @@ func (c *Cache) Raw(ctx context.Context, id wire.Identity, ident string, s wire.
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
+
 	return *raw, nil
 }
 
-// Version says what a selector means now; ok is false if there is no copy that is known to be current.
+// Version returns the version that a selector means now. ok is false if no copy is known
+// to be current.
 func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	e, standing := c.look(newKey(account, ident, sel))
-	if standing != current {
+	e, state := c.lookupLocked(newKey(account, ident, sel))
+	if state != current {
 		return 0, false
 	}
 
-	return e.about.version, true
+	return e.meta.version, true
 }
 
-// raw is the version as the server told it. It must not be changed.
+// raw returns the version as the server sent it. The caller must not change it.
 func (c *Cache) raw(e *entry) (*wire.RawTemplate, error) {
 	if o := e.opened.Load(); o != nil {
 		return o.raw, nil
 	}
+
 	return c.packer.unpack(e.text)
 }
 
-// open is the version with its texts parsed. It is kept beside the entry, as long as there is room for it.
+// open returns the version with its texts parsed, and keeps it open while there is room.
 func (c *Cache) open(e *entry) (*opened, error) {
 	if o := e.opened.Load(); o != nil {
 		return o, nil
 	}
+
+	// Unpacking and parsing happen outside mu. Two callers may both do it; either result
+	// serves.
 	raw, err := c.raw(e)
 	if err != nil {
 		return nil, err
 	}
 	o, err := open(raw)
-	if err == nil {
-		c.mu.Lock()
-		c.entries.keepOpened(e, o)
-		c.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	return o, err
+
+	c.mu.Lock()
+	c.entries.keepOpened(e, o)
+	c.mu.Unlock()
+
+	return o, nil
 }
 
-// confirmed is when an entry was last known to be current. Called with mu held.
-func (c *Cache) confirmed(e *entry) time.Time {
-	if feed := c.feeds[e.key.account]; feed != nil && !e.invalid && feed.heardAt.After(e.currentAt) {
+// confirmedLocked returns when an entry was last known to be current. mu must be held.
+func (c *Cache) confirmedLocked(e *entry) time.Time {
+	feed := c.feeds[e.key.account]
+	if feed != nil && !e.invalid && feed.heardAt.After(e.currentAt) {
 		return feed.heardAt
 	}
+
 	return e.currentAt
 }
 
-// invalidate marks the entries of these names, and of those with their texts in them, that were read before revision, and returns
-// their keys. Called with mu held.
-func (c *Cache) invalidate(account string, names []string, revision uint64) []key {
-	told := make(map[string]bool, len(names))
+// invalidateLocked marks the entries of the named templates, and of those that contain
+// them as snippets, if they were read before revision. It returns their keys. mu must be
+// held.
+func (c *Cache) invalidateLocked(account string, names []string, revision uint64) []key {
+	changed := make(map[string]bool, len(names))
 	for _, name := range names {
-		told[name] = true
+		changed[name] = true
 	}
-	return c.mark(account, func(e *entry) bool {
-		if e.about.revision < revision && slices.ContainsFunc(e.about.snippets, func(s wire.UsedSnippet) bool { return told[s.Name] }) {
+	isChanged := func(s wire.UsedSnippet) bool { return changed[s.Name] }
+
+	return c.markLocked(account, func(e *entry) bool {
+		older := e.meta.revision < revision
+		if older && slices.ContainsFunc(e.meta.snippets, isChanged) {
 			return true
 		}
-		if e.key.pinned() { // unless the ident, once an id, has become the name of another template
-			return told[e.key.ident] && e.key.ident != e.about.name
+
+		// A version stays what it is, unless the ident was an id and is now the name of
+		// another template.
+		if e.key.isPinned() {
+			return changed[e.key.ident] && e.key.ident != e.meta.name
 		}
-		return e.about.revision < revision && (told[e.about.name] || told[e.key.ident])
+
+		return older && (changed[e.meta.name] || changed[e.key.ident])
 	})
 }
 
-// renew makes everything that is being asked worthless as a copy, whatever revision it claims. Called with mu held.
-func (c *Cache) renew(account string) {
-	if feed := c.feeds[account]; feed != nil { // without one nothing was asked yet
+// bumpEpochLocked makes answers to requests that are already out count as outdated,
+// whatever revision they carry. mu must be held.
+func (c *Cache) bumpEpochLocked(account string) {
+	if feed := c.feeds[account]; feed != nil { // without a feed nothing was asked yet
 		feed.epoch++
 	}
 }
 
-// mark marks the entries of an account that outdated picks, and returns their keys, forgets that anything was not there, and has
-// whoever comes later not share the answer of a question that is out already. Called with mu held.
-func (c *Cache) mark(account string, outdated func(*entry) bool) (marked []key) {
+// markLocked marks the entries of an account that outdated selects, and returns their
+// keys. It also forgets the account's negatives and flights, so that later callers ask
+// anew. mu must be held.
+func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked []key) {
 	for k, e := range c.entries.byKey {
 		if k.account == account && !e.invalid && outdated(e) {
-			e.currentAt = c.confirmed(e)
+			e.currentAt = c.confirmedLocked(e) // before invalid changes the answer
 			e.invalid = true
 			marked = append(marked, k)
 		}
 	}
+
 	for k := range c.negatives {
 		if k.account == account {
 			delete(c.negatives, k)
@@ -253,25 +319,31 @@ func (c *Cache) mark(account string, outdated func(*entry) bool) (marked []key) 
 			delete(c.flights, k)
 		}
 	}
+
 	return marked
 }
 
-// definite says whether the server judged the call. Anything else, its own failures included, is no reason to refuse an app
-// what is in the cache.
-func definite(err error) bool {
-	for _, code := range []wire.Code{wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid} {
+// isVerdict reports whether the server judged the call itself. Any other error, including
+// the server's own failures, is no reason to withhold a cached copy from an app.
+func isVerdict(err error) bool {
+	for _, code := range []wire.Code{
+		wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid,
+	} {
 		if wire.IsCode(err, code) {
 			return true
 		}
 	}
+
 	return false
 }
 
-// orAway makes a 503 of an error that is not the server's own.
-func orAway(err error) error {
+// orUnavailable turns an error that is not the server's own into a 503.
+func orUnavailable(err error) error {
 	var e *wire.Error
 	if err == nil || errors.As(err, &e) {
 		return err
 	}
-	return wire.Unavailable(unavailableWait, "The server cannot be reached; try again. The sidecar's --upstream says where it looks: %w", err)
+
+	return wire.Unavailable(unavailableWait,
+		"The server cannot be reached; try again. The sidecar's --upstream says where it looks: %w", err)
 }

@@ -19,13 +19,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// disk is the folder of a Cache, one file per entry, written beside its place, fsynced and renamed. A file is
+// disk is the folder of a Cache, with one file per entry. A file is written under a
+// temporary name, fsynced and renamed, so a crash leaves the old file or the new one. It
+// holds
 //
 //	"promptspool template 1 "  format and version
 //	8 hex digits, "\n"         CRC-32C of the rest
 //	a cachedFile in JSON
 //
-// under the name of its key's SHA-256: names of templates are no file names.
+// Its name is the SHA-256 of its key, because templates may have names that files cannot
+// have.
 type disk struct {
 	dir    string
 	packer packer
@@ -52,7 +55,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // digest names the key's file.
 func (k key) digest() [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", k.account, k.ident, k.selector.Version, k.selector.Label))
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q",
+		k.account, k.ident, k.selector.Version, k.selector.Label))
 }
 
 func (d disk) path(k key) string {
@@ -60,20 +64,30 @@ func (d disk) path(k key) string {
 	return filepath.Join(d.dir, hex.EncodeToString(digest[:])+fileEnd)
 }
 
-// encodeFile is the content of an entry's file.
+// encodeFile returns the content of an entry's file.
 func encodeFile(k key, raw wire.RawTemplate, currentAt time.Time) []byte {
-	body := encodeJSON(cachedFile{k.account, k.ident, k.selector.Version, k.selector.Label, currentAt, raw})
+	body := encodeJSON(cachedFile{
+		Account:   k.account,
+		Ident:     k.ident,
+		Version:   k.selector.Version,
+		Label:     k.selector.Label,
+		CurrentAt: currentAt,
+		Template:  raw,
+	})
+
 	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, crc32.Checksum(body, castagnoli)), body...)
 }
 
-// encodeJSON encodes what holds a template that was read as JSON. The blueprint keeps its bytes.
+// encodeJSON encodes a value that holds a template. The blueprint keeps its bytes. It
+// panics on an error: the template was read as JSON, so it can be written as JSON.
 func encodeJSON(v any) []byte {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("registry: a template that was read as JSON does not encode: %v", err))
+		panic(fmt.Sprintf("registry: a template that was read as JSON cannot be encoded: %v", err))
 	}
+
 	return body.Bytes()
 }
 
@@ -81,15 +95,17 @@ func encodeJSON(v any) []byte {
 func (d disk) decodeFile(content []byte) (*entry, error) {
 	head, body, _ := bytes.Cut(content, []byte("\n"))
 	if want := fmt.Sprintf("%s%08x", fileMagic, crc32.Checksum(body, castagnoli)); string(head) != want {
-		return nil, errors.New("its checksum does not fit its content")
+		return nil, errors.New("its checksum does not match its content")
 	}
 	var f cachedFile
 	if err := json.Unmarshal(body, &f); err != nil {
 		return nil, err
 	}
+
 	k := newKey(f.Account, f.Ident, wire.Selector{Version: f.Version, Label: f.Label})
 	e := d.packer.entry(k, &f.Template, f.CurrentAt)
 	e.saved = true
+
 	return e, nil
 }
 
@@ -98,6 +114,8 @@ func (d disk) write(k key, content []byte) error {
 	if err != nil {
 		return err
 	}
+
+	// The content must be on disk before the name points to it.
 	_, err = temp.Write(content)
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err == nil {
@@ -106,14 +124,16 @@ func (d disk) write(k key, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
+
 	return d.sync()
 }
 
-// remove deletes a file; a removal that a crash undoes does no harm, so it is not synced.
+// remove deletes a file. It does not sync: a removal that a crash undoes does no harm.
 func (d disk) remove(k key) error {
 	if err := os.Remove(d.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	return nil
 }
 
@@ -123,10 +143,13 @@ func (d disk) sync() error {
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// load reads every file, the one that was confirmed last at the end. What was being written when the process ended is removed.
+// load reads every file, and deletes temporary files that a killed process left behind.
+// The entry that was confirmed last comes last, so that it counts as the most recently
+// used.
 func (d disk) load() ([]*entry, error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
@@ -135,6 +158,7 @@ func (d disk) load() ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var loaded []*entry
 	for _, file := range files {
 		path := filepath.Join(d.dir, file.Name())
@@ -148,24 +172,30 @@ func (d disk) load() ([]*entry, error) {
 		}
 	}
 	slices.SortFunc(loaded, func(a, b *entry) int { return a.currentAt.Compare(b.currentAt) })
+
 	return loaded, err
 }
 
-// read reads a file, or sets it aside and returns nil.
+// read reads a file. If that fails, it renames the file to end in .bad and returns nil.
 func (d disk) read(path string) *entry {
-	content, err := os.ReadFile(path)
 	var e *entry
+	content, err := os.ReadFile(path)
 	if err == nil {
 		e, err = d.decodeFile(content)
 	}
 	if err == nil && d.path(e.key) != path {
-		err = errors.New("its name does not fit its content")
+		err = errors.New("its name does not match its content")
 	}
 	if err == nil {
 		return e
 	}
+
+	// The bytes stay, for whoever wants to know what broke; the template is fetched
+	// again.
 	aside := strings.TrimSuffix(path, fileEnd) + fileBad
 	err = errors.Join(err, os.Rename(path, aside))
-	d.log.Error("a cached template cannot be read; it is fetched anew when it is asked for", "set_aside", aside, "error", err)
+	d.log.Error("cannot read a cached template; it will be fetched again on its next use",
+		"set_aside", aside, "error", err)
+
 	return nil
 }

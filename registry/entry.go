@@ -9,59 +9,76 @@ import (
 	"promptspool/api/wire"
 )
 
-// entry is one cached version. key, about, text and textBytes never change; the rest is guarded by Cache.mu.
+// entry is one cached version. key, meta, text and textBytes never change; Cache.mu
+// guards the rest.
 type entry struct {
 	key       key
-	about     about
+	meta      entryMeta
 	text      []byte // packed
 	textBytes int    // of its blueprint and metadata, unpacked
 
-	currentAt time.Time // when the server last said that it is what the key means, as far as the entry itself knows
-	invalid   bool      // the server said since that it may not be
+	currentAt time.Time // when the server last confirmed it, as far as the entry itself knows
+	invalid   bool      // the server has reported a change since
 	saved     bool      // it is on disk
-	askedAt   time.Time // when it was last asked for beside its use
+	askedAt   time.Time // when it was last refreshed in the background
 
 	place *list.Element
 
-	// opened is set when it is first asked for, and taken away when there are too many; nil without it. It is read without Cache.mu.
+	// opened is set on first use, and cleared when too many are open. It is read without
+	// Cache.mu.
 	opened      atomic.Pointer[opened]
-	openedPlace *list.Element // nil without it
+	openedPlace *list.Element // nil if not opened
 }
 
-// about is what decides which version a key means, and whether it is still current.
-type about struct {
+// entryMeta decides which version a key means, and whether that is still current.
+type entryMeta struct {
 	name     string
 	version  int
 	revision uint64 // the account's when it was read
-	latest   int    // as labels the template's, at that revision
+	latest   int    // the template's latest version at that revision
 	labels   []wire.Label
 	snippets []wire.UsedSnippet
 	urls     string // the digest of the provider base URLs that came with it
 }
 
+// entry packs a version that the server sent.
 func (p packer) entry(k key, raw *wire.RawTemplate, currentAt time.Time) *entry {
-	e := &entry{key: k, text: p.pack(raw), textBytes: len(raw.Blueprint) + len(raw.Metadata), currentAt: currentAt,
-		about: about{raw.Name, raw.Version, raw.Revision, raw.Latest, raw.AllLabels, raw.Snippets, raw.ProviderBaseURLs.Digest()}}
-	if raw.Name == k.ident {
-		e.about.name = k.ident // one text for both
+	e := &entry{
+		key:       k,
+		text:      p.pack(raw),
+		textBytes: len(raw.Blueprint) + len(raw.Metadata),
+		currentAt: currentAt,
+		meta: entryMeta{
+			name:     raw.Name,
+			version:  raw.Version,
+			revision: raw.Revision,
+			latest:   raw.Latest,
+			labels:   raw.AllLabels,
+			snippets: raw.Snippets,
+			urls:     raw.ProviderBaseURLs.Digest(),
+		},
 	}
+	if raw.Name == k.ident {
+		e.meta.name = k.ident // one string for both saves memory
+	}
+
 	return e
 }
 
-// bytes is about what the entry takes on disk, which is more than in memory.
+// bytes estimates what the entry takes on disk, which is more than in memory.
 func (e *entry) bytes() int {
 	const rest = 1 << 10 // times, ids, bookkeeping
 	return e.textBytes + 2*len(e.key.ident) + rest
 }
 
-// What is made of a template's bytes when it is served, at most.
+// How much memory serving a template takes at most, as a multiple of its bytes.
 const (
 	rawCopies    = 5  // unpacked, decoded and answered
-	renderCopies = 6  // filled in besides
+	renderCopies = 6  // filled in as well
 	parsedCopies = 40 // tokens and nodes of texts that consist of tags
 )
 
-// bytesToRender is the memory that serving the entry rendered takes.
+// bytesToRender returns how much memory it takes to serve the entry rendered.
 func (e *entry) bytesToRender() int {
 	if e.opened.Load() != nil {
 		return renderCopies * e.textBytes
@@ -70,54 +87,72 @@ func (e *entry) bytesToRender() int {
 	return (renderCopies + parsedCopies) * e.textBytes
 }
 
-// entries are what is cached, with the order of use. Guarded by Cache.mu.
+// entries holds what is cached, with its order of use. Cache.mu guards it.
 type entries struct {
-	byKey   map[key]*entry
-	byIdent map[ident][]*entry // the same, by what was asked for, whatever the version; mostly one, so that a map would be most of it
-	used    *list.List         // of *entry; the last used first
-	bytes   int
+	byKey map[key]*entry
 
-	opened      *list.List // of *entry that are; the last used first
+	// byTemplate holds the same entries by template, whatever the version. Most have one,
+	// so slices take less memory than maps.
+	byTemplate map[templateKey][]*entry
+
+	used  *list.List // of *entry, most recently used first
+	bytes int
+
+	opened      *list.List // of *entry that are open, most recently used first
 	openedBytes int
 
 	countMax, bytesMax, openedBytesMax int
 }
 
 func newEntries() entries {
-	return entries{byKey: make(map[key]*entry), byIdent: make(map[ident][]*entry), used: list.New(), countMax: entriesMax, bytesMax: entryBytesMax,
-		opened: list.New(), openedBytesMax: openedBytesMax}
+	return entries{
+		byKey:          make(map[key]*entry),
+		byTemplate:     make(map[templateKey][]*entry),
+		used:           list.New(),
+		opened:         list.New(),
+		countMax:       entriesMax,
+		bytesMax:       entryBytesMax,
+		openedBytesMax: openedBytesMax,
+	}
 }
 
-// ident is a template of an account, as callers name it.
-type ident struct{ account, name string }
+// templateKey is a template of an account, as callers name it.
+type templateKey struct{ account, name string }
 
-// sibling finds the version that a selector means among the copies of other selectors of the same template, by what the newest of
-// those that tells picks says of the labels; nil if it is not there.
-func (s *entries) sibling(k key, tells func(*entry) bool) *entry {
-	var told *entry
-	for _, e := range s.byIdent[k.of()] {
-		if tells(e) && e.about.latest > 0 && (told == nil || e.about.revision > told.about.revision) {
-			told = e
+// sibling finds the version that a selector means among the copies of the template's
+// other selectors; nil if it is not there. The newest copy that knowsLabels accepts
+// decides where the labels point.
+func (s *entries) sibling(k key, knowsLabels func(*entry) bool) *entry {
+	var newest *entry
+	for _, e := range s.byTemplate[k.template()] {
+		if !knowsLabels(e) || e.meta.latest == 0 {
+			continue
+		}
+		if newest == nil || e.meta.revision > newest.meta.revision {
+			newest = e
 		}
 	}
-	if told == nil {
+	if newest == nil {
 		return nil
 	}
-	head := wire.Template{Labels: told.about.labels, Versions: make([]wire.Stamp, told.about.latest)}
+
+	head := wire.Template{Labels: newest.meta.labels, Versions: make([]wire.Stamp, newest.meta.latest)}
 	version, ok := head.Resolve(k.selector)
 	if !ok {
 		return nil
 	}
-	for _, e := range s.byIdent[k.of()] {
-		if e.about.version == version && (!e.invalid || len(e.about.snippets) == 0) {
+
+	for _, e := range s.byTemplate[k.template()] {
+		if e.meta.version == version && (!e.invalid || len(e.meta.snippets) == 0) {
 			return e
 		}
 	}
+
 	return nil
 }
 
-// put adds an entry: as the last used one or, in place of the one with its key, where that stood. To be renewed in the
-// background is no use.
+// put adds an entry. It counts as just used unless it replaces one with the same key:
+// being refreshed in the background is not being used.
 func (s *entries) put(e *entry) {
 	if old := s.byKey[e.key]; old != nil {
 		e.place = s.used.InsertBefore(e, old.place)
@@ -127,8 +162,8 @@ func (s *entries) put(e *entry) {
 	}
 
 	s.byKey[e.key] = e
-	of := e.key.of()
-	s.byIdent[of] = append(s.byIdent[of], e)
+	template := e.key.template()
+	s.byTemplate[template] = append(s.byTemplate[template], e)
 	s.bytes += e.bytes()
 }
 
@@ -140,24 +175,33 @@ func (s *entries) touch(e *entry) {
 }
 
 func (s *entries) drop(k key) {
-	if e := s.byKey[k]; e != nil {
-		s.used.Remove(e.place)
-		s.bytes -= e.bytes()
-		delete(s.byKey, k)
-		if of := k.of(); len(s.byIdent[of]) > 1 {
-			s.byIdent[of] = slices.DeleteFunc(s.byIdent[of], func(other *entry) bool { return other == e })
-		} else {
-			delete(s.byIdent, of)
-		}
-		s.close(e)
+	e := s.byKey[k]
+	if e == nil {
+		return
 	}
+
+	s.used.Remove(e.place)
+	s.bytes -= e.bytes()
+	delete(s.byKey, k)
+
+	template := k.template()
+	if others := s.byTemplate[template]; len(others) > 1 {
+		s.byTemplate[template] = slices.DeleteFunc(others, func(other *entry) bool { return other == e })
+	} else {
+		delete(s.byTemplate, template)
+	}
+
+	s.close(e)
 }
 
-// keepOpened keeps an entry open, and closes those that were not used for longest when there are too many bytes of them.
+// keepOpened keeps an entry open, and closes the least recently used ones beyond the
+// bound.
 func (s *entries) keepOpened(e *entry, o *opened) {
+	// The entry may have been dropped, or opened by another caller, while it was parsed.
 	if s.byKey[e.key] != e || e.openedPlace != nil || o.prepared.Bytes() > s.openedBytesMax {
 		return
 	}
+
 	e.opened.Store(o)
 	e.openedPlace = s.opened.PushFront(e)
 	s.openedBytes += o.prepared.Bytes()
@@ -166,34 +210,39 @@ func (s *entries) keepOpened(e *entry, o *opened) {
 	}
 }
 
-// close lets go of the opened form.
+// close lets go of an entry's opened form. Callers that already have it may go on using
+// it.
 func (s *entries) close(e *entry) {
 	if e.openedPlace == nil {
 		return
 	}
+
 	s.openedBytes -= e.opened.Swap(nil).prepared.Bytes()
 	s.opened.Remove(e.openedPlace)
 	e.openedPlace = nil
 }
 
-// shrink drops the least recently used until all is within the bounds, and tells their keys.
+// shrink drops the least recently used entries beyond the bounds, and returns their keys.
 func (s *entries) shrink() (dropped []key) {
 	for len(s.byKey) > s.countMax || s.bytes > s.bytesMax {
 		k := s.used.Back().Value.(*entry).key
 		s.drop(k)
 		dropped = append(dropped, k)
 	}
+
 	return dropped
 }
 
-// lowestRevision is from where a feed must tell so that no change of the account's entries is missed.
+// lowestRevision returns the revision from which a feed must start so that it misses no
+// change of the account's entries.
 func (s *entries) lowestRevision(account string) uint64 {
 	var lowest uint64
-	first := true
+	isFirst := true
 	for k, e := range s.byKey {
-		if k.account == account && (first || e.about.revision < lowest) {
-			lowest, first = e.about.revision, false
+		if k.account == account && (isFirst || e.meta.revision < lowest) {
+			lowest, isFirst = e.meta.revision, false
 		}
 	}
+
 	return lowest
 }

@@ -11,57 +11,82 @@ import (
 
 const (
 	preloadRetry    = time.Second // between attempts while the server is away
-	preloadLabel    = "label:"    // a preload of all templates that have a label
-	preloadOfName   = "@label:"   // a preload of a name by a label
+	preloadLabel    = "label:"    // preloads every template that has the label
+	preloadOfName   = "@label:"   // preloads one template by a label
 	preloadListPage = 100
 )
 
-// Preload fetches templates in an identity's name, so that they are there when the server goes away before an app asked for them.
-// Each of what is NAME (its latest version), NAME@label:LABEL, or label:LABEL (every template that has the label, which takes a key of scope full). While the server is away it
-// tries again until ctx ends. Its error names what the server does not have; the rest is fetched all the same.
-func (c *Cache) Preload(ctx context.Context, id wire.Identity, what []string) error {
+// Preload fetches templates before an app asks for them, so that they are there if the
+// server goes away.
+//
+// Each spec is NAME (its latest version), NAME@label:LABEL, or label:LABEL (every
+// template with that label, which needs a key of scope full). While the server is away,
+// Preload retries until ctx ends. Its error names what the server does not have; the rest
+// is fetched all the same.
+func (c *Cache) Preload(ctx context.Context, id wire.Identity, specs []string) error {
 	var missing []string
-	for _, w := range what {
-		for {
-			err := c.preload(ctx, id, w)
-			if err == nil {
-				break
-			}
-			if definite(err) {
-				missing = append(missing, fmt.Sprintf("%s (%s)", w, wire.AsError(err).Message))
-				break
-			}
-			if sleep(ctx, preloadRetry); ctx.Err() != nil {
-				return fmt.Errorf("the templates to preload were not all fetched: %w", err)
-			}
+	for _, spec := range specs {
+		err := c.preloadRetrying(ctx, id, spec)
+		switch {
+		case err == nil:
+		case isVerdict(err):
+			missing = append(missing, fmt.Sprintf("%s (%s)", spec, wire.AsError(err).Message))
+		default:
+			return fmt.Errorf("not all templates were preloaded: %w", err)
 		}
 	}
+
 	if missing != nil {
-		return wire.Errorf(wire.CodeNotFound, "Templates to preload could not be had: %s.", strings.Join(missing, "; "))
+		return wire.Errorf(wire.CodeNotFound,
+			"Some templates could not be preloaded: %s.", strings.Join(missing, "; "))
 	}
+
 	return nil
 }
 
-func (c *Cache) preload(ctx context.Context, id wire.Identity, what string) error {
-	if label, ok := strings.CutPrefix(what, preloadLabel); ok {
-		return c.preloadAll(ctx, id, label)
+// preloadRetrying retries until the server has answered or ctx ends.
+func (c *Cache) preloadRetrying(ctx context.Context, id wire.Identity, spec string) error {
+	for {
+		err := c.preload(ctx, id, spec)
+		if err == nil || isVerdict(err) {
+			return err
+		}
+		if sleep(ctx, preloadRetry); ctx.Err() != nil {
+			return err
+		}
 	}
-	name, label, _ := strings.Cut(what, preloadOfName)
+}
+
+func (c *Cache) preload(ctx context.Context, id wire.Identity, spec string) error {
+	if label, ok := strings.CutPrefix(spec, preloadLabel); ok {
+		return c.preloadLabelled(ctx, id, label)
+	}
+
+	name, label, _ := strings.Cut(spec, preloadOfName)
 	_, err := c.Raw(ctx, id, name, wire.Selector{Label: label})
+
 	return err
 }
 
-func (c *Cache) preloadAll(ctx context.Context, id wire.Identity, label string) error {
+func (c *Cache) preloadLabelled(ctx context.Context, id wire.Identity, label string) error {
 	for page := 1; ; page++ {
-		list, err := c.upstream.List(ctx, id, wire.TemplateListQuery{Page: page, PerPage: preloadListPage, Label: label})
+		list, err := c.upstream.List(ctx, id, wire.TemplateListQuery{
+			Page:    page,
+			PerPage: preloadListPage,
+			Label:   label,
+		})
 		if err != nil {
 			return err
 		}
+
 		for _, t := range list.Items {
-			if _, err := c.Raw(ctx, id, t.Name, wire.Selector{Label: label}); err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+			_, err := c.Raw(ctx, id, t.Name, wire.Selector{Label: label})
+			if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // deleted since the list was made
 				return err
 			}
 		}
+
+		// Beyond entriesMax each template would push out one that was just loaded.
 		if !list.HasNext || page*preloadListPage >= entriesMax {
 			return nil
 		}

@@ -8,18 +8,21 @@ import (
 	"promptspool/registry/render"
 )
 
-// Head is a template without its versions' texts: who published each when, its labels and their history. An archived one is
-// returned, with DeletedAt set. wire.CodeNotFound if there is none.
+// Head returns a template without the texts of its versions: who published each when, and
+// its labels with their history. An archived template is returned with DeletedAt set.
+// wire.CodeNotFound if there is none.
 func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
 	head, err := r.store.Template(ctx, id.Account, ident)
 	if wire.IsCode(err, wire.CodeNotFound) {
 		return head, noTemplate(ident)
 	}
+
 	return head, err
 }
 
-// Preview answers as a fetch of p would, were it published, and reports what of p cannot be rendered; its warning then leaves that
-// out. Nothing is kept. f's selector means nothing here. Errors as Publish and Fetch.
+// Preview answers as a fetch of p would if it were published, and reports what of p
+// cannot be rendered; the answer's warning then leaves that out. It ignores f's selector
+// and stores nothing. Errors as Publish and Fetch.
 func (r *Registry) Preview(
 	ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, []wire.Finding, error) {
@@ -36,51 +39,68 @@ func (r *Registry) Preview(
 	prepared.Silence()
 
 	raw := wire.RawTemplate{
-		Name: p.Name, Blueprint: expanded.Blueprint, Metadata: p.Metadata,
-		Snippets: usedSnippets(expanded), ProviderBaseURLs: *r.urls.Load(),
+		Name:             p.Name,
+		Blueprint:        expanded.Blueprint,
+		Metadata:         p.Metadata,
+		Snippets:         usedSnippets(expanded),
+		ProviderBaseURLs: *r.urls.Load(),
 	}
 	out, err := renderTemplate(ctx, &raw, prepared, f)
+
 	return out, findings, err
 }
 
-// Findings reports what of p could not be rendered, were it published. Errors as Publish.
+// Findings reports what of p could not be rendered if it were published. Errors as
+// Publish.
 func (r *Registry) Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error) {
 	expanded, err := r.check(ctx, id, &p)
 	if err != nil {
 		return nil, err
 	}
+
 	return expanded.Findings(p.Metadata), nil
 }
 
-// FindingsOf reports what cannot be rendered of the version that s selects. Errors as Fetch.
-func (r *Registry) FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error) {
+// FindingsOf reports what of the version that s selects cannot be rendered. Errors as
+// Fetch.
+func (r *Registry) FindingsOf(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) ([]wire.Finding, error) {
 	raw, err := r.source(ctx, id.Account, ident, s)
 	if err != nil {
 		return nil, err
 	}
+
+	// Its snippets existed when it was published, but may be gone now.
 	expanded, err := r.expand(ctx, id.Account, raw.Name, raw.Blueprint)
-	if wire.IsCode(err, wire.CodeInvalid) { // it was published when its snippets were there
+	if wire.IsCode(err, wire.CodeInvalid) {
 		return render.Unresolved(err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	return expanded.Findings(raw.Metadata), nil
 }
 
-// check brings what is to be published into its normal form and returns its blueprint with the texts of its snippets in their
-// places. wire.CodeInvalid lists what is wrong.
-func (r *Registry) check(ctx context.Context, id wire.Identity, p *wire.Publish) (render.Expanded, error) {
+// check brings p's blueprint into its normal form, and returns it with its snippets
+// filled in. wire.CodeInvalid lists what is wrong.
+func (r *Registry) check(
+	ctx context.Context, id wire.Identity, p *wire.Publish,
+) (render.Expanded, error) {
 	blueprint, faults := render.Check(p.Blueprint)
 	for i := range faults {
 		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")
 	}
 	for _, f := range render.CheckMetadata(p.Metadata) {
-		faults = append(faults, wire.FieldError{Field: strings.TrimSuffix("prompt_version.metadata."+f.Field, "."), Reason: f.Reason})
+		field := strings.TrimSuffix("prompt_version.metadata."+f.Field, ".")
+		faults = append(faults, wire.FieldError{Field: field, Reason: f.Reason})
 	}
 	if len(faults) > 0 {
 		return render.Expanded{}, wire.Invalid(faults...)
 	}
+
 	p.Blueprint = blueprint
+
 	return r.expand(ctx, id.Account, p.Name, blueprint)
 }

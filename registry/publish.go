@@ -14,23 +14,28 @@ import (
 	"promptspool/api/wire"
 )
 
-// The labels of a template, their history and a line for each version are part of its head, which every
-// fetch reads and every change writes anew.
+// The labels of a template, their history and a line for each version are part of its
+// head, which every fetch reads and every change writes again.
 const (
 	labelsMax     = 256
 	labelsMadeMax = 1<<16 - 1 // labels that a template ever had: their ids have no room for more
 	versionsMax   = 10_000
-	movesMax      = 10_000 // steps in the history of labels; see addMove
+	movesMax      = 10_000 // moves in the history of labels; see addMove
 )
 
-// errMoved ends an attempt to publish over a version that came meanwhile.
+// errMoved ends an attempt to publish when another version was published meanwhile.
 var errMoved = errors.New("another version was published meanwhile")
 
-// Publish makes p the latest version of its template, which it creates if there is none, and moves p's labels to it, in one
-// durable step. If the latest version has the same blueprint and metadata already, no version is made; labels and tags
-// apply all the same, and the commit message of the version that is there stays. Version numbers have no gaps, however many publish at
-// the same time. What cannot be rendered is published all the same, with warnings. wire.CodeInvalid lists what is wrong with the blueprint or the metadata; wire.CodeConflict says that p's base is
-// not the latest version.
+// Publish makes p the latest version of its template, and moves p's labels to it, in one
+// durable step. It creates the template if there is none.
+//
+// If the latest version has the same blueprint and metadata, no version is created;
+// labels and tags apply all the same, and the existing commit message stays. Version
+// numbers have no gaps, however many callers publish concurrently. A template that cannot
+// be rendered is published with warnings.
+//
+// wire.CodeInvalid lists what is wrong with the blueprint or the metadata.
+// wire.CodeConflict means that p's base is not the latest version.
 func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
 	expanded, err := r.check(ctx, id, &p)
 	if err != nil {
@@ -42,52 +47,62 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	if p.Metadata == nil {
 		p.Metadata = json.RawMessage("null")
 	}
-	for {
-		out, err := r.publish(ctx, id.Account, p)
-		if errors.Is(err, errMoved) { // rare, and whoever moved it got on: no bound needed but the caller's patience
-			if ctx.Err() != nil {
-				return wire.Published{}, ctx.Err()
-			}
-			continue
+
+	// A conflict is rare, and the other publisher has succeeded, so only the caller's
+	// patience bounds the attempts.
+	out, err := r.publish(ctx, id.Account, p)
+	for errors.Is(err, errMoved) {
+		if ctx.Err() != nil {
+			return wire.Published{}, ctx.Err()
 		}
-		if err == nil {
-			r.waiters.wake(id.Account)
-			r.log.Info("template published", "account", id.Account, "name", p.Name,
-				"version", out.VersionNumber, "labels", p.Labels, "warnings", len(warnings))
-			out.Warnings = nonNil(warnings)
-		}
+		out, err = r.publish(ctx, id.Account, p)
+	}
+	if err != nil {
 		return out, err
 	}
+
+	r.waiters.wake(id.Account)
+	r.log.Info("template published",
+		"account", id.Account, "name", p.Name, "version", out.VersionNumber,
+		"labels", p.Labels, "warnings", len(warnings))
+	out.Warnings = nonNil(warnings)
+
+	return out, nil
 }
 
-// publish compares p with the latest version and then writes, unless another version came between.
+// publish compares p with the latest version and then writes. It returns errMoved if
+// another version came between the two.
 func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) (wire.Published, error) {
 	latest, err := r.latest(ctx, account, p.Name)
 	if err != nil {
 		return wire.Published{}, err
 	}
 	if p.Base != nil && *p.Base != latest.Number {
-		return wire.Published{}, overtaken(p.Name, latest)
+		return wire.Published{}, baseOutdated(p.Name, latest)
 	}
-	same := latest.Number > 0 && SameJSON(latest.Blueprint, p.Blueprint) && SameJSON(latest.Metadata, p.Metadata)
-	number, commitMessage := latest.Number, latest.CommitMessage
-	if !same {
-		number, commitMessage = latest.Number+1, p.CommitMessage
+
+	number, commitMessage := latest.Number+1, p.CommitMessage
+	unchanged := latest.Number > 0 &&
+		SameJSON(latest.Blueprint, p.Blueprint) && SameJSON(latest.Metadata, p.Metadata)
+	if unchanged {
+		number, commitMessage = latest.Number, latest.CommitMessage
 	}
-	head, err := r.store.UpdateTemplate(ctx, account, p.Name, func(t *wire.Template) (*wire.Version, bool, error) {
+
+	// Texts are compared outside the transaction, which may hold a lock: only the number
+	// is checked again within it.
+	change := func(t *wire.Template) (*wire.Version, bool, error) {
 		if t.Latest() != latest.Number {
 			return nil, false, errMoved
 		}
-		now := r.now().UTC()
-		if now.Before(t.UpdatedAt) {
-			now = t.UpdatedAt // history is looked up by time: a clock that was set back must not reorder it
-		}
+
+		now := r.notBefore(t.UpdatedAt)
 		changed, err := apply(t, p, number, now)
-		if err != nil || same && !changed {
+		if err != nil || unchanged && !changed {
 			return nil, false, err
 		}
+
 		t.UpdatedAt = now
-		if same {
+		if unchanged {
 			return nil, true, nil
 		}
 		if t.Latest() >= versionsMax {
@@ -96,34 +111,63 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 		if t.CreatedAt.IsZero() {
 			t.CreatedAt = now
 		}
-		return &wire.Version{Blueprint: p.Blueprint, Metadata: p.Metadata, CommitMessage: p.CommitMessage, Author: p.Author, CreatedAt: now}, true, nil
-	})
+
+		return &wire.Version{
+			Blueprint:     p.Blueprint,
+			Metadata:      p.Metadata,
+			CommitMessage: p.CommitMessage,
+			Author:        p.Author,
+			CreatedAt:     now,
+		}, true, nil
+	}
+	head, err := r.store.UpdateTemplate(ctx, account, p.Name, change)
 	if err != nil {
 		return wire.Published{}, err
 	}
 
 	out := published(&head, number, p.Blueprint, p.Metadata, commitMessage)
 	if p.CommitMessage != "" && p.CommitMessage != commitMessage {
-		out.Warning = message(fmt.Sprintf("Version %d has this content already, so no version was made and the commit message %s was not kept.", number, quote(p.CommitMessage)))
+		out.Warning = orNull(fmt.Sprintf(
+			"Version %d already has this content, so no version was created and the commit message %s "+
+				"was discarded.",
+			number, quote(p.CommitMessage)))
 	}
 
 	return out, nil
 }
 
-func tooManyVersions(name string) error {
-	return wire.Errorf(wire.CodeConflict, "%s has %d versions, the most that a template can have. Publish under another name.", quote(name), versionsMax)
+// notBefore returns the time, but never one before t: history is looked up by time, and a
+// clock that was set back must not reorder it.
+func (r *Registry) notBefore(t time.Time) time.Time {
+	now := r.now().UTC()
+	if now.Before(t) {
+		return t
+	}
+
+	return now
 }
 
-// overtaken says that somebody published meanwhile.
-func overtaken(name string, latest wire.Version) error {
+func tooManyVersions(name string) error {
+	return wire.Errorf(wire.CodeConflict,
+		"%s has %d versions, the most that a template can have. Publish under another name.",
+		quote(name), versionsMax)
+}
+
+// baseOutdated returns the error for a publish over a version that is no longer the
+// latest.
+func baseOutdated(name string, latest wire.Version) error {
 	if latest.Number == 0 {
-		return wire.Errorf(wire.CodeConflict, "There is no template %s any more.", quote(name))
+		return wire.Errorf(wire.CodeConflict, "The template %s no longer exists.", quote(name))
 	}
-	return wire.Errorf(wire.CodeConflict, "%s has saved version %d of %s meanwhile. Look at what it changed, then save again to put yours after it.",
+
+	return wire.Errorf(wire.CodeConflict,
+		"%s saved version %d of %s in the meantime. Review that change, then save again to publish "+
+			"yours after it.",
 		latest.Author, latest.Number, quote(name))
 }
 
-// latest is the newest version of the template with exactly this name; the zero Version if there is none.
+// latest returns the newest version of the template with exactly this name; the zero
+// Version if there is none.
 func (r *Registry) latest(ctx context.Context, account, name string) (wire.Version, error) {
 	head, err := r.store.Template(ctx, account, name)
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && (head.Name != name || head.Latest() == 0) {
@@ -132,56 +176,65 @@ func (r *Registry) latest(ctx context.Context, account, name string) (wire.Versi
 	if err != nil {
 		return wire.Version{}, err
 	}
-	v, err := r.store.TemplateVersion(ctx, account, head.ID, head.Latest())
-	if err != nil {
-		return wire.Version{}, fmt.Errorf("version %d of template %d: %v", head.Latest(), head.ID, err)
-	}
-	return v, nil
+
+	return r.version(ctx, account, &head, head.Latest())
 }
 
-// apply moves p's labels to a version, sets its tags, brings a deleted template back, and says whether that changed anything.
+// apply moves p's labels to a version, sets its tags, and restores a deleted template. It
+// reports whether that changed anything.
 func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed bool, err error) {
 	for _, name := range p.Labels {
-		changed = move(t, name, number, now, p.Author) || changed
+		changed = moveLabel(t, name, number, now, p.Author) || changed
 	}
-	if err := tooManyLabels(t); err != nil {
+	if err := checkLabelCount(t); err != nil {
 		return false, err
 	}
+
 	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
 		t.Tags, changed = p.Tags, true
 	}
 	if t.DeletedAt != nil {
 		t.DeletedAt, changed = nil, true
 	}
+
 	return changed, nil
 }
 
-// tooManyLabels refuses a template that got more labels than it may have.
-func tooManyLabels(t *wire.Template) error {
+// checkLabelCount rejects a template with more labels than it may have.
+func checkLabelCount(t *wire.Template) error {
 	if len(t.Labels) <= labelsMax && t.LabelsMade <= labelsMadeMax {
 		return nil
 	}
-	return wire.Invalid(wire.FieldError{Field: "release_labels", Reason: fmt.Sprintf("would give the template more than %d labels; move one that is there", labelsMax)})
+
+	return wire.Invalid(wire.FieldError{
+		Field:  "release_labels",
+		Reason: fmt.Sprintf("would give the template more than %d labels; move an existing one", labelsMax),
+	})
 }
 
-// move points a label to a version and keeps the step in the history. It says whether the label pointed elsewhere.
-func move(t *wire.Template, label string, number int, now time.Time, by string) bool {
-	i, found := slices.BinarySearchFunc(t.Labels, label, func(l wire.Label, name string) int { return strings.Compare(l.Name, name) })
+// moveLabel points a label to a version and records the move. It reports whether the
+// label pointed elsewhere.
+func moveLabel(t *wire.Template, label string, number int, now time.Time, by string) bool {
+	i, found := findLabel(t.Labels, label)
 	switch {
 	case !found:
 		t.LabelsMade++
-		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: wire.LabelID(t.ID, t.LabelsMade), Name: label, Version: number})
+		id := wire.LabelID(t.ID, t.LabelsMade)
+		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: id, Name: label, Version: number})
 	case t.Labels[i].Version == number:
 		return false
 	default:
 		t.Labels[i].Version = number
 	}
+
 	addMove(t, wire.Move{Label: label, Version: number, At: now, By: by})
+
 	return true
 }
 
-// addMove adds a step to the history of a template's labels. If there are too many, the oldest that is
-// not its label's last goes: where each label is, and since when, stays known.
+// addMove appends to the history of a template's labels. Beyond movesMax it drops the
+// oldest move that is not its label's last: where each label is, and since when, stays
+// known.
 func addMove(t *wire.Template, m wire.Move) {
 	t.Moves = append(t.Moves, m)
 	if len(t.Moves) <= movesMax {
@@ -200,14 +253,23 @@ func addMove(t *wire.Template, m wire.Move) {
 	}
 }
 
-// SameJSON says whether two texts are the same JSON value, whatever their blanks, escapes and order of members. Numbers are
-// compared as written.
+// findLabel finds a label by name, or where it belongs: labels are sorted by name.
+func findLabel(labels []wire.Label, name string) (i int, found bool) {
+	return slices.BinarySearchFunc(labels, name, func(l wire.Label, name string) int {
+		return strings.Compare(l.Name, name)
+	})
+}
+
+// SameJSON reports whether two texts are the same JSON value, whatever their whitespace,
+// escapes and order of members. Numbers are compared as written.
 func SameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
+
 	x, errX := decode(a)
 	y, errY := decode(b)
+
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
@@ -215,5 +277,6 @@ func decode(raw json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	err = d.Decode(&v)
+
 	return v, err
 }

@@ -14,18 +14,23 @@ import (
 	"promptspool/registry/render"
 )
 
-// Config is what a Registry needs. Store must be set; the zero value of the rest is the default.
+// Config configures a Registry. Store must be set; the zero value of the rest is the
+// default.
 type Config struct {
 	Store  Store
-	Logger *slog.Logger     // nil: slog.Default()
-	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil means slog.Default()
+	Now    func() time.Time // nil means time.Now
 
-	// ProviderBaseURLs are told to the apps that fetch a template for a provider; nil: none. See SetProviderBaseURLs.
+	// ProviderBaseURLs are sent to the apps that fetch a template for a provider. See
+	// SetProviderBaseURLs.
 	ProviderBaseURLs wire.ProviderBaseURLs
 }
 
-// Registry is the server's side of templates: it reads and publishes in a Store and wakes those who wait for a change.
-// Safe for concurrent use. Callers check that an identity may do what it asks for; the Registry keeps accounts apart.
+// Registry is the server's side of templates. It reads and publishes in a Store, and
+// wakes callers that wait for a change.
+//
+// Safe for concurrent use. Callers check that an identity may do what it asks for; the
+// Registry keeps accounts apart.
 type Registry struct {
 	store   Store
 	log     *slog.Logger
@@ -34,7 +39,7 @@ type Registry struct {
 	urls    atomic.Pointer[wire.ProviderBaseURLs] // what it points to never changes
 }
 
-// New makes a Registry. It starts nothing.
+// New makes a Registry. It starts no goroutine.
 func New(c Config) *Registry {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -49,64 +54,88 @@ func New(c Config) *Registry {
 	return r
 }
 
-// SetProviderBaseURLs replaces what Config says of them, and wakes those who wait in Changes.
+// SetProviderBaseURLs replaces the URLs of Config, and wakes everyone who waits in
+// Changes.
 func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
 	r.urls.Store(&urls)
 
-	for _, account := range r.waiters.waited() {
+	for _, account := range r.waiters.accountNames() {
 		r.waiters.wake(account)
 	}
 }
 
-// Fetch answers a template fetch: the version that f selects, with the arguments of a model call made from it. Errors:
-// wire.CodeNotFound naming what exists, wire.CodeInvalid for a provider that cannot take it.
-func (r *Registry) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+// Fetch answers a template fetch: the version that f selects, and the arguments of a
+// model call. It returns wire.CodeNotFound naming what exists, or wire.CodeInvalid for a
+// provider that cannot take the template.
+func (r *Registry) Fetch(
+	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
+) (wire.RenderedTemplate, error) {
 	raw, err := r.read(ctx, id.Account, ident, f.Selector)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
+
 	p, err := render.Prepare(raw.Blueprint, raw.Metadata)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
+
 	return renderTemplate(ctx, &raw, p, f)
 }
 
-// Raw returns the version that s selects, with the texts of its snippets in their places. Its Revision is one that the account had before the version
-// was read, so that a change told with a higher one may not be in it. Errors as Fetch.
-func (r *Registry) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
-	revision, err := r.revision(ctx, id.Account)
+// Raw returns the version that s selects, with the texts of its snippets filled in.
+// Errors as Fetch.
+//
+// Its Revision was current before the version was read, so a change with a higher
+// revision may be missing from it.
+func (r *Registry) Raw(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
+	revision, err := r.revision(ctx, id.Account) // before the read: see above
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
 	raw, err := r.read(ctx, id.Account, ident, s)
 	raw.Revision = revision
+
 	return raw, err
 }
 
-// VersionAt says which version a selector meant at a moment, and the template's name; version 0 if it meant none then.
-// wire.CodeNotFound if there is no such template.
-func (r *Registry) VersionAt(ctx context.Context, account, ident string, sel wire.Selector, at time.Time) (name string, version int, err error) {
+// VersionAt returns the version that a selector meant at a moment, and the template's
+// name. The version is 0 if it meant none then. wire.CodeNotFound if there is no such
+// template.
+func (r *Registry) VersionAt(
+	ctx context.Context, account, ident string, sel wire.Selector, at time.Time,
+) (name string, version int, err error) {
 	head, err := r.head(ctx, account, ident)
 	if err != nil {
 		return "", 0, err
 	}
+
 	version, _ = head.ResolveAt(sel, at)
 	if version > head.Latest() {
 		version = 0
 	}
+
 	return head.Name, version, nil
 }
 
-// List returns one page of the account's templates, each with its latest version. A page has 30 items
-// if q does not say, and never more than 100, for each carries its text.
-func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
+// List returns one page of the account's templates, each with its latest version. A page
+// has 30 items by default, and at most 100, because each item carries its text.
+func (r *Registry) List(
+	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
+) (wire.TemplateList, error) {
 	q = bounded(q)
 	heads, total, err := r.store.Templates(ctx, id.Account, q)
 	if err != nil {
 		return wire.TemplateList{}, err
 	}
-	list := wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(q.Page, q.PerPage, total)}
+
+	list := wire.TemplateList{
+		Success: true,
+		Items:   []wire.TemplateListItem{},
+		Paging:  wire.NewPaging(q.Page, q.PerPage, total),
+	}
 	for _, head := range heads {
 		v, err := r.version(ctx, id.Account, &head, head.Latest())
 		if err != nil {
@@ -114,10 +143,11 @@ func (r *Registry) List(ctx context.Context, id wire.Identity, q wire.TemplateLi
 		}
 		list.Items = append(list.Items, listItem(head, v))
 	}
+
 	return list, nil
 }
 
-// bounded gives a query the page and the number of items that it means.
+// bounded sets the page and the number of items to their defaults and bounds.
 func bounded(q wire.TemplateListQuery) wire.TemplateListQuery {
 	q.Page = max(q.Page, 1)
 	if q.PerPage < 1 {
@@ -128,30 +158,40 @@ func bounded(q wire.TemplateListQuery) wire.TemplateListQuery {
 	return q
 }
 
-// Source returns the version that s selects as it was published: references to snippets stay as they are. Errors as Fetch.
-func (r *Registry) Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+// Source returns the version that s selects as it was published, with references to
+// snippets as they are. Errors as Fetch.
+func (r *Registry) Source(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	revision, err := r.revision(ctx, id.Account)
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
 	raw, err := r.source(ctx, id.Account, ident, s)
 	raw.Revision = revision
+
 	return raw, err
 }
 
-// read finds one version and expands it, without the account's revision.
-func (r *Registry) read(ctx context.Context, account, ident string, s wire.Selector) (wire.RawTemplate, error) {
+// read finds one version and fills in its snippets. It leaves Revision unset.
+func (r *Registry) read(
+	ctx context.Context, account, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	raw, err := r.source(ctx, account, ident, s)
 	if err != nil {
 		return raw, err
 	}
+
 	expanded, err := r.expand(ctx, account, raw.Name, raw.Blueprint)
 	raw.Blueprint, raw.Snippets = expanded.Blueprint, usedSnippets(expanded)
+
 	return raw, err
 }
 
 // source finds one version.
-func (r *Registry) source(ctx context.Context, account, ident string, s wire.Selector) (wire.RawTemplate, error) {
+func (r *Registry) source(
+	ctx context.Context, account, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	head, err := r.head(ctx, account, ident)
 	if err != nil {
 		return wire.RawTemplate{}, err
@@ -160,18 +200,24 @@ func (r *Registry) source(ctx context.Context, account, ident string, s wire.Sel
 	if !ok {
 		return wire.RawTemplate{}, notSelected(&head, s)
 	}
+
 	v, err := r.version(ctx, account, &head, number)
 	raw := rawTemplate(&head, v)
 	raw.ProviderBaseURLs = *r.urls.Load()
+
 	return raw, err
 }
 
-// version reads a version that the head says is there: that it is not is a fault of the database, not of the caller.
-func (r *Registry) version(ctx context.Context, account string, head *wire.Template, number int) (wire.Version, error) {
+// version reads a version that the head lists. If the store does not have it, the
+// database is at fault, not the caller, so the error carries no code.
+func (r *Registry) version(
+	ctx context.Context, account string, head *wire.Template, number int,
+) (wire.Version, error) {
 	v, err := r.store.TemplateVersion(ctx, account, head.ID, number)
 	if err != nil {
 		err = fmt.Errorf("version %d of template %d: %v", number, head.ID, err)
 	}
+
 	return v, err
 }
 
@@ -181,46 +227,60 @@ func (r *Registry) head(ctx context.Context, account, ident string) (wire.Templa
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && head.DeletedAt != nil {
 		return head, noTemplate(ident)
 	}
+
 	return head, err
 }
 
 func noTemplate(ident string) error {
-	return wire.Errorf(wire.CodeNotFound, "There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
+	return wire.Errorf(wire.CodeNotFound,
+		"There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
 }
 
-// revision is the account's present one: the feed tells it to who claims to have seen more than there can be.
+// revision returns the account's current revision. The store tells it to callers that
+// claim to have seen a higher one than there can be.
 func (r *Registry) revision(ctx context.Context, account string) (uint64, error) {
 	c, err := r.store.TemplateChanges(ctx, account, math.MaxUint64)
+
 	return c.Revision, err
 }
 
-// notSelected says what there is instead of what s asks for.
+// notSelected returns the error for a selector that means no version. It names what
+// exists.
 func notSelected(t *wire.Template, s wire.Selector) error {
 	if s.Label == "" {
-		return wire.Errorf(wire.CodeNotFound, "Version %d of %s does not exist; the latest is %d.", s.Version, quote(t.Name), t.Latest())
+		return wire.Errorf(wire.CodeNotFound,
+			"Version %d of %s does not exist; the latest is %d.", s.Version, quote(t.Name), t.Latest())
 	}
 	if len(t.Labels) == 0 {
-		return wire.Errorf(wire.CodeNotFound, "%s has no label %s; it has none at all. Publish it with release_labels.", quote(t.Name), quote(s.Label))
+		return wire.Errorf(wire.CodeNotFound,
+			"%s has no label %s; it has no labels yet. Publish it with release_labels to add one.",
+			quote(t.Name), quote(s.Label))
 	}
+
+	const namesMax = 20
 	var names []string
 	for i, l := range t.Labels {
-		if i == 20 {
+		if i == namesMax {
 			names = append(names, "...")
 			break
 		}
 		names = append(names, l.Name)
 	}
-	return wire.Errorf(wire.CodeNotFound, "%s has no label %s; there are: %s.", quote(t.Name), quote(s.Label), strings.Join(names, ", "))
+
+	return wire.Errorf(wire.CodeNotFound, "%s has no label %s; it has: %s.",
+		quote(t.Name), quote(s.Label), strings.Join(names, ", "))
 }
 
 // quote puts a name that a caller chose into a message, at most 200 bytes of it.
 func quote(name string) string {
-	if len(name) > 200 {
-		cut := 200
+	const bytesMax = 200
+	if len(name) > bytesMax {
+		cut := bytesMax
 		for !utf8.RuneStart(name[cut]) {
 			cut--
 		}
 		name = name[:cut] + "..."
 	}
+
 	return "`" + name + "`"
 }

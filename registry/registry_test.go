@@ -102,8 +102,8 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 	}{
 		{"gone", wire.Selector{}, "There is no template `gone`."},
 		{"greet", wire.Selector{Version: 7}, "Version 7 of `greet` does not exist; the latest is 1."},
-		{"greet", wire.Selector{Label: "prod"}, "`greet` has no label `prod`; there are: dev, staging."},
-		{"bare", wire.Selector{Label: "prod"}, "`bare` has no label `prod`; it has none at all."},
+		{"greet", wire.Selector{Label: "prod"}, "`greet` has no label `prod`; it has: dev, staging."},
+		{"bare", wire.Selector{Label: "prod"}, "`bare` has no label `prod`; it has no labels yet."},
 		{strings.Repeat("ü", 300), wire.Selector{}, "There is no template `" + strings.Repeat("ü", 100) + "...`."},
 	} {
 		_, err := r.Fetch(context.Background(), ann, c.ident, wire.TemplateFetch{Selector: c.sel})

@@ -24,7 +24,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
 		refusals: []string{
 			"This code is invalid", "Wrong email or password", "An account needs at least one owner",
-			"meanwhile. Look at what it changed", // a template saved under a name that is taken
+			"in the meantime. Review that change", // a template saved under a name that is taken
 		},
 		answers: map[string]string{
 			"q": "Oslo", "span": "7d", "field": "tags", "value": "web", "label": "prod", "tag": "shop", "bucket": "day",

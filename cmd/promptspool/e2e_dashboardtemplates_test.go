@@ -124,7 +124,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	publishGreet(server)
 	b.fill("#text-0", "Mine.")
 	b.press("[value=save]")
-	b.shows("main", "has saved version 7", "What changed from version 4 to 7")
+	b.shows("main", "saved version 7", "What changed from version 4 to 7")
 	b.screenshots("overtaken")
 	b.press("[value=save]")
 	b.shows("main", "Version 8 the latest", "Mine.")

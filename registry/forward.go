@@ -1,0 +1,108 @@
+package registry
+
+import (
+	"context"
+
+	"promptspool/api/wire"
+)
+
+// A Cache forwards to the server what changes templates, and what only people and CI
+// read. After a change the account's copies count as outdated, whatever the feed has
+// reported by then.
+
+// Publish forwards a publish. Copies of that template count as outdated from then on.
+func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
+	out, err := c.upstream.Publish(ctx, id, p)
+	c.edited(id, err, p.Name)
+
+	return out, orUnavailable(err)
+}
+
+// Patch forwards a patch.
+func (c *Cache) Patch(
+	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
+) (wire.Published, error) {
+	out, err := c.upstream.Patch(ctx, id, ident, p)
+	c.edited(id, err, ident)
+
+	return out, orUnavailable(err)
+}
+
+// Source forwards a request for a version as it was published.
+func (c *Cache) Source(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
+	raw, err := c.upstream.Source(ctx, id, ident, s)
+
+	return raw, orUnavailable(err)
+}
+
+// Labels forwards a request for a template's labels.
+func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
+	out, err := c.upstream.Labels(ctx, id, ident)
+
+	return out, orUnavailable(err)
+}
+
+// CreateLabel forwards the creation of a label.
+func (c *Cache) CreateLabel(
+	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
+) (wire.PlacedLabel, error) {
+	out, err := c.upstream.CreateLabel(ctx, id, ident, w, by)
+	c.edited(id, err, ident)
+
+	return out, orUnavailable(err)
+}
+
+// MoveLabel forwards the move of a label.
+func (c *Cache) MoveLabel(
+	ctx context.Context, id wire.Identity, label int64, version int, by string,
+) (wire.PlacedLabel, error) {
+	out, err := c.upstream.MoveLabel(ctx, id, label, version, by)
+	c.edited(id, err, "")
+
+	return out, orUnavailable(err)
+}
+
+// DeleteLabel forwards the deletion of a label.
+func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error {
+	err := c.upstream.DeleteLabel(ctx, id, label, by)
+	c.edited(id, err, "")
+
+	return orUnavailable(err)
+}
+
+// Archive forwards the archiving of a template.
+func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident string) error {
+	err := c.upstream.Archive(ctx, id, ident)
+	c.edited(id, err, ident)
+
+	return orUnavailable(err)
+}
+
+// Restore forwards the restoring of a template.
+func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident string) error {
+	err := c.upstream.Restore(ctx, id, ident)
+	c.edited(id, err, ident)
+
+	return orUnavailable(err)
+}
+
+// edited marks the copies of a template as outdated or, if ident is "", all copies of the
+// account. It does nothing if the server rejected the change.
+func (c *Cache) edited(id wire.Identity, err error, ident string) {
+	// A server that did not answer may have made the change all the same.
+	if err != nil && isVerdict(err) {
+		return
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.bumpEpochLocked(id.Account)
+	if ident != "" {
+		c.invalidateLocked(id.Account, []string{ident}, everyRevision)
+		return
+	}
+	c.markLocked(id.Account, func(e *entry) bool { return !e.key.isPinned() })
+}

@@ -1,0 +1,180 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"promptspool/api/room"
+	"promptspool/api/wire"
+)
+
+// List forwards a request for the list of templates. While the server is away, or fails,
+// it lists the templates in the cache, if those can answer q.
+func (c *Cache) List(
+	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
+) (wire.TemplateList, error) {
+	// Wait only as long as a fetch would if there is something to fall back to.
+	asking := ctx
+	if c.hasAny(id.Account) {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+	}
+
+	list, err := c.upstream.List(asking, id, q)
+	if err == nil || isVerdict(err) {
+		return list, err
+	}
+
+	cached, ok, noRoom := c.listCached(ctx, id.Account, q)
+	switch {
+	case noRoom != nil:
+		return wire.TemplateList{}, noRoom
+	case ok:
+		return cached, nil
+	default:
+		return wire.TemplateList{}, orUnavailable(err)
+	}
+}
+
+// hasAny reports whether the cache holds anything of an account.
+func (c *Cache) hasAny(account string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for k := range c.entries.byKey {
+		if k.account == account {
+			return true
+		}
+	}
+
+	return false
+}
+
+// listCached lists the templates of an account that are in the cache, each with its
+// newest cached version.
+//
+// ok is false if there is none, or if q asks for what copies do not know: archived
+// templates, authors, and times of templates. An error means that there is no room for
+// the page.
+func (c *Cache) listCached(
+	ctx context.Context, account string, q wire.TemplateListQuery,
+) (_ wire.TemplateList, ok bool, _ error) {
+	byTime := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() ||
+		!q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero() ||
+		q.SortBy == "created_at" || q.SortBy == "updated_at"
+	if byTime || q.Author != "" || q.Status == "deleted" {
+		return wire.TemplateList{}, false, nil
+	}
+
+	newest, lastRead, age := c.newest(account)
+	if len(newest) == 0 {
+		return wire.TemplateList{}, false, nil
+	}
+	q = bounded(q)
+	if err := room.Admit(ctx, rawCopies*largestPage(newest, q.PerPage)); err != nil {
+		return wire.TemplateList{}, false, err
+	}
+
+	// There may be thousands of copies, so each is unpacked, matched and let go. Those of
+	// the page are unpacked again below.
+	var heads []wire.Template
+	for name, e := range newest {
+		raw, err := c.raw(e)
+		if err != nil {
+			continue
+		}
+		head := wire.Template{
+			ID:       raw.ID,
+			Name:     name,
+			Tags:     raw.Tags,
+			Labels:   lastRead[name].meta.labels,
+			Versions: make([]wire.Stamp, raw.Version),
+		}
+		if q.Match(&head) {
+			heads = append(heads, head)
+		}
+	}
+
+	page, total := q.PageOf(heads)
+	list := wire.TemplateList{
+		Success: true,
+		Items:   []wire.TemplateListItem{},
+		Paging:  wire.NewPaging(q.Page, q.PerPage, total),
+		Cache:   "stale",
+		Age:     age,
+	}
+	for _, head := range page {
+		if raw, err := c.raw(newest[head.Name]); err == nil {
+			list.Items = append(list.Items, cachedItem(raw, head.Labels))
+		}
+	}
+
+	return list, true, nil
+}
+
+func cachedItem(raw *wire.RawTemplate, labels []wire.Label) wire.TemplateListItem {
+	return wire.TemplateListItem{
+		ID:            raw.ID,
+		Name:          raw.Name,
+		Version:       raw.Version,
+		Tags:          nonNil(raw.Tags),
+		Labels:        nonNil(labels),
+		Blueprint:     raw.Blueprint,
+		Metadata:      raw.Metadata,
+		CommitMessage: raw.CommitMessage,
+		ExternalIDs:   []any{},
+		CreatedAt:     raw.CreatedAt,
+		UpdatedAt:     raw.CreatedAt,
+	}
+}
+
+// largestPage returns how many bytes a page with perPage of these templates may have.
+func largestPage(newest map[string]*entry, perPage int) (bytes int) {
+	var sizes []int
+	for _, e := range newest {
+		sizes = append(sizes, e.textBytes)
+	}
+	slices.Sort(sizes)
+
+	for _, size := range sizes[max(0, len(sizes)-perPage):] {
+		bytes += size
+	}
+
+	return bytes
+}
+
+// newest picks two copies of each cached template of an account: the one with the newest
+// version, and the one that was read last, which knows the labels. age says for how long
+// the least recently confirmed of the latter has not been confirmed.
+func (c *Cache) newest(account string) (newest, lastRead map[string]*entry, age time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	newest, lastRead = make(map[string]*entry), make(map[string]*entry)
+	for k, e := range c.entries.byKey {
+		if k.account != account {
+			continue
+		}
+		name := e.meta.name
+		if other := newest[name]; other == nil || isNewer(&e.meta, &other.meta) {
+			newest[name] = e
+		}
+		if other := lastRead[name]; other == nil || e.meta.revision > other.meta.revision {
+			lastRead[name] = e
+		}
+	}
+
+	for _, e := range lastRead {
+		age = max(age, c.now().Sub(c.confirmedLocked(e)))
+	}
+
+	return newest, lastRead, age
+}
+
+// isNewer orders copies by version, and those of one version by when they were read.
+func isNewer(a, b *entryMeta) bool {
+	return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.revision, b.revision)) > 0
+}
