@@ -12,7 +12,7 @@ SHELL := /bin/bash
 # What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
-.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit race plain
+.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit race scenes plain
 
 test: deps fmt vet lint unit
 
@@ -51,7 +51,7 @@ deps:
 		apt-get install -y --no-install-recommends ca-certificates $$missing
 	fi
 	# The packages that tests run with node, where npm_test.go looks for them. Here nothing else takes the processor.
-	for lock in cmd/promptspool/testdata/*/package-lock.json; do
+	for lock in cmd/promptspool/e2e/testdata/*/package-lock.json; do
 		dir=$$(dirname $$lock)
 		folder=$${XDG_CACHE_HOME:-$$HOME/.cache}/promptspool-npm/$$(sha256sum $$lock | cut -c1-16)
 		[ -e $$folder ] && continue
@@ -74,24 +74,26 @@ vet:
 lint:
 	CGO_ENABLED=0 go tool staticcheck ./...
 
-# Two runs side by side, each with its output in one piece.
+# Two runs side by side, each with its output in one piece; the first that ends makes room for plain.
 unit:
-	$(MAKE) --no-print-directory --output-sync=target -j 2 race plain
+	$(MAKE) --no-print-directory --output-sync=target -j 2 race scenes plain
 
 # -count=1: the end-to-end tests build and run the binary, which the test cache does not see. -vet=off: vet has been run.
 GOTEST := go test -vet=off -count=1 -timeout 18m
 
-# Without the race detector: scenes of processes, which have it where they need it (watchForRaces), and files that say !race,
-# for what one caller does takes up to twenty times as long with it.
-scenes = ls ./cmd/promptspool/e2e_*_test.go; grep -rl --include='*_test.go' '^//go:build !race' .
-names = sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' $$($(scenes)) | sort -u | paste -sd '|'
-
 race:
-	CGO_ENABLED=1 $(GOTEST) -race ./spool/... $$(go list ./... | grep -v '/cmd/promptspool$$')
-	CGO_ENABLED=1 $(GOTEST) -race -skip "^($$($(names)))$$" ./cmd/promptspool
+	CGO_ENABLED=1 $(GOTEST) -race ./spool/... $$(go list ./... | grep -v '/cmd/promptspool/e2e$$')
+
+# The scenes of processes have the race detector in the processes that need it (watchForRaces), not in the test itself.
+scenes:
+	CGO_ENABLED=0 $(GOTEST) -parallel 4 ./cmd/promptspool/e2e
+
+# Files that say !race: what one caller does takes up to twenty times as long with the race detector.
+unraced = grep -rl --include='*_test.go' '^//go:build !race' .
+names = sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' $$($(unraced)) | sort -u | paste -sd '|'
 
 plain:
-	CGO_ENABLED=0 $(GOTEST) -parallel 4 -run "^($$($(names)))$$" $$(dirname $$($(scenes)) | sort -u)
+	CGO_ENABLED=0 $(GOTEST) -run "^($$($(names)))$$" $$(dirname $$($(unraced)) | sort -u)
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
@@ -104,7 +106,7 @@ soak: deps
 		apt-get install -y --no-install-recommends xfsprogs btrfs-progs
 	fi
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
-		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool | grep -Ev '^ *=== '
+		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '
 	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres -rapid.checks 1000
 
 bench:
@@ -112,7 +114,7 @@ bench:
 
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest' ./cmd/promptspool
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest' ./cmd/promptspool/e2e
 	echo "the screenshots are in $$SCREENSHOTS"
 
 fuzz:

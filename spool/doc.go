@@ -82,7 +82,7 @@
 // newest commit, and of no other, is not counted as lost but as uncertain (uncertain.go).
 //
 // Measured on a machine with two cores, server away, beside a bare file of frames with grouped fdatasync behind the same HTTP handler
-// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool): in some ten runs 1 connection reaches 0.50 to 0.73 of the file's rate,
+// (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool/e2e): in some ten runs 1 connection reaches 0.50 to 0.73 of the file's rate,
 // 64 reach 0.62 to 0.76 and 256 reach 0.70 to 0.77; their p99 is 1.4 to 2.0, 1.6 to 2.3 and 2.1 to 2.4 times the file's. Bodies of 100 KB from 64: 0.65 and 0.95 of the rate, p99 3.1 and
 // 1.5 times.
 //

@@ -1,70 +1,191 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/registry/prices"
 )
 
-// sidecarWithClock runs a sidecar in this process, with a clock of its own, until what stop does or the end of the test.
-func sidecarWithClock(t *testing.T, data, upstream string, now func() time.Time, log io.Writer) (n *node, stop func()) {
+// clockKey is the server's bootstrap key.
+const clockKey = "a-bootstrap-key-of-more-than-thirty-two-characters"
+
+// role is a server or a sidecar that runs in this process.
+type role struct {
+	t    *testing.T
+	addr string // of its API
+}
+
+// startRole runs a role until what stop does, or the end of the test. run calls ready when calls are taken.
+func startRole(t *testing.T, run func(ctx context.Context, ready func(addr string)) error) (r role, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- sidecar(ctx, sidecarConfig{
-			data: data, listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"}, name: "pod-clock", upstream: "http://" + upstream,
-			spoolBytesMax: 1 << 30, diskMax: 2 << 30, drain: 5 * time.Second, now: now,
-			logger: slog.New(slog.NewTextHandler(log, nil)), ready: func(a string) { addr <- a },
-		})
-	}()
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+	go func() { ended <- run(ctx, func(a string) { addr <- a }) }()
+
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-	}
-	t.Cleanup(stop)
+	})
+
 	select {
 	case a := <-addr:
-		return &node{t: t, addr: a, data: data}, stop
+		t.Cleanup(stop)
+		return role{t, a}, stop
 	case err := <-ended:
-		t.Fatal("the sidecar did not start: ", err)
-		return nil, nil
+		t.Fatal("the role did not start: ", err)
+		return role{}, nil
 	}
 }
 
-func score(id string, value int) map[string]any {
-	return map[string]any{"request_id": id, "score": value}
+// serverWithoutFlags runs a server whose clock is the machine's.
+func serverWithoutFlags(t *testing.T) role {
+	t.Helper()
+	r, _ := startRole(t, func(ctx context.Context, ready func(string)) error {
+		return server(ctx, serverConfig{
+			data: t.TempDir(), listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"},
+			name: "central", bootstrapKey: clockKey, prices: prices.BuiltIn(), logger: slog.New(slog.DiscardHandler),
+			ready: func(addr string, _ wire.Secret) { ready(addr) },
+		})
+	})
+	return r
+}
+
+// sidecarWithClock runs a sidecar with a clock of its own.
+func sidecarWithClock(t *testing.T, data string, upstream role, now func() time.Time, log io.Writer) (r role, stop func()) {
+	t.Helper()
+	return startRole(t, func(ctx context.Context, ready func(string)) error {
+		return sidecar(ctx, sidecarConfig{
+			data: data, listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"},
+			name: "pod-clock", upstream: "http://" + upstream.addr,
+			spoolBytesMax: 1 << 30, diskMax: 2 << 30, drain: 5 * time.Second, now: now,
+			logger: slog.New(slog.NewTextHandler(log, nil)), ready: ready,
+		})
+	})
+}
+
+// call sends a request, and decodes an answer of status 200 into v.
+func (r role) call(method, path string, body, v any) bool {
+	r.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req, err := http.NewRequest(method, "http://"+r.addr+path, bytes.NewReader(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", clockKey)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return false
+	}
+	if err := json.NewDecoder(res.Body).Decode(v); err != nil {
+		r.t.Fatal(err)
+	}
+	return true
+}
+
+// track sends a write and returns the request's id, if there is one.
+func (r role) track(path string, body any) string {
+	r.t.Helper()
+	var answer struct {
+		ID string `json:"request_id"`
+	}
+	if !r.call("POST", path, body, &answer) {
+		r.t.Fatal(path, " is not answered with 200")
+	}
+	return answer.ID
+}
+
+// request logs a call.
+func (r role) request() string {
+	r.t.Helper()
+	return r.track("/rest/track-request", map[string]any{
+		"function_name": "openai.ChatCompletion.create", "provider_type": "openai",
+		"kwargs":             map[string]any{"model": "gpt-4", "messages": []any{map[string]any{"role": "user", "content": "Hello"}}},
+		"request_response":   map[string]any{"id": "x", "choices": []any{}},
+		"request_start_time": 1687000000.25, "request_end_time": 1687000001.5,
+	})
+}
+
+func (r role) score(id string, value int) {
+	r.t.Helper()
+	r.track("/rest/track-score", map[string]any{"request_id": id, "score": value})
+}
+
+// waitsFor waits for a condition, and fails with what it is told then.
+func (r role) waitsFor(condition func() bool, told func() string) {
+	r.t.Helper()
+	deadline := time.After(2 * time.Minute) // a busy machine is no fault
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			r.t.Fatal(told())
+		}
+	}
+}
+
+// scored waits until a record has so many events and this one score.
+func (r role) scored(id string, value, events int) (record wire.Record) {
+	r.t.Helper()
+	r.waitsFor(func() bool {
+		record = wire.Record{}
+		return r.call("GET", "/api/public/v2/requests/"+id, nil, &record) && len(record.Events) == events &&
+			len(record.Scores) == 1 && record.Scores[0].Score == value
+	}, func() string { return "the record does not become as it should" })
+	return record
+}
+
+// lockedLog takes a log from many goroutines.
+type lockedLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestScoresOfASidecarWhoseClockIsAnHourAheadDoNotBeatEverybodysForAnHour(t *testing.T) {
-	server := startPlainServer(t, freePort(t))
-	log := new(lockedLog)
-	ahead, _ := sidecarWithClock(t, t.TempDir(), server.addr, func() time.Time { return time.Now().Add(time.Hour) }, log)
-	right, _ := sidecarWithClock(t, t.TempDir(), server.addr, nil, io.Discard)
+	server, log := serverWithoutFlags(t), new(lockedLog)
+	ahead, _ := sidecarWithClock(t, t.TempDir(), server, func() time.Time { return time.Now().Add(time.Hour) }, log)
+	right, _ := sidecarWithClock(t, t.TempDir(), server, nil, io.Discard)
 
-	id := right.track("/rest/track-request", adminKey, chat())
-	is := func(value float64, count int) func(wire.Record) bool {
-		return func(r wire.Record) bool {
-			return len(r.Events) == count && len(r.Scores) == 1 && float64(r.Scores[0].Score) == value
-		}
-	}
-	right.track("/rest/track-score", adminKey, score(id, 10))
-	server.record(id, is(10, 2))
-	ahead.track("/rest/track-score", adminKey, score(id, 20)) // later, and so it wins
-	server.record(id, is(20, 3))
-	right.track("/rest/track-score", adminKey, score(id, 30)) // later than that, though its accepted time is an hour before
-	r := server.record(id, is(30, 4))
+	id := right.request()
+	right.score(id, 10)
+	server.scored(id, 10, 2)
+	ahead.score(id, 20) // later, and so it wins
+	server.scored(id, 20, 3)
+	right.score(id, 30) // later than that, though its accepted time is an hour before
+	r := server.scored(id, 30, 4)
+
 	times := map[bool]int{}
 	for _, e := range r.Events {
 		times[e.AcceptedAt.After(time.Now().Add(50*time.Minute))]++
@@ -72,23 +193,22 @@ func TestScoresOfASidecarWhoseClockIsAnHourAheadDoNotBeatEverybodysForAnHour(t *
 	if times[true] != 1 {
 		t.Errorf("%d of the accepted times lie an hour ahead; want that of one event: %+v", times[true], r.Events)
 	}
-	right.eventually(func() bool { return strings.Contains(log.String(), "clock and the server's differ") }, func() string { return "the log does not tell that the clock is wrong: " + log.String() })
+	right.waitsFor(func() bool { return strings.Contains(log.String(), "clock and the server's differ") },
+		func() string { return "the log does not tell that the clock is wrong: " + log.String() })
 }
 
 func TestAcceptedTimesDoNotGoBackOverARestartWithAClockThatDoes(t *testing.T) {
-	server := startPlainServer(t, freePort(t))
-	data := t.TempDir()
-	first, stop := sidecarWithClock(t, data, server.addr, nil, io.Discard)
-	id := first.track("/rest/track-request", adminKey, chat())
-	first.track("/rest/track-score", adminKey, score(id, 10))
-	server.record(id, events(2))
+	server, data := serverWithoutFlags(t), t.TempDir()
+	first, stop := sidecarWithClock(t, data, server, nil, io.Discard)
+	id := first.request()
+	first.score(id, 10)
+	server.scored(id, 10, 2)
 	stop() // all is delivered
 
-	second, _ := sidecarWithClock(t, data, server.addr, func() time.Time { return time.Now().Add(-time.Hour) }, io.Discard)
-	second.track("/rest/track-score", adminKey, score(id, 20))
-	later := second.track("/rest/track-request", adminKey, chat())
-	if later <= id {
+	second, _ := sidecarWithClock(t, data, server, func() time.Time { return time.Now().Add(-time.Hour) }, io.Discard)
+	second.score(id, 20)
+	if later := second.request(); later <= id {
 		t.Errorf("the id %s was minted after %s", later, id)
 	}
-	server.record(id, func(r wire.Record) bool { return len(r.Events) == 3 && len(r.Scores) == 1 && r.Scores[0].Score == 20 })
+	server.scored(id, 20, 3)
 }

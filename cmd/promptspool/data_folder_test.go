@@ -45,32 +45,3 @@ func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
 		}
 	}
 }
-
-// commandsFindTheRolesOfUp presses every command that reads a data folder, with the folder of an `up` that runs.
-func commandsFindTheRolesOfUp(t *testing.T, data string) {
-	t.Helper()
-	for line, want := range map[string][]string{
-		"status":                {"\nsidecar ", "server ", "records ", "dead letters "},
-		"status -o json":        {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
-		"spool status":          {"queued ", "dead letters "},
-		"spool check":           {"Sound: "},
-		"dead list":             {"SEQUENCE"},
-		"keys list":             {"LAST USED"},
-		"config print":          {"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ", "sidecar.spool-bytes-max ", "sidecar.log-level ", "default"},
-		"archive check":         {"Sound: "},
-		"backup " + data + ".b": {"The backup holds 1 record, "},
-	} {
-		args := append(strings.Fields(line), "--data", data)
-		got := say(t, args...)
-		for _, text := range want {
-			if got.Code != 0 || !strings.Contains(got.Out, text) {
-				t.Errorf("%s --data of up: %d %s%s; want %q", line, got.Code, got.Out, got.Err, text)
-			}
-		}
-	}
-	for _, role := range upRoles {
-		if got := say(t, "config", "print", "--data", filepath.Join(data, role)); got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
-			t.Errorf("config print of up's %s: %+v", role, got)
-		}
-	}
-}

@@ -24,6 +24,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// What the Dockerfile and the pages promise of a container.
+const (
+	containerUser  = 65532
+	containerBytes = 96 << 20 // of memory, enough for a sidecar
+)
+
 // understood is how the binary itself reads a command line.
 type understood struct {
 	role              string
@@ -198,7 +204,7 @@ func (m *manifests) memory(where string, c corev1.Container) {
 			m.fault(where, "GOMEMLIMIT is %s, and all it may use are %d bytes", e.Value, limit)
 		}
 	}
-	if limit < cgroupBytes {
+	if limit < containerBytes {
 		m.fault(where, "%d bytes of memory are not enough", limit)
 	}
 }

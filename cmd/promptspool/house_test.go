@@ -53,6 +53,8 @@ var imports = map[string]string{
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",
+	// Tests of the whole program, as processes.
+	"cmd/promptspool/e2e": "",
 }
 
 // command may import everything.

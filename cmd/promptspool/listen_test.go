@@ -17,15 +17,15 @@ import (
 // onSocket serves nothing but 200 on a unix socket with these users.
 func onSocket(t *testing.T, uids ...uint32) (path string) {
 	t.Helper()
-	dir, err := os.MkdirTemp(folder, "socket") // short, for the address, and open to other users
+	dir, err := os.MkdirTemp("", "socket") // short, for the address, and open to other users
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{folder, dir} {
-		if err := os.Chmod(d, 0o711); err != nil {
-			t.Fatal(err)
-		}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
 	}
+
 	path = filepath.Join(dir, "s")
 	ln, err := listen(address{"unix:" + path, uids})
 	if err != nil {

@@ -237,17 +237,3 @@ func (m *manifests) unit(file, text string) {
 func (w workload) ours() []corev1.Container {
 	return slices.DeleteFunc(slices.Concat(w.pod.InitContainers, w.pod.Containers), func(c corev1.Container) bool { return c.Image != "promptspool" })
 }
-
-// containerIn is a container of a file of deploy/kubernetes.
-func containerIn(t *testing.T, file, name string) corev1.Container {
-	t.Helper()
-	for _, w := range readManifests(deployFiles(t)).workloads {
-		for _, c := range w.ours() {
-			if w.file == "kubernetes/"+file && c.Name == name {
-				return c
-			}
-		}
-	}
-	t.Fatalf("there is no container %s in %s", name, file)
-	return corev1.Container{}
-}

@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a window of the tests' Chromium. What its console says against a page fails the test.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	base string // of the server: http://localhost:port
+
+	mu     sync.Mutex
+	errors []string // under mu; of the console
+}
+
+// stepTimeMax bounds one step in a browser.
+const stepTimeMax = time.Minute
+
+// pollEvery is how often a page is looked at that is waited for. Without it that is done whenever the page is painted, which on a busy machine
+// may be never.
+const pollEvery = 50 * time.Millisecond
+
+// stopChromium ends the Chromium that chromium started.
+var stopChromium = func() {}
+
+// chromium starts the Chromium in which all tests open their windows, because starting one costs as much as a
+// short scene. Debian's is what `make test` installs.
+var chromium = sync.OnceValues(func() (context.Context, error) {
+	// As root a sandbox cannot be made. The rest keeps it from calling anybody but us, and from spending processes on
+	// keeping sites apart and on pages that nobody goes back to: all pages here are ours.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-features", "Translate,BackForwardCache,SpareRendererForSitePerProcess,PaintHolding"),
+		chromedp.Flag("disable-site-isolation-trials", true), chromedp.Flag("in-process-gpu", true),
+		chromedp.Flag("renderer-process-limit", "1"), chromedp.UserDataDir(filepath.Join(folder, "chromium")))
+
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeAll := chromedp.NewContext(allocated)
+	stopChromium = func() {
+		closeAll()
+		stop()
+	}
+
+	return ctx, chromedp.Do(ctx) // starts it; it must not end with a step's timeout
+})
+
+// openBrowser opens a window that looks at a server, with cookies and storage of its own.
+func openBrowser(t *testing.T, server *node) *browser {
+	t.Helper()
+
+	shared, err := chromium()
+	if err != nil {
+		t.Fatalf("chromium: %v (make test installs it)", err)
+	}
+	_, port, _ := strings.Cut(server.addr, ":")
+	b := &browser{t: t, base: "http://localhost:" + port} // of localhost a browser keeps cookies that want TLS elsewhere
+
+	ctx, closeWindow := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
+	t.Cleanup(func() {
+		closeWindow()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, e := range b.errors {
+			t.Errorf("the browser's console: %s", e)
+		}
+	})
+	b.ctx = ctx
+	if err := chromedp.Do(ctx); err != nil { // opens it; the window must not close with the first step's timeout
+		t.Fatalf("a window of chromium: %v", err)
+	}
+	go b.hear(chromedp.Console(ctx))
+	b.do("set up", prefers("light"), chromedp.EmulateViewport(1440, 900))
+
+	return b
+}
+
+// hear collects what the console says against a page, until the tab is closed. That a page which tells an error has the status of
+// one is nothing against it.
+func (b *browser) hear(console iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for m, err := range console {
+		if err != nil {
+			return
+		}
+		if m.Type != chromedp.ConsoleError && !m.IsException() || strings.Contains(m.Text, "responded with a status of 4") {
+			continue
+		}
+		b.mu.Lock()
+		b.errors = append(b.errors, m.URL+": "+m.Text)
+		b.mu.Unlock()
+	}
+}
+
+// step is one thing to do in a browser.
+type step = chromedp.Action[chromedp.Void]
+
+// do carries out steps; one that cannot be done fails the test, with what the page showed.
+func (b *browser) do(what string, steps ...step) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%s: %v\nthe page shows:\n%s", what, err, b.text("main"))
+	}
+}
+
+// visit opens a page.
+func (b *browser) visit(path string) {
+	b.t.Helper()
+	b.do("visit "+path, chromedp.Navigate(b.base+path))
+}
+
+// press clicks on what leads to another page, and waits until that is there.
+func (b *browser) press(selector string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(selector)); err != nil {
+		b.t.Fatalf("press %s: %v\nthe page shows:\n%s", selector, err, b.text("main"))
+	}
+}
+
+// fill writes into a field what was not there before, all in one go, as from the clipboard: a key press costs as much
+// as all of it.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.do("fill "+selector, chromedp.Focus(selector), selectAll, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	}))
+}
+
+// selectAll selects what is in the field that has the focus.
+var selectAll = chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`)
+
+// choose sets a select.
+func (b *browser) choose(selector, value string) {
+	b.t.Helper()
+	b.do("choose "+selector, chromedp.SetValue(selector, value))
+}
+
+// text is what a part of the page shows; "" if it is not there.
+func (b *browser) text(selector string) (text string) {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	text, _ = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector)))
+	return text
+}
+
+// shows fails the test unless a part of the page shows all texts.
+func (b *browser) shows(selector string, texts ...string) {
+	b.t.Helper()
+	shown := b.text(selector)
+	for _, text := range texts {
+		if !strings.Contains(shown, text) {
+			b.t.Fatalf("%s does not show %q but:\n%s", selector, text, shown)
+		}
+	}
+}
+
+// poll waits until an expression is true. A page that is just being replaced is asked again.
+func (b *browser) poll(expression string) error {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollEvery)))
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Cannot find context") {
+			return err
+		}
+	}
+}
+
+// waitsFor waits until a part of the page shows a text, which the script puts there.
+func (b *browser) waitsFor(selector, text string) {
+	b.t.Helper()
+	condition := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text)
+	if err := b.poll(condition); err != nil {
+		b.t.Fatalf("%s does not come to show %q: %v\nthe page shows:\n%s", selector, text, err, b.text(selector))
+	}
+}
+
+// screenshots takes the page as it is, light and dark, wide and narrow, into the folder PROMPTSPOOL_SCREENSHOTS, if that is set.
+func (b *browser) screenshots(name string) {
+	b.t.Helper()
+	dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1440, 390} {
+			b.do("look "+scheme, prefers(scheme), chromedp.EmulateViewport(width, 900))
+			image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			path := filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
+			if err := os.WriteFile(path, image, 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.do("as before", prefers("light"), chromedp.EmulateViewport(1440, 900))
+}
+
+// prefers makes the browser's user prefer a colour scheme, and no motion: a click must not meet a page that still scrolls.
+func prefers(scheme string) step {
+	return emulates(emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+}
+
+// emulates makes the browser show pages as on other media, or for another user.
+func emulates(media emulation.SetEmulatedMediaParams) step {
+	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, media)
+		return err
+	})
+}

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// What a server on Badger holds moves to a PostgreSQL, the copy killed in its middle, and back again.
+func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
+	t.Parallel()
+	data, dsn := t.TempDir(), postgrestest.DSN(t)
+	server := startServer(t, data, freePort(t))
+	o := startOracle(t, adminKey)
+	o.loaded(server, 16, 500, 4*archive.ImportItemsMax)
+	copyArgs := func(from, to string) []string { return []string{"archive", "copy", "--from", from, "--to", to} }
+	if _, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...); code != 1 || !strings.Contains(errs, "stop it first") {
+		t.Errorf("a copy of a running server: %d %s", code, errs)
+	}
+	server.stop()
+
+	conn := connect(t, dsn)
+	cmd := exec.Command(program(t), copyArgs("badger:"+data, dsn)...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=20")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reached(t, 30*time.Second, func() bool {
+		var place string
+		return conn.QueryRow(t.Context(), `SELECT place FROM copying`).Scan(&place) == nil
+	}, "nothing is copied")
+	execute(t, conn, `BEGIN; LOCK TABLE record_states IN SHARE MODE`) // so that it cannot end before it is killed
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	execute(t, conn, `ROLLBACK`)
+	var there int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM record_states`).Scan(&there); err != nil || there == 0 || there >= o.count().Acked {
+		t.Fatalf("the copy was to be killed in its middle, and has copied %d of %d (%v)", there, o.count().Acked, err)
+	}
+	refused := begin(t, program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), freePort(t), "server")
+	if refused.takes() || !strings.Contains(refused.logged(), "archive copy") {
+		t.Errorf("a server starts on half a copy:\n%s", refused.logged())
+	}
+
+	out, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...)
+	if code != 0 || !strings.Contains(out, "proved the same") {
+		t.Fatalf("the copy goes on: %d %s%s", code, out, errs)
+	}
+	shared := startShared(t, dsn, "shared", freePort(t))
+	o.wantAll(shared)
+	if _, errs, code := runCommand(t, nil, copyArgs(dsn, "badger:"+t.TempDir())...); code != 1 || !strings.Contains(errs, "stop them first") {
+		t.Errorf("a copy of a database with a server: %d %s", code, errs)
+	}
+	o.loaded(shared, 4, 500, o.count().Acked+50) // it goes on
+	shared.stop()
+
+	back := filepath.Join(t.TempDir(), "back")
+	if out, errs, code := runCommand(t, nil, copyArgs(dsn, "badger:"+back)...); code != 0 {
+		t.Fatalf("the copy back: %d %s%s", code, out, errs)
+	}
+	if out, errs, code := runCommand(t, nil, "archive", "check", "--data", back); code != 0 {
+		t.Errorf("archive check of the copy: %d %s%s", code, out, errs)
+	}
+	o.wantAll(startServer(t, back, freePort(t)))
+	if _, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...); code != 1 || !strings.Contains(errs, "not empty") {
+		t.Errorf("a copy over another archive: %d %s", code, errs)
+	}
+}

@@ -1,0 +1,375 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// What somebody sends may cost processor time and memory in proportion to its bytes, on every route and page. The scenes
+// here send adversarial input of size n and 4n to the real binary, and compare.
+//
+// To add a case, add a line to attacks in cost_attacks_test.go. TestEveryRouteIsAttacked says which routes have none.
+// Those that are brief are part of `make test`, all of `make soak`.
+
+const (
+	costTimeMin   = 60 * time.Millisecond // of a call of size n, so that what happens beside it does not matter
+	costTimeBrief = 15 * time.Millisecond // the same in the short form
+	costRatioMax  = 6                     // of processor time, of 4n to n
+	costMemoryMax = 8                     // of memory beyond idle, to the unpacked body
+	costTries     = 3
+	costSlack     = 96 << 20 // bytes that garbage may take before the collector runs
+	costSizeMax   = 6 << 20  // of a body of size n; that of 4n must be taken
+	crowdCallers  = 16
+	crowdSize     = 2 << 20 // of each one's body
+	crowdBrief    = 512 << 10
+	crowdTime     = 300 * time.Millisecond // that each one may take of the processors, about
+	serverMax     = 1 << 30
+	leftMax       = time.Second // of processor time, for work to end after its caller left
+)
+
+// attack is one kind of adversarial input.
+type attack struct {
+	name string
+	// send sends input of n parts to a target, and returns its size in unpacked bytes.
+	send func(p target, n int) int
+	// n is with how many parts to begin.
+	n int
+	// most is how many parts n may become; 0: as many as it takes to be measured.
+	most int
+	// brief is of the short form: it found something once, or stands for its kind.
+	brief bool
+}
+
+// target is what is attacked.
+type target struct {
+	t      testing.TB
+	addr   string
+	cookie string // of somebody who is signed in
+	csrf   string // for that session's forms
+	client *http.Client
+	// partly lets the target serve some of the routes only: a sidecar.
+	partly bool
+	// leaves is after how long a caller goes away; 0: when it has its answer.
+	leaves time.Duration
+}
+
+// of returns the target of a part of a test.
+func (p target) of(t testing.TB) target {
+	p.t = t
+
+	return p
+}
+
+// call sends a request and reads its answer to the end.
+func (p target) call(method, path, body string, header ...string) (status int, answer string) {
+	p.t.Helper()
+	req, err := http.NewRequest(method, "http://"+p.addr+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", adminKey)
+	req.Header.Set("Cookie", p.cookie)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+
+	if p.leaves > 0 {
+		ctx, cancel := context.WithTimeout(p.t.Context(), p.leaves)
+		defer cancel()
+		req = req.WithContext(ctx)
+	}
+	res, err := p.client.Do(req)
+	if p.leaves > 0 && err != nil {
+		return 0, ""
+	}
+	if err != nil {
+		p.t.Errorf("%s %s: %v", method, path, err)
+		return 0, ""
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil && p.leaves == 0 {
+		p.t.Errorf("%s %s: %v", method, path, err)
+	}
+	missing := p.partly && res.StatusCode == http.StatusNotImplemented
+	if res.StatusCode >= 500 && res.StatusCode != http.StatusServiceUnavailable && !missing {
+		p.t.Errorf("%s %s: %d %.300s", method, path, res.StatusCode, text)
+	}
+
+	return res.StatusCode, string(text)
+}
+
+// signIn makes the cookie of the first person of a server.
+func (p *target) signIn(server *node) {
+	form := url.Values{"code": {setupCode(server)}, "email": {"ann@example.com"}, "password": {"correct horse battery"}}
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := p.client.PostForm("http://"+p.addr+"/sign-up", form)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for _, c := range res.Cookies() {
+		p.cookie = c.Name + "=" + c.Value
+	}
+	if p.cookie == "" {
+		p.t.Fatalf("signing up: %s", res.Status)
+	}
+
+	_, page := p.call("GET", "/password", "")
+	found := csrfField.FindStringSubmatch(page)
+	if found == nil {
+		p.t.Fatalf("no token in %.300s", page)
+	}
+	p.csrf = found[1]
+}
+
+// submit sends a form of somebody who is signed in, and returns its size.
+func (p target) submit(path string, form url.Values) int {
+	form.Set("csrf", p.csrf)
+	body := form.Encode()
+	p.call("POST", path, body, "Content-Type", "application/x-www-form-urlencoded")
+
+	return len(body)
+}
+
+func TestCostGrowsWithTheBytesOnly(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, "127.0.0.1:0")
+	p := target{t: t, addr: server.addr, client: ownClient(t, crowdCallers)}
+	p.signIn(server)
+	m := meter{t, server.cmd.Process.Pid}
+	m.rest()
+	peak := watchMemory(t, server)
+
+	long := soak(t, 1) > 0
+	least, size := costTimeBrief, crowdBrief
+	if long {
+		least, size = costTimeMin, crowdSize
+	}
+	for _, a := range attacks {
+		if !long && !a.brief {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			sizes, fault := m.of(t).judge(p.of(t), a, least)
+			t.Logf("%s, %s", a.name, sizes)
+			if fault != "" {
+				t.Error(fault)
+			}
+		})
+	}
+
+	t.Run("leaving", func(t *testing.T) { workEndsWithItsCaller(p.of(t), m.of(t)) })
+
+	// Sixteen at once stay within what a server may take.
+	for _, a := range attacks {
+		if !long && a.name != "write: text parts of an answer" {
+			continue
+		}
+		t.Run("crowd, "+a.name, func(t *testing.T) {
+			peak := watchMemory(t, server)
+			crowdOf(p.of(t), a, size, m.of(t))
+			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
+		})
+	}
+	most := peak()
+	t.Logf("%d MiB at most", most>>20)
+	if most > serverMax {
+		t.Errorf("the server took %d MiB", most>>20)
+	}
+}
+
+// crowdOf carries out an attack sixteen times at once, each with some bytes, or with as many as take crowdTime of the processes.
+func crowdOf(p target, a attack, bytes int, processes ...meter) {
+	// The first size is far from what is asked for: there, what does not grow weighs most.
+	n := a.n
+	for range 2 {
+		before := spentBy(processes)
+		size := a.send(p, n)
+		took := spentBy(processes) - before
+		n = max(1, min(n*bytes/max(size, 1), int(int64(n)*int64(crowdTime)/int64(max(took, crowdTime/100)))))
+		if a.most > 0 {
+			n = min(n, a.most)
+		}
+	}
+
+	var callers sync.WaitGroup
+	for range crowdCallers {
+		callers.Go(func() { a.send(p, n) })
+	}
+	callers.Wait()
+}
+
+// spentBy is the processor time of all processes.
+func spentBy(processes []meter) (spent time.Duration) {
+	for _, m := range processes {
+		spent += m.processor()
+	}
+
+	return spent
+}
+
+// The same attacks on a sidecar, in as much memory as it is promised to need.
+func TestAnAttackedSidecarStaysSmall(t *testing.T) {
+	t.Parallel()
+	if soak(t, 1) == 0 {
+		return // the scenes of small cgroups are its short form
+	}
+	plain, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := startPlainServer(t, "127.0.0.1:0")
+	sidecar := begin(t, limited(t, plain, cgroupBytes), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
+	if !sidecar.takes() {
+		t.Fatal("the sidecar does not start")
+	}
+	sidecar.track("/rest/track-request", adminKey, chat()) // so that the key is known
+
+	p := target{t: t, addr: sidecar.addr, client: ownClient(t, crowdCallers), partly: true}
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			peak := watchMemory(t, sidecar)
+			crowdOf(p.of(t), a, crowdSize, meter{t, sidecar.cmd.Process.Pid}, meter{t, server.cmd.Process.Pid})
+			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
+		})
+		if sidecar.ended() {
+			t.Fatalf("%s: the sidecar was ended: signal %v", a.name, sidecar.diedOf())
+		}
+	}
+
+	// The server takes only so many events of requests that never come; the rest waits in the spool, and nobody behind it.
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	reached(t, 5*time.Minute, func() bool {
+		return server.get("/api/public/v2/requests/"+id).Status == 200
+	}, "what is written after the attacks does not arrive")
+}
+
+// The same against a server that joins texts piece by piece must be noticed, or the harness measures nothing.
+func TestAQuadraticServerIsNoticed(t *testing.T) {
+	t.Parallel()
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), helperVariable+"=quadratic")
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = program.Process.Kill(), program.Wait() })
+	var addr string
+	if _, err := fmt.Fscan(out, &addr); err != nil {
+		t.Fatal(err)
+	}
+
+	p := target{t: t, addr: addr, client: ownClient(t, 1)}
+	// With fewer parts, what a process needs in any case weighs too much.
+	a := attack{name: "many parts", n: 4000, send: func(p target, n int) int {
+		body := strings.Repeat("abcdefghijklmnop", n)
+		p.call("POST", "/", body)
+		return len(body)
+	}}
+	if sizes, fault := (meter{t, program.Process.Pid}).judge(p, a, costTimeBrief); !strings.Contains(fault, "grows faster") {
+		t.Errorf("nothing was noticed: %v", sizes)
+	}
+}
+
+// runQuadratic answers calls after joining their bodies piece by piece.
+func runQuadratic() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(ln.Addr())
+	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		text := ""
+		for ; len(body) >= 16; body = body[16:] {
+			text += string(body[:16])
+		}
+		fmt.Fprintln(w, len(text))
+	}))
+}
+
+// workEndsWithItsCaller sees that work for a caller who has gone ends.
+func workEndsWithItsCaller(p target, m meter) {
+	p.t.Helper()
+	publish(p, "spin", "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}")
+	for range 20 {
+		p.call("POST", "/rest/track-request", calls(200<<10))
+	}
+	m.rest()
+
+	for name, send := range map[string]func(ctx context.Context) *http.Request{
+		"a template that takes long": func(ctx context.Context) *http.Request {
+			return request(ctx, p, "POST", "/prompt-templates/spin", `{"input_variables":{"a":1}}`)
+		},
+		"a search of all texts": func(ctx context.Context) *http.Request {
+			return request(ctx, p, "POST", "/api/public/v2/requests/search", `{"q":"nowhere to be found"}`)
+		},
+		"an export": func(ctx context.Context) *http.Request {
+			return request(ctx, p, "GET", "/requests/export", "")
+		},
+	} {
+		ctx, leave := context.WithTimeout(p.t.Context(), 50*time.Millisecond)
+		res, err := p.client.Do(send(ctx))
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		leave()
+
+		// Mostly it ends sooner than it must. A second of the processor's, which others may need as well.
+		began, left := time.Now(), m.processor()
+		for m.isBusy() && m.processor()-left <= leftMax {
+		}
+		took := m.processor() - left
+		p.t.Logf("%s ends after %v of processor time, and within %v, of its caller's leaving",
+			name, took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		if took > leftMax {
+			p.t.Errorf("%s: it goes on a second after its caller left", name)
+		}
+	}
+}
+
+func request(ctx context.Context, p target, method, path, body string) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.addr+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", adminKey)
+	req.Header.Set("Cookie", p.cookie)
+
+	return req
+}
+
+// publish makes a version of a jinja2 template.
+func publish(p target, name, text string) int {
+	body := `{"prompt_template":{"prompt_name":` + quoted(name) + `},"prompt_version":{"prompt_template":{"type":"chat",` +
+		`"messages":[{"role":"user","template_format":"jinja2","content":[{"type":"text","text":` + quoted(text) + `}]}]}}}`
+	if status, answer := p.call("POST", "/rest/prompt-templates", body); status >= 300 && status != http.StatusServiceUnavailable && !p.partly {
+		p.t.Errorf("publishing %s: %d %.300s", name, status, answer)
+	}
+
+	return len(body)
+}
+
+// calls is a request with a prompt of so many bytes.
+func calls(size int) string {
+	return `{"request_id":"` + wire.NewID() + `","function_name":"f","kwargs":{"messages":[{"role":"user","content":` +
+		quoted(strings.Repeat("all work and no play ", size/21)) + `}]},"request_response":{}}`
+}

@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+const crawlPassword = "correct horse battery"
+
+// newCrawler is a browser with nobody signed in.
+func newCrawler(t *testing.T, base string) *crawler {
+	t.Helper()
+	return &crawler{
+		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
+		refusals: []string{
+			"This code is invalid", "Wrong email or password", "An account needs at least one owner",
+			"in the meantime. Review that change", // a template saved under a name that is taken
+		},
+		answers: map[string]string{
+			"q": "Oslo", "span": "7d", "field": "tags", "value": "web", "label": "prod", "tag": "shop", "bucket": "day",
+			"score": "80", "name": "crawled", "message": "as the crawler wants it", "provider": "openai", "model": "gpt-4o-mini",
+			"text": "Say hello to {name}.", "v": "2", "sent": "1", "account": "crawlers", "code": "none",
+			"email": "nobody@example.com", "old": crawlPassword, "password": crawlPassword, "tags": "crawled",
+		},
+	}
+}
+
+// signs sends one of the forms that somebody who is not signed in sees.
+func (c *crawler) signs(t *testing.T, path string, form url.Values) {
+	t.Helper()
+	res, body, err := c.fetch(pressing{from: c.base, to: c.base.JoinPath(path), form: form})
+	if err != nil || res.StatusCode != http.StatusOK || c.cookie == nil {
+		t.Fatalf("%s: %v %v %s", path, res, err, excerpt(body))
+	}
+}
+
+var inviteCode = regexp.MustCompile(`code=([a-z2-7-]+)|id="code">([a-z2-7-]+)<`)
+
+// invites makes an invitation for somebody of a role, and has them sign up with it.
+func (c *crawler) invites(t *testing.T, email string, role wire.Role) *crawler {
+	t.Helper()
+	p := pressing{
+		from: c.base.JoinPath("/people"),
+		to:   c.base.JoinPath("/invites"),
+		form: url.Values{"role": {string(role)}},
+	}
+	if !c.renew(p) {
+		t.Fatal("/people has no form for an invite")
+	}
+	_, body, err := c.fetch(p)
+	code := inviteCode.FindStringSubmatch(body)
+	if err != nil || code == nil {
+		t.Fatalf("the invite: %v %s", err, body)
+	}
+
+	guest := newCrawler(t, c.base.String())
+	guest.signs(t, "/sign-up", url.Values{"code": {code[1] + code[2]}, "email": {email}, "password": {crawlPassword}})
+	return guest
+}
+
+// logEverything fills a server with whatever its pages can show.
+func logEverything(server *node) {
+	server.t.Helper()
+	publishVersions(server)
+	logDays(server, 7)
+
+	// A template that is out of use, and one that is a completion in Jinja's language.
+	for _, t := range []struct {
+		name string
+		text map[string]any
+	}{
+		{"old greeting", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Hi."}}}},
+		{"summary", map[string]any{
+			"type": "completion", "template_format": "jinja2",
+			"content": []any{map[string]any{"type": "text", "text": "Sum up {{ text }}."}},
+		}},
+	} {
+		r := server.call("POST", "/rest/prompt-templates", map[string]any{
+			"prompt_template": map[string]any{"prompt_name": t.name},
+			"prompt_version":  map[string]any{"prompt_template": t.text},
+		}, "X-API-KEY", adminKey)
+		if r.Status != http.StatusCreated {
+			server.t.Fatalf("publish: %d %s", r.Status, r.Body)
+		}
+	}
+	if r := server.call("DELETE", "/rest/prompt-templates/old%20greeting", nil, "X-API-KEY", adminKey); r.Status >= 300 {
+		server.t.Fatalf("archive: %d %s", r.Status, r.Body)
+	}
+
+	// Calls that failed, that call tools, that are in a group, and whose answer has no known shape.
+	failed := asked("Do you ship to Oslo?", "")
+	failed["request_response"] = map[string]any{
+		"error": map[string]any{"type": "rate_limit_error", "message": "Too many tokens."},
+	}
+	failed["status"], failed["tags"] = "ERROR", []string{"web"}
+	failed["error_type"], failed["error_message"] = "PROVIDER_RATE_LIMIT", "429: Too many tokens."
+	server.track("/rest/track-request", adminKey, failed)
+
+	tools := asked("What is the weather in Oslo?", "")
+	tools["request_response"] = json.RawMessage(`{"model": "gpt-4o",
+		"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [
+			{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}}]}}],
+		"usage": {"prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}}`)
+	tools["tags"], tools["metadata"] = []string{"web", "weather"}, map[string]string{"user_id": "ann"}
+	id := server.track("/rest/track-request", adminKey, tools)
+	server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 1, "name": "csat"})
+	group := server.call("POST", "/rest/create-group", map[string]any{"api_key": adminKey})
+	server.track("/rest/track-group", adminKey, map[string]any{"request_id": id, "group_id": group.JSON["id"]})
+
+	odd := asked("Hello.", "")
+	odd["function_name"], odd["request_response"] = "own.model", map[string]any{"shape": "of its own"}
+	server.track("/rest/track-request", adminKey, odd)
+	server.track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": wire.NewID(), "metadata": map[string]string{"never": "came"},
+	})
+
+	// Sidecars, with and without trouble.
+	behind := -3.0
+	for _, h := range []wire.Heartbeat{
+		{Name: "pod-1"},
+		{
+			Name: "pod-2", BacklogEvents: 1, BacklogBytes: 1, OldestSeconds: 1,
+			HeldEvents: 1, DeadLetters: 1, LostEvents: 1, ClockAhead: &behind,
+		},
+	} {
+		h.ID, h.Version, h.StartedAt = wire.NewID(), "0.1.0", time.Now()
+		if r := server.call("POST", "/sync/heartbeat", h, "X-API-KEY", adminKey); r.Status >= 300 {
+			server.t.Fatalf("heartbeat: %d %s", r.Status, r.Body)
+		}
+	}
+}
+
+// crawlStarts are addresses that people send each other, beside what is reached from the first page.
+var crawlStarts = []string{
+	"/", "/?tags=web&span=7d&bucket=day", "/requests", "/requests?tags=web&span=7d&q=Oslo",
+	"/requests?field=metadata&key=customer&op=is&value=Brisa", "/requests?status=ERROR&col=status&col=model&col=tools",
+	"/requests?tags=nothing+has+this", "/template?name=old+greeting",
+	"/template/statistics?name=greet+customers&span=7d", "/templates?status=deleted", "/sign-in", "/sign-up",
+}
+
+func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, "127.0.0.1:0")
+	_, port, _ := strings.Cut(server.addr, ":")
+	owner := newCrawler(t, "http://localhost:"+port)
+	owner.signs(t, "/sign-up", url.Values{
+		"code": {setupCode(server)}, "email": {"ann@example.com"}, "password": {crawlPassword},
+	})
+	editor := owner.invites(t, "eve@example.com", wire.RoleEditor)
+	viewer := owner.invites(t, "vic@example.com", wire.RoleViewer)
+	early := owner.invites(t, "val@example.com", wire.RoleViewer) // sees the pages with nothing in them
+	early.crawl("/")
+	for _, fault := range early.faults {
+		t.Errorf("as the first viewer: %s", fault)
+	}
+	logEverything(server)
+
+	for _, walk := range []struct {
+		role    string
+		crawler *crawler
+		least   int // pages
+	}{{"viewer", viewer, 40}, {"editor", editor, 50}, {"owner", owner, 60}} {
+		began := time.Now()
+		walk.crawler.crawl(crawlStarts...)
+		for _, fault := range walk.crawler.faults {
+			t.Errorf("as %s: %s", walk.role, fault)
+		}
+		if len(walk.crawler.visited) < walk.least {
+			t.Errorf("as %s only %d pages were seen", walk.role, len(walk.crawler.visited))
+		}
+		t.Logf("as %s: %d pages in %v", walk.role, len(walk.crawler.visited), time.Since(began))
+	}
+}
+
+// TestTheCrawlerFindsWhatIsWrong is the control: pages with one fault each.
+func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	page := func(main string) string { return "<!doctype html><html><body><main>" + main + "</main></body></html>" }
+	pages := map[string]string{
+		"/": page(`<a href="/requests?tags=web&amp;span=7d">The list</a> <a href="/gone">Broken</a>
+			<a href="/data">As data</a> <a href="/nil">An empty place</a>
+			<form method="post" action="/refused"><input type="hidden" name="csrf" value="x"><button>Do it</button></form>`),
+		"/requests": page(`<p class="count">3 requests, newest first</p><a href="/requests/export" download>Export</a>
+			<a href="/requests/1?tags=web&amp;span=7d">Row</a>`),
+		"/requests/1": page(`<a href="/requests?tags=web&amp;span=7d">Back</a>
+			<a href="https://elsewhere.example/">Elsewhere</a>`),
+		"/nil": page(`<p>Owned by &lt;nil&gt;, who has 1 events and {{.Name}}.</p><form action="/nil"></form>`),
+	}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, known := pages[r.URL.Path]
+		switch {
+		case r.URL.Path == "/requests/export":
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			fmt.Fprintf(w, `{"request_id":%q}`, wire.NewID())
+		case r.URL.Path == "/data":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{}`)
+		case r.Method == http.MethodPost:
+			http.Error(w, "Only owners can do this.", http.StatusForbidden)
+		case !known:
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, text)
+		}
+	}))
+	t.Cleanup(site.Close)
+
+	c := newCrawler(t, site.URL)
+	c.crawl("/")
+	want := []string{
+		`the link "Broken" on / leads to /gone: 404`,
+		`the link "As data" on / leads to /data, which shows application/json`,
+		`the button "Do it" on / leads to /refused: 403`,
+		`the link "Export" on /requests?tags=web&span=7d loses a span, tags=web`,
+		`which shows 3 requests, saves 1`,
+		`leads elsewhere, to https://elsewhere.example/`,
+		`/nil holds "&lt;nil&gt;"`,
+		`/nil says "1 events"`,
+		`/nil says "{{"`,
+		`has a form to /nil without a button`,
+	}
+	for _, text := range want {
+		if !slices.ContainsFunc(c.faults, func(fault string) bool { return strings.Contains(fault, text) }) {
+			t.Errorf("the crawler does not find %s", text)
+		}
+	}
+	if len(c.faults) != len(want) {
+		t.Errorf("the crawler finds %d faults, want %d:\n%s", len(c.faults), len(want), strings.Join(c.faults, "\n"))
+	}
+}

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"promptspool/api/wire"
+)
+
+// founded is a server whose first owner has just signed up in a browser.
+func founded(t *testing.T) (*node, *browser) {
+	t.Helper()
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	server.takes()
+	b := openBrowser(t, server)
+	b.visit("/sign-up")
+	b.fill("[name=code]", setupCode(server))
+	b.fill("[name=email]", "ann@example.com")
+	b.fill("[name=password]", "correct horse battery")
+	b.press("main .primary")
+	return server, b
+}
+
+var printedCode = regexp.MustCompile(`setup code ([a-z2-7-]+)`)
+
+// setupCode is what a fresh server prints.
+func setupCode(server *node) string {
+	server.t.Helper()
+	var found []string
+	server.eventually(func() bool {
+		found = printedCode.FindStringSubmatch(server.printed())
+		return found != nil
+	}, func() string { return "no setup code is printed:\n" + server.printed() })
+	return found[1]
+}
+
+func TestSomebodySignsUpAndGetsAKeyThatWorks(t *testing.T) {
+	server, b := founded(t)
+	b.visit("/keys")
+	b.fill("[name=name]", "my app")
+	b.choose("[name=scope]", "full")
+	b.press("form.row .primary")
+	b.shows("table", "my app", "full", "never")
+	key := strings.TrimSpace(b.text("#secret"))
+	if r := server.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", key); r.Status != http.StatusOK {
+		t.Errorf("the key is refused: %d %s", r.Status, r.Body)
+	}
+	b.screenshots("keys")
+	b.visit("/keys")
+	if b.text("#secret") != "" {
+		t.Error("the secret is shown again")
+	}
+}
+
+func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
+	server, b := founded(t)
+	b.shows("main", "Nothing has been logged yet", server.addr[strings.Index(server.addr, ":"):])
+	for _, tag := range []string{"demo", "other"} {
+		server.track("/rest/track-request", adminKey, map[string]any{
+			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-" + tag, "messages": []any{}},
+			"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
+		})
+	}
+	b.visit("/requests")
+	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
+	b.do("unfold", chromedp.Click(".more summary"))
+	b.choose(".more [name=field]", "tags")
+	b.fill(".more [name=value]", "demo")
+	b.press(".more button")
+	b.shows("main", "1 request,", "gpt-demo", "Tag is demo")
+	b.screenshots("requests")
+	if strings.Contains(b.text("table"), "gpt-other") {
+		t.Error("the filter finds what it should not")
+	}
+	b.press(".chips a")
+	b.shows("main", "2 requests")
+	b.visit("/requests?col=sidecar&col=model")
+	b.shows("thead", "Received", "Model", "Sidecar")
+	if strings.Contains(b.text("thead"), "Status") {
+		t.Error("a column is shown that was not chosen")
+	}
+	b.do("follow", chromedp.Click("[data-live]"))
+	server.track("/rest/track-request", adminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-later", "messages": []any{}},
+		"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2,
+	})
+	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`, chromedp.WithPollingInterval(pollEvery)))
+		return err
+	}))
+	b.shows("#count", "3 requests, newest first")
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`, chromedp.EvalAwaitPromise))
+	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
+		t.Errorf("the view is exported as %q, %v", lines, err)
+	}
+}
+
+func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
+	server, b := founded(t)
+	hostile := `<script>document.title = "owned"</script><img src=x onerror=alert(1)>`
+	id := server.track("/rest/track-request", adminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+			map[string]any{"role": "system", "content": "You answer in one word. " + hostile},
+			map[string]any{"role": "user", "content": "What is the weather in Oslo?"},
+			map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": "call_1", "type": "function",
+				"function": map[string]any{"name": "weather", "arguments": `{"city":"Oslo"}`}}}},
+			map[string]any{"role": "tool", "tool_call_id": "call_1", "content": `{"sky":"clear"}`},
+			map[string]any{"role": "user", "content": strings.Repeat("long ", 200_000)},
+		}},
+		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
+			"message": map[string]any{"role": "assistant", "content": "Clear."}}}, "usage": map[string]any{"prompt_tokens": 1200, "completion_tokens": 3}},
+		"request_start_time": 1, "request_end_time": 2.5, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"prompt_id": "weather", "prompt_input_variables": map[string]string{"city": "Oslo"},
+	})
+	b.visit("/requests/" + id)
+	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`, "more bytes are in the raw record", "response", "Clear.")
+	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
+	b.shows("mark", "Oslo")
+	b.fill("[name=score]", "87")
+	b.fill(".facts [name=name]", "taste")
+	b.press(".facts form button")
+	b.shows("main", "The score is set.", "taste", "87")
+	b.screenshots("request")
+	if record := server.record(id, events(2)); record.Scores[0].Score != 87 || record.Scores[0].Name != "taste" {
+		t.Errorf("scores are %+v", record.Scores)
+	}
+
+	// An older request under the same id takes the record over, and hides nothing.
+	older := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: id, AcceptedAt: time.Now().Add(-time.Hour), Sidecar: "pod-7",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{"model":"gpt-4o","messages":[{"role":"user","content":"Is it raining in Bergen?"}]},` +
+			`"request_response":{"choices":[{"index":0,"message":{"role":"assistant","content":"Always."}}]}}`)}
+	if r := server.call("POST", "/sync/events", older.AppendLine(nil), "X-API-KEY", adminKey); r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	b.visit("/requests/" + id)
+	b.shows("main > .notice", "Another request with different content arrived under this ID")
+	b.shows(".talk", "Is it raining in Bergen?", "Always.")
+	b.shows("#others", "Another request with the same ID", "What is the weather in Oslo?", "Clear.")
+	b.screenshots("conflict")
+}
+
+func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
+	server, b := founded(t)
+	for n := range 40 {
+		status := "SUCCESS"
+		if n%10 == 0 {
+			status = "ERROR"
+		}
+		id := server.track("/rest/track-request", adminKey, map[string]any{
+			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"messages": []any{}}, "status": status,
+			"request_response":   map[string]any{"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2], "usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20}},
+			"request_start_time": 1, "request_end_time": 1.2 + float64(n)/20, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
+		})
+		server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 50 + n})
+	}
+	b.visit("/?bucket=second")
+	b.shows(".tiles", "40", "10.0 %", "69.5")
+	b.shows("main", "gpt-4o-mini", "user_id = ann")
+	b.press(".charts section a")
+	b.shows("main", "20 requests", "Model is gpt-4o")
+	b.press("tbody tr:nth-child(3) a")
+	third := b.text("main code")
+	b.press("[rel=prev]")
+	if b.text("main code") == third {
+		t.Error("the newer neighbour is the request itself")
+	}
+	b.press("[rel=next]")
+	if again := b.text("main code"); again != third {
+		t.Errorf("newer and then older leads from %s to %s", third, again)
+	}
+
+	// A status is found in any case; what is not found leads to what is close.
+	b.visit("/requests?status=error")
+	b.shows("main", "4 requests")
+	for _, page := range []string{"/", "/requests"} {
+		b.visit(page + "?model=gpt4o")
+		b.shows(".empty", "No requests match these filters. Closest: model gpt-4o (20). Clear filters")
+		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
+		b.press(".empty a")
+		b.shows("main", "20", "Model is gpt-4o")
+	}
+	for _, c := range []struct{ flag, value, says string }{
+		{"--status", "error", ""},
+		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20)\n"},
+		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
+	} {
+		for _, command := range []string{"search", "stats"} {
+			got := say(t, "requests", command, c.flag, c.value, "--url", "http://"+server.addr, "--key", adminKey)
+			if c.flag == "--status" {
+				if strings.Contains(got.Out, "No requests match") || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
+					t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+				}
+			} else if got.Out != c.says {
+				t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/dashboard/docs"
+)
+
+// example is a fenced code block of a page.
+type example struct {
+	language string
+	mark     string // run, compile or shown
+	rest     string // the file that a block is saved as, or why it is only shown
+	code     string
+}
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]+) ?([a-z]*) ?([^\n]*)\n(.*?)^```$")
+
+func examplesOf(page string) (all []example) {
+	for _, m := range fence.FindAllStringSubmatch(docs.Find(page).Source, -1) {
+		all = append(all, example{m[1], m[2], m[3], m[4]})
+	}
+	return all
+}
+
+// programs say how a block of a language is run and compiled.
+var programs = map[string]struct{ extension, run, compile string }{
+	"python":     {".py", "python3 %s", "python3 -m py_compile %s"},
+	"javascript": {".mjs", "node %s", "node --check %s"},
+	"go":         {".go", "go build -o example.bin %[1]s; ./example.bin", "go vet %s"},
+	"yaml":       {".yaml", "", ""},
+	"json":       {".json", "", ""},
+}
+
+// settled stands for sleep: pages tell people to wait a moment, and here the sidecar says when it has delivered.
+const settled = `sleep() {
+	until promptspool spool status --data .promptspool -o json | grep -q '"events": 0'; do command sleep 0.1; done
+}
+`
+
+// script is the shell text that runs a page's examples in a folder, in their order. It fails the test for a block that
+// does not say whether it is run.
+func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(settled)
+	for i, e := range examplesOf(page) {
+		code := replace.Replace(e.code)
+		program := programs[e.language]
+		switch {
+		case e.language == "text":
+			continue
+		case e.mark == "shown" && len(e.rest) > len("(because)"):
+			continue
+		case e.mark == "run" && e.language == "sh":
+			text.WriteString(code)
+			continue
+		case program.extension == "" || e.mark != "run" && e.mark != "compile":
+			t.Errorf("%s: its example %d is marked %q %q", page, i, e.mark, e.rest)
+			continue
+		}
+
+		name := fmt.Sprintf("%s-%d%s", page, i, program.extension)
+		command := program.run
+		if e.mark == "compile" {
+			command = program.compile
+		} else if e.rest != "" {
+			name, command = e.rest, ""
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if command != "" {
+			text.WriteString(fmt.Sprintf(command, name) + "\n")
+		}
+	}
+	return text.String()
+}
+
+// examplesRun runs the examples of all pages in the folder where up was started, one page after the other, as somebody
+// would who reads them in their order.
+func examplesRun(t *testing.T, dir, sidecar, server string) {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.Symlink(program(t), filepath.Join(bin, "promptspool")); err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	replace := strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server)
+	for _, page := range docs.Names() {
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script(t, dir, page, replace))
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=",
+			"PROMPTSPOOL_URL=http://"+server, "PROMPTSPOOL_KEY="+strings.TrimSpace(string(key)))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("the examples of %s: %v\n%s", page, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			var answer struct{ Success *bool }
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.Success != nil && !*answer.Success {
+				t.Errorf("an answer to %s: %s", page, line)
+			}
+		}
+	}
+}
+
+// documentedAtBoth asks both roles for the documentation, without a key.
+func documentedAtBoth(t *testing.T, sidecar, server string) {
+	t.Helper()
+	for addr, own := range map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"} {
+		for path, says := range map[string]string{
+			"/docs": "Ten-minute tutorial", "/docs/log-curl": "/rest/track-score", "/docs/limits.md": "# Limits",
+			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose",
+		} {
+			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, says) {
+				t.Errorf("%s%s: %d %.200s", addr, path, status, body)
+			}
+		}
+
+		_, tutorial := documentation(t, "http://"+addr+"/docs/tutorial")
+		_, search := documentation(t, "http://"+addr+"/docs/search")
+		if !strings.Contains(tutorial+search, own) {
+			t.Errorf("the examples at %s do not have its address", addr)
+		}
+		if status, _ := documentation(t, "http://"+addr+"/docs/none"); status != 404 {
+			t.Errorf("a page that does not exist: %d", status)
+		}
+	}
+}
+
+// documentation gets a page without a key.
+func documentation(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(content)
+}

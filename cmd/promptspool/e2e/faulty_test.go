@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a sidecar and a server. During each, requests are
+// logged and scored twice; when the fault is over each must be at the server once, with the newer score.
+func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
+	t.Parallel()
+	watchForRaces(t)
+	server := startPlainServer(t, freePort(t))
+	b := startBetween(t, server.addr)
+	sidecar := startSidecar(t, t.TempDir(), b.addr)
+	total := 0
+	for _, tt := range []struct {
+		scene string
+		fault mischief
+		most  int // calls during the fault: what the backoff allows, and no more
+	}{
+		{"no fault", nil, 0},
+		{"the server hangs", hangs, 8},
+		{"the connection is reset after the batch was applied", resetsAfterApplying, 60},
+		{"200 with a count that lies", liesAboutTheCount, 60},
+		{"a login page with 200", html(200), 8},
+		{"a redirect to a login page", html(302), 8},
+		{"a proxy's 403", html(403), 8},
+		{"a proxy's 502", html(502), 8},
+		{"a proxy's 413 for large batches", takesSmallOnes(1500, html(413)), 1000},
+		{"the server's 413 for large batches", takesSmallOnes(1500, ours(413, "too_large", "")), 1000},
+		{"429 with seconds", ours(429, "too_many_requests", "1"), 8},
+		{"429 with a date", ours(429, "too_many_requests", "date"), 8},
+		{"503 with seconds", ours(503, "unavailable", "1"), 8},
+		{"500", ours(500, "internal", ""), 60},
+		{"the answer is cut short", cutsTheAnswerShort, 60},
+		{"slow reads and a slow answer", isSlow, 1000},
+	} {
+		ok := t.Run(tt.scene, func(t *testing.T) {
+			sidecar.t, server.t = t, t
+			b.set(tt.fault)
+			var ids []string
+			for i := range 12 {
+				id := sidecar.track("/rest/track-request", adminKey, chat())
+				sidecar.track("/rest/track-score", adminKey, score(id, i))
+				sidecar.track("/rest/track-score", adminKey, score(id, 100-i))
+				ids = append(ids, id)
+			}
+			if tt.fault != nil {
+				sidecar.eventually(func() bool { return b.timesMet() >= 2 || sidecar.waiting() == 0 }, func() string { return "the fault is not met" })
+				met := b.timesMet()
+				if met == 0 || met > tt.most {
+					t.Errorf("%d batches met the fault; want 1 to %d", met, tt.most)
+				}
+			}
+			b.set(nil)
+			total += len(ids)
+			for i, id := range ids {
+				r := server.record(id, func(r wire.Record) bool { return len(r.Events) >= 3 })
+				if len(r.Events) != 3 || len(r.Scores) != 1 || int(r.Scores[0].Score) != 100-i {
+					t.Errorf("%s has %d events and scores %v; want 3, and %d", id, len(r.Events), r.Scores, 100-i)
+				}
+			}
+			sidecar.emptied()
+			if s := sidecar.spoolStatus(); s["held"] != 0.0 || s["dead"] != 0.0 || s["gaps"] != 0.0 {
+				t.Errorf("the spool says %v", s)
+			}
+			if n := server.total(nil); n != total {
+				t.Errorf("%d records are at the server; want %d", n, total)
+			}
+		})
+		if !ok {
+			t.Fatalf("%s: the rest is not looked at", tt.scene)
+		}
+	}
+	sidecar.t, server.t = t, t
+}
+
+// A batch that is cut on its way is no zstd any more. The server refuses it for its content, as it must, and the sidecar must not bury
+// what is whole on its own side.
+func TestABatchThatIsCutOnItsWayPausesAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, freePort(t))
+	b := startBetween(t, server.addr)
+	sidecar := startSidecar(t, t.TempDir(), b.addr)
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	server.record(id, events(1))
+	b.set(cutsTheBatchShort)
+	for range 8 {
+		sidecar.track("/rest/track-score", adminKey, score(id, 1))
+	}
+	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), "do not understand each other") }, func() string { return "it does not pause" })
+	b.set(nil)
+	if s := sidecar.spoolStatus(); s["dead"].(float64) > 5 {
+		t.Errorf("it buried %v events before it suspected the contract; want 5 at most", s["dead"])
+	}
+	promptspool(t, 0, "dead", "replay", "--all", "--data", sidecar.data)
+	sidecar.kill() // the pause would last half a minute
+	sidecar = startSidecar(t, sidecar.data, b.addr)
+	sidecar.emptied()
+	if r := server.record(id, events(9)); len(r.Scores) != 1 {
+		t.Errorf("scores are %v", r.Scores)
+	}
+}
+
+func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, freePort(t))
+	var served atomic.Pointer[tls.Certificate]
+	authority, file := newAuthority(t)
+	served.Store(authority.certificate(t, time.Now().Add(-time.Minute)))
+	web := httptest.NewUnstartedServer(&between{t: t, next: server.addr, over: make(chan struct{})})
+	web.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
+	}}
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	defer web.Close()
+
+	sidecar := begin(t, program(t), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
+	if !sidecar.takes() {
+		t.Fatal(sidecar.logged())
+	}
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), "certificate has expired") }, func() string { return "the log does not say that the certificate expired" })
+	if n := sidecar.waiting(); n != 1 {
+		t.Errorf("%d events wait; want 1", n)
+	}
+	served.Store(authority.certificate(t, time.Now().Add(time.Hour)))
+	server.record(id, events(1))
+	sidecar.emptied()
+}
+
+// authority signs certificates of 127.0.0.1.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// newAuthority makes one, and a file by which it is trusted.
+func newAuthority(t *testing.T) (a authority, file string) {
+	t.Helper()
+	var err error
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the tests' authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "authority.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a, file
+}
+
+// certificate signs one that is good until then.
+func (a authority) certificate(t *testing.T, until time.Time) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+	}, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

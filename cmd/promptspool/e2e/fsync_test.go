@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The image of the disk lies on a tmpfs that is smaller, and then full: what the kernel writes to it gets an I/O error, and so does
+// whoever syncs. Callers must be told, the process must end, and the next one must deliver what was acked.
+func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
+	t.Parallel()
+	under := mountTmpfs(t, t.TempDir())
+	disk, upstream := newImageIn(t, under, 256, false), freePort(t)
+	data := filepath.Join(disk.mount, "data")
+	sidecar := startSidecar(t, data, upstream)
+	o := startOracle(t, adminKey)
+	o.load(sidecar, 1, 2000, 0)
+	callers := callUntilRefused(sidecar, 8)
+	sidecar.eventually(func() bool { return o.count().Acked >= 50 }, func() string { return "the load does not proceed" })
+
+	filler := filepath.Join(under, "filler")
+	fill(t, filler)
+	full := time.Now()
+	sidecar.eventually(sidecar.ended, func() string { return "the sidecar goes on:\n" + sidecar.logged() })
+	if signal := sidecar.diedOf(); signal > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(sidecar.logged()), "the spool failed") {
+		t.Errorf("it ends with %v, and says last: %s", sidecar.cmd.ProcessState, lastLine(sidecar.logged()))
+	}
+	took := time.Since(full)
+	if took > 10*time.Second {
+		t.Errorf("it ended %v after the disk was full; want a few seconds", took)
+	}
+	ids, refusals := callers()
+	// How many waited at that moment is chance: nobody did if all were in a commit that hung until the process ended. One of
+	// them may be the oracle's.
+	if waited := strings.Count(sidecar.logged(), "the spool refused a write"); len(refusals) < waited-1 {
+		t.Errorf("of %d who waited %d callers were told", waited, len(refusals))
+	}
+	for _, r := range refusals {
+		if r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "The disk under the spool failed") {
+			t.Errorf("somebody who waited was told %d %s", r.Status, r.Body)
+		}
+	}
+	o.halt()
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	disk.detach()
+	disk.attach()
+	server := startPlainServer(t, upstream)
+	sidecar = startSidecar(t, data, upstream)
+	sidecar.emptied()
+	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["held"] != 0.0 || s["dead"] != 0.0 {
+		t.Errorf("the spool says %v", s)
+	}
+	a := o.wantAll(server)
+	for _, id := range ids {
+		server.record(id, events(1))
+	}
+	t.Logf("%d and %d acked, %d of 8 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
+}
+
+// mountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.
+func mountTmpfs(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil && !errors.Is(err, os.ErrNotExist) { // else the test took it away
+			t.Errorf("the tmpfs %s stays mounted: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// callUntilRefused has callers write to a node, each until it gets no 200. What it returns waits for them, and gives the ids that were
+// acked and the answers that were no 200; a caller whose connection broke has none.
+func callUntilRefused(n *node, callers int) func() (ids []string, refusals []reply) {
+	var mu sync.Mutex
+	var ids []string
+	var refusals []reply
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for {
+				r, err := n.try("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
+				mu.Lock()
+				switch id, _ := r.JSON["request_id"].(string); {
+				case err != nil:
+				case r.Status == 200:
+					ids = append(ids, id)
+				default:
+					refusals = append(refusals, r)
+				}
+				mu.Unlock()
+				if err != nil || r.Status != 200 {
+					return
+				}
+			}
+		})
+	}
+	return func() ([]string, []reply) {
+		all.Wait()
+		return ids, refusals
+	}
+}
+
+// The same under a server.
+func TestASyncThatFailsEndsTheServerWithTheReason(t *testing.T) {
+	t.Parallel()
+	under := mountTmpfs(t, t.TempDir())
+	disk := newImageIn(t, under, 1024, false)
+	data := filepath.Join(disk.mount, "data")
+	server := startServer(t, data, "127.0.0.1:0")
+	callers := callUntilRefused(server, 4)
+	server.eventually(func() bool { return server.total(map[string]any{}) >= 20 }, func() string { return "the load does not proceed" })
+	filler := filepath.Join(under, "filler")
+	fill(t, filler)
+	server.eventually(server.ended, func() string { return "the server goes on:\n" + server.logged() })
+	callers()
+	if signal := server.diedOf(); signal > 0 || server.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(server.logged()), "could not be made durable") {
+		t.Errorf("it ends with %v, and says last: %s", server.cmd.ProcessState, lastLine(server.logged()))
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+}

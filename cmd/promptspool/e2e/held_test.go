@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// A server comes up without its keys, as after a restore of something old, and later with them.
+func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
+	t.Parallel()
+	addr, data := freePort(t), t.TempDir()
+	sidecar := startSidecar(t, t.TempDir(), addr)
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.track("/rest/track-score", adminKey, score(id, 50))
+	held := func(n float64) {
+		t.Helper()
+		sidecar.eventually(func() bool { return sidecar.spoolStatus()["held"] == n && sidecar.waiting() == 0 }, func() string { return "the held lane is not what it should be" })
+	}
+
+	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	if !forgetful.takes() {
+		t.Fatal("the server does not start")
+	}
+	held(2)
+	if r := sidecar.call("POST", "/rest/track-request", with(chat(), "api_key", adminKey)); r.Status != 401 {
+		t.Errorf("a new event of a key that the server refuses: %d %s", r.Status, r.Body)
+	}
+	forgetful.kill()
+
+	server := startServer(t, data, addr)
+	sidecar.kill() // it would ask within 15 s; after a start it asks at once
+	sidecar = startSidecar(t, sidecar.data, addr)
+	server.record(id, events(2))
+	held(0)
+	sidecar.track("/rest/track-request", adminKey, chat())
+}
+
+func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) {
+	t.Parallel()
+	addr, data := freePort(t), t.TempDir()
+	sidecar := startSidecar(t, t.TempDir(), addr)
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.track("/rest/track-score", adminKey, score(id, 50))
+	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	if !forgetful.takes() {
+		t.Fatal("the server does not start")
+	}
+	sidecar.eventually(func() bool { return sidecar.spoolStatus()["held"] == 2.0 }, func() string { return "nothing is held" })
+	sidecar.stop()
+	drain := func(code int, says string) {
+		t.Helper()
+		out, errs := promptspool(t, code, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+addr)
+		if !strings.Contains(out+errs, says) {
+			t.Errorf("it says %s%s; want %q", out, errs, says)
+		}
+	}
+	drain(1, "the server refused 2 events by the key")
+	forgetful.kill()
+	server := startServer(t, data, addr)
+	drain(0, "0        0     0")
+	server.record(id, events(2))
+}

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"promptspool/spool"
+)
+
+const lateKey = "a-key-that-the-server-learns-late-and-not-at-first"
+
+// startHolding starts a server and a sidecar that holds some events of lateKey, which the server does not know, and waits until
+// they are held. It returns their request ids.
+func startHolding(t *testing.T, count int) (sidecar, server *node, ids []string) {
+	t.Helper()
+	address := freePort(t)
+	sidecar = startSidecar(t, t.TempDir(), address)
+	for range count {
+		ids = append(ids, sidecar.track("/rest/track-request", lateKey, chat()))
+	}
+	server = startServer(t, t.TempDir(), address)
+	sidecar.emptied()
+	return sidecar, server, ids
+}
+
+// dead lists what is held or dead in a sidecar's folder.
+func dead(t *testing.T, data string) []deadLetter {
+	t.Helper()
+	return promptspoolJSON[struct{ Items []deadLetter }](t, 0, "dead", "list", "--data", data).Items
+}
+
+// exported are the lines that a command prints, each an event.
+func exported(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, _ := promptspool(t, 0, args...)
+	return strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+}
+
+func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
+	sidecar, server, ids := startHolding(t, 3)
+	held := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.data)
+	if len(held) != 3 || !strings.Contains(held[1], ids[1]) || strings.Contains(strings.Join(held, ""), lateKey) {
+		t.Errorf("the held lane: %q", held)
+	}
+	for _, lane := range []string{"", "dead"} {
+		if out, errs := promptspool(t, 0, "spool", "export", "--lane", lane, "--data", sidecar.data); out != "" || !strings.HasPrefix(errs, "0 events") {
+			t.Errorf("lane %q: %q %q", lane, out, errs)
+		}
+	}
+	if _, errs := promptspool(t, 2, "spool", "export", "--lane", "other", "--data", sidecar.data); !strings.Contains(errs, "held") {
+		t.Errorf("a lane that is none: %s", errs)
+	}
+
+	rows := dead(t, sidecar.data)
+	second := fmt.Sprint(rows[1].Seq)
+	if _, errs := promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 3 {
+		t.Errorf("purge without --yes says %s", errs)
+	}
+	if out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data); !strings.Contains(out, "1 event removed.") {
+		t.Errorf("purge says %s", out)
+	}
+	sidecar.kill() // what was purged stays away, and the folder says what the process said
+	if got := dead(t, sidecar.data); len(got) != 2 || got[0] != rows[0] || got[1] != rows[2] {
+		t.Errorf("left are %+v, want the first and the last of %+v", got, rows)
+	}
+	stopped := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.data)
+	if want := []string{held[0], held[2]}; !slices.Equal(stopped, want) {
+		t.Errorf("the held lane of the stopped one: %q, want %q", stopped, want)
+	}
+	if n := server.total(nil); n != 0 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
+	sidecar, server, ids := startHolding(t, 2)
+	promptspool(t, 0, "dead", "replay", "--all", "--data", sidecar.data)
+	sidecar.emptied()
+	if s := sidecar.spoolStatus(); s["held"] != 2.0 || server.total(nil) != 0 {
+		t.Errorf("replayed while the key is refused: %v", s)
+	}
+	server.stop()
+	server = begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}, server.data, server.addr, "server", "--name", "central")
+	if !server.takes() {
+		t.Fatal("the server does not start")
+	}
+	out, _ := promptspool(t, 0, "dead", "replay", "--all", "--lane", "held", "--data", sidecar.data)
+	if !strings.Contains(out, "2 events put back into the spool") {
+		t.Errorf("replay says %s", out)
+	}
+	sidecar.emptied()
+	if s := sidecar.spoolStatus(); s["held"] != 0.0 || s["dead"] != 0.0 {
+		t.Errorf("after the replay: %v", s)
+	}
+	for _, id := range ids {
+		if r := server.call("GET", "/api/public/v2/requests/"+id, nil, "X-API-KEY", lateKey); r.Status != 200 {
+			t.Errorf("record %s: %d %s", id, r.Status, r.Body)
+		}
+	}
+}
+
+// A replay dies when the events are in the spool again and still in the lane.
+func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
+	sidecar, server, ids := startHolding(t, 3)
+	sidecar.stop()
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(adminKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := crashBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay := exec.Command(program, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.data)
+	replay.Env = append(os.Environ(), "PROMPTSPOOL_CRASH_AT="+spool.CrashAfterCommit)
+	out, _ := replay.CombinedOutput()
+	if status := replay.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Fatalf("the replay was to die: %v\n%s", replay.ProcessState, out)
+	}
+	if waiting, held := exported(t, "spool", "export", "--data", sidecar.data), dead(t, sidecar.data); len(waiting) != 3 || len(held) != 3 {
+		t.Errorf("%d events are in the spool and %d are held; want all of them in both", len(waiting), len(held))
+	}
+	promptspool(t, 0, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.data)
+	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+server.addr)
+	for _, id := range ids {
+		server.record(id, events(1))
+	}
+	if n := server.total(nil); n != 3 || len(dead(t, sidecar.data)) != 0 {
+		t.Errorf("%d records, want 3; held: %v", n, dead(t, sidecar.data))
+	}
+}
+
+func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
+	sidecar := startSidecar(t, t.TempDir(), freePort(t))
+	var ids []string
+	for range 4 {
+		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
+	}
+	sidecar.kill()
+	// An event's content is no longer what was written: its checksum tells, and its generation is set aside.
+	generations, err := filepath.Glob(filepath.Join(sidecar.data, "spool", "gen-*"))
+	if err != nil || len(generations) != 1 {
+		t.Fatalf("generations: %v %v", generations, err)
+	}
+	log := filepath.Join(generations[0], "000001.vlog")
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.LastIndex(string(text), ids[1])
+	text[at] ^= 1
+	if err := os.WriteFile(log, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	sidecar = startSidecar(t, sidecar.data, sidecar.addr)
+	if s := sidecar.spoolStatus(); s["gaps"] != 1.0 || s["events"] != 3.0 {
+		t.Errorf("the spool says %v", s)
+	}
+	whole := exported(t, "spool", "export", "--quarantine", "--data", sidecar.data) // also beside a running sidecar
+	waiting := exported(t, "spool", "export", "--data", sidecar.data)
+	if len(whole) != 3 || !slices.Equal(whole, waiting) {
+		t.Errorf("whole in the quarantine are %q, in the spool %q", whole, waiting)
+	}
+	for i, id := range slices.Delete(ids, 1, 2) {
+		if i < len(whole) && !strings.Contains(whole[i], id) {
+			t.Errorf("event %s is not in %s", id, whole[i])
+		}
+	}
+	if _, errs := promptspool(t, 2, "spool", "export", "--quarantine", "--lane", "held", "--data", sidecar.data); !strings.Contains(errs, "one of") {
+		t.Errorf("both say %s", errs)
+	}
+}

@@ -1,0 +1,280 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool"
+)
+
+const (
+	cgroupBytes     = 96 << 20
+	tinyCgroupBytes = 64 << 20
+	largeBodyBytes  = 31 << 20
+	largeBodyWriter = 6 // at once, twice what the cgroup holds; 16 in the long form
+)
+
+// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold, while its server is away. It may say 503, and
+// everybody gets through by trying again; it must not be killed, and what was answered 200 is on its disk. Then the server comes.
+func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
+	t.Parallel()
+	program := limited(t, program(t), cgroupBytes)
+	upstream := freePort(t)
+	arguments := []string{"sidecar", "--upstream", "http://" + upstream, "--spool-bytes-max", "16GiB"}
+	sidecar, server := startWithoutServer(t, program, upstream, arguments...)
+
+	text := largeText(t)
+	var ids []string
+	refused, atOnce := 0, largeBodyWriter
+	if soak(t, 1) > 0 {
+		atOnce = 16
+	}
+	for range rounds(t, 1, 0.05) {
+		var mu sync.Mutex
+		var writers sync.WaitGroup
+		for range atOnce {
+			writers.Go(func() {
+				id, again := sendLarge(t, sidecar, text)
+				mu.Lock()
+				defer mu.Unlock()
+				ids, refused = append(ids, id), refused+again
+			})
+		}
+		writers.Wait()
+		if t.Failed() || sidecar.ended() {
+			t.Fatalf("it was ended: %v\n%s", sidecar.ended(), sidecar.logged())
+		}
+	}
+	t.Logf("%d bodies of %d MiB, %d times 503, %s; %d MiB resident at most", len(ids), largeBodyBytes>>20, refused, heldBy(t, sidecar), memoryOf(t, sidecar, "VmHWM")>>20)
+	sidecar.kill()
+	wantLarge(t, filepath.Join(sidecar.data, "spool"), ids, text)
+
+	sidecar = begin(t, program, nil, sidecar.data, "127.0.0.1:0", arguments...)
+	server = beginPlain(t, server.data, upstream, "server")
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start again")
+	}
+	reached(t, 2*time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
+	emptied := time.Now()
+	// A little more than after small events: the generation that is made behind a large one is of the usual size, not the smallest.
+	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 }, "10 s after all was delivered it takes more than 40 MiB of disk")
+	t.Logf("%s after all was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
+	if got := server.total(nil); got != len(ids)+1 {
+		t.Errorf("%d records, want %d", got, len(ids)+1)
+	}
+
+	// They are exported through it, too: what passes is not held.
+	if got := exportedEvents(t, sidecar); got != len(ids)+1 {
+		t.Errorf("%d events are exported, want %d", got, len(ids)+1)
+	}
+	if sidecar.ended() {
+		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+	}
+}
+
+// A cgroup that is smaller than what is promised: bodies that come together are refused with 503 and
+// taken later, and one that can never be held is refused for good.
+func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
+	t.Parallel()
+	upstream := freePort(t)
+	sidecar, server := startWithoutServer(t, limited(t, program(t), tinyCgroupBytes), upstream, "sidecar", "--upstream", "http://"+upstream)
+
+	text := largeText(t)
+	if r := sidecar.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of 31 MiB is answered with %d %s", r.Status, r.Body)
+	}
+	text = text[:8<<20]
+	var writers sync.WaitGroup
+	ids, again := make([]string, 8), make([]int, 8)
+	for i := range ids {
+		writers.Go(func() { ids[i], again[i] = sendLarge(t, sidecar, text) })
+	}
+	writers.Wait()
+	if sidecar.ended() {
+		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+	}
+	t.Logf("answered 503: %v times; %s", again, heldBy(t, sidecar))
+
+	if server = beginPlain(t, server.data, upstream, "server"); !server.takes() {
+		t.Fatal("the server does not start again")
+	}
+	reached(t, time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
+	if got := server.total(nil); got != len(ids)+1 {
+		t.Errorf("%d records, want %d", got, len(ids)+1)
+	}
+}
+
+// exportedEvents exports all that there is, and returns how many events come.
+func exportedEvents(t *testing.T, n *node) (events int) {
+	t.Helper()
+	req, err := http.NewRequest("POST", "http://"+n.addr+"/api/public/v2/requests/export", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", adminKey)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+
+	lines, done := bufio.NewReader(res.Body), false
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 && done {
+			return events
+		}
+		if err != nil {
+			t.Fatalf("%d: after %d events: %v", res.StatusCode, events, err)
+		}
+		if done = bytes.HasPrefix(line, []byte(`{"export":`)); !done {
+			events++
+		}
+	}
+}
+
+// startWithoutServer starts a sidecar that knows the key of its server, which is then killed.
+func startWithoutServer(t *testing.T, program, upstream string, arguments ...string) (sidecar, server *node) {
+	t.Helper()
+	server = beginPlain(t, t.TempDir(), upstream, "server")
+	sidecar = begin(t, program, nil, t.TempDir(), "127.0.0.1:0", arguments...)
+	if !server.takes() || !sidecar.takes() {
+		t.Fatal("server or sidecar do not start")
+	}
+	sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.emptied()
+	server.kill()
+
+	return sidecar, server
+}
+
+// The same with a process that holds more than it may must end, or the limit is none.
+func TestASmallCgroupEndsAProcessThatHoldsMore(t *testing.T) {
+	program := limited(t, os.Args[0], cgroupBytes)
+	glutton := begin(t, program, []string{helperVariable + "=glutton"}, t.TempDir(), "127.0.0.1:0")
+	reached(t, 30*time.Second, glutton.ended, "it holds twice what the cgroup allows, and lives")
+}
+
+// runGlutton holds twice what the cgroup allows.
+func runGlutton() {
+	held := make([]byte, 2*cgroupBytes)
+	for i := 0; i < len(held); i += os.Getpagesize() {
+		held[i] = 1
+	}
+	select {}
+}
+
+// largeText is JSON text that does not pack.
+func largeText(t *testing.T) []byte {
+	t.Helper()
+	random := make([]byte, largeBodyBytes*3/4)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.AppendEncode(nil, random)
+}
+
+// sendLarge sends one write until it is taken, and tells its id and how often it was to come again.
+func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
+	id = wire.NewID()
+	head := fmt.Appendf(nil, `{"request_id":%q,"function_name":"f","kwargs":{"model":"gpt-4","image":"`, id)
+	tail := []byte(`"},"request_response":{},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`)
+	for begun := time.Now(); time.Since(begun) < 5*time.Minute; again++ {
+		body := io.MultiReader(bytes.NewReader(head), bytes.NewReader(text), bytes.NewReader(tail))
+		req, err := http.NewRequest("POST", "http://"+n.addr+"/rest/track-request", body)
+		if err != nil {
+			t.Error(err)
+			return id, again
+		}
+		req.ContentLength = int64(len(head) + len(text) + len(tail))
+		req.Header.Set("X-API-KEY", adminKey)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return id, again
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		after, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		switch {
+		case res.StatusCode == 200:
+			return id, again
+		case res.StatusCode != 503 || err != nil:
+			t.Errorf("%d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+			return id, again
+		}
+		pauseFor(time.Duration(after) * time.Second)
+	}
+	t.Error("it never gets through")
+	return id, again
+}
+
+// wantLarge looks into the folder of a spool for whole writes with these ids.
+func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
+	t.Helper()
+	folder, err := spool.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	there := map[string]bool{}
+	for e, err := range folder.Waiting() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		event, err := wire.ParseEvent(e.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there[event.RequestID] = bytes.Contains(event.Body, text)
+	}
+	for _, id := range ids {
+		if !there[id] {
+			t.Errorf("%s was answered 200 and is not on the disk as it was sent", id)
+		}
+	}
+}
+
+// cgroupPrefix begins the name of a test's cgroup.
+const cgroupPrefix = "promptspool-test-"
+
+// limited makes a program of one that runs it in a memory cgroup of its own.
+func limited(t *testing.T, program string, bytes int64) string {
+	t.Helper()
+	parent, file := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	if _, err := os.Stat(filepath.Join(parent, file)); err != nil {
+		parent, file = "/sys/fs/cgroup", "memory.max"
+		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0) // the next line tells
+	}
+	group, err := os.MkdirTemp(parent, cgroupPrefix)
+	if err != nil {
+		t.Fatalf("this test makes a memory cgroup, which only root may: run it as root (or leave it out with go test -skip Cgroup): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(group); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, bytes), 0); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "limited")
+	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s/cgroup.procs && exec %s \"$@\"\n", group, program)
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}

@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	little "encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// contentOf is the request that is sent under an id: always the same, so that the oracle need not keep it. It holds what a
+// careless store would change. It has some bytes, from none to twice the average; one in 64 has 64 times as many
+// (at most 8 MiB), which for an average of 64 KiB and more does not fit in one frame of the spool.
+func contentOf(id string, average int) []byte {
+	sum := fnv.New64a()
+	_, _ = io.WriteString(sum, id)
+	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
+	size := random.IntN(2 * average)
+	if random.IntN(64) == 0 {
+		size = min(64*size, 8<<20)
+	}
+	noise := make([]byte, 0, size*3/4+8)
+	for len(noise) < size*3/4 {
+		noise = little.LittleEndian.AppendUint64(noise, random.Uint64())
+	}
+	return fmt.Appendf(nil, `{"request_id":%q,"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
+		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
+		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}},`+
+		`"request_start_time":1687000000.25,"request_end_time":1687000001.5,"odd":[1,2.50,1e400,"\u2028<&>\"é\\"]}`,
+		id, base64.StdEncoding.EncodeToString(noise))
+}
+
+// sent is how far an id came; its value is the average that contentOf was given.
+type sent map[string]int
+
+// scoresMax is how often a request is scored: with 1, then 2, and so on.
+const scoresMax = 4
+
+// scored is how far a request's scores came. A score is sent when the one before was answered, or given up.
+type scored struct {
+	last   int // the last that was answered 200
+	acked  int // how many were
+	unsure int // how many were not
+}
+
+// fits says whether a server's record of a request is one that its scores can have led to.
+func (s scored) fits(events, score int) finding {
+	switch {
+	case events > 1+s.acked+s.unsure:
+		return twice
+	case events < 1+s.acked || score < s.last:
+		return older
+	}
+	return asSent
+}
+
+// witness is what runs in the oracle's process.
+type witness struct {
+	key    string
+	client *http.Client
+
+	stop    context.CancelFunc // ends the load
+	writers sync.WaitGroup
+
+	mu      sync.Mutex
+	acked   sent
+	unsure  sent
+	scores  map[string]scored // by acked id
+	loading int               // writers at work
+	refusal string
+}
+
+// runOracle is the oracle's main: orders in, answers out, until the input ends.
+func runOracle() {
+	w := &witness{
+		key: os.Getenv("ORACLE_KEY"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		stop: func() {}, acked: sent{}, unsure: sent{}, scores: map[string]scored{},
+	}
+	out := json.NewEncoder(os.Stdout)
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var o order
+		answer := account{}
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			answer.Error = err.Error()
+		} else {
+			answer = w.obey(o)
+		}
+		if out.Encode(answer) != nil {
+			return
+		}
+	}
+}
+
+func (w *witness) obey(o order) account {
+	switch o.Do {
+	case "load":
+		w.load(o)
+	case "halt":
+		w.stop()
+		w.writers.Wait()
+	case "verify":
+		return w.verify(o.Addr)
+	case "count":
+	default:
+		return account{Error: "unknown order " + o.Do}
+	}
+	return w.count()
+}
+
+func (w *witness) count() account {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := account{Acked: len(w.acked), Unsure: len(w.unsure), Loading: w.loading > 0, Refusal: w.refusal}
+	for _, s := range w.scores {
+		a.Scored += s.acked
+	}
+	return a
+}
+
+func (w *witness) load(o order) {
+	w.stop()
+	w.writers.Wait()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	w.mu.Lock()
+	w.loading = o.Writers
+	w.mu.Unlock()
+	for range o.Writers {
+		w.writers.Go(func() {
+			for w.write(ctx, o) {
+			}
+			w.mu.Lock()
+			w.loading--
+			w.mu.Unlock()
+		})
+	}
+}
+
+// write sends one new id and says whether to go on. An id is never sent again: who got no answer cannot tell how often it is there.
+func (w *witness) write(ctx context.Context, o order) bool {
+	w.mu.Lock()
+	enough := o.Acks > 0 && len(w.acked) >= o.Acks
+	w.mu.Unlock()
+	if enough || ctx.Err() != nil {
+		return false
+	}
+	id := wire.NewID()
+	status, answer, err := w.call(ctx, "POST", "http://"+o.Addr+"/rest/track-request", contentOf(id, o.Bytes))
+	w.mu.Lock()
+	if status == http.StatusOK {
+		w.acked[id] = o.Bytes
+	} else {
+		w.unsure[id] = o.Bytes
+		w.refusal = fmt.Sprintf("%d %.300s %v", status, answer, err)
+	}
+	w.mu.Unlock()
+	if status == http.StatusOK && o.Also != "" {
+		w.score(ctx, o, id)
+	}
+	if err != nil || status != http.StatusOK { // nobody there, or no room: not as fast as the processor can
+		wait := time.NewTimer(5 * time.Millisecond)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+	}
+	return true
+}
+
+// score scores a request at both sidecars in turn.
+func (w *witness) score(ctx context.Context, o order, id string) {
+	for value := 1; value <= scoresMax && ctx.Err() == nil; value++ {
+		addr := o.Addr
+		if value%2 == 1 {
+			addr = o.Also
+		}
+		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, id, value))
+		w.mu.Lock()
+		s := w.scores[id]
+		if status == http.StatusOK {
+			s.acked++
+			s.last = value
+		} else {
+			s.unsure++
+		}
+		w.scores[id] = s
+		w.mu.Unlock()
+	}
+}
+
+func (w *witness) call(ctx context.Context, method, url string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("X-API-KEY", w.key)
+	res, err := w.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+const (
+	verifiersMax = 8
+	namedMax     = 50 // ids of each kind that an account names
+)
+
+// verify reads every id from a server.
+func (w *witness) verify(addr string) account {
+	a := w.count()
+	w.mu.Lock()
+	acked, all := maps.Clone(w.acked), maps.Clone(w.acked)
+	maps.Copy(all, w.unsure)
+	scores := maps.Clone(w.scores)
+	w.mu.Unlock()
+	ids := make(chan string)
+	var readers sync.WaitGroup
+	var mu sync.Mutex
+	for range verifiersMax {
+		readers.Go(func() {
+			for id := range ids {
+				found, err := w.look(addr, id, all[id], scores[id])
+				_, wasAcked := acked[id]
+				mu.Lock()
+				a.note(id, wasAcked, found, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for id := range all {
+		ids <- id
+	}
+	close(ids)
+	readers.Wait()
+	return a
+}
+
+// finding is how a server holds an id.
+type finding int
+
+const (
+	absent finding = iota
+	asSent
+	different
+	twice
+	older
+)
+
+var scoreIn = regexp.MustCompile(`"scores":\[\{"name":"default","score":(\d+)`)
+
+func (w *witness) look(addr, id string, average int, scores scored) (finding, error) {
+	status, answer, err := w.call(context.Background(), "GET", "http://"+addr+"/api/public/v2/requests/"+id, nil)
+	if err != nil || status == http.StatusNotFound {
+		return absent, err
+	}
+	if status != http.StatusOK {
+		return absent, fmt.Errorf("%d %.200s", status, answer)
+	}
+	// Found by its bytes, not decoded: the race detector makes decoding large records take seconds.
+	before, after, found := bytes.Cut(answer, slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`)))
+	if !found {
+		return different, nil
+	}
+	score := 0
+	if m := scoreIn.FindSubmatch(before); m != nil {
+		score, _ = strconv.Atoi(string(m[1]))
+	}
+	return scores.fits(bytes.Count(before, []byte(`"arrived_at"`))+bytes.Count(after, []byte(`"arrived_at"`)), score), nil
+}
+
+// note enters one id. An unsure one may be absent.
+func (a *account) note(id string, acked bool, f finding, err error) {
+	name := func(list *[]string) {
+		if len(*list) < namedMax {
+			*list = append(*list, id)
+		}
+	}
+	switch {
+	case err != nil:
+		a.Error = err.Error()
+	case f == different:
+		name(&a.Different)
+	case f == twice:
+		name(&a.Twice)
+	case f == older:
+		name(&a.Older)
+	case acked && f == absent:
+		a.Lost++
+		name(&a.Missing)
+	case acked:
+		a.There++
+	}
+}

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// value is what a field holds.
+func (b *browser) value(selector string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Value(selector))
+	if err != nil {
+		b.t.Fatalf("the value of %s: %v", selector, err)
+	}
+	return value
+}
+
+// leaves visits a page from one that asks before it is left, and confirms.
+func (b *browser) leaves(path string) {
+	b.t.Helper()
+	asked := make(chan error, 1)
+	questions := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
+	go func() {
+		for q, err := range questions {
+			if err == nil && q.Type != page.DialogTypeBeforeunload {
+				err = fmt.Errorf("it is asked %q", q.Message)
+			}
+			asked <- errors.Join(err, chromedp.Do(b.ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+				_, err := cdp.Call(ctx, tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+				return err
+			})))
+			return
+		}
+	}()
+	b.visit(path)
+	select {
+	case err := <-asked:
+		if err != nil {
+			b.t.Fatalf("leaving for %s: %v", path, err)
+		}
+	default:
+		b.t.Fatalf("nothing is asked when unsaved changes are left for %s", path)
+	}
+}
+
+// drafts is how many drafts the browser keeps.
+func (b *browser) drafts() int {
+	b.t.Helper()
+	n, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`Object.keys(localStorage).length`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// peopleSay runs a people command beside a server, and returns what it prints.
+func peopleSay(t *testing.T, server *node, args ...string) string {
+	t.Helper()
+	got := say(t, append(append([]string{"people"}, args...), "--data", server.data)...)
+	if got.Code != 0 {
+		t.Fatalf("people %v: %+v", args, got)
+	}
+	return got.Out
+}
+
+// linkPath is the path and query of the link that a command printed.
+func linkPath(t *testing.T, printed string) string {
+	t.Helper()
+	link, _, _ := strings.Cut(printed, "\n")
+	u, err := url.Parse(link)
+	if err != nil || u.Host == "" || u.Query().Get("code") == "" {
+		t.Fatalf("%q is no link", printed)
+	}
+	return u.RequestURI()
+}
+
+// choosePassword uses a reset link elsewhere than in the browser.
+func choosePassword(t *testing.T, b *browser, link, password string) {
+	t.Helper()
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar}
+	res, err := c.PostForm(b.base+"/reset-password", url.Values{"code": {u.Query().Get("code")}, "password": {password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("a reset link answers %d", res.StatusCode)
+	}
+}
+
+// signIn fills in the page to sign in, and sends it.
+func (b *browser) signIn(email, password string) {
+	b.t.Helper()
+	b.fill("[name=email]", email)
+	b.fill("[name=password]", password)
+	b.press("main .primary")
+}
+
+func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
+	server, b := founded(t)
+	publishVersion(server, 0)
+
+	// The session ends while somebody edits; saving leads through the sign-in page, and back.
+	b.visit("/template/edit?name=greet+customers")
+	b.fill("#text-0", "Greet {shop}'s customers in verse.")
+	b.press("[value=add]")
+	b.do("write", chromedp.SendKeys("#text-2", "Gladly,\nand at length."))
+	choosePassword(t, b, linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com")), "another good password")
+	b.press("[value=save]")
+	b.shows("main", "Your session has expired. Sign in to continue; your changes are kept.")
+	b.screenshots("expired")
+	b.signIn("ann@example.com", "correct horse battery")
+	b.shows("main", "Wrong email or password.")
+	b.signIn("ann@example.com", "another good password")
+	b.shows("main", "Nothing has been sent yet")
+	first, third := b.value("#text-0"), b.value("#text-2")
+	if first != "Greet {shop}'s customers in verse." || third != "Gladly,\nand at length." {
+		t.Fatalf("the editor shows %q and %q", first, third)
+	}
+	b.screenshots("resumed")
+	b.press("[value=save]")
+	b.shows("main", "Saved.", "Version 2 the latest", "in verse", "and at length.")
+
+	// What was typed and not saved is offered again, until it is discarded, or saved, or its author signs out.
+	edit := "/template/edit?name=greet+customers"
+	b.visit(edit)
+	if b.text("#draft:not([hidden])") != "" {
+		t.Error("a draft is offered of what was saved")
+	}
+	b.do("type", chromedp.SendKeys("#text-0", " Briefly."))
+	b.leaves(edit)
+	b.waitsFor("#draft:not([hidden])", "You have unsaved changes from less than a minute ago.")
+	b.screenshots("draft")
+	b.press("[data-draft=restore]")
+	if text := b.value("#text-0"); !strings.HasPrefix(text, " Briefly.Greet") {
+		t.Errorf("restored is %q", text)
+	}
+	b.leaves(edit)
+	b.waitsFor("#draft:not([hidden])", "unsaved changes")
+	b.do("discard", chromedp.Click("[data-draft=discard]"))
+	b.visit(edit)
+	if b.text("#draft:not([hidden])") != "" {
+		t.Error("a discarded draft is offered")
+	}
+	b.do("type", chromedp.SendKeys("#text-0", " Briefly."))
+	b.leaves("/templates")
+	if n := b.drafts(); n != 1 {
+		t.Errorf("%d drafts are kept", n)
+	}
+	b.press(".me form button")
+	if n := b.drafts(); n != 0 {
+		t.Errorf("after signing out %d drafts are left", n)
+	}
+
+	// Another joins by a link of the owner's, and is helped by one when the password is forgotten.
+	b.visit("/sign-in")
+	b.signIn("ann@example.com", "another good password")
+	b.visit("/people")
+	b.choose("form.card [name=role]", "editor")
+	b.press("form.card .primary")
+	b.shows("main", "Send this link. It works once and expires on")
+	b.screenshots("invited")
+	link := strings.TrimSpace(b.text("#link"))
+	b.press(".me form button")
+	b.visit(strings.TrimPrefix(link, b.base))
+	b.shows("main", "You are joining the account default as an editor")
+	b.screenshots("joining")
+	b.signIn("bob@example.com", "correct horse battery")
+	b.visit("/template/edit?name=greet+customers")
+	if b.text("#draft:not([hidden])") != "" {
+		t.Error("somebody is offered the draft of another")
+	}
+	b.press(".me form button")
+
+	b.visit("/sign-in")
+	b.signIn("ann@example.com", "another good password")
+	b.visit("/people")
+	b.press(`[aria-label="Reset the password of bob@example.com"]`)
+	b.shows("main", "Send this link to bob@example.com. It works once and expires in 24 hours.")
+	b.screenshots("resetting")
+	reset := strings.TrimSpace(b.text("#link"))
+	b.press(".me form button")
+	b.visit(strings.TrimPrefix(reset, b.base))
+	b.screenshots("reset")
+	b.fill("[name=password]", "a new one to remember")
+	b.press("main .primary")
+	b.shows("main", "Your password has been changed.")
+	b.visit(strings.TrimPrefix(reset, b.base))
+	b.shows("main", "This link is invalid, has expired or has been used.")
+
+	// Beside the server.
+	list := peopleSay(t, server, "list", "--account", "default")
+	if !strings.Contains(list, "ann@example.com") || !strings.Contains(list, "bob@example.com") {
+		t.Errorf("people list prints %s", list)
+	}
+	peopleSay(t, server, "disable", "bob@example.com")
+	b.visit("/templates")
+	b.shows("main", "Sign in")
+	b.signIn("bob@example.com", "a new one to remember")
+	b.shows("main", "Wrong email or password.")
+	b.visit(linkPath(t, peopleSay(t, server, "invite", "--role", "owner")))
+	b.shows("main", "as an owner")
+	got := say(t, "people", "disable", "ann@example.com", "--data", server.data)
+	if got.Code != 1 || !strings.Contains(got.Err, "people invite --account default --role owner") {
+		t.Errorf("the last owner is disabled: %+v", got)
+	}
+}

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// session is the README's session, as somebody would paste it.
+func session(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "<!-- session: the tests run this as it stands -->\n```sh\n")
+	text, _, end := strings.Cut(rest, "\n```\n")
+	if !ok || !end {
+		t.Fatal("the README has no session")
+	}
+	return text
+}
+
+func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
+	dir := t.TempDir()
+	sidecar, server := freePort(t), freePort(t)
+	cmd := exec.Command(program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0", "--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("up ends with %v", err)
+		}
+	}()
+	banner := ""
+	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
+		banner += lines.Text() + "\n"
+	}
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
+	if err != nil || !strings.Contains(banner, strings.TrimSpace(string(key))) || !strings.Contains(banner, "http://"+sidecar) {
+		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
+	}
+
+	record := pasted[wire.Record](t, dir, session(t), sidecar, server)
+	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
+		t.Errorf("%+v", record)
+	}
+	documentedAtBoth(t, sidecar, server)
+	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
+	examplesRun(t, dir, sidecar, server)
+
+	// What up itself prints works too.
+	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")
+	if page := pasted[wire.SearchPage](t, dir, paste, sidecar, server); page.Total < 1 {
+		t.Errorf("%+v", page)
+	}
+}
+
+// pasted runs shell text with the addresses of this test's processes, and decodes the last line that it prints.
+func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
+	t.Helper()
+	text = strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server).Replace(text)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		var answer struct {
+			Success bool   `json:"success"`
+			ID      any    `json:"id"`
+			Message string `json:"message"`
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil || !answer.Success && answer.ID == nil {
+			t.Errorf("an answer: %s %v", line, err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return v
+}
+
+// commandsFindTheRolesOfUp presses every command that reads a data folder, with the folder of an `up` that runs.
+func commandsFindTheRolesOfUp(t *testing.T, data string) {
+	t.Helper()
+	for line, want := range map[string][]string{
+		"status":                {"\nsidecar ", "server ", "records ", "dead letters "},
+		"status -o json":        {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
+		"spool status":          {"queued ", "dead letters "},
+		"spool check":           {"Sound: "},
+		"dead list":             {"SEQUENCE"},
+		"keys list":             {"LAST USED"},
+		"config print":          {"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ", "sidecar.spool-bytes-max ", "sidecar.log-level ", "default"},
+		"archive check":         {"Sound: "},
+		"backup " + data + ".b": {"The backup holds 1 record, "},
+	} {
+		args := append(strings.Fields(line), "--data", data)
+		got := say(t, args...)
+		for _, text := range want {
+			if got.Code != 0 || !strings.Contains(got.Out, text) {
+				t.Errorf("%s --data of up: %d %s%s; want %q", line, got.Code, got.Out, got.Err, text)
+			}
+		}
+	}
+	for _, role := range []string{"server", "sidecar"} {
+		if got := say(t, "config", "print", "--data", filepath.Join(data, role)); got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
+			t.Errorf("config print of up's %s: %+v", role, got)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// releases is a server whose template team/letter says what its snippet's label and its own label point to.
+type releases struct {
+	*testing.T
+	server *node
+}
+
+func (r releases) must(answer reply) reply {
+	r.Helper()
+	if answer.Status/100 != 2 {
+		r.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+	return answer
+}
+
+// publish makes a version of team/letter, and of its snippet before it. The first ones get their labels.
+func (r releases) publish(letter, tone string) {
+	r.Helper()
+	for _, t := range [][2]string{{"team/tone", tone}, {"team/letter", letter + " @@@team/tone@label:live@@@"}} {
+		labels := []string(nil)
+		if r.server.get("/prompt-templates/"+t[0]).Status == 404 {
+			labels = []string{"live"}
+		}
+		r.must(r.server.call("POST", "/rest/prompt-templates", map[string]any{
+			"prompt_template": map[string]any{"prompt_name": t[0]},
+			"prompt_version": map[string]any{
+				"prompt_template": map[string]any{"type": "completion", "content": []any{map[string]any{"type": "text", "text": t[1]}}},
+				"metadata":        map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-3.5-turbo-instruct"}},
+			},
+			"release_labels": labels,
+		}, "X-API-KEY", adminKey))
+	}
+}
+
+// move points the label live of a template to a version.
+func (r releases) move(name string, version int) {
+	r.Helper()
+	labels := r.must(r.server.get("/prompt-templates/" + name + "/labels")).JSON["release_labels"].([]any)
+	id := labels[0].(map[string]any)["release_label_id"]
+	r.must(r.server.call("PATCH", fmt.Sprintf("/prompt-labels/%v", id), map[string]any{"prompt_version_number": version}, "X-API-KEY", adminKey))
+}
+
+// live is what the sidecar gives an app that asks for the label, and how it was found.
+func live(sidecar *node) (text, cache string) {
+	sidecar.t.Helper()
+	r := sidecar.call("POST", "/prompt-templates/team/letter", map[string]any{"label": "live", "input_variables": map[string]any{}}, "X-API-KEY", adminKey)
+	if age, err := strconv.Atoi(r.Header.Get("Age")); r.Status == 200 && (err != nil || age < 0) {
+		sidecar.t.Errorf("Age is %q", r.Header.Get("Age"))
+	}
+	kwargs, _ := r.JSON["llm_kwargs"].(map[string]any)
+	return fmt.Sprint(kwargs["prompt"]), r.Header.Get("X-Cache")
+}
+
+// seen is how long it takes until the sidecar gives a text.
+func seen(sidecar *node, want string) time.Duration {
+	sidecar.t.Helper()
+	begun := time.Now()
+	sidecar.eventually(func() bool { text, _ := live(sidecar); return text == want }, func() string {
+		text, _ := live(sidecar)
+		return fmt.Sprintf("it still says %q, not %q", text, want)
+	})
+	return time.Since(begun)
+}
+
+func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) {
+	t.Parallel()
+	serverData, sidecarData, addr := t.TempDir(), t.TempDir(), freePort(t)
+	r := releases{t, startServer(t, serverData, addr)}
+	r.publish("Hello.", "Bye.")
+	sidecar := startSidecar(t, sidecarData, addr)
+	seen(sidecar, "Hello. Bye.")
+	r.publish("Good day.", "Farewell.")
+	if text, _ := live(sidecar); text != "Hello. Bye." {
+		t.Errorf("without its label moved it says %q", text)
+	}
+
+	// With the server up, a moved label is seen within a second. The machine may be busy: once of three times is enough.
+	for name, versions := range map[string][2]string{"team/tone": {"Hello. Bye.", "Hello. Farewell."}, "team/letter": {"Hello. Bye.", "Good day. Bye."}} {
+		best := time.Hour
+		for round := range 6 {
+			version := 2 - round%2
+			r.move(name, version)
+			best = min(best, seen(sidecar, versions[version-1]))
+		}
+		if best > time.Second {
+			t.Errorf("a moved label of %s was seen after %v at best", name, best)
+		}
+	}
+
+	// The server is killed; the sidecar too, and comes back alone.
+	r.server.kill()
+	for range 20 {
+		if text, _ := live(sidecar); text != "Hello. Bye." {
+			t.Errorf("without the server it says %q", text)
+		}
+	}
+	sidecar.kill()
+	sidecar = startSidecar(t, sidecarData, addr)
+	if text, cache := live(sidecar); text != "Hello. Bye." || cache != "stale" {
+		t.Errorf("without the server after a restart it says %q, %s", text, cache)
+	}
+
+	// Elsewhere there is a new version of both, and the labels move; then the server is back where it was.
+	r.server = startServer(t, serverData, "127.0.0.1:0")
+	r.publish("Welcome.", "Cheers.")
+	r.move("team/letter", 3)
+	r.move("team/tone", 3)
+	if text, cache := live(sidecar); text != "Hello. Bye." || cache != "stale" {
+		t.Errorf("with the server elsewhere it says %q, %s", text, cache)
+	}
+	r.server.stop()
+	r.server = startServer(t, serverData, addr)
+	if took := seen(sidecar, "Welcome. Cheers."); took > 6*time.Second {
+		t.Errorf("what came back with the server was seen after %v", took)
+	}
+}

@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/disktest"
+)
+
+// leaks are bodies as clients send them; in each, SECRET stands for a credential, which is another one each time.
+var leaks = []string{
+	`{"kwargs":{"apiKey":"SECRET"}}`,
+	`{"kwargs":{"openAIApiKey":"SECRET","configuration":{"baseURL":"https://user:SECRET@proxy.example/v1"}}}`,
+	`{"kwargs":{"azureOpenAIApiKey":"SECRET","azure_ad_token":"SECRET"}}`,
+	`{"kwargs":{"extra_headers":{"x-api-key":"SECRET","api-key":"SECRET","x-goog-api-key":"SECRET","Cookie":"SECRET"}}}`,
+	`{"kwargs":{"credentials":{"secretAccessKey":"SECRET","sessionToken":"SECRET","aws_session_token":"SECRET"}}}`,
+	`{"args":[{"accessToken":"SECRET"},{"access_token":"SECRET"},{"token":"SECRET"},{"authToken":"SECRET"}]}`,
+	`{"kwargs":{"client_secret":"SECRET","password":"SECRET","api_base":"http://user:SECRET@h/"}}`,
+	`{"function_input":"{'args': (), 'kwargs': {'api_key': 'SECRET'}}"}`,
+	`{"kwargs":{"messages":[{"role":"user","content":"my key: sk-proj-SECRET"}]}}`,
+	`{"request_response":{"choices":[{"message":{"content":"sk-ant-api03-SECRET or ghp_SECRET or xoxb-SECRET"}}]}}`,
+	`{"metadata":{"note":"Bearer eyJhbGciOiJIUzI1NiJ9.SECRET.SECRET"},"tags":["AIzaSECRET"]}`,
+}
+
+// leaked puts a secret into a body: 36 letters and digits that no other has.
+func leaked(body string, n int) (sent, secret string) {
+	secret = fmt.Sprintf("Zq7%02dxW3kT9mB4vR8nL2pD6hY1sF5gJ0cQe%02d", n, n)
+	return strings.ReplaceAll(body, "SECRET", secret), secret
+}
+
+// inFolder lists the files below a folder that hold any of some texts.
+func inFolder(t *testing.T, folder string, texts []string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := disktest.ReadFile(path)
+		for _, text := range texts {
+			if bytes.Contains(content, []byte(text)) {
+				found = append(found, path+": "+text)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// everythingOf is everything that a server gives away of its records, in both forms.
+func everythingOf(t *testing.T, server *node) string {
+	t.Helper()
+	events, _ := promptspool(t, 0, "requests", "export", "--url", "http://"+server.addr)
+	r := server.call("POST", "/api/public/v2/requests/export", map[string]any{}, "X-API-KEY", adminKey)
+	if r.Status != 200 || len(events) == 0 {
+		t.Fatalf("an export: %d, and %d bytes", r.Status, len(events))
+	}
+	return events + string(r.Body)
+}
+
+func holdsAny(text string, secrets []string) (held []string) {
+	for _, secret := range secrets {
+		if strings.Contains(text, secret) {
+			held = append(held, secret)
+		}
+	}
+	return held
+}
+
+func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, t.TempDir(), freePort(t))
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	var secrets, ids []string
+	for n, body := range leaks {
+		sent, secret := leaked(body, n)
+		secrets = append(secrets, secret)
+		fields := chat()
+		for name, value := range decode(sent) {
+			fields[name] = value
+		}
+		ids = append(ids, sidecar.track("/rest/track-request", adminKey, fields))
+	}
+
+	// What an older sidecar or an export holds comes by another way.
+	at := time.Now().UTC()
+	var lines []byte
+	for n, body := range leaks {
+		sent, secret := leaked(body, n+len(leaks))
+		secrets = append(secrets, secret)
+		e := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: at, Sidecar: "old", Body: json.RawMessage(sent)}
+		lines = append(e.AppendLine(lines), '\n')
+		ids = append(ids, e.RequestID)
+	}
+	file := filepath.Join(t.TempDir(), "events")
+	if err := os.WriteFile(file, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, through := range []*node{sidecar, server} { // the second time they are known
+		promptspool(t, 0, "requests", "import", "--url", "http://"+through.addr, file)
+	}
+
+	for _, id := range ids {
+		if record := server.record(id, events(1)); !bytes.Contains(record.Request, []byte("[masked]")) {
+			t.Errorf("nothing is masked in %s", record.Request)
+		}
+	}
+	if held := holdsAny(everythingOf(t, server), secrets); len(held) > 0 {
+		t.Errorf("the server tells %q", held)
+	}
+	sidecar.stop()
+	server.stop()
+	for _, n := range []*node{sidecar, server} {
+		if found := inFolder(t, n.data, secrets); len(found) > 0 {
+			t.Errorf("on the disk: %q", found)
+		}
+		if strings.Contains(n.logged(), "Zq7") {
+			t.Error("a credential is in the log")
+		}
+	}
+}
+
+func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, t.TempDir(), freePort(t))
+	var verdict wire.KeyVerdict
+	if err := json.Unmarshal(server.get("/sync/key").Body, &verdict); err != nil || verdict.Account == "" {
+		t.Fatalf("%+v (%v)", verdict, err)
+	}
+	server.stop()
+	storeUnmasked(t, server.data, verdict.Account)
+	backup := filepath.Join(t.TempDir(), "backup")
+	promptspool(t, 0, "backup", "--data", server.data, backup)
+
+	key := []string{archivetest.Key}
+	server = startServer(t, server.data, server.addr)
+	if held := holdsAny(everythingOf(t, server), key); len(held) == 0 {
+		t.Fatal("the key is not stored, so there is nothing to find")
+	}
+	scan := func(args ...string) string {
+		t.Helper()
+		out, errs := promptspool(t, 0, append([]string{"requests", "scan", "--url", "http://" + server.addr}, args...)...)
+		if strings.Contains(out+errs, archivetest.Key) {
+			t.Errorf("it tells the key: %s", out)
+		}
+		return out
+	}
+	if out := scan(); !strings.Contains(out, "kwargs.messages[0].content  sk-p...") || !strings.Contains(out, "--mask") {
+		t.Errorf("it says %s", out)
+	}
+	var masked wire.Scanned
+	if err := json.Unmarshal([]byte(scan("--mask", "-o", "json")), &masked); err != nil || masked.Masked != 2 {
+		t.Errorf("masked %+v (%v), want 2 records", masked, err)
+	}
+	if held := holdsAny(everythingOf(t, server), key); len(held) > 0 {
+		t.Error("masked, the server still tells the key")
+	}
+	if out := scan(); strings.Contains(out, "sk-p") {
+		t.Errorf("masked, it says %s", out)
+	}
+
+	// An older backup brings none back.
+	restored := t.TempDir()
+	promptspool(t, 0, "restore", "--data", restored, backup)
+	if found := inFolder(t, restored, key); len(found) > 0 {
+		t.Errorf("restored: %q", found)
+	}
+	if held := holdsAny(everythingOf(t, launch(t, restored, "127.0.0.1:0", "server")), key); len(held) > 0 {
+		t.Error("the restored server tells the key")
+	}
+}
+
+// storeUnmasked puts a request and metadata that wait for theirs into an archive, as a version did that masked no keys
+// within texts.
+func storeUnmasked(t *testing.T, data, account string) {
+	t.Helper()
+	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1), `{"function_name":"f","kwargs":{"messages":[{"role":"user","content":"use `+archivetest.KeyPlace+`"}]}}`)
+	waiting := archivetest.Event(t, 2, wire.KindMetadata, archivetest.ID(2), `{"metadata":{"note":"`+archivetest.KeyPlace+`"}}`)
+	_, err = db.Apply(t.Context(), account, []archive.Event{archivetest.WithKey(t, request), archivetest.WithKey(t, waiting)})
+	if closeErr := db.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+}

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whoever builds the same source gets the same bytes, wherever it lies.
+func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
+	t.Parallel()
+	var built [2][]byte
+	for i := range built {
+		dir := t.TempDir()
+		source := []string{"-r", "../../../Dockerfile", "../../../go.mod", "../../../go.sum"}
+		for _, d := range strings.Fields("cmd proxy spool api registry metrics") {
+			source = append(source, "../../../"+d)
+		}
+		tool(t, "cp", append(source, dir)...)
+		path := filepath.Join(dir, "promptspool")
+		if err := ship(dir, path); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if built[i], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(built[i], []byte(dir)) {
+			t.Errorf("it holds the name of the folder where it was built, %s", dir)
+		}
+	}
+	if !bytes.Equal(built[0], built[1]) {
+		t.Error("the same source, built in two folders, makes two binaries")
+	}
+
+	// Without -trimpath the folder's name is found.
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "main")
+	tool(t, "go", "build", "-trimpath=false", "-o", other, source)
+	binary, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(binary, []byte(dir)) {
+		t.Errorf("%s is not found in a binary that was built there, so nothing would be found", dir)
+	}
+}
+
+// The image is built with the Go that go.mod names: inside it, no other one is fetched.
+func TestTheImageIsBuiltWithTheGoThatIsPinned(t *testing.T) {
+	dockerfile, err := os.ReadFile("../../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "mod", "edit", "-print", "../../../go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, pinned := strings.Cut(string(out), "\ntoolchain go")
+	version, _, _ = strings.Cut(version, "\n")
+	if !pinned || !strings.Contains(string(dockerfile), "FROM golang:"+version+"-bookworm AS build\n") {
+		t.Errorf("go.mod pins Go %q, and the Dockerfile says:\n%s", version, dockerfile)
+	}
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// unfinished are calls that never end, each of another kind.
+func unfinished() map[string]string {
+	const head = "POST /rest/track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: " + adminKey + "\r\n"
+	return map[string]string{
+		"nothing":                   "",
+		"half a head":               head[:60],
+		"a long head without end":   head + "X-Long: " + strings.Repeat("x", 15<<10),
+		"a body that does not come": head + "Content-Length: 1000\r\n\r\n{",
+		"chunks without a last one": head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"a call, and then nothing":  "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	}
+}
+
+// begun opens a connection that begins a call.
+func begun(t *testing.T, addr, text string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_, _ = io.WriteString(conn, text) // it may be cut already
+	return conn
+}
+
+// Thousands begin a call and never end it, at a sidecar in a small cgroup. They cost little memory, and apps and probes are answered
+// meanwhile, on new connections and on one that they keep.
+func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
+	t.Parallel()
+	plain, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sidecar := begin(t, limited(t, plain, cgroupBytes), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+freePort(t))
+	if !sidecar.takes() {
+		t.Fatal("the sidecar does not start")
+	}
+	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	kept := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	defer kept.CloseIdleConnections()
+	body := string(bodyOf(4 << 10))
+	slowest, calls := time.Duration(0), 0
+	for round := range 100 {
+		for _, text := range unfinished() {
+			for range 6 {
+				begun(t, sidecar.addr, text)
+			}
+		}
+		begun(t, sidecar.ops, "GET /livez HTTP/1.1\r\nHost: loc")
+		begun(t, sidecar.ops, "")
+		for _, client := range []*http.Client{fresh, kept} {
+			asked := time.Now()
+			req, err := http.NewRequest("POST", "http://"+sidecar.addr+"/rest/track-request", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-API-KEY", adminKey)
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			if res.StatusCode != 200 {
+				t.Fatalf("round %d: %d", round, res.StatusCode)
+			}
+			slowest, calls = max(slowest, time.Since(asked)), calls+1
+		}
+		res, err := fresh.Get("http://" + sidecar.ops + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Errorf("round %d: the probe is answered with %d", round, res.StatusCode)
+		}
+	}
+	const connectionsMax = 1024 // of a sidecar's API
+	open, held := sidecar.metric("promptspool_connections"), memoryOf(t, sidecar, "RssAnon")
+	t.Logf("3,800 unfinished calls: %v connections are open, %d MiB anonymous memory; %d calls meanwhile, the slowest took %v", open, held>>20, calls, slowest)
+	if open > connectionsMax*5/4+200 {
+		t.Errorf("%v connections are open", open)
+	}
+	if held > 60<<20 {
+		t.Errorf("they cost %d bytes of memory", held)
+	}
+	if sidecar.waiting() != calls {
+		t.Errorf("%d calls were answered 200, and %d events wait", calls, sidecar.waiting())
+	}
+}
+
+// Without any need for room, too, whoever is too slow is cut: after 15 s, with an answer if a call was begun.
+func TestASlowCallIsCutInTime(t *testing.T) {
+	t.Parallel()
+	sidecar := startSidecar(t, t.TempDir(), freePort(t))
+	asked := time.Now()
+	conns := map[string]net.Conn{}
+	for name, text := range unfinished() {
+		if name != "a call, and then nothing" && name != "chunks without a last one" { // they have minutes
+			conns[name] = begun(t, sidecar.addr, text)
+		}
+	}
+	for name, conn := range conns {
+		_ = conn.SetReadDeadline(asked.Add(40 * time.Second))
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil || res.StatusCode != http.StatusRequestTimeout || !res.Close { // which a client takes for no other call's answer
+			t.Errorf("%s is answered %+v, %v", name, res, err)
+			continue
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_, err = io.Copy(io.Discard, in)
+		if late, ok := err.(net.Error); ok && late.Timeout() {
+			t.Errorf("%s is not cut", name)
+		}
+		if took := time.Since(asked); took < 14*time.Second {
+			t.Errorf("%s is cut after %v", name, took)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// promptspool runs a command that must end with this exit code, and returns what it printed.
+func promptspool(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, got := runCommand(t, []string{"PROMPTSPOOL_KEY=" + adminKey}, args...)
+	if got != code {
+		t.Fatalf("%s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// promptspoolJSON is promptspool with -o json, decoded.
+func promptspoolJSON[T any](t *testing.T, code int, args ...string) (v T) {
+	t.Helper()
+	stdout, _ := promptspool(t, code, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
+	}
+	return v
+}
+
+// deadLetter is an item of `dead list -o json`.
+type deadLetter struct {
+	Seq       uint64 `json:"sequence"`
+	Lane      string `json:"lane"`
+	Kind      string `json:"kind"`
+	RequestID string `json:"request_id"`
+	Reason    string `json:"reason"`
+}
+
+// importReport is what `requests import -o json` prints.
+type importReport struct {
+	Accepted  int `json:"accepted"`
+	Duplicate int `json:"duplicate"`
+	Refused   []struct {
+		Line   int    `json:"line"`
+		Reason string `json:"reason"`
+	} `json:"refused"`
+}
+
+func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) {
+	sidecar := startSidecar(t, t.TempDir(), freePort(t))
+	var ids []string
+	for range 5 {
+		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
+	}
+	running, _ := promptspool(t, 0, "spool", "export", "--data", sidecar.data)
+	if out, _ := promptspool(t, 0, "spool", "check", "--data", sidecar.data); !strings.Contains(out, "Sound: 5 events") {
+		t.Errorf("beside the running sidecar: %s", out)
+	}
+	if _, errs := promptspool(t, 1, "spool", "repair", "--data", sidecar.data); !strings.Contains(errs, "stop it first") {
+		t.Errorf("repair beside a running sidecar: %s", errs)
+	}
+	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://127.0.0.1:1"); !strings.Contains(errs, "stop it first") {
+		t.Errorf("drain beside a running sidecar: %s", errs)
+	}
+	sidecar.kill()
+
+	if out, _ := promptspool(t, 0, "spool", "check", "--data", sidecar.data); !strings.Contains(out, "Sound: 5 events") {
+		t.Errorf("of the killed one's folder: %s", out)
+	}
+	file := filepath.Join(t.TempDir(), "events")
+	if _, errs := promptspool(t, 0, "spool", "export", "--data", sidecar.data, file); !strings.Contains(errs, "5 events of 1 key,") {
+		t.Errorf("export says %s", errs)
+	}
+	stopped, err := os.ReadFile(file)
+	if err != nil || string(stopped) != running {
+		t.Errorf("the export of the stopped one differs from that of the running one (%v):\n%s\n%s", err, stopped, running)
+	}
+
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	url := "http://" + server.addr
+	if done := promptspoolJSON[importReport](t, 0, "requests", "import", file, "--url", url); done.Accepted != 5 {
+		t.Errorf("import: %+v", done)
+	}
+	for _, id := range ids {
+		server.record(id, events(1))
+	}
+	if done := promptspoolJSON[importReport](t, 0, "requests", "import", file, "--url", url); done.Duplicate != 5 {
+		t.Errorf("imported again: %+v", done)
+	}
+	promptspool(t, 0, "spool", "repair", "--data", sidecar.data, "--apply")
+	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", url)
+	if got := server.total(nil); got != 5 {
+		t.Errorf("%d records, want 5", got)
+	}
+	if out, _ := promptspool(t, 0, "spool", "status", "--data", sidecar.data); !strings.Contains(out, "0 events") {
+		t.Errorf("after the drain: %s", out)
+	}
+}
+
+func TestImportNamesTheLinesThatTheServerRefuses(t *testing.T) {
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	file := filepath.Join(t.TempDir(), "events")
+	if err := os.WriteFile(file, []byte("{}\nno event\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := promptspoolJSON[importReport](t, 1, "requests", "import", file, "--url", "http://"+server.addr)
+	if len(done.Refused) != 2 || done.Refused[1].Line != 2 || done.Refused[1].Reason == "" {
+		t.Errorf("%+v", done)
+	}
+}
+
+func TestDrainGivesUpAndSaysWhatIsLeft(t *testing.T) {
+	address := freePort(t)
+	sidecar := startSidecar(t, t.TempDir(), address)
+	sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.kill()
+	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address, "--timeout", "200ms"); !strings.Contains(errs, "1 event left in the spool") {
+		t.Errorf("drain says %s", errs)
+	}
+}
+
+func TestHeldEventsAreListedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
+	address := freePort(t)
+	sidecar := startSidecar(t, t.TempDir(), address)
+	for range 3 {
+		sidecar.track("/rest/track-request", "nobody's key", chat())
+	}
+	server := startServer(t, t.TempDir(), address)
+	sidecar.emptied()
+	type list struct{ Items []deadLetter }
+	dead := func() []deadLetter {
+		t.Helper()
+		return promptspoolJSON[list](t, 0, "dead", "list", "--data", sidecar.data).Items
+	}
+	held := dead()
+	if len(held) != 3 || held[0].Lane != "held" || held[0].Kind != "request" || held[0].RequestID == "" || held[0].Reason == "" {
+		t.Fatalf("%+v", held)
+	}
+	seq := func(i int) string { text, _ := json.Marshal(held[i].Seq); return string(text) }
+	shown, _ := promptspool(t, 0, "dead", "show", seq(0), "--data", sidecar.data)
+	if !strings.Contains(shown, held[0].RequestID) || strings.Contains(shown, "nobody's key") {
+		t.Errorf("show prints %s", shown)
+	}
+	if out, _ := promptspool(t, 0, "dead", "export", "--data", sidecar.data); strings.Count(out, "\n") != 3 {
+		t.Errorf("export prints %s", out)
+	}
+
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(adminKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promptspool(t, 0, "dead", "replay", seq(0), "--key-file", keyFile, "--data", sidecar.data)
+	server.record(held[0].RequestID, events(1))
+	sidecar.stop()
+
+	// The rest in the folder of the stopped sidecar.
+	if got := dead(); len(got) != 2 {
+		t.Fatalf("after one was replayed: %+v", got)
+	}
+	promptspool(t, 0, "dead", "replay", seq(1), "--key-file", keyFile, "--data", sidecar.data)
+	if _, errs := promptspool(t, 1, "dead", "purge", "--all", "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead()) != 1 {
+		t.Errorf("purge without --yes says %s", errs)
+	}
+	promptspool(t, 0, "dead", "purge", "--all", "--yes", "--data", sidecar.data)
+	if got := dead(); len(got) != 0 {
+		t.Errorf("after the purge: %+v", got)
+	}
+	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address)
+	server.record(held[1].RequestID, events(1))
+	if found := filesHolding(t, sidecar.data, "nobody's key"); len(found) > 0 {
+		t.Errorf("the key that nobody needs is still in %v", found)
+	}
+}

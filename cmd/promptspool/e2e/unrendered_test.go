@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and comes back as it was sent.
+const braces = `Answer as {"name": "<x>", "n": [1, 2]}` + "\nfor {who}."
+
+func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	want := []any{map[string]any{"path": "messages[0].content[0].text", "line": 1.0, "column": 11.0,
+		"message": `has {"name"}, which is no variable's name; write {{ and }} for braces`}}
+	body := func(name, text, format string) map[string]any {
+		return map[string]any{
+			"prompt_name":     name,
+			"prompt_template": map[string]any{"prompt_name": name, "type": "chat", "messages": []any{map[string]any{"role": "user", "content": text, "template_format": format}}},
+			"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "chat",
+				"messages": []any{map[string]any{"role": "user", "content": text, "template_format": format}}}},
+			"release_labels": []string{"prod"},
+		}
+	}
+
+	for at, n := range map[string]*node{"server": server, "sidecar": sidecar} {
+		for _, c := range []struct {
+			method, path string
+			status       int
+			body         any
+		}{
+			{"POST", "/rest/prompt-templates", 201, body(at+"-new", braces, "f-string")},
+			{"POST", "/library-publish-prompt-template", 200, body(at+"-old", braces, "f-string")},
+			{"PATCH", "/rest/prompt-templates/" + at + "-new", 201, map[string]any{"commit_message": "again", "release_labels": []string{"next"},
+				"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}}}},
+		} {
+			r := n.call(c.method, c.path, c.body, "X-API-KEY", adminKey)
+			if r.Status != c.status || fmt.Sprint(r.JSON["warnings"]) != fmt.Sprint(want) {
+				t.Errorf("%s %s at the %s: %d %s", c.method, c.path, at, r.Status, r.Body)
+			}
+			if labels, _ := r.JSON["release_labels"].([]any); len(labels) != 1 {
+				t.Errorf("%s %s at the %s: labels %v", c.method, c.path, at, labels)
+			}
+		}
+
+		for _, name := range []string{at + "-new", at + "-old"} {
+			r := n.call("POST", "/prompt-templates/"+name, map[string]any{"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai"}, "X-API-KEY", adminKey)
+			text := fmt.Sprint(r.JSON["llm_kwargs"])
+			if r.Status != 200 || !strings.Contains(text, braces) || !strings.Contains(fmt.Sprint(r.JSON["warning"]), "(line 1, column 11)") {
+				t.Errorf("%s fetched with its label: %d %s", name, r.Status, r.Body)
+			}
+		}
+
+		// What only a whole Jinja has is such a warning, and what can be rendered has none.
+		r := n.call("POST", "/rest/prompt-templates", body(at+"-macro", "a\n{% macro f() %}{% endmacro %}", "jinja2"), "X-API-KEY", adminKey)
+		if r.Status != 201 || !strings.Contains(string(r.Body), `"line":2,"column":1,"message":"uses the tag macro`) {
+			t.Errorf("a macro: %d %s", r.Status, r.Body)
+		}
+		r = n.call("POST", "/rest/prompt-templates", body(at+"-good", "{who}", "f-string"), "X-API-KEY", adminKey)
+		if r.Status != 201 || !strings.Contains(string(r.Body), `"warnings":[]`) {
+			t.Errorf("what can be rendered: %d %s", r.Status, r.Body)
+		}
+	}
+}
+
+const unclosedFile = `template_format: jinja2
+content: |
+  Dear {{ name }},
+
+  {% for item in items %}
+  - {{ item }}
+`
+
+func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	at := func(args ...string) []string {
+		return append(append([]string{"templates"}, args...), "--url", "http://"+server.addr)
+	}
+	dir := templateFiles(t, map[string]string{"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who}\\n  {ticket\"\n"})
+	says := []string{
+		"team/bad.yaml:5:3: content has a {% for %} that is not closed with {% endfor %}",
+		"z.yaml:1:20: content has a { that is not closed; write {{ and }} for braces",
+	}
+
+	out, errs := promptspool(t, 1, at("push", dir, "--label", "prod")...)
+	for _, want := range append(says, "nothing was published", "--force") {
+		if !strings.Contains(errs, want) {
+			t.Errorf("push says %s%s, want %s", out, errs, want)
+		}
+	}
+	if r := server.get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
+		t.Errorf("after the refused push: %d %s", r.Status, r.Body)
+	}
+	if _, errs = promptspool(t, 0, at("diff", dir)...); !strings.Contains(errs, "warning: "+says[0]) {
+		t.Errorf("diff says %s", errs)
+	}
+
+	out, errs = promptspool(t, 0, at("push", dir, "--force", "--label", "staging")...)
+	if !strings.Contains(out, "3 of 3 templates published.") || !strings.Contains(errs, "warning: "+says[0]) || strings.Count(errs, "is not closed") != 2 {
+		t.Errorf("push --force: %s%s", out, errs)
+	}
+	promptspool(t, 0, at("push", dir)...) // nothing is left to do, so nothing is refused
+
+	_, errs = promptspool(t, 1, at("label", "team/bad", "prod", "1")...)
+	if want := "content[0].text:3:1: has a {% for %} that is not closed"; !strings.Contains(errs, want) || !strings.Contains(errs, "the label was not moved") {
+		t.Errorf("label says %s, want %s", errs, want)
+	}
+	if _, errs = promptspool(t, 1, at("push", dir, "--label", "prod")...); !strings.Contains(errs, says[0]) {
+		t.Errorf("push with a label for what is published: %s", errs)
+	}
+	if r := server.get("/prompt-templates/team%2Fbad?label=prod"); r.Status != 404 {
+		t.Errorf("the label was set: %d", r.Status)
+	}
+	out, errs = promptspool(t, 0, at("label", "team/bad", "prod", "1", "--force")...)
+	if !strings.Contains(out, "points to version 1") || !strings.Contains(errs, "warning: content[0].text:3:1") {
+		t.Errorf("label --force: %s%s", out, errs)
+	}
+}
+
+func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
+	server, b := founded(t)
+	b.visit("/template/edit")
+	b.fill("[name=name]", "tickets")
+	b.do("write", chromedp.SendKeys("#text-0", "Be kind.\nBe brief."))
+	b.choose("fieldset:nth-of-type(2) [name=format]", "jinja2")
+	b.do("write", chromedp.SendKeys("#text-1", "Tickets:\n  {% for t in tickets %}{{ t }}"))
+	b.waitsFor("#preview .fault", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	b.press("[value=save]")
+	b.shows("main", "Not saved")
+	b.shows("#findings-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	if r := server.get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
+		t.Errorf("it was saved: %s", r.Body)
+	}
+	b.screenshots("refused")
+	b.press("[value=save]") // the form remembers nothing: it is refused again
+	b.shows("#findings-1", "line 2, column 3")
+	b.press("[value=save-anyway]")
+	b.shows("main", "Saved.", "Version 1 the latest", "Cannot be rendered", "Message 2, line 2, column 3")
+	r := server.get("/prompt-templates/tickets")
+	if !strings.Contains(string(r.Body), `Tickets:\n  {% for t in tickets %}{{ t }}`) || !strings.Contains(string(r.Body), `Be kind.\nBe brief.`) {
+		t.Errorf("what was saved is %s", r.Body)
+	}
+
+	b.fill(".facts .row [name=label]", "prod")
+	b.press(".facts form.row button")
+	b.shows("main", "The label prod was not moved", "line 2, column 3")
+	if r := server.get("/prompt-templates/tickets?label=prod"); r.Status != http.StatusNotFound {
+		t.Errorf("the label was moved: %d", r.Status)
+	}
+	b.screenshots("not-moved")
+	b.press("form.fault button")
+	b.shows(".labels li", "prod\nversion 1")
+
+	b.visit("/template/edit?name=tickets")
+	b.fill("#text-1", "Tickets: {{ tickets }}")
+	b.waitsFor("#preview", "Uses tickets")
+	b.press("[value=save]")
+	b.shows("main", "Saved.", "Version 2 the latest")
+	if text := b.text("main"); strings.Contains(text, "Cannot be rendered") {
+		t.Errorf("what can be rendered is said to be not: %s", text)
+	}
+}
