@@ -43,8 +43,9 @@ var imports = map[string]string{
 	"spool":                    "metrics spool/rawlog",
 	"spool/rawlog":             "",
 	"spool/archive":            "api/wire registry/prices metrics",
-	"spool/archive/badgerdb":   "spool/archive spool/rawlog api/wire",
-	"spool/archive/postgres":   "spool/archive api/wire",
+	"spool/archive/accounts":   "spool/archive api/wire",
+	"spool/archive/badgerdb":   "spool/archive spool/archive/accounts spool/rawlog api/wire",
+	"spool/archive/postgres":   "spool/archive spool/archive/accounts api/wire",
 	// The suites that every store passes import what they test.
 	"spool/archive/archivetest": "spool/archive api/wire metrics",
 	"registry/registrytest":     "registry api/wire",

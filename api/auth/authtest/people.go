@@ -155,11 +155,16 @@ func setup(t *testing.T, s people) {
 		t.Errorf("an account without an owner: %v, %v", has, err)
 	}
 
+	late := user(9, "")
+	late.CreatedAt = noon.Add(2 * time.Hour)
+	_, err := s.CreateUser(t.Context(), late, "x", hash(3))
+	wantCode(t, err, wire.CodeNotFound)
+
 	first := s.join(user(1, ""), hash(2))
 	if first.AccountName != "default" || first.Role != wire.RoleOwner {
 		t.Errorf("the first person is %+v", first)
 	}
-	_, err := s.CreateUser(t.Context(), user(2, ""), "x", hash(1))
+	_, err = s.CreateUser(t.Context(), user(2, ""), "x", hash(1))
 	wantCode(t, err, wire.CodeNotFound)
 	list, err := s.Invites(t.Context(), "default")
 	s.must("Invites", err)

@@ -16,6 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // Config says where the database is.
@@ -37,6 +38,8 @@ type Config struct {
 
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use.
 type DB struct {
+	*accounts.Store
+
 	dir    string
 	lock   *folderLock
 	room   *room
@@ -165,6 +168,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 		packing: packingDefault, retention: c.Retention, unpacked: make(map[keys]int),
 		updating:  accountLocks{seed: maphash.MakeSeed()},
 		selectors: make(map[keys]map[[16]byte]time.Time), firsts: make(map[keys][]byte), fleets: make(map[keys]*fleet), stop: make(chan struct{}), unseenMax: archive.UnseenMax}
+	db.Store = accounts.New(accountTables{db}, func() time.Time { return db.now() })
 	db.unreadable.Add(lost)
 	err = errors.Join(db.recallErase(), db.countTombstones())
 	if err != nil && h.fault() != nil {

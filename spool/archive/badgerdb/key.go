@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -114,13 +113,6 @@ func accountOf(key []byte) (k keys, table byte, rest []byte) {
 
 // eraseKey is there while something that was deleted may still be in the files.
 var eraseKey = []byte{ofServer, 'x'}
-
-func accountKey(name string) []byte { return append([]byte{ofServer, 'a'}, name...) }
-
-// secretPrefix is what the keys of all secrets begin with.
-var secretPrefix = []byte{ofServer, 'k'}
-
-func secretKey(hash [32]byte) []byte { return append(slices.Clone(secretPrefix), hash[:]...) }
 
 // uuid is an id as it stands in a key.
 type uuid = archive.UUID

@@ -12,16 +12,14 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // copyingKey is there while a copy into this database is not finished: how far it has come in its source.
 var copyingKey = []byte{ofServer, 'c'}
 
-// moves are the tables that Export walks; all else is made from them. A table of the server's has its prefix, one of an account its letter.
-var (
-	serverMoves  = [][]byte{accountKey(""), secretPrefix, userPrefix, invitePrefix, sessionPrefix}
-	accountMoves = []byte{tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord}
-)
+// accountMoves are the tables of an account that Export walks; all else is made from them.
+var accountMoves = []byte{tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord}
 
 var errTime = errors.New("it is no time")
 
@@ -35,7 +33,10 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item archive.Ite
 	if err != nil {
 		return err
 	}
-	prefixes := slices.Clone(serverMoves)
+	var prefixes [][]byte
+	for _, t := range accounts.Moves {
+		prefixes = append(prefixes, serverKey(t, ""))
+	}
 	for k := range names {
 		for _, table := range accountMoves {
 			prefixes = append(prefixes, k.table(table))
@@ -67,7 +68,8 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item archive.Ite
 // item reads what stands under a key of a table that moves.
 func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err error) {
 	if key[0] == ofServer {
-		return serverItem(key, value)
+		row, err := accountRow(key, value)
+		return row.Item(), err
 	}
 	k, table, rest := accountOf(key)
 	item.Of = string(k[2:])
@@ -102,29 +104,6 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 		item.Forgotten = &archive.Forgotten{Hash: [16]byte(rest), Before: at}
 	case tableRecord:
 		item.Record, err = db.moved(txn, k, uuid(rest), value)
-	}
-	return item, err
-}
-
-func serverItem(key, value []byte) (item archive.Item, err error) {
-	rest := key[2:]
-	switch key[1] {
-	case 'a':
-		item.Account = new(wire.Account)
-		err = decode(key, value, item.Account)
-	case 'k':
-		item.Key = &archive.Hashed[wire.Key]{Hash: [32]byte(rest)}
-		err = decode(key, value, &item.Key.Of)
-	case 'u':
-		var u user
-		err = decode(key, value, &u)
-		item.User = &archive.Person{User: u.User, Password: u.Password}
-	case 'i':
-		item.Invite = &archive.Hashed[wire.Invite]{Hash: [32]byte(rest)}
-		err = decode(key, value, &item.Invite.Of)
-	case 's':
-		item.Session = &archive.Hashed[wire.Session]{Hash: [32]byte(rest)}
-		err = decode(key, value, &item.Session.Of)
 	}
 	return item, err
 }
@@ -198,18 +177,10 @@ func (db *DB) Import(ctx context.Context, items []archive.Item, place string) er
 
 // bring writes what is no record.
 func bring(writes []write, item *archive.Item) ([]write, error) {
-	switch {
-	case item.Account != nil:
-		return store(writes, accountKey(item.Account.Name), item.Account)
-	case item.Key != nil:
-		return store(writes, secretKey(item.Key.Hash), item.Key.Of)
-	case item.User != nil:
-		u := user{item.User.User, item.User.Password}
-		return store(writes, serverKey(userPrefix, u.ID), u, serverKey(emailPrefix, u.Email), u.ID)
-	case item.Invite != nil:
-		return store(writes, serverKey(invitePrefix, item.Invite.Hash[:]), item.Invite.Of)
-	case item.Session != nil:
-		return store(writes, serverKey(sessionPrefix, item.Session.Hash[:]), item.Session.Of)
+	if item.Of == "" {
+		tx := accountTx{writes: writes}
+		err := accounts.Import(&tx, item)
+		return tx.writes, err
 	}
 	k, err := keysOf(item.Of)
 	if err != nil {

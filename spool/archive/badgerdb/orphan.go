@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // loadOrphans reads the account's tally of orphans, once for a batch, and only for one that may change it.
@@ -101,7 +102,7 @@ func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 
 // eachAccount calls fn for every account.
 func (db *DB) eachAccount(ctx context.Context, txn *badger.Txn, fn func(keys) error) error {
-	return db.each(ctx, txn, accountKey(""), nil, func(key, value []byte) (bool, error) {
+	return db.each(ctx, txn, serverKey(accounts.Accounts, ""), nil, func(key, value []byte) (bool, error) {
 		var a wire.Account
 		if err := decode(key, value, &a); err != nil {
 			return false, err

@@ -15,6 +15,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // Config says where the database is.
@@ -29,6 +30,8 @@ type Config struct {
 // DB is the database of a server: an archive.Store, a registry.Store and an auth.Store. Safe for concurrent use, and for any
 // number of servers at the same time.
 type DB struct {
+	*accounts.Store
+
 	pool      *pgxpool.Pool
 	searches  *pgxpool.Pool // pool, unless a standby is searched
 	logger    *slog.Logger
@@ -80,6 +83,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	db := &DB{pool: pool, searches: searches, logger: c.Logger, now: c.Now, retention: c.Retention, codec: codec, slot: rand.N(slotsOf) * lanes, summarizing: summarizingDefault,
 		bodiesBytesMax: bodiesBytesDefault, heldBytesMax: archive.HeldBytesMax, unseenMax: archive.UnseenMax}
+	db.Store = accounts.New(accountTables{db}, func() time.Time { return db.now() })
 	db.commits = newCommitter(db.applyGroup)
 	if err := db.start(ctx); err != nil {
 		db.closePools()

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // A movePlace is where an Export stands: the number of a table in moves, and the key of its last row that was told, as JSON.
@@ -23,7 +24,8 @@ type movePlace struct {
 
 // moves are the tables that Export walks, each in the order of its key. All else is made from them.
 var moves = []func(*DB, context.Context, [3]string) ([]moved, error){
-	(*DB).moveAccounts, (*DB).moveKeys, (*DB).moveUsers, (*DB).moveInvites, (*DB).moveSessions, (*DB).moveAudit, (*DB).moveSidecars,
+	moveRows(accounts.Accounts), moveRows(accounts.Keys), moveRows(accounts.Users), moveRows(accounts.Invites), moveRows(accounts.Sessions),
+	(*DB).moveAudit, (*DB).moveSidecars,
 	(*DB).moveRegistries, (*DB).moveTemplates, (*DB).moveVersions, (*DB).moveTombstones, (*DB).moveDeletedValues, (*DB).moveRecords,
 }
 
@@ -74,18 +76,6 @@ func movedOf[T any](ctx context.Context, db *DB, places func(*T) []any, item fun
 	return page, err
 }
 
-// hashed is a row of what is found by a hash.
-type hashed[T any] struct {
-	hash []byte
-	of   T
-}
-
-func (h *hashed[T]) item() archive.Hashed[T] {
-	return archive.Hashed[T]{Hash: [32]byte(h.hash), Of: h.of}
-}
-
-func (h *hashed[T]) key() [3]string { return [3]string{fmt.Sprintf("%x", h.hash)} }
-
 // owned is a row that belongs to an account.
 type owned[T any] struct {
 	account string
@@ -95,37 +85,6 @@ type owned[T any] struct {
 }
 
 func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
-
-func (db *DB) moveAccounts(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(a *wire.Account) []any { return []any{&a.ID, &a.Name, &a.CreatedAt} },
-		func(a *wire.Account) moved { return moved{archive.Item{Account: a}, [3]string{a.Name}} },
-		`SELECT id, name, created_at FROM accounts WHERE name > $1 ORDER BY name LIMIT $2`, after[0], movePage)
-}
-
-func (db *DB) moveKeys(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(h *hashed[wire.Key]) []any { return append([]any{&h.hash}, scanKey(&h.of)...) },
-		func(h *hashed[wire.Key]) moved { k := h.item(); return moved{archive.Item{Key: &k}, h.key()} },
-		`SELECT hash, `+keyColumns+` FROM keys WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
-}
-
-func (db *DB) moveUsers(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(p *archive.Person) []any { return append(scanUser(&p.User), &p.Password) },
-		func(p *archive.Person) moved { return moved{archive.Item{User: p}, [3]string{p.ID}} },
-		`SELECT `+userColumns+`, password FROM users WHERE id > $1 ORDER BY id LIMIT $2`, after[0], movePage)
-}
-
-func (db *DB) moveInvites(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(h *hashed[wire.Invite]) []any { return append([]any{&h.hash}, scanInvite(&h.of)...) },
-		func(h *hashed[wire.Invite]) moved { i := h.item(); return moved{archive.Item{Invite: &i}, h.key()} },
-		`SELECT hash, `+inviteColumns+` FROM invites WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
-}
-
-func (db *DB) moveSessions(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(h *hashed[wire.Session]) []any {
-		return []any{&h.hash, &h.of.UserID, &h.of.CreatedAt, &h.of.ExpiresAt}
-	}, func(h *hashed[wire.Session]) moved { s := h.item(); return moved{archive.Item{Session: &s}, h.key()} },
-		`SELECT hash, user_id, created_at, expires_at FROM sessions WHERE hash > decode($1, 'hex') ORDER BY hash LIMIT $2`, after[0], movePage)
-}
 
 func (db *DB) moveAudit(ctx context.Context, after [3]string) ([]moved, error) {
 	return movedOf(ctx, db, func(o *owned[wire.AuditEntry]) []any { return []any{&o.account, &o.id, &o.of} },

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
 )
 
 // Import keeps items of another database; see archive.Mover.
@@ -16,8 +17,12 @@ func (db *DB) Import(ctx context.Context, items []archive.Item, place string) er
 		return err
 	}
 	return db.change(ctx, true, func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
+		var a accountTx
+		b := &a.writes
 		for i := range items {
+			if err := accounts.Import(&a, &items[i]); err != nil {
+				return err
+			}
 			if err := queueItem(b, &items[i]); err != nil {
 				return err
 			}
@@ -30,31 +35,17 @@ func (db *DB) Import(ctx context.Context, items []archive.Item, place string) er
 	})
 }
 
-// queueItem writes what is no record.
+// queueItem writes what is of an account, and no record.
 func queueItem(b *pgx.Batch, i *archive.Item) error {
 	var of, document string
 	var err error
-	if i.Of != "" {
-		if of, err = accountKey(i.Of); err != nil {
-			return err
-		}
+	if i.Of == "" {
+		return nil
+	}
+	if of, err = accountKey(i.Of); err != nil {
+		return err
 	}
 	switch {
-	case i.Account != nil:
-		b.Queue(`INSERT INTO accounts (name, id, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, i.Account.Name, i.Account.ID, i.Account.CreatedAt)
-	case i.Key != nil:
-		k := &i.Key.Of
-		b.Queue(`INSERT INTO keys (hash, `+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-			i.Key.Hash[:], k.ID, k.AccountID, k.AccountName, k.Name, k.Scope, k.CreatedAt, k.RevokedAt, k.LastUsedAt)
-	case i.User != nil:
-		u := i.User
-		b.Queue(insertUser+` ON CONFLICT DO NOTHING`, u.ID, u.Email, u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.DisabledAt, u.SessionsFrom, u.Founder, u.Password)
-	case i.Invite != nil:
-		v := &i.Invite.Of
-		b.Queue(insertInvite, i.Invite.Hash[:], v.ID, v.AccountName, v.Role, v.CreatedAt, v.ExpiresAt, v.Setup)
-	case i.Session != nil:
-		s := &i.Session.Of
-		b.Queue(insertSession, i.Session.Hash[:], s.UserID, s.CreatedAt, s.ExpiresAt)
 	case i.Audit != nil:
 		document, err = encode(i.Audit)
 		b.Queue(insertAudit, i.Of, i.Audit.ID, document)
