@@ -88,25 +88,37 @@ func (c *Committer[T]) Len() int {
 	return len(c.queue)
 }
 
-// take removes the next group from the queue: the first change and those behind it that fit.
-func (c *Committer[T]) take() []*Waiting[T] {
+// Bounds of a small change.
+const (
+	smallBytes  = 64 << 10
+	smallEvents = 32
+)
+
+func (w *Waiting[T]) small() bool { return w.Bytes <= smallBytes && w.Events <= smallEvents }
+
+// take removes the next group from the queue: the change that has waited longest, then the small ones, then
+// what else fits. So a small change waits for the group being committed and for one large one at most,
+// however many of these there are, and no large one waits forever.
+func (c *Committer[T]) take() (group []*Waiting[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	n, bytes, events := 0, 0, 0
-	for _, w := range c.queue {
-		bytes, events = bytes+w.Bytes, events+w.Events
-		if n > 0 && (bytes > c.bytesMax || events > c.eventsMax) {
-			break
+	bytes, events := 0, 0
+	for _, small := range []bool{true, false} {
+		var rest []*Waiting[T] // nil in the end, if all are taken: lets go of the array
+		for i, w := range c.queue {
+			first := small && i == 0
+			fits := bytes+w.Bytes <= c.bytesMax && events+w.Events <= c.eventsMax
+			if !first && (!fits || small && !w.small()) {
+				rest = append(rest, w)
+				continue
+			}
+			group = append(group, w)
+			bytes, events = bytes+w.Bytes, events+w.Events
 		}
-		n++
+		c.queue = rest
 	}
 
-	group := c.queue[:n:n]
-	c.queue = c.queue[n:]
-	if len(c.queue) == 0 {
-		c.queue = nil // lets go of the array, and of the changes in it
-	}
 	return group
 }
 

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -44,4 +45,47 @@ func TestAPanicReleasesThoseWhoWait(t *testing.T) {
 			t.Errorf("the next change: %v", err)
 		}
 	})
+}
+
+// queued has these changes waiting, by their events.
+func queued(t *testing.T, events ...int) *Committer[int] {
+	t.Helper()
+	c := NewCommitter(1, 1<<20, 1000, func(context.Context, int, []*Waiting[int]) {})
+	for i, n := range events {
+		if err := c.enqueue(&Waiting[int]{Change: i, Bytes: n, Events: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return c
+}
+
+func TestSmallChangesDoNotWaitBehindLargeOnes(t *testing.T) {
+	c := queued(t, 900, 800, 1, 700, 2, 90)
+
+	for _, want := range [][]int{
+		{0, 2, 4, 5}, // what waited longest, the small ones, and what still fits
+		{1},
+		{3},
+		nil,
+	} {
+		var got []int
+		for _, w := range c.take() {
+			got = append(got, w.Change)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a group of %v, want %v", got, want)
+		}
+	}
+}
+
+func TestAChangeBeyondAllBoundsIsAGroupOfItsOwn(t *testing.T) {
+	c := queued(t, 5000, 1)
+
+	if n := len(c.take()); n != 1 {
+		t.Errorf("%d changes, want the large one alone", n)
+	}
+	if n := len(c.take()); n != 1 {
+		t.Errorf("then %d changes, want the other", n)
+	}
 }

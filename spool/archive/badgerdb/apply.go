@@ -31,7 +31,7 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
 	packed, bytes := db.packBodies(events)
 	listed, buried := 0, 0
-	err = db.commit.do(ctx, bytes, func(txn *badger.Txn) ([]write, error) {
+	err = db.commit.doMany(ctx, bytes, len(events), func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
 		for i, e := range events {
 			r, err := f.fold(e, packed[i])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -12,8 +11,11 @@ import (
 	"promptspool/spool/archive"
 )
 
-// groupBytesMax bounds the bodies that share one transaction: memory, and the time that the first of them waits.
-const groupBytesMax = 16 << 20
+// Bounds of what shares one transaction: memory, and how long the first of it waits. One change alone may be larger.
+const (
+	groupBytesMax  = 16 << 20 // of bodies
+	groupEventsMax = 2000
+)
 
 // keyBytesMax is below what Badger takes. Names in keys are bounded far below it where they are accepted.
 const keyBytesMax = 60_000
@@ -41,15 +43,20 @@ type waiting = archive.Waiting[change]
 
 func newCommitter(lock *folderLock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
 	c := &committer{lock: lock, room: room, bdb: bdb, health: h, logger: logger, spare: spareOf(bdb)}
-	c.Committer = archive.NewCommitter(1, groupBytesMax, math.MaxInt, c.commitGroup)
+	c.Committer = archive.NewCommitter(1, groupBytesMax, groupEventsMax, c.commitGroup)
 
 	return c
 }
 
-// do makes a change durable. bytes is the size of the bodies in it. On an error nothing of the change is in the
+// do makes a change of a few keys durable, with so many bytes of bodies. On an error nothing of the change is in the
 // database, unless the code is CodeUnavailable: then it may be, after a restart.
 func (c *committer) do(ctx context.Context, bytes int, change change) error {
-	return c.Do(ctx, &waiting{Change: change, Bytes: bytes})
+	return c.doMany(ctx, bytes, 1, change)
+}
+
+// doMany is do for a change of so many events or records.
+func (c *committer) doMany(ctx context.Context, bytes, events int, change change) error {
+	return c.Do(ctx, &waiting{Change: change, Bytes: bytes, Events: events})
 }
 
 func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {

@@ -157,7 +157,7 @@ func (db *DB) deleteTogether(
 	ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool,
 ) (sum wire.Deleted, err error) {
 	listed, buried, unseen := 0, 0, 0
-	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+	err = db.commit.doMany(ctx, 0, len(ids), func(txn *badger.Txn) ([]write, error) {
 		sum = wire.Deleted{}
 		f := db.newFolding(txn, k)
 		for _, id := range ids {

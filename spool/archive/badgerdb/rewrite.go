@@ -24,7 +24,7 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Positi
 // rewrite is Rewrite of some records, in one transaction.
 func (db *DB) rewrite(ctx context.Context, k keys, page []archive.Position, change archive.Change) (changed int, err error) {
 	listed := 0
-	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+	err = db.commit.doMany(ctx, 0, len(page), func(txn *badger.Txn) ([]write, error) {
 		changed = 0
 		f := db.newFolding(txn, k)
 		for _, p := range page {
@@ -77,7 +77,7 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 // editTogether is Edit in one transaction.
 func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change archive.Edit) (changed int, err error) {
 	listed := 0
-	err = db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
+	err = db.commit.doMany(ctx, 0, len(ids), func(txn *badger.Txn) ([]write, error) {
 		changed = 0
 		f := db.newFolding(txn, k)
 		for _, id := range ids {
