@@ -2,21 +2,23 @@ package jinja
 
 import (
 	"bytes"
-	"fmt"
 	"net/url"
 	"strings"
-
-	"promptspool/registry/render/python"
 )
 
 func filterCenter(x *run, s string, a arguments) any {
 	if _, ok := a.get(0, "width"); !ok {
 		a.list = []any{int64(80)}
 	}
+
 	return x.padded(s, "center", a)
 }
 
-var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+var htmlEscaper = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+
+var htmlUnescaper = strings.NewReplacer(
+	"&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&")
 
 func filterEscape(x *run, s string, _ arguments) any {
 	x.pay(4 * len(s))
@@ -31,23 +33,25 @@ func filterIndent(x *run, s string, a arguments) any {
 		x.payTimes(1, int64(n))
 		blanks = strings.Repeat(" ", max(n, 0))
 	}
+
 	return x.indent(s, blanks, a.truth(1, "first", false), a.truth(2, "blank", false))
 }
 
-// withoutTags takes out <...> and <!-- -->, and makes one blank of every run of them.
+// withoutTags removes <...> and <!-- -->, and shortens every run of whitespace to one
+// space.
 func withoutTags(s string) string {
 	b := []byte(s)
 	b = cutOut(b, "<!--", "-->")
 	b = cutOut(b, "<", ">")
-	plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&").Replace(string(b))
 
-	return strings.Join(strings.Fields(plain), " ")
+	return strings.Join(strings.Fields(htmlUnescaper.Replace(string(b))), " ")
 }
 
-// cutOut takes out all stretches from begin to end, one after the other, as Jinja does: what is left on both sides of
-// one may make the begin of the next. It works within b, in one pass.
+// cutOut removes everything from begin to end, one stretch after the other, as Jinja
+// does: what is left on both sides of a stretch may form the next begin. It works within
+// b, in one pass.
 func cutOut(b []byte, begin, end string) []byte {
-	kept, rest := 0, 0 // b[:kept] stays, b[rest:] is still to be looked at
+	kept, rest := 0, 0 // b[:kept] stays, b[rest:] has not been looked at
 	for {
 		from := bytes.Index(b[rest:], []byte(begin))
 		if from < 0 {
@@ -70,98 +74,25 @@ func cutOut(b []byte, begin, end string) []byte {
 	return b[:kept]
 }
 
-func filterURLEncode(x *run, v any) any {
-	quote := func(s string, slash bool) string {
-		x.pay(3 * len(s))
-		s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
-		s = strings.ReplaceAll(s, "%7E", "~")
-		if slash {
-			s = strings.ReplaceAll(s, "%2F", "/")
-		}
-		return s
-	}
-	if d, ok := v.(*dictValue); ok {
-		var parts []string
-		for i, key := range d.keys {
-			parts = append(parts, strings.ReplaceAll(quote(x.str(key), false), "%20", "+")+"="+strings.ReplaceAll(quote(x.str(d.values[i]), false), "%20", "+"))
-		}
-		return strings.Join(parts, "&")
-	}
-	return quote(x.str(v), true)
-}
-
-// formatPercent is Python's formatting with %, by place or by name.
-func formatPercent(x *run, v any, a arguments) any {
-	source := x.str(v)
-	var b strings.Builder
-	next := 0
-	for {
-		i := strings.IndexByte(source, '%')
-		if i < 0 {
-			break
-		}
-		b.WriteString(source[:i])
-		source = source[i+1:]
-		if strings.HasPrefix(source, "%") {
-			b.WriteByte('%')
-			source = source[1:]
-			continue
-		}
-		value := any(nil)
-		if strings.HasPrefix(source, "(") {
-			name, rest, ok := strings.Cut(source[1:], ")")
-			if !ok {
-				fail("has a %%( in a format that no ) closes")
-			}
-			source = rest
-			value = a.must(len(a.list), name)
-		} else {
-			value = a.must(next, "a value for each %")
-			next++
-		}
-		end := strings.IndexFunc(source, func(r rune) bool { return !strings.ContainsRune("0123456789.-+ #", r) })
-		if end < 0 {
-			fail("has a %% in a format that nothing follows")
-		}
-		text := x.percent(source[:end], source[end], value)
-		x.pay(len(text))
-		b.WriteString(text)
-		source = source[end+1:]
-	}
-	b.WriteString(source)
-	return b.String()
-}
-
-// percent formats one value; flags is what stands between % and the letter.
-func (x *run) percent(flags string, letter byte, v any) string {
-	for _, n := range strings.FieldsFunc(flags, func(r rune) bool { return r < '0' || r > '9' }) {
-		if len(n) > 4 {
-			fail("has a format with a width above %d", python.WidthMax)
-		}
-	}
-	switch letter {
-	case 's':
-		return fmt.Sprintf("%"+flags+"s", x.str(v))
-	case 'r':
-		return fmt.Sprintf("%"+flags+"s", x.repr(v))
-	}
-	n, ok := toNumber(v)
+func filterURLEncode(x *run, v any, _ arguments) any {
+	d, ok := v.(*dictValue)
 	if !ok {
-		fail("formats %s as a number", typeName(v))
+		return strings.ReplaceAll(x.urlQuoted(x.str(v)), "%2F", "/")
 	}
-	switch letter {
-	case 'd', 'i', 'x', 'X', 'o':
-		i, ok := n.(int64)
-		if !ok {
-			i = int64(n.(float64))
-		}
-		if letter == 'i' {
-			letter = 'd'
-		}
-		return fmt.Sprintf("%"+flags+string(letter), i)
-	case 'f', 'F', 'e', 'E', 'g', 'G':
-		return fmt.Sprintf("%"+flags+string(letter), toFloat(n))
+
+	form := func(v any) string { return strings.ReplaceAll(x.urlQuoted(x.str(v)), "%20", "+") }
+	var pairs []string
+	for i, key := range d.keys {
+		pairs = append(pairs, form(key)+"="+form(d.values[i]))
 	}
-	fail("has %%%c in a format, which is not known", letter)
-	return ""
+
+	return strings.Join(pairs, "&")
+}
+
+// urlQuoted escapes as Python's urllib.parse.quote does with safe="".
+func (x *run) urlQuoted(s string) string {
+	x.pay(3 * len(s))
+	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+
+	return strings.ReplaceAll(s, "%7E", "~")
 }

@@ -8,94 +8,125 @@ import (
 	"unicode/utf8"
 )
 
-// tojson is what Jinja's filter of that name writes: keys in order, all that is not ASCII escaped, and < > & ' too.
-func (x *run) tojson(v any, indent int) string {
-	var b []byte
-	x.appendJSON(&b, v, indent, "\n")
-	return string(b)
+// toJSON returns what Jinja's filter tojson writes: keys sorted, everything outside ASCII
+// escaped, and < > & ' as well.
+func (x *run) toJSON(v any, indent int) string {
+	w := jsonWriter{x: x, indent: indent}
+	w.value(v, "\n")
+
+	return string(w.b)
 }
 
-func (x *run) appendJSON(b *[]byte, v any, indent int, line string) {
+// jsonWriter writes values as JSON. Its methods get the line break, with its indentation,
+// of the block that they are in.
+type jsonWriter struct {
+	x      *run
+	b      []byte
+	indent int
+}
+
+func (w *jsonWriter) value(v any, lineBreak string) {
 	switch v := v.(type) {
 	case string:
-		x.step()
-		x.pay(6 * len(v))
-		*b = appendASCII(*b, v)
+		w.x.step()
+		w.x.pay(6 * len(v))
+		w.b = appendASCII(w.b, v)
 	case nil:
-		*b = append(*b, "null"...)
+		w.b = append(w.b, "null"...)
 	case bool:
-		*b = strconv.AppendBool(*b, v)
+		w.b = strconv.AppendBool(w.b, v)
 	case float64:
-		switch {
-		case math.IsInf(v, 1):
-			*b = append(*b, "Infinity"...)
-		case math.IsInf(v, -1):
-			*b = append(*b, "-Infinity"...)
-		case math.IsNaN(v):
-			*b = append(*b, "NaN"...)
-		default:
-			x.appendRepr(b, v)
-		}
+		w.float(v)
 	case int64, bigInteger:
-		x.appendRepr(b, v)
+		w.x.appendRepr(&w.b, v)
+
 	case *listValue:
-		x.jsonBlock(b, "[]", len(v.items), indent, line, func(i int, line string) {
-			x.appendJSON(b, v.items[i], indent, line)
+		w.block("[]", len(v.items), lineBreak, func(i int, lineBreak string) {
+			w.value(v.items[i], lineBreak)
 		})
 	case *dictValue:
-		order := make([]any, len(v.keys))
-		for i := range order {
-			order[i] = int64(i)
-		}
-		order = x.sorted(order, func(i any) any { return v.keys[i.(int64)] }, false, false)
-		x.jsonBlock(b, "{}", len(order), indent, line, func(i int, line string) {
+		order := w.keyOrder(v)
+		w.block("{}", len(order), lineBreak, func(i int, lineBreak string) {
 			at := order[i].(int64)
-			key := v.keys[at]
-			if s, ok := key.(string); ok {
-				x.appendJSON(b, s, indent, line)
-			} else {
-				var k []byte
-				x.appendJSON(&k, key, indent, line)
-				*b = append(append(append(*b, '"'), k...), '"')
-			}
-			*b = append(*b, ": "...)
-			x.appendJSON(b, v.values[at], indent, line)
+			w.key(v.keys[at], lineBreak)
+			w.b = append(w.b, ": "...)
+			w.value(v.values[at], lineBreak)
 		})
+
 	default:
 		fail("makes JSON of %s", typeName(v))
 	}
 }
 
-func (x *run) jsonBlock(b *[]byte, brackets string, n, indent int, line string, one func(i int, line string)) {
-	x.step()
-	*b = append(*b, brackets[0])
-	inner := line
-	if indent > 0 {
-		x.payTimes(len(line)+indent, int64(n)+1)
-		inner = line + strings.Repeat(" ", indent)
+// float writes as Python's json does, which has names for what JSON has not.
+func (w *jsonWriter) float(f float64) {
+	switch {
+	case math.IsInf(f, 1):
+		w.b = append(w.b, "Infinity"...)
+	case math.IsInf(f, -1):
+		w.b = append(w.b, "-Infinity"...)
+	case math.IsNaN(f):
+		w.b = append(w.b, "NaN"...)
+	default:
+		w.x.appendRepr(&w.b, f)
 	}
-	x.deeper(func() {
+}
+
+// keyOrder returns the positions of a mapping's keys, sorted by key.
+func (w *jsonWriter) keyOrder(d *dictValue) []any {
+	order := make([]any, len(d.keys))
+	for i := range order {
+		order[i] = int64(i)
+	}
+
+	return w.x.sorted(order, func(i any) any { return d.keys[i.(int64)] }, false, false)
+}
+
+// key writes a key, which must become a string.
+func (w *jsonWriter) key(key any, lineBreak string) {
+	if _, ok := key.(string); ok {
+		w.value(key, lineBreak)
+		return
+	}
+
+	w.b = append(w.b, '"')
+	w.value(key, lineBreak)
+	w.b = append(w.b, '"')
+}
+
+func (w *jsonWriter) block(brackets string, n int, lineBreak string, one func(i int, lineBreak string)) {
+	w.x.step()
+	w.b = append(w.b, brackets[0])
+	inner := lineBreak
+	if w.indent > 0 {
+		w.x.payTimes(len(lineBreak)+w.indent, int64(n)+1)
+		inner = lineBreak + strings.Repeat(" ", w.indent)
+	}
+
+	w.x.deeper(func() {
 		for i := range n {
-			x.pay(4)
+			w.x.pay(4)
 			if i > 0 {
-				*b = append(*b, ',')
-				if indent <= 0 {
-					*b = append(*b, ' ')
+				w.b = append(w.b, ',')
+				if w.indent <= 0 {
+					w.b = append(w.b, ' ')
 				}
 			}
-			if indent > 0 {
-				*b = append(*b, inner...)
+			if w.indent > 0 {
+				w.b = append(w.b, inner...)
 			}
 			one(i, inner)
 		}
 	})
-	if indent > 0 && n > 0 {
-		*b = append(*b, line...)
+
+	if w.indent > 0 && n > 0 {
+		w.b = append(w.b, lineBreak...)
 	}
-	*b = append(*b, brackets[1])
+	w.b = append(w.b, brackets[1])
 }
 
-// appendASCII writes a JSON string as Python's json does with ensure_ascii, and as Jinja then makes it safe for HTML.
+// appendASCII appends a JSON string as Python's json writes it with ensure_ascii, and as
+// Jinja then makes it safe for HTML.
 func appendASCII(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {
@@ -112,14 +143,15 @@ func appendASCII(b []byte, s string) []byte {
 			b = append(b, `\b`...)
 		case r == '\f':
 			b = append(b, `\f`...)
-		case r < ' ' || r == '<' || r == '>' || r == '&' || r == '\'' || r > '~' && r < 0x10000:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		case r >= 0x10000:
+		case r >= 0x10000: // a surrogate pair
 			r -= 0x10000
 			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		case r < ' ' || r > '~' || strings.ContainsRune(`<>&'`, r):
+			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}
 	}
+
 	return append(b, '"')
 }

@@ -1,14 +1,16 @@
 package jinja
 
-// Bounds of jinja2.
+// The bounds of a template and of its rendering. Those of a rendering hold for all texts
+// of a blueprint together.
 const (
-	stepsMax       = 1_000_000 // steps of one rendering, over all texts of a blueprint
-	stepsPerCheck  = 1000      // after which it is asked whether the caller still waits
-	valueBytesMax  = 32 << 20  // bytes of values that one rendering makes, over all texts
-	bytesPerStep   = 256       // bytes of text that can be read for a step
 	sourceBytesMax = 256 << 10 // bytes of one text
 	depthMax       = 100       // nesting of blocks and of expressions
 	chainMax       = 1000      // parts of an expression in a row: a + b + c
-	valueDepthMax  = 600       // nesting of values
-	rangeMax       = 100_000   // of range(), as Jinja's own sandbox has it
+
+	stepsMax      = 1_000_000 // steps of one rendering
+	stepsPerCheck = 1000      // steps between checks whether the caller still waits
+	bytesPerStep  = 256       // bytes of a string that can be read in one step
+	valueBytesMax = 32 << 20  // bytes of all values that one rendering makes
+	valueDepthMax = 600       // nesting of values
+	rangeMax      = 100_000   // elements of range(), the same as in Jinja's own sandbox
 )

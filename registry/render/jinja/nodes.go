@@ -2,7 +2,7 @@ package jinja
 
 import "promptspool/registry/render/language"
 
-// node is a part of a text: a piece of data, an output, a tag.
+// node is a part of a text: data, an output, a tag.
 type node interface{ exec(x *run) }
 
 // dataNode is text outside of tags.
@@ -10,10 +10,10 @@ type dataNode string
 
 func (n dataNode) exec(x *run) { x.write(string(n)) }
 
-// outputNode is {{ expression }}.
-type outputNode struct{ of expression }
+// outputNode is {{ value }}.
+type outputNode struct{ value expression }
 
-func (n outputNode) exec(x *run) { x.write(x.str(n.of.eval(x))) }
+func (n outputNode) exec(x *run) { x.write(x.str(n.value.eval(x))) }
 
 type ifNode struct {
 	cond            expression
@@ -34,53 +34,52 @@ type forNode struct {
 	body, otherwise []node
 }
 
-// loopState is what loop means within a for.
-type loopState struct {
-	items   []any
-	index   int
-	changed []any // what loop.changed was called with
-	called  bool
-}
-
 func (n *forNode) exec(x *run) {
 	items := x.list(n.over.eval(x))
 	if n.cond != nil {
-		var kept []any
-		for _, item := range items {
-			x.scoped(nil, func() {
-				n.assign(x, item)
-				if x.truth(n.cond.eval(x)) {
-					x.pay(16)
-					kept = append(kept, item)
-				}
-			})
-		}
-		items = kept
+		items = n.filtered(x, items)
 	}
 	if len(items) == 0 {
 		x.scoped(nil, func() { x.runBody(n.otherwise) })
 		return
 	}
+
 	loop := &loopState{items: items}
 	for i, item := range items {
 		loop.index = i
 		x.step()
 		x.scoped(nil, func() {
 			x.set("loop", loop)
-			n.assign(x, item)
+			x.assign(n.targets, item)
 			x.runBody(n.body)
 		})
 	}
 }
 
-func (n *forNode) assign(x *run, item any) { x.assign(n.targets, item) }
+// filtered keeps the items for which the loop's condition holds. It comes first, because
+// loop.length and loop.last count these items only.
+func (n *forNode) filtered(x *run, items []any) []any {
+	var kept []any
+	for _, item := range items {
+		x.scoped(nil, func() {
+			x.assign(n.targets, item)
+			if x.truth(n.cond.eval(x)) {
+				x.pay(16)
+				kept = append(kept, item)
+			}
+		})
+	}
 
-// assign sets names to a value, or several to its elements.
+	return kept
+}
+
+// assign sets one name to a value, or several names to its elements.
 func (x *run) assign(names []string, value any) {
 	if len(names) == 1 {
 		x.set(names[0], value)
 		return
 	}
+
 	items := x.list(value)
 	if len(items) != len(names) {
 		fail("assigns %d values to %d names", len(items), len(names))
@@ -90,10 +89,11 @@ func (x *run) assign(names []string, value any) {
 	}
 }
 
-// setNode is set, of a value or of a block; and filter, which writes the block instead.
+// setNode is set, of a value or of a block. Without targets it is the tag filter, which
+// writes the block.
 type setNode struct {
 	targets   []string
-	attribute string // of the namespace that the only target is
+	attribute string // if the only target is a namespace's attribute
 	value     expression
 	body      []node
 	filters   []*filterExpr
@@ -109,18 +109,25 @@ func (n *setNode) exec(x *run) {
 			value = f.apply(x, value)
 		}
 	}
+
 	switch {
 	case n.targets == nil:
 		x.write(x.str(value))
 	case n.attribute == "":
 		x.assign(n.targets, value)
 	default:
-		space, ok := x.lookup(n.targets[0]).(*namespace)
-		if !ok {
-			fail("sets %s.%s, and %s is no namespace", language.Shorten(n.targets[0]), language.Shorten(n.attribute), language.Shorten(n.targets[0]))
-		}
-		x.put(&space.dictValue, n.attribute, value)
+		n.setAttribute(x, value)
 	}
+}
+
+func (n *setNode) setAttribute(x *run, value any) {
+	space, ok := x.lookup(n.targets[0]).(*namespace)
+	if !ok {
+		name := language.Shorten(n.targets[0])
+		fail("sets %s.%s, and %s is no namespace", name, language.Shorten(n.attribute), name)
+	}
+
+	x.put(&space.dictValue, n.attribute, value)
 }
 
 type withNode struct {
@@ -134,5 +141,6 @@ func (n *withNode) exec(x *run) {
 	for i, name := range n.names {
 		names[name] = n.values[i].eval(x)
 	}
+
 	x.scoped(names, func() { x.runBody(n.body) })
 }

@@ -1,130 +1,166 @@
 package jinja
 
 import (
+	"cmp"
 	"sort"
 	"strings"
 )
 
-func (x *run) equal(a, b any) (same bool) {
+func (x *run) equal(a, b any) bool {
 	x.step()
 	m, okA := toNumber(a)
 	n, okB := toNumber(b)
 	if okA && okB {
-		if i, ok := m.(int64); ok {
-			if j, ok := n.(int64); ok {
-				return i == j
-			}
-		}
-		return toFloat(m) == toFloat(n)
+		return equalNumbers(m, n)
 	}
+
 	switch a := a.(type) {
 	case *listValue:
 		b, ok := b.(*listValue)
-		if !ok || len(a.items) != len(b.items) || a.tuple != b.tuple {
-			return false
-		}
-		same = true
-		x.deeper(func() {
-			for i := range a.items {
-				if same = same && x.equal(a.items[i], b.items[i]); !same {
-					break
-				}
-			}
-		})
-		return same
+		return ok && x.equalLists(a, b)
 	case *dictValue:
 		b, ok := b.(*dictValue)
-		if !ok || len(a.keys) != len(b.keys) {
+		return ok && x.equalDicts(a, b)
+	case *undefined:
+		return isUndefined(b)
+	case string:
+		b, ok := b.(string)
+		if !ok {
 			return false
 		}
-		same = true
-		x.deeper(func() {
-			for i, key := range a.keys {
-				other, ok := b.get(x, key)
-				if same = same && ok && x.equal(a.values[i], other); !same {
-					break
-				}
-			}
-		})
-		return same
-	case *undefined:
-		_, ok := b.(*undefined)
-		return ok
-	case string:
-		if b, ok := b.(string); ok {
-			x.read(min(len(a), len(b)))
-			return a == b
-		}
-		return false
+		x.read(min(len(a), len(b)))
+		return a == b
 	}
+
 	return a == b
 }
 
-// order compares two numbers, texts or lists: below 0, 0 or above.
-func (x *run) order(a, b any) (order int) {
+func (x *run) equalLists(a, b *listValue) bool {
+	if len(a.items) != len(b.items) || a.tuple != b.tuple {
+		return false
+	}
+
+	same := true
+	x.deeper(func() {
+		for i := range a.items {
+			if same = x.equal(a.items[i], b.items[i]); !same {
+				break
+			}
+		}
+	})
+
+	return same
+}
+
+func (x *run) equalDicts(a, b *dictValue) bool {
+	if len(a.keys) != len(b.keys) {
+		return false
+	}
+
+	same := true
+	x.deeper(func() {
+		for i, key := range a.keys {
+			other, ok := b.get(x, key)
+			if same = ok && x.equal(a.values[i], other); !same {
+				break
+			}
+		}
+	})
+
+	return same
+}
+
+// order compares two numbers, strings or lists: below 0, 0 or above.
+func (x *run) order(a, b any) int {
 	x.step()
 	m, okA := toNumber(a)
 	n, okB := toNumber(b)
 	if okA && okB {
-		i, okI := m.(int64)
-		j, okJ := n.(int64)
-		if okI && okJ {
-			return compareOrdered(i, j)
-		}
-		return compareOrdered(toFloat(m), toFloat(n))
+		return compareNumbers(m, n)
 	}
-	if s, ok := a.(string); ok {
-		if t, ok := b.(string); ok {
-			x.read(min(len(s), len(t)))
-			return strings.Compare(s, t)
+
+	switch a := a.(type) {
+	case string:
+		if b, ok := b.(string); ok {
+			x.read(min(len(a), len(b)))
+			return strings.Compare(a, b)
 		}
-	}
-	if l, ok := a.(*listValue); ok {
-		if k, ok := b.(*listValue); ok {
-			x.deeper(func() {
-				for i := 0; i < len(l.items) && i < len(k.items) && order == 0; i++ {
-					if !x.equal(l.items[i], k.items[i]) {
-						order = x.order(l.items[i], k.items[i])
-					}
-				}
-			})
-			if order == 0 {
-				order = len(l.items) - len(k.items)
-			}
-			return order
+	case *listValue:
+		if b, ok := b.(*listValue); ok {
+			return x.orderLists(a, b)
 		}
 	}
+
 	fail("compares %s with %s", typeName(a), typeName(b))
 	return 0
 }
 
-func compareOrdered[T int64 | float64](a, b T) int {
+// orderLists compares by the first element that differs, or else by length.
+func (x *run) orderLists(a, b *listValue) (order int) {
+	x.deeper(func() {
+		for i := 0; i < len(a.items) && i < len(b.items) && order == 0; i++ {
+			if !x.equal(a.items[i], b.items[i]) {
+				order = x.order(a.items[i], b.items[i])
+			}
+		}
+	})
+	if order == 0 {
+		order = len(a.items) - len(b.items)
+	}
+
+	return order
+}
+
+// equalNumbers compares what toNumber returned. Two integers are compared exactly.
+func equalNumbers(a, b any) bool {
+	i, isIntA := a.(int64)
+	j, isIntB := b.(int64)
+	if isIntA && isIntB {
+		return i == j
+	}
+
+	return toFloat(a) == toFloat(b)
+}
+
+// compareNumbers orders what toNumber returned. NaN is neither less nor greater than any
+// number.
+func compareNumbers(a, b any) int {
+	i, isIntA := a.(int64)
+	j, isIntB := b.(int64)
+	if isIntA && isIntB {
+		return cmp.Compare(i, j)
+	}
+
+	f, g := toFloat(a), toFloat(b)
 	switch {
-	case a < b:
+	case f < g:
 		return -1
-	case a > b:
+	case f > g:
 		return 1
 	}
+
 	return 0
 }
 
-// contains is needle in hay.
+// contains reports whether needle is in hay.
 func (x *run) contains(hay, needle any) bool {
 	x.step()
 	switch hay := hay.(type) {
 	case string:
 		s, ok := needle.(string)
 		if !ok {
-			if _, undefined := needle.(*undefined); undefined {
+			if isUndefined(needle) {
 				return false
 			}
 			fail("looks for %s in a text", typeName(needle))
 		}
 		x.read(4 * len(hay)) // searching is slower than reading
 		return strings.Contains(hay, s)
+
 	case *dictValue:
 		_, ok := hay.get(x, needle)
 		return ok
+
 	case *listValue:
 		for _, item := range hay.items {
 			if x.equal(item, needle) {
@@ -132,35 +168,37 @@ func (x *run) contains(hay, needle any) bool {
 			}
 		}
 		return false
+
 	case *undefined:
 		return false
 	}
+
 	fail("looks for something in %s", typeName(hay))
 	return false
 }
 
-// sorted is a copy of a list in order; with caseless, texts without regard to case.
+// sorted returns a sorted copy of a list. With caseless, strings are compared without
+// regard to case.
 func (x *run) sorted(items []any, key func(any) any, caseless, reverse bool) []any {
 	x.pay(64 * len(items))
 	type keyed struct{ key, item any }
 	list := make([]keyed, len(items))
 	for i, item := range items {
-		k := key(item)
-		if s, ok := k.(string); ok && caseless {
-			x.pay(len(s))
-			k = strings.ToLower(s)
-		}
-		list[i] = keyed{k, item}
+		list[i] = keyed{x.folded(key(item), caseless), item}
 	}
+
+	// Stable in reverse as well, as Python's sort is.
 	sort.SliceStable(list, func(i, j int) bool {
 		if reverse {
 			i, j = j, i
 		}
 		return x.order(list[i].key, list[j].key) < 0
 	})
+
 	out := make([]any, len(list))
 	for i := range list {
 		out[i] = list[i].item
 	}
+
 	return out
 }

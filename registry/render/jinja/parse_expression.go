@@ -3,7 +3,6 @@ package jinja
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"promptspool/registry/render/python"
 )
@@ -19,6 +18,7 @@ func (p *parser) several(one func() expression) expression {
 	if !p.is(",") {
 		return first
 	}
+
 	list := &listExpr{items: []expression{first}, tuple: true}
 	for p.take(",") {
 		if p.is("}}") || p.is("%}") || p.is(")") || p.is("=") {
@@ -26,10 +26,11 @@ func (p *parser) several(one func() expression) expression {
 		}
 		list.items = append(list.items, one())
 	}
+
 	return list
 }
 
-// expr reads an expression: [a if b else c].
+// expr reads an expression: a, or a if b else c.
 func (p *parser) expr() (e expression) {
 	p.nested(func() {
 		e = p.or()
@@ -42,6 +43,7 @@ func (p *parser) expr() (e expression) {
 			e = c
 		}
 	})
+
 	return e
 }
 
@@ -51,6 +53,7 @@ func (p *parser) or() expression {
 		p.chained(n)
 		e = &boolExpr{left: e, right: p.and(), or: true}
 	}
+
 	return e
 }
 
@@ -60,6 +63,7 @@ func (p *parser) and() expression {
 		p.chained(n)
 		e = &boolExpr{left: e, right: p.not()}
 	}
+
 	return e
 }
 
@@ -68,34 +72,47 @@ func (p *parser) not() (e expression) {
 		return p.compare()
 	}
 	p.nested(func() { e = &notExpr{p.not()} })
+
 	return e
 }
 
 func (p *parser) compare() expression {
-	e := p.sum()
-	c := &compareExpr{first: e}
+	first := p.sum()
+	c := &compareExpr{first: first}
 	for {
-		op := p.now().kind
-		switch {
-		case slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op):
-			p.at++
-		case p.takeName("in"):
-			op = "in"
-		case p.isName("not") && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
-			p.at += 2
-			op = "not in"
-		default:
-			if len(c.ops) == 0 {
-				return e
-			}
-			return c
+		op := p.comparison()
+		if op == "" {
+			break
 		}
 		c.ops = append(c.ops, op)
 		c.others = append(c.others, p.sum())
 	}
+
+	if len(c.ops) == 0 {
+		return first
+	}
+
+	return c
 }
 
-// chained bounds what nests to the left: a + b + c.
+// comparison reads an operator that compares; "" if there is none.
+func (p *parser) comparison() string {
+	op := p.now().kind
+	switch {
+	case slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op):
+		p.at++
+		return op
+	case p.takeName("in"):
+		return "in"
+	case p.isName("not") && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
+		p.at += 2
+		return "not in"
+	}
+
+	return ""
+}
+
+// chained bounds expressions that nest to the left: a + b + c.
 func (p *parser) chained(n int) {
 	if n > chainMax {
 		failAt(p.now().at, "has an expression of more than %d parts", chainMax)
@@ -109,53 +126,39 @@ func (p *parser) binary(one func() expression, ops ...string) expression {
 		op := p.next().kind
 		e = &binaryExpr{op: op, left: e, right: one()}
 	}
+
 	return e
 }
 
+// Operators by precedence, those that bind loosest first.
 func (p *parser) sum() expression     { return p.binary(p.concat, "+", "-") }
 func (p *parser) concat() expression  { return p.binary(p.product, "~") }
 func (p *parser) product() expression { return p.binary(p.power, "*", "/", "//", "%") }
-func (p *parser) power() expression {
-	return p.binary(func() expression { return p.unary(true) }, "**")
-}
+func (p *parser) power() expression   { return p.binary(p.filtered, "**") }
 
-func (p *parser) unary(filters bool) (e expression) {
+// filtered reads a value with its filters and tests.
+func (p *parser) filtered() expression { return p.filters(p.unary()) }
+
+// unary reads a value with its signs.
+func (p *parser) unary() (e expression) {
 	if op := p.now().kind; op == "-" || op == "+" {
 		p.at++
-		p.nested(func() { e = &signExpr{minus: op == "-", of: p.unary(false)} })
+		p.nested(func() { e = &signExpr{minus: op == "-", operand: p.unary()} })
 	} else {
 		e = p.primary()
 	}
-	e = p.postfix(e)
-	if filters {
-		e = p.filters(e)
-	}
-	return e
+
+	return p.postfix(e)
 }
 
 func (p *parser) primary() expression {
 	t := p.next()
 	switch t.kind {
 	case "name":
-		switch t.text {
-		case "true", "True":
-			return constant{true}
-		case "false", "False":
-			return constant{false}
-		case "none", "None":
-			return constant{nil}
-		}
-		if p.is("(") {
-			if _, ok := functions[t.text]; !ok {
-				p.lacks(t.at, "function", t.text)
-			}
-			return functionName(t.text)
-		}
-		p.load(t.text)
-		return variable(t.text)
+		return p.name(t)
 	case "string":
 		s := t.text
-		for p.is("string") {
+		for p.is("string") { // adjacent strings are joined
 			s += p.next().text
 		}
 		return constant{s}
@@ -163,12 +166,10 @@ func (p *parser) primary() expression {
 		if n, err := strconv.ParseInt(t.text, 0, 64); err == nil {
 			return constant{n}
 		}
-		if n, err := strconv.ParseInt(t.text, 10, 64); err == nil { // zeros before it
-			return constant{n}
-		}
-		return constant{bigInteger(t.text)}
+		return constant{parseInteger(t.text)} // it may have leading zeros
 	case "float":
 		return constant{python.ParseFloat(t.text)}
+
 	case "(":
 		var e expression = &listExpr{tuple: true}
 		if !p.is(")") {
@@ -177,26 +178,54 @@ func (p *parser) primary() expression {
 		p.want(")")
 		return e
 	case "[":
-		list := &listExpr{}
-		for !p.is("]") {
-			if len(list.items) > 0 {
-				p.want(",")
-				if p.is("]") {
-					break
-				}
-			}
-			list.items = append(list.items, p.expr())
-		}
-		p.want("]")
-		return list
+		return p.list()
 	case "{":
 		return p.dict()
 	}
+
+	// The error is about the token that was read.
 	if p.at > 0 && t.kind != "eof" {
 		p.at--
 	}
 	p.unexpected("a value")
 	return nil
+}
+
+func (p *parser) name(t token) expression {
+	switch t.text {
+	case "true", "True":
+		return constant{true}
+	case "false", "False":
+		return constant{false}
+	case "none", "None":
+		return constant{nil}
+	}
+
+	if p.is("(") {
+		if _, ok := functions[t.text]; !ok {
+			p.unsupported(t.at, "function", t.text)
+		}
+		return functionName(t.text)
+	}
+	p.load(t.text)
+
+	return variable(t.text)
+}
+
+func (p *parser) list() expression {
+	list := &listExpr{}
+	for !p.is("]") {
+		if len(list.items) > 0 {
+			p.want(",")
+			if p.is("]") {
+				break
+			}
+		}
+		list.items = append(list.items, p.expr())
+	}
+	p.want("]")
+
+	return list
 }
 
 func (p *parser) dict() expression {
@@ -213,170 +242,16 @@ func (p *parser) dict() expression {
 		d.values = append(d.values, p.expr())
 	}
 	p.want("}")
+
 	return d
 }
 
-// postfix reads .member, [item] and (call).
-func (p *parser) postfix(e expression) expression {
-	for n := 0; ; n++ {
-		p.chained(n)
-		switch {
-		case p.take("."):
-			t := p.next()
-			switch {
-			case t.kind == "int":
-				e = &itemExpr{of: e, key: constant{parseInteger(t.text)}}
-			case t.kind != "name":
-				p.at--
-				p.unexpected("a member's name")
-			case p.is("("):
-				if !slices.Contains(strings.Fields(methodNames), t.text) {
-					p.lacks(t.at, "method", t.text)
-				}
-				e = &methodExpr{of: e, name: t.text, args: p.arguments()}
-			default:
-				e = &itemExpr{of: e, key: constant{t.text}, member: true}
-			}
-		case p.take("["):
-			e = p.subscript(e)
-		case p.is("("):
-			f, ok := e.(functionName)
-			if !ok {
-				failAt(p.now().at, "calls what is not a function")
-			}
-			e = &callExpr{name: string(f), args: p.arguments()}
-		default:
-			return e
-		}
-	}
-}
-
+// parseInteger reads decimal digits.
 func parseInteger(digits string) any {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return bigInteger(digits)
 	}
+
 	return n
-}
-
-func (p *parser) subscript(of expression) expression {
-	s := &sliceExpr{of: of}
-	slice := false
-	for i := range s.bounds {
-		if !p.is(":") && !p.is("]") {
-			s.bounds[i] = p.expr()
-		}
-		if i == 2 || !p.take(":") {
-			break
-		}
-		slice = true
-	}
-	p.want("]")
-	if slice {
-		return s
-	}
-	if s.bounds[0] == nil {
-		p.unexpected("an index")
-	}
-	return &itemExpr{of: of, key: s.bounds[0]}
-}
-
-// filters reads |filter and is test.
-func (p *parser) filters(e expression) expression {
-	for n := 0; ; n++ {
-		p.chained(n)
-		switch {
-		case p.take("|"):
-			e = p.filter(e)
-		case p.takeName("is"):
-			e = p.test(e)
-		default:
-			return e
-		}
-	}
-}
-
-func (p *parser) filter(of expression) *filterExpr {
-	t := p.want("name")
-	f, ok := filters[t.text]
-	if !ok {
-		p.lacks(t.at, "filter", t.text)
-	}
-	c := &filterExpr{of: of, name: t.text, filter: f}
-	if p.is("(") {
-		c.args = p.arguments()
-		p.applied(t, c.args)
-	}
-	return c
-}
-
-// applied doubts a filter or a test that another filter is told to apply by its name: {{ list|map("upper") }}.
-func (p *parser) applied(t token, a *argumentExprs) {
-	at := map[string]int{"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
-	i, applies := at[t.text]
-	if !applies || i >= len(a.list) || slices.Contains(a.names, "attribute") {
-		return
-	}
-
-	constant, _ := a.list[i].(constant)
-	name, isText := constant.value.(string)
-	if !isText {
-		return
-	}
-
-	if t.text == "map" && filters[name] == nil {
-		p.doubt(t.at, "filter", name)
-	} else if t.text != "map" && tests[name] == nil {
-		p.doubt(t.at, "test", name)
-	}
-}
-
-func (p *parser) test(of expression) expression {
-	negated := p.takeName("not")
-	t := p.want("name")
-	test, ok := tests[t.text]
-	if !ok {
-		p.lacks(t.at, "test", t.text)
-	}
-	c := &testExpr{of: of, name: t.text, test: test}
-	switch k := p.now().kind; {
-	case k == "(":
-		c.args = p.arguments()
-	case k == "name" && slices.Contains([]string{"else", "or", "and", "if", "is", "not", "in"}, p.now().text):
-	case slices.Contains([]string{"name", "string", "int", "float", "[", "{"}, k):
-		c.args = &argumentExprs{list: []expression{p.postfix(p.primary())}}
-	}
-	if negated {
-		return &notExpr{c}
-	}
-	return c
-}
-
-// arguments reads (a, b, name=c).
-func (p *parser) arguments() *argumentExprs {
-	a := &argumentExprs{}
-	p.want("(")
-	for n := 0; !p.is(")"); n++ {
-		if n > 0 {
-			p.want(",")
-			if p.is(")") {
-				break
-			}
-		}
-		if p.is("*") || p.is("**") {
-			p.lacks(p.now().at, "argument", p.now().text)
-		}
-		if p.is("name") && p.tokens[p.at+1].kind == "=" {
-			a.names = append(a.names, p.next().text)
-			p.at++
-			a.named = append(a.named, p.expr())
-			continue
-		}
-		if len(a.names) > 0 {
-			p.unexpected("a named argument")
-		}
-		a.list = append(a.list, p.expr())
-	}
-	p.want(")")
-	return a
 }

@@ -7,7 +7,7 @@ import (
 	"promptspool/registry/render/language"
 )
 
-// parser reads tokens into nodes.
+// parser turns tokens into nodes.
 type parser struct {
 	tokens []token
 	at     int
@@ -24,22 +24,24 @@ func (p *parser) next() token {
 	if t.kind != "eof" {
 		p.at++
 	}
+
 	return t
 }
 
-// is says whether the token at hand is an operator, or the end of a tag.
+// is reports whether the current token is an operator, or the end of a tag.
 func (p *parser) is(kind string) bool { return p.now().kind == kind }
 
 func (p *parser) isName(name string) bool {
 	return p.now().kind == "name" && p.now().text == name
 }
 
-// take moves on if it is.
+// take moves past the token if it is of this kind.
 func (p *parser) take(kind string) bool {
 	if p.is(kind) {
 		p.at++
 		return true
 	}
+
 	return false
 }
 
@@ -48,6 +50,7 @@ func (p *parser) takeName(name string) bool {
 		p.at++
 		return true
 	}
+
 	return false
 }
 
@@ -55,6 +58,7 @@ func (p *parser) want(kind string) token {
 	if !p.is(kind) {
 		p.unexpected(kind)
 	}
+
 	return p.next()
 }
 
@@ -64,26 +68,27 @@ func (p *parser) unexpected(wanted string) {
 	if found == "" {
 		found = t.kind
 	}
+
 	failAt(t.at, "has %q where %s is expected", language.Shorten(found), wanted)
 }
 
-// lacks refuses by name what Jinja has and we do not.
-func (p *parser) lacks(at int, what, name string) {
-	failAt(at, "uses the %s %s, which jinja2 templates here do not have", what, language.Shorten(name))
+// unsupported rejects by name what Jinja has and we do not.
+func (p *parser) unsupported(at int, kind, name string) {
+	failAt(at, "uses the %s %s, which is not supported", kind, language.Shorten(name))
 }
 
-// doubt notes what cannot be rendered where it stands. It does not end the parse: a text that never
-// reaches it renders as ever.
-func (p *parser) doubt(at int, what, name string) {
+// doubt notes something unsupported that only fails when it is reached. It does not end
+// the parse: a text that never reaches it renders.
+func (p *parser) doubt(at int, kind, name string) {
 	if len(p.doubts) < language.FaultsMax {
 		p.doubts = append(p.doubts, &language.Error{
-			Message: "uses the " + what + " " + language.Shorten(name) + ", which jinja2 templates here do not have",
+			Message: "uses the " + kind + " " + language.Shorten(name) + ", which is not supported",
 			At:      at,
 		})
 	}
 }
 
-// nested guards the recursion of the parser.
+// nested bounds the recursion of the parser.
 func (p *parser) nested(f func()) {
 	if p.depth++; p.depth > depthMax {
 		failAt(p.now().at, "is nested deeper than %d", depthMax)
@@ -92,6 +97,7 @@ func (p *parser) nested(f func()) {
 	p.depth--
 }
 
+// scoped calls f in a scope of its own.
 func (p *parser) scoped(f func()) {
 	p.bound = append(p.bound, map[string]bool{})
 	f()
@@ -100,22 +106,25 @@ func (p *parser) scoped(f func()) {
 
 func (p *parser) bind(name string) { p.bound[len(p.bound)-1][name] = true }
 
+// load notes the use of a name: it is a variable unless the text has set it.
 func (p *parser) load(name string) {
 	if !slices.ContainsFunc(p.bound, func(m map[string]bool) bool { return m[name] }) {
 		p.used.Add(name)
 	}
 }
 
-// body reads up to a tag that is one of until, whose name is left to be read, or to the end of the text. tag is the one whose body
-// it is.
+// body reads up to a tag that is one of until, whose name is left to be read, or to the
+// end of the text. tag is the one whose body it is.
 func (p *parser) body(until string, tag token) (nodes []node) {
 	p.nested(func() {
+		ends := strings.Fields(until)
 		for {
 			t := p.now()
 			switch t.kind {
 			case "eof":
 				if until != "" {
-					failAt(tag.at, "has a {%% %s %%} that is not closed with {%% %s %%}", tag.text, until[strings.LastIndexByte(until, ' ')+1:])
+					failAt(tag.at, "has a {%% %s %%} that is not closed with {%% %s %%}",
+						tag.text, ends[len(ends)-1])
 				}
 				return
 			case "data":
@@ -127,18 +136,20 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 				p.want("}}")
 			default: // {%
 				p.at++
-				if name := p.now(); name.kind == "name" && slices.Contains(strings.Fields(until), name.text) {
+				if name := p.now(); name.kind == "name" && slices.Contains(ends, name.text) {
 					return
 				}
 				nodes = append(nodes, p.tag(t.at))
 			}
 		}
 	})
+
 	return nodes
 }
 
-// missingTags are the tags that Jinja has, or its extensions, and we do not.
-const missingTags = "macro call include import from extends block do trans pluralize autoescape break continue debug"
+// missingTags lists the tags of Jinja and its extensions that are not supported.
+var missingTags = strings.Fields(
+	"macro call include import from extends block do trans pluralize autoescape break continue debug")
 
 // tag reads a tag, whose {% began at a byte.
 func (p *parser) tag(began int) node {
@@ -156,8 +167,9 @@ func (p *parser) tag(began int) node {
 	case "filter":
 		return p.filterTag(tag)
 	}
-	if slices.Contains(strings.Fields(missingTags), t.text) {
-		p.lacks(began, "tag", t.text)
+
+	if slices.Contains(missingTags, t.text) {
+		p.unsupported(began, "tag", t.text)
 	}
 	failAt(began, "has the tag %s, which does not belong there", language.Shorten(t.text))
 	return nil
@@ -167,6 +179,7 @@ func (p *parser) ifTag(tag token) node {
 	n := &ifNode{cond: p.expr()}
 	p.want("%}")
 	n.then = p.body("elif else endif", tag)
+
 	switch p.next().text {
 	case "elif":
 		p.nested(func() { n.otherwise = []node{p.ifTag(tag)} })
@@ -177,41 +190,43 @@ func (p *parser) ifTag(tag token) node {
 		p.next()
 	}
 	p.want("%}")
+
 	return n
 }
 
 func (p *parser) forTag(tag token) node {
-	n := &forNode{}
-	targets := p.targets()
+	n := &forNode{targets: p.targets()}
 	if !p.takeName("in") {
 		p.unexpected("in")
 	}
 	n.over = p.tupleWithoutIf()
+
 	p.scoped(func() {
-		for _, name := range targets {
+		for _, name := range n.targets {
 			p.bind(name)
 		}
-		n.targets = targets
 		if p.takeName("if") {
 			n.cond = p.expr()
 		}
-		p.bind("loop")
+		p.bind("loop") // which the condition does not see
 		if p.isName("recursive") {
-			p.lacks(p.now().at, "loop", "recursive")
+			p.unsupported(p.now().at, "loop", "recursive")
 		}
 		p.want("%}")
 		n.body = p.body("else endfor", tag)
 	})
+
 	if p.next().text == "else" {
 		p.want("%}")
 		p.scoped(func() { n.otherwise = p.body("endfor", tag) })
 		p.next()
 	}
 	p.want("%}")
+
 	return n
 }
 
-// targets are the names that something is assigned to.
+// targets reads the names that something is assigned to.
 func (p *parser) targets() []string {
 	parenthesis := p.take("(")
 	list := []string{p.target()}
@@ -224,14 +239,18 @@ func (p *parser) targets() []string {
 	if parenthesis {
 		p.want(")")
 	}
+
 	return list
 }
 
+var notAssignable = strings.Fields("true false none True False None loop")
+
 func (p *parser) target() string {
 	t := p.want("name")
-	if slices.Contains([]string{"true", "false", "none", "True", "False", "None", "loop"}, t.text) {
+	if slices.Contains(notAssignable, t.text) {
 		failAt(t.at, "assigns to %s, which cannot be assigned to", t.text)
 	}
+
 	return t.text
 }
 
@@ -241,6 +260,7 @@ func (p *parser) setTag(tag token) node {
 		p.load(n.targets[0])
 		n.attribute = p.want("name").text
 	}
+
 	if p.take("=") {
 		n.value = p.tuple()
 		p.want("%}")
@@ -248,17 +268,28 @@ func (p *parser) setTag(tag token) node {
 		for p.take("|") {
 			n.filters = append(n.filters, p.filter(nil))
 		}
-		p.want("%}")
-		p.scoped(func() { n.body = p.body("endset", tag) })
-		p.next()
-		p.want("%}")
+		n.body = p.block("endset", tag)
 	}
+
+	// Bound last: the value may use a variable of the same name.
 	if n.attribute == "" {
 		for _, name := range n.targets {
 			p.bind(name)
 		}
 	}
+
 	return n
+}
+
+// block reads the end of a tag, and its body in a scope of its own up to the end of the
+// tag that closes it.
+func (p *parser) block(end string, tag token) (body []node) {
+	p.want("%}")
+	p.scoped(func() { body = p.body(end, tag) })
+	p.next()
+	p.want("%}")
+
+	return body
 }
 
 func (p *parser) withTag(tag token) node {
@@ -271,6 +302,7 @@ func (p *parser) withTag(tag token) node {
 		p.want("=")
 		n.values = append(n.values, p.expr())
 	}
+
 	p.want("%}")
 	p.scoped(func() {
 		for _, name := range n.names {
@@ -280,6 +312,7 @@ func (p *parser) withTag(tag token) node {
 	})
 	p.next()
 	p.want("%}")
+
 	return n
 }
 
@@ -288,9 +321,7 @@ func (p *parser) filterTag(tag token) node {
 	for p.take("|") {
 		n.filters = append(n.filters, p.filter(nil))
 	}
-	p.want("%}")
-	p.scoped(func() { n.body = p.body("endfilter", tag) })
-	p.next()
-	p.want("%}")
+	n.body = p.block("endfilter", tag)
+
 	return n
 }

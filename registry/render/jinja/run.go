@@ -2,7 +2,8 @@ package jinja
 
 import "promptspool/registry/render/language"
 
-// run is the state of one rendering of one text.
+// run is the state of rendering one text. What all texts of a blueprint spend together is
+// in r.
 type run struct {
 	r     *language.Rendering
 	out   []byte
@@ -10,18 +11,19 @@ type run struct {
 	depth int
 }
 
-// scope is what was set in a block. A for loop and a with have their own; an if has not.
+// scope holds what was set in a block. Each for loop and each with has its own; an if
+// does not.
 type scope struct {
 	names  map[string]any
 	parent *scope
 }
 
-// step takes one step off those that may still be made.
+// step spends one step.
 func (x *run) step() {
 	x.spend(1)
 }
 
-// spend takes steps off, and ends the rendering if its caller has gone.
+// spend counts steps, and ends the rendering if there are too many or the caller is gone.
 func (x *run) spend(steps int) {
 	if x.r.Steps += steps; x.r.Steps > stepsMax {
 		fail("takes more than %d steps to render", stepsMax)
@@ -34,36 +36,51 @@ func (x *run) spend(steps int) {
 	select {
 	case <-x.r.Done:
 		x.r.Ended = true
-		x.r.Steps = stepsMax // for the texts that follow, too
+		x.r.Steps = stepsMax // the texts that follow are not rendered either
 		fail("was not rendered to its end: the call ended")
 	default:
 	}
 }
 
-// pay takes what a value takes off the memory that may still be used. It comes before the value is made.
+// pay counts the memory of a value. Call it before making the value.
 func (x *run) pay(bytes int) {
 	if bytes < 0 || bytes > valueBytesMax-x.r.Memory {
 		x.r.Memory = valueBytesMax
 		fail("makes more than %d MiB of values", valueBytesMax>>20)
 	}
+
 	x.r.Memory += bytes
 }
 
-// read takes what looking through a text costs off the steps. Whoever takes a value as a text pays for it, so that no
-// filter, test or method can be made to read a large text without end.
+// payTimes pays n times, without overflowing.
+func (x *run) payTimes(bytes int, n int64) {
+	if bytes == 0 {
+		return
+	}
+	if bytes > 0 && n > valueBytesMax {
+		n = valueBytesMax + 1
+	}
+
+	x.pay(bytes * int(n))
+}
+
+// read spends what reading a string costs. Everything that takes a value as a string pays
+// for it, so no filter, test or method can be made to read a large string over and over
+// for free.
 func (x *run) read(bytes int) {
 	x.spend(bytes / bytesPerStep)
 }
 
-// write adds to the outcome.
+// write appends to the output.
 func (x *run) write(s string) {
 	if x.r.Output -= len(s); x.r.Output < 0 {
-		panic(&language.Error{Message: language.ErrOutput.Error()})
+		fail("%v", language.ErrOutput)
 	}
+
 	x.out = append(x.out, s...)
 }
 
-// deeper guards the recursion of f.
+// deeper bounds the recursion of f into values.
 func (x *run) deeper(f func()) {
 	if x.depth++; x.depth > valueDepthMax {
 		fail("makes values that are nested deeper than %d", valueDepthMax)
@@ -79,7 +96,7 @@ func (x *run) runBody(body []node) {
 	}
 }
 
-// scoped runs a body in a scope of its own.
+// scoped calls f in a scope of its own.
 func (x *run) scoped(names map[string]any, f func()) {
 	x.scope = &scope{names: names, parent: x.scope}
 	f()
@@ -94,7 +111,7 @@ func (x *run) set(name string, value any) {
 	x.scope.names[name] = value
 }
 
-// lookup is the value of a variable.
+// lookup returns the value of a variable.
 func (x *run) lookup(name string) any {
 	for s := x.scope; s != nil; s = s.parent {
 		x.step()
@@ -102,18 +119,23 @@ func (x *run) lookup(name string) any {
 			return v
 		}
 	}
-	if raw, ok := x.r.Variables[name]; ok {
-		if v, ok := x.r.Decoded[name]; ok {
-			return v
-		}
-		v := x.decode(raw)
-		if x.r.Decoded == nil {
-			x.r.Decoded = make(map[string]any)
-		}
-		x.r.Decoded[name] = v
+
+	raw, ok := x.r.Variables[name]
+	if !ok {
+		return &undefined{name}
+	}
+
+	// Decoded once for all texts: a variable may be large, and used in a loop.
+	if v, ok := x.r.Decoded[name]; ok {
 		return v
 	}
-	return &undefined{name}
+	v := x.decode(raw)
+	if x.r.Decoded == nil {
+		x.r.Decoded = make(map[string]any)
+	}
+	x.r.Decoded[name] = v
+
+	return v
 }
 
 // capture runs a body and returns what it writes.
@@ -124,5 +146,6 @@ func (x *run) capture(body []node) string {
 	s := string(x.out)
 	x.pay(len(s))
 	x.out = outer
+
 	return s
 }

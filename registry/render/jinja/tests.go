@@ -5,75 +5,123 @@ import (
 	"strings"
 )
 
-// test answers whether a value is something.
+// test reports whether a value is something.
 type test func(x *run, v any, a arguments) bool
 
+// testExpr is "operand is name(args)".
 type testExpr struct {
-	of   expression
-	name string
-	test test
-	args *argumentExprs
+	operand expression
+	name    string
+	test    test
+	args    *argumentExprs
 }
 
 func (e *testExpr) eval(x *run) any {
 	x.step()
-	return e.test(x, e.of.eval(x), e.args.eval(x, "the test "+e.name))
+	return e.test(x, e.operand.eval(x), e.args.eval(x, "the test "+e.name))
 }
 
-// comparing is a test against one value.
+// comparing makes a test that compares with one value.
 func comparing(op string) test {
 	return func(x *run, v any, a arguments) bool { return x.compare(op, v, a.must(0, "other")) }
 }
 
-// ofType is a test for the type of a value.
+// ofType makes a test of the value's type.
 func ofType(is func(v any) bool) test {
 	return func(_ *run, v any, _ arguments) bool { return is(v) }
 }
 
 func isType[T any](v any) bool { _, ok := v.(T); return ok }
 
-// tests are the tests that there are.
+// Go types of Jinja's types.
+var (
+	isString    = isType[string]
+	isUndefined = isType[*undefined]
+)
+
+func isDefined(v any) bool  { return !isUndefined(v) }
+func isInteger(v any) bool  { return isType[int64](v) || isType[bigInteger](v) }
+func isNumber(v any) bool   { return isInteger(v) || isType[float64](v) || isType[bool](v) }
+func isMapping(v any) bool  { return isType[*dictValue](v) || isType[*namespace](v) }
+func isSequence(v any) bool { return isString(v) || isType[*listValue](v) || isType[*dictValue](v) }
+func isIterable(v any) bool { return isSequence(v) || isUndefined(v) }
+func never(any) bool        { return false }
+
+// tests are the supported tests. init fills the map because the test "test" looks tests
+// up in it.
 var tests map[string]test
 
 func init() {
-	isText, isUndefined := isType[string], isType[*undefined]
-	isInt := func(v any) bool { return isType[int64](v) || isType[bigInteger](v) }
-	isMapping := func(v any) bool { return isType[*dictValue](v) || isType[*namespace](v) }
-	isSequence := func(v any) bool { return isText(v) || isType[*listValue](v) || isType[*dictValue](v) }
 	tests = map[string]test{
-		"boolean": ofType(isType[bool]), "callable": ofType(func(any) bool { return false }),
-		"defined": ofType(func(v any) bool { return !isUndefined(v) }), "undefined": ofType(isUndefined),
-		"divisibleby": func(x *run, v any, a arguments) bool {
-			rest := (&binaryExpr{op: "%", left: constant{v}, right: constant{a.must(0, "num")}}).eval(x)
-			return !x.truth(rest)
-		},
-		"eq": comparing("=="), "equalto": comparing("=="), "==": comparing("=="), "ne": comparing("!="), "!=": comparing("!="),
-		"lt": comparing("<"), "lessthan": comparing("<"), "<": comparing("<"), "le": comparing("<="), "<=": comparing("<="),
-		"gt": comparing(">"), "greaterthan": comparing(">"), ">": comparing(">"), "ge": comparing(">="), ">=": comparing(">="),
-		"in": comparing("in"), "escaped": ofType(func(any) bool { return false }),
-		"even":  func(x *run, v any, _ arguments) bool { return parity(v) == 0 },
-		"odd":   func(x *run, v any, _ arguments) bool { return parity(v) == 1 },
-		"false": ofType(func(v any) bool { return v == false }), "true": ofType(func(v any) bool { return v == true }),
-		"none": ofType(func(v any) bool { return v == nil }), "float": ofType(isType[float64]), "integer": ofType(isInt),
-		"number":   ofType(func(v any) bool { return isInt(v) || isType[float64](v) || isType[bool](v) }),
-		"iterable": ofType(func(v any) bool { return isSequence(v) || isUndefined(v) }), "mapping": ofType(isMapping), "sequence": ofType(isSequence), "string": ofType(isText),
+		"boolean":   ofType(isType[bool]),
+		"defined":   ofType(isDefined),
+		"undefined": ofType(isUndefined),
+		"none":      ofType(func(v any) bool { return v == nil }),
+		"true":      ofType(func(v any) bool { return v == true }),
+		"false":     ofType(func(v any) bool { return v == false }),
+		"integer":   ofType(isInteger),
+		"float":     ofType(isType[float64]),
+		"number":    ofType(isNumber),
+		"string":    ofType(isString),
+		"mapping":   ofType(isMapping),
+		"sequence":  ofType(isSequence),
+		"iterable":  ofType(isIterable),
+		"callable":  ofType(never), // no value of ours is
+		"escaped":   ofType(never), // there is no autoescape
+
+		"eq":          comparing("=="),
+		"equalto":     comparing("=="),
+		"==":          comparing("=="),
+		"ne":          comparing("!="),
+		"!=":          comparing("!="),
+		"lt":          comparing("<"),
+		"lessthan":    comparing("<"),
+		"<":           comparing("<"),
+		"le":          comparing("<="),
+		"<=":          comparing("<="),
+		"gt":          comparing(">"),
+		"greaterthan": comparing(">"),
+		">":           comparing(">"),
+		"ge":          comparing(">="),
+		">=":          comparing(">="),
+		"in":          comparing("in"),
+		"sameas":      testSameAs,
+
+		"even":        func(x *run, v any, _ arguments) bool { return parity(v) == 0 },
+		"odd":         func(x *run, v any, _ arguments) bool { return parity(v) == 1 },
+		"divisibleby": testDivisibleBy,
+
+		"lower":  testLower,
+		"upper":  testUpper,
 		"filter": func(x *run, v any, _ arguments) bool { return filters[x.str(v)] != nil },
 		"test":   func(x *run, v any, _ arguments) bool { return tests[x.str(v)] != nil },
-		"lower": func(x *run, v any, _ arguments) bool {
-			s := x.str(v)
-			x.read(3 * len(s)) // changing its case is slower than reading
-			return s != strings.ToUpper(s) && s == strings.ToLower(s)
-		},
-		"upper": func(x *run, v any, _ arguments) bool {
-			s := x.str(v)
-			x.read(3 * len(s)) // changing its case is slower than reading
-			return s != strings.ToLower(s) && s == strings.ToUpper(s)
-		},
-		"sameas": func(x *run, v any, a arguments) bool {
-			other := a.must(0, "other")
-			return typeName(v) == typeName(other) && x.equal(v, other)
-		},
 	}
+}
+
+func testDivisibleBy(x *run, v any, a arguments) bool {
+	rest := (&binaryExpr{op: "%", left: constant{v}, right: constant{a.must(0, "num")}}).eval(x)
+
+	return !x.truth(rest)
+}
+
+func testSameAs(x *run, v any, a arguments) bool {
+	other := a.must(0, "other")
+
+	return typeName(v) == typeName(other) && x.equal(v, other)
+}
+
+func testLower(x *run, v any, _ arguments) bool {
+	s := x.str(v)
+	x.read(3 * len(s)) // changing the case is slower than reading
+
+	return s != strings.ToUpper(s) && s == strings.ToLower(s)
+}
+
+func testUpper(x *run, v any, _ arguments) bool {
+	s := x.str(v)
+	x.read(3 * len(s)) // changing the case is slower than reading
+
+	return s != strings.ToLower(s) && s == strings.ToUpper(s)
 }
 
 // parity is 0 for an even number, 1 for an odd one, -1 for a fraction.
@@ -85,11 +133,13 @@ func parity(v any) int {
 	if i, ok := n.(int64); ok {
 		return int(i & 1)
 	}
+
 	switch math.Abs(math.Mod(n.(float64), 2)) {
 	case 0:
 		return 0
 	case 1:
 		return 1
 	}
+
 	return -1
 }

@@ -10,22 +10,23 @@ import (
 	"promptspool/registry/render/python"
 )
 
-// A value is nil (None), bool, int64, float64, bigInteger, string, *listValue, *dictValue, *namespace, *loopState or
-// *undefined. Values never change once they are made, but for namespaces.
+// A value is nil (None), bool, int64, float64, bigInteger, string, *listValue,
+// *dictValue, *namespace, *loopState or *undefined. Values never change once they are
+// made, except namespaces.
 
 // bigInteger is an integer beyond 64 bits, as it was written.
 type bigInteger string
 
-// undefined is what is not there. name is what it was called, "" if it has no name.
+// undefined is what is not there. name is how it was called, "" if it has no name.
 type undefined struct{ name string }
 
 type listValue struct {
 	items []any
 	tuple bool
-	names []string // of the elements, if they have some
+	names []string // of the elements, if they have names
 }
 
-// dictValue keeps its members in the order they came.
+// dictValue keeps its members in the order in which they were added.
 type dictValue struct {
 	keys, values []any
 	index        map[any]int
@@ -38,7 +39,7 @@ func (x *run) dict() *dictValue {
 	return &dictValue{index: make(map[any]int)}
 }
 
-// key brings a value into the form by which a dict finds it: 1, 1.0 and true are the same.
+// key returns the form of a value by which a dict finds it: 1, 1.0 and true are the same.
 func (x *run) key(v any) any {
 	switch v := v.(type) {
 	case bool:
@@ -61,6 +62,7 @@ func (x *run) key(v any) any {
 			return x.repr(v)
 		}
 	}
+
 	fail("uses %s as a key", typeName(v))
 	return nil
 }
@@ -71,6 +73,7 @@ func (x *run) put(d *dictValue, key, value any) {
 		d.values[i] = value
 		return
 	}
+
 	x.pay(96)
 	if d.index == nil {
 		d.index = make(map[any]int)
@@ -81,34 +84,37 @@ func (x *run) put(d *dictValue, key, value any) {
 }
 
 func (d *dictValue) get(x *run, key any) (any, bool) {
-	if l, ok := key.(*listValue); ok && !l.tuple {
+	// What cannot be a key is in no dict.
+	switch key := key.(type) {
+	case *listValue:
+		if !key.tuple {
+			return nil, false
+		}
+	case *dictValue, *undefined:
 		return nil, false
 	}
-	if _, ok := key.(*dictValue); ok {
-		return nil, false
-	}
-	if _, ok := key.(*undefined); ok {
-		return nil, false
-	}
+
 	i, ok := d.index[x.key(key)]
 	if !ok {
 		return nil, false
 	}
+
 	return d.values[i], true
 }
 
-// items are the members as pairs.
+// pairs returns the members as tuples of key and value.
 func (x *run) pairs(d *dictValue) []any {
 	x.pay(80 * len(d.keys))
 	list := make([]any, len(d.keys))
 	for i := range list {
 		list[i] = &listValue{items: []any{d.keys[i], d.values[i]}, tuple: true}
 	}
+
 	return list
 }
 
-// decode makes a value of JSON.
-func (x *run) decode(raw json.RawMessage) (v any) {
+// decode makes a value from JSON.
+func (x *run) decode(raw json.RawMessage) any {
 	x.step()
 	switch raw[0] {
 	case '"':
@@ -120,6 +126,7 @@ func (x *run) decode(raw json.RawMessage) (v any) {
 		return false
 	case 'n':
 		return nil
+
 	case '[':
 		l := &listValue{}
 		x.deeper(func() {
@@ -129,6 +136,7 @@ func (x *run) decode(raw json.RawMessage) (v any) {
 			}
 		})
 		return l
+
 	case '{':
 		d := x.dict()
 		x.deeper(func() {
@@ -139,7 +147,11 @@ func (x *run) decode(raw json.RawMessage) (v any) {
 		})
 		return d
 	}
-	number := string(raw)
+
+	return x.decodeNumber(string(raw))
+}
+
+func (x *run) decodeNumber(number string) any {
 	if !python.IsInteger(number) {
 		return python.ParseFloat(number)
 	}
@@ -147,6 +159,7 @@ func (x *run) decode(raw json.RawMessage) (v any) {
 		return n
 	}
 	x.pay(len(number))
+
 	return bigInteger(number)
 }
 
@@ -173,6 +186,7 @@ func typeName(v any) string {
 		}
 		return "what is undefined"
 	}
+
 	return "the loop"
 }
 
@@ -194,108 +208,12 @@ func (x *run) truth(v any) bool {
 	case *dictValue:
 		return len(v.keys) > 0
 	}
+
 	return true
 }
 
-// str is what an output writes. Of what is undefined it is nothing, and notes the name.
-func (x *run) str(v any) string {
-	switch v := v.(type) {
-	case string:
-		x.read(len(v))
-		return v
-	case *undefined:
-		if v.name != "" {
-			x.r.Miss(v.name)
-		}
-		return ""
-	}
-	return x.repr(v)
-}
-
-// repr is what Python's repr makes of a value.
-func (x *run) repr(v any) string {
-	var b []byte
-	x.appendRepr(&b, v)
-	return string(b)
-}
-
-func (x *run) appendRepr(b *[]byte, v any) {
-	x.step()
-	start := len(*b)
-	switch v := v.(type) {
-	case nil:
-		*b = append(*b, "None"...)
-	case bool:
-		if v {
-			*b = append(*b, "True"...)
-		} else {
-			*b = append(*b, "False"...)
-		}
-	case int64:
-		*b = strconv.AppendInt(*b, v, 10)
-	case float64:
-		*b = append(*b, python.FloatRepr(v)...)
-	case bigInteger:
-		*b = append(*b, v...)
-	case string:
-		x.pay(4 * len(v))
-		*b = python.AppendQuoted(*b, v, false)
-		return
-	case *undefined:
-		*b = append(*b, "Undefined"...)
-	case *loopState:
-		*b = append(*b, "<loop>"...)
-	case *listValue:
-		x.appendItems(b, "[]"[:], v)
-		return
-	case *namespace:
-		x.appendMembers(b, &v.dictValue)
-		return
-	case *dictValue:
-		x.appendMembers(b, v)
-		return
-	}
-	x.pay(len(*b) - start)
-}
-
-func (x *run) appendItems(b *[]byte, brackets string, l *listValue) {
-	if l.tuple {
-		brackets = "()"
-	}
-	*b = append(*b, brackets[0])
-	x.deeper(func() {
-		for i, item := range l.items {
-			if i > 0 {
-				*b = append(*b, ", "...)
-			}
-			x.pay(2)
-			x.appendRepr(b, item)
-		}
-	})
-	if l.tuple && len(l.items) == 1 {
-		*b = append(*b, ',')
-	}
-	*b = append(*b, brackets[1])
-}
-
-func (x *run) appendMembers(b *[]byte, d *dictValue) {
-	*b = append(*b, '{')
-	x.deeper(func() {
-		for i, key := range d.keys {
-			if i > 0 {
-				*b = append(*b, ", "...)
-			}
-			x.pay(4)
-			x.appendRepr(b, key)
-			*b = append(*b, ": "...)
-			x.appendRepr(b, d.values[i])
-		}
-	})
-	*b = append(*b, '}')
-}
-
-// list is what a for walks: the elements of a list, the keys of a mapping, the characters of a text, nothing of what is
-// undefined.
+// list returns what a for iterates over: the elements of a list, the keys of a mapping,
+// the characters of a string. An undefined value has none.
 func (x *run) list(v any) []any {
 	x.step()
 	switch v := v.(type) {
@@ -312,9 +230,10 @@ func (x *run) list(v any) []any {
 		}
 		return list
 	case *undefined:
-		x.str(v)
+		x.str(v) // reports it as missing
 		return nil
 	}
+
 	fail("walks through %s, which has no elements", typeName(v))
 	return nil
 }
@@ -324,7 +243,7 @@ func (x *run) runes(s string) []rune {
 	return []rune(s)
 }
 
-// toNumber is a value as int64 or float64; a boolean is 1 or 0.
+// toNumber returns a value as int64 or float64. A boolean is 1 or 0.
 func toNumber(v any) (any, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -335,6 +254,7 @@ func toNumber(v any) (any, bool) {
 	case int64, float64:
 		return v, true
 	}
+
 	return nil, false
 }
 
@@ -342,5 +262,6 @@ func toFloat(number any) float64 {
 	if i, ok := number.(int64); ok {
 		return float64(i)
 	}
+
 	return number.(float64)
 }

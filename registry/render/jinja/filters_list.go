@@ -1,0 +1,188 @@
+package jinja
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// filterBatch cuts a list into lists of n elements.
+func filterBatch(x *run, v any, a arguments) any {
+	items, n := x.list(v), a.number(0, "linecount", 0)
+	if n < 1 {
+		fail("calls batch with %d", n)
+	}
+	fill, filled := a.get(1, "fill_with")
+
+	out := &listValue{}
+	for len(items) > 0 {
+		k := min(n, len(items))
+		x.pay(48 + 16*k)
+		batch := append([]any(nil), items[:k]...)
+		items = items[k:]
+		if filled && fill != nil {
+			x.payTimes(16, int64(n-k))
+			for len(batch) < n {
+				batch = append(batch, fill)
+			}
+		}
+		out.items = append(out.items, &listValue{items: batch})
+	}
+
+	return out
+}
+
+// filterSlice cuts a list into n lists, whose lengths differ by one at most.
+func filterSlice(x *run, v any, a arguments) any {
+	items, n := x.list(v), a.number(0, "slices", 0)
+	if n < 1 {
+		fail("calls slice with %d", n)
+	}
+	fill, filled := a.get(1, "fill_with")
+	x.payTimes(64, int64(n))
+	x.pay(16 * len(items))
+
+	out := &listValue{}
+	each, longer := len(items)/n, len(items)%n
+	for i := range n {
+		k := each
+		if i < longer {
+			k++
+		}
+		part := append([]any(nil), items[:k]...)
+		items = items[k:]
+		if filled && fill != nil && i >= longer && longer > 0 {
+			part = append(part, fill)
+		}
+		out.items = append(out.items, &listValue{items: part})
+	}
+
+	return out
+}
+
+func filterFirst(x *run, v any, _ arguments) any {
+	if s, ok := v.(string); ok && s != "" {
+		_, size := utf8.DecodeRuneInString(s)
+		return s[:size]
+	}
+	if items := x.list(v); len(items) > 0 {
+		return items[0]
+	}
+
+	return &undefined{}
+}
+
+func filterLast(x *run, v any, _ arguments) any {
+	if s, ok := v.(string); ok && s != "" {
+		_, size := utf8.DecodeLastRuneInString(s)
+		return s[len(s)-size:]
+	}
+	if items := x.list(v); len(items) > 0 {
+		return items[len(items)-1]
+	}
+
+	return &undefined{}
+}
+
+func filterList(x *run, v any, _ arguments) any { return &listValue{items: x.list(v)} }
+
+func filterItems(x *run, v any, _ arguments) any {
+	switch v := v.(type) {
+	case *dictValue:
+		return &listValue{items: x.pairs(v)}
+	case *undefined:
+		return &listValue{}
+	}
+
+	fail("takes the items of %s", typeName(v))
+	return nil
+}
+
+func filterJoin(x *run, v any, a arguments) any {
+	items := x.list(v)
+	if attribute, ok := a.get(1, "attribute"); ok && attribute != nil {
+		items = x.attributes(items, attribute, nil)
+	}
+
+	return x.joined(items, a.text(0, "d", ""))
+}
+
+func filterReverse(x *run, v any, _ arguments) any {
+	items := x.list(v)
+	x.pay(16 * len(items))
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[len(items)-1-i] = item
+	}
+
+	if _, ok := v.(string); ok {
+		return x.joined(out, "")
+	}
+
+	return &listValue{items: out}
+}
+
+func filterSum(x *run, v any, a arguments) any {
+	items := x.list(v)
+	if attribute, ok := a.get(0, "attribute"); ok && attribute != nil {
+		items = x.attributes(items, attribute, nil)
+	}
+
+	var total any = int64(0)
+	if start, ok := a.get(1, "start"); ok {
+		total = start
+	}
+	for _, item := range items {
+		total = (&binaryExpr{op: "+", left: constant{total}, right: constant{item}}).eval(x)
+	}
+
+	return total
+}
+
+// attributes returns the member of each item that a path such as a.b or 0.a leads to;
+// absent where there is none.
+func (x *run) attributes(items []any, attribute, absent any) []any {
+	x.pay(16 * len(items))
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = x.attribute(item, attribute, absent)
+	}
+
+	return out
+}
+
+func (x *run) attribute(item, attribute, absent any) any {
+	for _, key := range x.attributePath(attribute) {
+		x.step()
+		v, ok := x.item(item, key)
+		if !ok {
+			if absent != nil {
+				return absent
+			}
+			return &undefined{}
+		}
+		item = v
+	}
+
+	return item
+}
+
+func (x *run) attributePath(attribute any) []any {
+	s, ok := attribute.(string)
+	if !ok {
+		return []any{attribute}
+	}
+
+	x.read(len(s))
+	var path []any
+	for _, key := range strings.Split(s, ".") {
+		x.pay(32)
+		if n, err := strconv.ParseInt(key, 10, 32); err == nil {
+			path = append(path, n)
+		} else {
+			path = append(path, key)
+		}
+	}
+
+	return path
+}

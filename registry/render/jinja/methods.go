@@ -1,0 +1,203 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// methodNames lists the methods that can be called: of strings, of mappings and lists, of
+// loop.
+var methodNames = strings.Fields(`
+	upper lower title capitalize swapcase strip lstrip rstrip split rsplit splitlines replace
+	startswith endswith find rfind index count join zfill center ljust rjust removeprefix
+	removesuffix isdigit isdecimal isnumeric isalpha isalnum isupper islower isspace partition
+	rpartition
+	get items keys values
+	cycle changed`)
+
+type methodExpr struct {
+	operand expression
+	name    string
+	args    *argumentExprs
+}
+
+func (e *methodExpr) eval(x *run) any {
+	x.step()
+	operand := e.operand.eval(x)
+	a := e.args.eval(x, e.name)
+
+	var v any
+	ok := false
+	switch operand := operand.(type) {
+	case string:
+		v, ok = x.textMethod(operand, e.name, a)
+	case *dictValue:
+		v, ok = x.dictMethod(operand, e.name, a)
+	case *listValue:
+		v, ok = x.listMethod(operand, e.name, a)
+	case *loopState:
+		v, ok = x.loopMethod(operand, e.name, a)
+	case *undefined:
+		return operand
+	}
+	if !ok {
+		fail("calls the method %s of %s", e.name, typeName(operand))
+	}
+
+	return v
+}
+
+func (x *run) dictMethod(d *dictValue, name string, a arguments) (any, bool) {
+	switch name {
+	case "get":
+		if v, ok := d.get(x, a.must(0, "key")); ok {
+			return v, true
+		}
+		v, _ := a.get(1, "default")
+		return v, true
+
+	case "items":
+		return &listValue{items: x.pairs(d)}, true
+	case "keys":
+		return &listValue{items: d.keys}, true
+	case "values":
+		return &listValue{items: d.values}, true
+	}
+
+	return nil, false
+}
+
+func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
+	switch name {
+	case "index":
+		for i, item := range l.items {
+			if x.equal(item, a.must(0, "value")) {
+				return int64(i), true
+			}
+		}
+		fail("calls index for a value that is not in the list")
+
+	case "count":
+		n := int64(0)
+		for _, item := range l.items {
+			if x.equal(item, a.must(0, "value")) {
+				n++
+			}
+		}
+		return n, true
+	}
+
+	return nil, false
+}
+
+// textMethod calls a method of a string.
+func (x *run) textMethod(s, name string, a arguments) (any, bool) {
+	x.pay(2 * len(s))
+	switch name {
+	case "upper":
+		return upper(s), true
+	case "lower":
+		return strings.ToLower(s), true
+	case "title":
+		return pythonTitle(s), true
+	case "capitalize":
+		return capitalized(s), true
+	case "swapcase":
+		return strings.Map(swapCase, s), true
+
+	case "strip", "lstrip", "rstrip":
+		return stripped(s, name, a), true
+	case "split", "rsplit":
+		return x.split(s, name, a), true
+	case "splitlines":
+		return x.texts(lines(s)), true
+	case "partition", "rpartition":
+		return x.partition(s, a.text(0, "sep", ""), name == "rpartition"), true
+	case "join":
+		return x.joined(x.list(a.must(0, "iterable")), s), true
+
+	case "replace":
+		return x.replace(s, a.text(0, "old", ""), a.text(1, "new", ""), a.number(2, "count", -1)), true
+	case "zfill", "center", "ljust", "rjust":
+		return x.padded(s, name, a), true
+	case "removeprefix":
+		return strings.TrimPrefix(s, a.text(0, "prefix", "")), true
+	case "removesuffix":
+		return strings.TrimSuffix(s, a.text(0, "suffix", "")), true
+	}
+
+	return x.textQuestion(s, name, a)
+}
+
+func swapCase(r rune) rune {
+	if unicode.IsUpper(r) {
+		return unicode.ToLower(r)
+	}
+
+	return unicode.ToUpper(r)
+}
+
+// textQuestion calls a method of a string that returns a number or a boolean.
+func (x *run) textQuestion(s, name string, a arguments) (any, bool) {
+	every := func(is func(r rune) bool) bool {
+		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
+	}
+
+	switch name {
+	case "startswith":
+		hasPrefix := func(p string) bool { return strings.HasPrefix(s, p) }
+		return x.anyOf(a.must(0, "prefix"), hasPrefix), true
+	case "endswith":
+		hasSuffix := func(p string) bool { return strings.HasSuffix(s, p) }
+		return x.anyOf(a.must(0, "suffix"), hasSuffix), true
+	case "find", "index", "rfind":
+		return find(s, name, a.text(0, "sub", "")), true
+	case "count":
+		return int64(strings.Count(s, a.text(0, "sub", ""))), true
+
+	case "isdigit", "isdecimal", "isnumeric":
+		return every(unicode.IsDigit), true
+	case "isalpha":
+		return every(unicode.IsLetter), true
+	case "isalnum":
+		return every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }), true
+	case "isspace":
+		return every(unicode.IsSpace), true
+	case "isupper":
+		return s != strings.ToLower(s) && s == strings.ToUpper(s), true
+	case "islower":
+		return s != strings.ToUpper(s) && s == strings.ToLower(s), true
+	}
+
+	return nil, false
+}
+
+// find returns the position of sub in s, in characters; -1 if it is not there.
+func find(s, method, sub string) int64 {
+	i := strings.Index(s, sub)
+	if method == "rfind" {
+		i = strings.LastIndex(s, sub)
+	}
+	if i < 0 && method == "index" {
+		fail("calls index for a text that is not in the other")
+	}
+	if i > 0 {
+		i = utf8.RuneCountInString(s[:i])
+	}
+
+	return int64(i)
+}
+
+// anyOf reports whether is holds for a string, or for one of a list.
+func (x *run) anyOf(v any, is func(string) bool) bool {
+	if l, ok := v.(*listValue); ok {
+		return slices.ContainsFunc(l.items, func(e any) bool {
+			x.step()
+			return is(x.str(e))
+		})
+	}
+
+	return is(x.str(v))
+}

@@ -1,0 +1,181 @@
+package jinja
+
+import "slices"
+
+// postfix reads .member, [item] and (call).
+func (p *parser) postfix(e expression) expression {
+	for n := 0; ; n++ {
+		p.chained(n)
+		switch {
+		case p.take("."):
+			e = p.member(e)
+		case p.take("["):
+			e = p.subscript(e)
+
+		case p.is("("):
+			f, ok := e.(functionName)
+			if !ok {
+				failAt(p.now().at, "calls what is not a function")
+			}
+			e = &callExpr{name: string(f), args: p.arguments()}
+		default:
+			return e
+		}
+	}
+}
+
+// member reads what follows a point: a name, a number, or a method with its arguments.
+func (p *parser) member(operand expression) expression {
+	t := p.next()
+	switch {
+	case t.kind == "int":
+		return &itemExpr{operand: operand, key: constant{parseInteger(t.text)}}
+	case t.kind != "name":
+		p.at--
+		p.unexpected("a member's name")
+	case p.is("("):
+		if !slices.Contains(methodNames, t.text) {
+			p.unsupported(t.at, "method", t.text)
+		}
+		return &methodExpr{operand: operand, name: t.text, args: p.arguments()}
+	}
+
+	return &itemExpr{operand: operand, key: constant{t.text}, member: true}
+}
+
+func (p *parser) subscript(operand expression) expression {
+	s := &sliceExpr{operand: operand}
+	isSlice := false
+	for i := range s.bounds {
+		if !p.is(":") && !p.is("]") {
+			s.bounds[i] = p.expr()
+		}
+		if i == 2 || !p.take(":") {
+			break
+		}
+		isSlice = true
+	}
+	p.want("]")
+
+	if isSlice {
+		return s
+	}
+	if s.bounds[0] == nil {
+		p.unexpected("an index")
+	}
+
+	return &itemExpr{operand: operand, key: s.bounds[0]}
+}
+
+// filters reads |filter and is test.
+func (p *parser) filters(e expression) expression {
+	for n := 0; ; n++ {
+		p.chained(n)
+		switch {
+		case p.take("|"):
+			e = p.filter(e)
+		case p.takeName("is"):
+			e = p.test(e)
+		default:
+			return e
+		}
+	}
+}
+
+func (p *parser) filter(operand expression) *filterExpr {
+	t := p.want("name")
+	f, ok := filters[t.text]
+	if !ok {
+		p.unsupported(t.at, "filter", t.text)
+	}
+
+	e := &filterExpr{operand: operand, name: t.text, filter: f}
+	if p.is("(") {
+		e.args = p.arguments()
+		p.checkApplied(t, e.args)
+	}
+
+	return e
+}
+
+// appliedAt is the position of the argument of these filters that names a filter or a
+// test to apply.
+var appliedAt = map[string]int{"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
+
+// checkApplied doubts an unsupported filter or test that another filter is told to apply
+// by its name: {{ list|map("upper") }}.
+func (p *parser) checkApplied(t token, a *argumentExprs) {
+	i, applies := appliedAt[t.text]
+	if !applies || i >= len(a.list) || slices.Contains(a.names, "attribute") {
+		return
+	}
+	literal, _ := a.list[i].(constant)
+	name, isText := literal.value.(string)
+	if !isText {
+		return
+	}
+
+	if t.text == "map" && filters[name] == nil {
+		p.doubt(t.at, "filter", name)
+	} else if t.text != "map" && tests[name] == nil {
+		p.doubt(t.at, "test", name)
+	}
+}
+
+// Words that follow a test without being its argument: {{ a is odd and b }}.
+var afterTest = []string{"else", "or", "and", "if", "is", "not", "in"}
+
+func (p *parser) test(operand expression) expression {
+	negated := p.takeName("not")
+	t := p.want("name")
+	test, ok := tests[t.text]
+	if !ok {
+		p.unsupported(t.at, "test", t.text)
+	}
+
+	e := &testExpr{operand: operand, name: t.text, test: test}
+	switch kind := p.now().kind; {
+	case kind == "(":
+		e.args = p.arguments()
+	case kind == "name" && slices.Contains(afterTest, p.now().text):
+	case slices.Contains([]string{"name", "string", "int", "float", "[", "{"}, kind):
+		e.args = &argumentExprs{list: []expression{p.postfix(p.primary())}}
+	}
+
+	if negated {
+		return &notExpr{e}
+	}
+
+	return e
+}
+
+// arguments reads (a, b, name=c).
+func (p *parser) arguments() *argumentExprs {
+	a := &argumentExprs{}
+	p.want("(")
+	for n := 0; !p.is(")"); n++ {
+		if n > 0 {
+			p.want(",")
+			if p.is(")") {
+				break
+			}
+		}
+		if p.is("*") || p.is("**") {
+			p.unsupported(p.now().at, "argument", p.now().text)
+		}
+
+		if p.is("name") && p.tokens[p.at+1].kind == "=" {
+			a.names = append(a.names, p.next().text)
+			p.at++
+			a.named = append(a.named, p.expr())
+			continue
+		}
+		if len(a.names) > 0 {
+			p.unexpected("a named argument")
+		}
+		a.list = append(a.list, p.expr())
+	}
+	p.want(")")
+
+	return a
+}

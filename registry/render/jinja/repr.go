@@ -1,0 +1,114 @@
+package jinja
+
+import (
+	"strconv"
+
+	"promptspool/registry/render/python"
+)
+
+// str returns what an output writes. Of an undefined value that is nothing, and its name
+// is reported as missing.
+func (x *run) str(v any) string {
+	switch v := v.(type) {
+	case string:
+		x.read(len(v))
+		return v
+	case *undefined:
+		if v.name != "" {
+			x.r.Miss(v.name)
+		}
+		return ""
+	}
+
+	return x.repr(v)
+}
+
+// repr returns what Python's repr makes of a value.
+func (x *run) repr(v any) string {
+	var b []byte
+	x.appendRepr(&b, v)
+
+	return string(b)
+}
+
+func (x *run) appendRepr(b *[]byte, v any) {
+	x.step()
+	start := len(*b)
+	switch v := v.(type) {
+	case nil:
+		*b = append(*b, "None"...)
+	case bool:
+		if v {
+			*b = append(*b, "True"...)
+		} else {
+			*b = append(*b, "False"...)
+		}
+	case int64:
+		*b = strconv.AppendInt(*b, v, 10)
+	case float64:
+		*b = append(*b, python.FloatRepr(v)...)
+	case bigInteger:
+		*b = append(*b, v...)
+	case *undefined:
+		*b = append(*b, "Undefined"...)
+	case *loopState:
+		*b = append(*b, "<loop>"...)
+
+	// These pay for themselves.
+	case string:
+		x.pay(4 * len(v))
+		*b = python.AppendQuoted(*b, v, false)
+		return
+	case *listValue:
+		x.appendItems(b, v)
+		return
+	case *namespace:
+		x.appendMembers(b, &v.dictValue)
+		return
+	case *dictValue:
+		x.appendMembers(b, v)
+		return
+	}
+
+	x.pay(len(*b) - start)
+}
+
+func (x *run) appendItems(b *[]byte, l *listValue) {
+	brackets := "[]"
+	if l.tuple {
+		brackets = "()"
+	}
+
+	*b = append(*b, brackets[0])
+	x.deeper(func() {
+		for i, item := range l.items {
+			if i > 0 {
+				*b = append(*b, ", "...)
+			}
+			x.pay(2)
+			x.appendRepr(b, item)
+		}
+	})
+	if l.tuple && len(l.items) == 1 {
+		*b = append(*b, ',')
+	}
+	*b = append(*b, brackets[1])
+}
+
+func (x *run) appendMembers(b *[]byte, d *dictValue) {
+	*b = append(*b, '{')
+
+	x.deeper(func() {
+		for i, key := range d.keys {
+			if i > 0 {
+				*b = append(*b, ", "...)
+			}
+			x.pay(4)
+			x.appendRepr(b, key)
+			*b = append(*b, ": "...)
+			x.appendRepr(b, d.values[i])
+		}
+	})
+
+	*b = append(*b, '}')
+}
