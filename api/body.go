@@ -15,6 +15,7 @@ import (
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // body holds the bytes of one body. Its capacity is taken from a budget while it is in use.
@@ -71,7 +72,7 @@ func (b *body) keep(object wire.Object) {
 		if len(name) > pooledNameBytes {
 			name = ""
 		}
-		object[i] = wire.Member{Name: name}
+		object[i] = jsonscan.Member{Name: name}
 	}
 	b.members = object[:0]
 }

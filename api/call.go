@@ -11,6 +11,8 @@ import (
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+	"promptspool/api/wire/secrets"
 )
 
 // call is one request on its way through a route. Its bytes are valid until the handler returns.
@@ -178,7 +180,7 @@ func noKey() (string, error) { return stranger, nil }
 // takeBody gives the body away, without its secrets, for an event to keep. The object, and what aliases it, is gone afterwards.
 func (c *call) takeBody() []byte {
 	c.source.given = true
-	return wire.StripSecrets(c.body, c.object)
+	return secrets.Strip(c.body, c.object)
 }
 
 // authenticate finds the caller's key in the header or the body, and checks that it may call this route.
@@ -212,7 +214,7 @@ func (c *call) key() (wire.Secret, error) {
 		if raw[0] != '"' {
 			return "", wire.Errorf(wire.CodeUnauthorized, "api_key must be a string: your key.")
 		}
-		inBody = wire.Unquote(raw)
+		inBody = jsonscan.Unquote(raw)
 	}
 	switch {
 	case header == "" && inBody == "":

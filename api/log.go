@@ -5,6 +5,7 @@ import (
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // logAnswer answers a log-request. Status, ErrorType and ErrorMessage repeat what was logged.
@@ -50,7 +51,7 @@ func (a *API) logRequest(c *call) error {
 func scoreBody(requestID, name string, score int) []byte {
 	b := fmt.Appendf(nil, `{"request_id":%q,"name":`, requestID)
 
-	return fmt.Appendf(wire.AppendString(b, name), `,"score":%d}`, score)
+	return fmt.Appendf(jsonscan.AppendString(b, name), `,"score":%d}`, score)
 }
 
 // orNull is null in JSON if the text is empty.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
 )
 
 // changesWaitMax bounds the long poll of /sync/changes.
@@ -46,7 +47,7 @@ func (a *API) syncEvents(c *call) error {
 func maskEvents(events []wire.Event) {
 	for i := range events {
 		if object, err := wire.ParseObject(events[i].Body); err == nil {
-			events[i].Body, _ = wire.MaskSecrets(events[i].Body, object)
+			events[i].Body, _ = secrets.Mask(events[i].Body, object)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Patch publishes the version that p makes of its base: what p does not name stays. A
@@ -143,7 +144,7 @@ func patchMetadata(metadata json.RawMessage, p wire.TemplatePatch) (json.RawMess
 		return metadata, nil
 	}
 
-	model, ok := wire.Lookup(metadata, "model")
+	model, ok := jsonscan.Lookup(metadata, "model")
 	if !ok {
 		return nil, wire.Invalid(wire.FieldError{
 			Field:  "model_parameters",
@@ -161,7 +162,7 @@ func patchMetadata(metadata json.RawMessage, p wire.TemplatePatch) (json.RawMess
 		change["response_format"] = p.ResponseFormat
 	}
 
-	parameters, _ := wire.Lookup(model, "parameters")
+	parameters, _ := jsonscan.Lookup(model, "parameters")
 	parameters, err := merge(parameters, change)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // draft is a template's version as the editor's form holds it. What the form has no field for stands in its fields of JSON, so
@@ -127,7 +128,7 @@ func rest(o map[string]json.RawMessage, but ...string) string {
 
 // encoded is v as JSON.
 func encoded(v any) json.RawMessage {
-	raw, _ := wire.Marshal(v) // of maps, texts and JSON that was checked
+	raw, _ := jsonscan.Marshal(v) // of maps, texts and JSON that was checked
 	return raw
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // Kind says what an event does to its record.
@@ -76,16 +78,16 @@ func (e *Event) appendHead(b []byte) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, e.ID...)
 	b = append(b, `","kind":`...)
-	b = AppendString(b, string(e.Kind))
+	b = jsonscan.AppendString(b, string(e.Kind))
 	b = append(b, `,"request_id":"`...)
 	b = append(b, e.RequestID...)
 	b = append(b, `","accepted_at":"`...)
 	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","sidecar":`...)
-	b = AppendString(b, e.Sidecar)
+	b = jsonscan.AppendString(b, e.Sidecar)
 	if e.Clock != "" {
 		b = append(b, `,"clock":`...)
-		b = AppendString(b, e.Clock)
+		b = jsonscan.AppendString(b, e.Clock)
 	}
 	if !e.OrderedAt.IsZero() {
 		b = append(b, `,"ordered_at":"`...)

@@ -121,17 +121,6 @@ func TestTheBodyOfAParsedEventIsACopy(t *testing.T) {
 	same(t, "body, after its line is gone", string(e.Body), "{}")
 }
 
-func TestAppendStringWritesWhatJSONReads(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.String().Draw(t, "s")
-		var got string
-		if err := json.Unmarshal(AppendString(nil, want), &got); err != nil || got != want {
-			t.Fatalf("%q comes back as %q, %v", want, got, err)
-		}
-	})
-	same(t, "appended", string(AppendString([]byte("a"), "<\xff\u2028\x7f>")), `a"<\ufffd\u2028`+"\x7f"+`>"`)
-}
-
 func TestAnAnswerCountsEveryResult(t *testing.T) {
 	invalid, later := Result{ID: "3", Code: ResultInvalid, Reason: "bad"}, Result{ID: "4", Code: ResultLater}
 	got := Answer([]Result{{ID: "1", Code: ResultAccepted}, {ID: "2", Code: ResultDuplicate}, invalid, later, {ID: "5", Code: ResultAccepted}})

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"promptspool/api/wire/jsonscan"
+)
 
 // TemplateFetch is the body of a template fetch. Raw members alias the body it was decoded from.
 type TemplateFetch struct {
@@ -45,7 +49,7 @@ func (f *fields) values(name string) map[string]json.RawMessage {
 	}
 
 	values := make(map[string]json.RawMessage)
-	for m := range Members(v) {
+	for m := range jsonscan.Members(v) {
 		if len(values) == ObjectMembersMax {
 			f.fault(name, "has more than %d members", ObjectMembersMax)
 			break

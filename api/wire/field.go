@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // fields reads members of an object and gathers what is wrong with them, so that a caller hears of all faults at once.
@@ -48,7 +50,7 @@ func (f *fields) text(name string, required bool, runesMax int) string {
 		f.fault(name, "must be a string")
 		return ""
 	}
-	s := Unquote(v)
+	s := jsonscan.Unquote(v)
 	if required && s == "" {
 		f.fault(name, "must not be empty")
 	}
@@ -100,7 +102,7 @@ func (f *fields) version(name string) int {
 	}
 	var n int64
 	if v[0] == '"' {
-		digits, err := strconv.ParseUint(Unquote(v), 10, 31)
+		digits, err := strconv.ParseUint(jsonscan.Unquote(v), 10, 31)
 		n, ok = int64(digits), err == nil
 	} else {
 		n, ok = integer(v)
@@ -122,7 +124,7 @@ func (f *fields) tags(name string) []string {
 		return nil
 	}
 	tags := []string{}
-	for i, e := range Elements(v) {
+	for i, e := range jsonscan.Elements(v) {
 		if i == TagsMax {
 			f.fault(name, "has more than %d entries", TagsMax)
 			break
@@ -132,7 +134,7 @@ func (f *fields) tags(name string) []string {
 			f.fault(path, "must be a string")
 			continue
 		}
-		tag := Unquote(e)
+		tag := jsonscan.Unquote(e)
 		f.bound(path, tag, NameRunesMax)
 		tags = append(tags, tag)
 	}
@@ -146,7 +148,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	}
 	m := make(map[string]string)
 	size := 0
-	for e := range Members(v) {
+	for e := range jsonscan.Members(v) {
 		if len(m) == MetadataKeysMax {
 			f.fault(name, "has more than %d keys", MetadataKeysMax)
 			break
@@ -160,7 +162,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(path, "must be a string; metadata maps strings to strings")
 			continue
 		}
-		text := Unquote(e.Value)
+		text := jsonscan.Unquote(e.Value)
 		if len(text) > MetadataValueBytesMax {
 			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // LogWrite is what a log-request says: a model call as blueprints of what went in and what came out. Raw members alias the
@@ -151,16 +153,16 @@ func (f *fields) blueprint(name string) json.RawMessage {
 	if v == nil {
 		return nil
 	}
-	kind, _ := Lookup(v, "type")
-	messages, isChat := Lookup(v, "messages")
-	content, isCompletion := Lookup(v, "content")
+	kind, _ := jsonscan.Lookup(v, "type")
+	messages, isChat := jsonscan.Lookup(v, "messages")
+	content, isCompletion := jsonscan.Lookup(v, "content")
 	switch {
 	case string(kind) == `"chat"`, kind == nil && isChat:
 		if !isChat || messages[0] != '[' {
 			f.fault(name+".messages", "must be an array of messages")
 			return v
 		}
-		for i, m := range Elements(messages) {
+		for i, m := range jsonscan.Elements(messages) {
 			f.logMessage(name+".messages["+strconv.Itoa(i)+"]", m)
 		}
 	case string(kind) == `"completion"`, kind == nil && isCompletion:
@@ -176,10 +178,10 @@ func (f *fields) logMessage(path string, m json.RawMessage) {
 		f.fault(path, "must be an object")
 		return
 	}
-	if role, _ := Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, Unquote(role)) {
+	if role, _ := jsonscan.Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, jsonscan.Unquote(role)) {
 		f.fault(path+".role", "must be one of %s", strings.Join(logRoles, ", "))
 	}
-	if content, ok := Lookup(m, "content"); ok {
+	if content, ok := jsonscan.Lookup(m, "content"); ok {
 		f.blocks(path+".content", content, true)
 	}
 }
@@ -189,7 +191,7 @@ func (f *fields) blocks(path string, content json.RawMessage, there bool) {
 		f.fault(path, `must be an array of content blocks, such as [{"type": "text", "text": "..."}]`)
 		return
 	}
-	for i, b := range Elements(content) {
+	for i, b := range jsonscan.Elements(content) {
 		if b[0] != '{' {
 			f.fault(path+"["+strconv.Itoa(i)+"]", "must be an object")
 		}

@@ -6,26 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"promptspool/api/wire/jsonscan"
 )
 
-// Member is one member of a JSON object. Value aliases the object's bytes.
-type Member struct {
-	Name  string // unescaped
-	Value json.RawMessage
-	start int // where the member's name begins
-	end   int // just behind its value
-}
+// Object is the members of a body, one strict JSON object, in the order they came.
+type Object []jsonscan.Member
 
-// Object is the members of a JSON object in the order they came.
-type Object []Member
-
-// ParseObject checks that body is one strict JSON object (RFC 8259: valid UTF-8, no trailing bytes, nested
-// at most JSONDepthMax deep, no member twice at the top) and lists its members. They alias body. Its errors are 400
-// or, for a repeated member, 422.
+// ParseObject checks that body is one strict JSON object and lists its members, which alias body. Strict
+// is RFC 8259 with valid UTF-8, no trailing bytes, at most JSONDepthMax levels, and no repeated or more
+// than ObjectMembersMax members at the top. Errors are CodeBadJSON, or CodeInvalid for such a member.
 func ParseObject(body []byte) (Object, error) { return Object(nil).Parse(body) }
 
-// Parse is ParseObject with the members in the place of o's, which are gone. A name that stood there before, and is the same again,
-// is not copied anew.
+// Parse is ParseObject, but reuses o's memory: o's members are overwritten. A name that o had in the
+// same place is not allocated again.
 func (o Object) Parse(body []byte) (Object, error) {
 	before := o[:cap(o)]
 	o = o[:0]
@@ -33,24 +27,27 @@ func (o Object) Parse(body []byte) (Object, error) {
 		o = make(Object, 0, 8)
 	}
 
-	i := SkipSpace(body, 0)
+	i := jsonscan.SkipSpace(body, 0)
 	if i == len(body) || body[i] != '{' || !utf8.Valid(body) {
-		return nil, refusal(body)
+		return nil, syntaxError(body)
 	}
 
-	c := Enter(body, i)
+	c := jsonscan.Enter(body, i)
 	for c.Next() {
-		m := Member{start: c.Start}
-		if m.end = checkValue(body, c.At, JSONDepthMax-1); m.end < 0 {
-			return nil, refusal(body)
+		m := jsonscan.Member{Start: c.Start}
+		m.End = jsonscan.CheckValue(body, c.At, JSONDepthMax-1)
+		if m.End < 0 {
+			return nil, syntaxError(body)
 		}
-		m.Value = body[c.At:m.end:m.end]
-		c.At = m.end
+		m.Value = body[c.At:m.End:m.End]
+		c.At = m.End
+
+		// One member too many is enough to report, but malformed JSON behind it has precedence.
 		if len(o) > ObjectMembersMax {
-			continue // there is one too many; but is it JSON?
+			continue
 		}
 
-		name := UnquoteBytes(c.Name)
+		name := jsonscan.UnquoteBytes(c.Name)
 		if n := len(o); n < len(before) && before[n].Name == string(name) {
 			m.Name = before[n].Name
 		} else {
@@ -58,39 +55,42 @@ func (o Object) Parse(body []byte) (Object, error) {
 		}
 		o = append(o, m)
 	}
-	if c.At < 0 || SkipSpace(body, c.At) < len(body) {
-		return nil, refusal(body)
+	if c.At < 0 || jsonscan.SkipSpace(body, c.At) < len(body) {
+		return nil, syntaxError(body)
 	}
 
 	if fault := o.fault(); fault != nil {
 		return nil, Invalid(*fault)
 	}
+
 	return o, nil
 }
 
-// refusal is why a body is not one strict JSON object.
-func refusal(body []byte) error {
+// syntaxError tells why body is not one strict JSON object.
+func syntaxError(body []byte) error {
 	if !utf8.Valid(body) {
 		return Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
 	}
-	if d := depth(body); d > JSONDepthMax {
+	if d := jsonscan.Depth(body, JSONDepthMax); d > JSONDepthMax {
 		return Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.", d, JSONDepthMax)
 	}
-	if !IsJSON(body) || body[SkipSpace(body, 0)] == '{' {
+	if !jsonscan.Valid(body) || body[jsonscan.SkipSpace(body, 0)] == '{' {
 		return Errorf(CodeBadJSON, "The body is not JSON. Send one JSON object with Content-Type: application/json.")
 	}
+
 	return Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
 }
 
-// comparedMax is how many members are compared one by one; of more, a map is made.
-const comparedMax = 24
+// pairwiseMax is up to how many members are compared with each other; more than that go through a map.
+const pairwiseMax = 24
 
-// fault returns what is wrong with the first member that cannot stand behind those before it, or nil.
+// fault returns what is wrong with the first member that is repeated or one too many, or nil.
 func (o Object) fault() *FieldError {
 	var seen map[string]bool
-	if len(o) > comparedMax {
+	if len(o) > pairwiseMax {
 		seen = make(map[string]bool, len(o))
 	}
+
 	for i := range o {
 		name := o[i].Name
 		switch {
@@ -106,8 +106,7 @@ func (o Object) fault() *FieldError {
 	return nil
 }
 
-// ParseOptional is Parse for a body that may be left out: an empty one, a blank one and null are no object and no
-// error.
+// ParseOptional is Parse for an optional body: empty, white space and null give no object and no error.
 func (o Object) ParseOptional(body []byte) (Object, error) {
 	if b := bytes.TrimSpace(body); len(b) == 0 || string(b) == "null" {
 		return nil, nil
@@ -115,7 +114,7 @@ func (o Object) ParseOptional(body []byte) (Object, error) {
 	return o.Parse(body)
 }
 
-// Get returns the value of the member called name, and whether it is there and not null: null means absent.
+// Get returns the value of the member called name, and whether it exists and is not null.
 func (o Object) Get(name string) (json.RawMessage, bool) {
 	for i := range o {
 		if o[i].Name == name {
@@ -125,7 +124,7 @@ func (o Object) Get(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Has says whether the member called name is there, null or not.
+// Has reports whether the member called name exists, null or not.
 func (o Object) Has(name string) bool {
-	return slices.ContainsFunc(o, func(m Member) bool { return m.Name == name })
+	return slices.ContainsFunc(o, func(m jsonscan.Member) bool { return m.Name == name })
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"promptspool/api/wire/jsonscan"
+)
 
 // TemplatePatch is the body of PATCH /rest/prompt-templates/{name or id}: what the next version has otherwise than its base. Members that are
 // nil stay as they are, those that are JSON null are taken out. Raw members alias the body they were decoded from.
@@ -35,7 +39,7 @@ func DecodePatch(object Object) (TemplatePatch, error) {
 	p.FunctionCall, p.ToolChoice = f.nullable("function_call", "a string, an object or null", '"', '{'), f.nullable("tool_choice", "a string, an object or null", '"', '{')
 	p.ResponseFormat = f.nullable("response_format", "an object or null", '{')
 	p.ModelParameters = f.json("model_parameters", false)
-	if _, twice := Lookup(p.ModelParameters, "response_format"); twice && p.ResponseFormat != nil {
+	if _, twice := jsonscan.Lookup(p.ModelParameters, "response_format"); twice && p.ResponseFormat != nil {
 		f.fault("response_format", "stands in model_parameters as well; give one of them")
 	}
 	f.labels("release_labels", p.Labels)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // ProviderBaseURLs are the URLs under which apps are to call providers, by the provider's name.
@@ -54,9 +56,9 @@ func appendProviderBaseURL(b []byte, u *ProviderBaseURL) []byte {
 	}
 
 	b = strconv.AppendInt(append(b, `{"id":`...), u.ID, 10)
-	b = AppendString(append(b, `,"name":`...), u.Name)
-	b = AppendString(append(b, `,"provider":`...), u.Provider)
-	b = AppendString(append(b, `,"url":`...), u.URL)
+	b = jsonscan.AppendString(append(b, `,"name":`...), u.Name)
+	b = jsonscan.AppendString(append(b, `,"provider":`...), u.Provider)
+	b = jsonscan.AppendString(append(b, `,"url":`...), u.URL)
 
 	return append(b, '}')
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"strconv"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // AppendJSON appends t as encoding/json would write it, but with the raw members copied as they are: they were checked when they were
@@ -11,10 +13,10 @@ func (t *RenderedTemplate) AppendJSON(b []byte) []byte {
 	b = append(b, `{"success":`...)
 	b = strconv.AppendBool(b, t.Success)
 	b = strconv.AppendInt(append(b, `,"id":`...), t.ID, 10)
-	b = AppendString(append(b, `,"prompt_name":`...), t.Name)
+	b = jsonscan.AppendString(append(b, `,"prompt_name":`...), t.Name)
 	b = strconv.AppendInt(append(b, `,"version":`...), int64(t.Version), 10)
 	b = strconv.AppendInt(append(b, `,"workspace_id":`...), t.WorkspaceID, 10)
-	b = appendList(append(b, `,"tags":`...), t.Tags, AppendString)
+	b = appendList(append(b, `,"tags":`...), t.Tags, jsonscan.AppendString)
 	b = appendText(append(b, `,"commit_message":`...), t.CommitMessage)
 	b = appendRaw(append(b, `,"metadata":`...), t.Metadata)
 	b = appendRaw(append(b, `,"prompt_template":`...), t.Blueprint)
@@ -26,7 +28,7 @@ func (t *RenderedTemplate) AppendJSON(b []byte) []byte {
 }
 
 func appendSnippet(b []byte, s UsedSnippet) []byte {
-	b = AppendString(append(b, `{"prompt_name":`...), s.Name)
+	b = jsonscan.AppendString(append(b, `{"prompt_name":`...), s.Name)
 	b = strconv.AppendInt(append(b, `,"version":`...), int64(s.Version), 10)
 	b = appendText(append(b, `,"label":`...), s.Label)
 	return append(b, '}')
@@ -50,7 +52,7 @@ func appendText(b []byte, text *string) []byte {
 	if text == nil {
 		return append(b, "null"...)
 	}
-	return AppendString(b, *text)
+	return jsonscan.AppendString(b, *text)
 }
 
 func appendRaw(b []byte, raw json.RawMessage) []byte {

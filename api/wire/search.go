@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // QueryRunesMax bounds the free text of a search.
@@ -86,8 +88,8 @@ func (f *fields) oneOf(name string, words []string) string {
 	if !ok || string(v) == `""` {
 		return ""
 	}
-	if v[0] == '"' && slices.Contains(words, Unquote(v)) {
-		return Unquote(v)
+	if v[0] == '"' && slices.Contains(words, jsonscan.Unquote(v)) {
+		return jsonscan.Unquote(v)
 	}
 	f.fault(name, "must be one of: %s", strings.Join(words, ", "))
 	return ""

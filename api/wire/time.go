@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is no moment between the years 1 and
@@ -18,7 +20,7 @@ func (f *fields) time(name string, required bool) time.Time {
 		return unixTime(string(v))
 	}
 	if v[0] == '"' {
-		if t, ok := ParseTime(Unquote(v)); ok {
+		if t, ok := ParseTime(jsonscan.Unquote(v)); ok {
 			return t
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // RequestWrite is what a track-request says. Raw members alias the body it was decoded from.
@@ -124,7 +126,7 @@ func (f *fields) loose(name string, runesMax int) string {
 		return ""
 	}
 
-	s := Unquote(v)
+	s := jsonscan.Unquote(v)
 	if utf8.RuneCountInString(s) > runesMax {
 		return ""
 	}
@@ -139,7 +141,7 @@ func spanID(object Object) string {
 		return ""
 	}
 
-	id := strings.ToLower(Unquote(v))
+	id := strings.ToLower(jsonscan.Unquote(v))
 	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 || id == "0000000000000000" {
 		return ""
 	}
@@ -201,7 +203,7 @@ func (f *fields) requestID() string {
 		f.fault("request_id", "%v", errID)
 		return ""
 	}
-	id, err := ParseID(Unquote(v))
+	id, err := ParseID(jsonscan.Unquote(v))
 	if err != nil {
 		f.fault("request_id", "%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
 	"promptspool/proxy/redact"
 )
 
@@ -113,7 +114,7 @@ func tryConfig(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	body = wire.StripSecrets(body, object)
+	body = secrets.Strip(body, object)
 	var rules *redact.Rules
 	err = evaluate([]string{"promptspool", "sidecar", "--config", c.Args().First()}, map[string]any{fileFirstKey: true}, func(c *cli.Context) error {
 		v := &values{c: c}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render"
 )
 
@@ -104,7 +105,7 @@ func (p *templateParser) root(node *yaml.Node) {
 		switch {
 		case slices.Contains(blueprintMembers, key.Value):
 			if raw := p.value(key.Value, value); raw != nil {
-				p.blueprint = append(p.blueprint, string(wire.AppendString(nil, key.Value))+":"+string(raw))
+				p.blueprint = append(p.blueprint, string(jsonscan.AppendString(nil, key.Value))+":"+string(raw))
 			}
 		case slices.Contains(fileMembers, key.Value):
 			p.parts[key.Value] = p.value(key.Value, value)
@@ -122,7 +123,7 @@ func (p *templateParser) whole() {
 	case p.parts["prompt_template"] == nil && p.blueprint == nil && len(p.faults) == 0:
 		p.fault(1, "there is no prompt: give messages (of a chat) or content (of a completion)")
 	}
-	if _, ok := wire.Lookup(orObject(p.parts["metadata"]), "model"); ok && p.parts["model"] != nil {
+	if _, ok := jsonscan.Lookup(orObject(p.parts["metadata"]), "model"); ok && p.parts["model"] != nil {
 		p.fault(p.lines["metadata.model"], "model is given twice")
 	}
 }
@@ -151,7 +152,7 @@ func (p *templateParser) body(name string) []byte {
 	}
 	called := p.parts["name"]
 	if called == nil {
-		called = wire.AppendString(nil, name)
+		called = jsonscan.AppendString(nil, name)
 	}
 	orNull := func(raw json.RawMessage) json.RawMessage {
 		if raw == nil {

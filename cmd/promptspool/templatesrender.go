@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 func renderCommand() *cli.Command {
@@ -67,7 +68,7 @@ func variableOf(c *cli.Context, pair string) (name string, value json.RawMessage
 	}
 	name, isJSON := strings.CutSuffix(name, ":")
 	if !isJSON {
-		return name, wire.AppendString(nil, given), nil
+		return name, jsonscan.AppendString(nil, given), nil
 	}
 	if !json.Valid([]byte(given)) {
 		return "", nil, wrong(c, "var", pair, "holds no JSON behind :=; a text needs quotes there, or = in the place of :=")

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry"
 	"promptspool/registry/render"
 )
@@ -65,7 +66,7 @@ func (p *templateParser) mapping(path string, n *yaml.Node) json.RawMessage {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(wire.AppendString(b, key.Value), ':')
+		b = append(jsonscan.AppendString(b, key.Value), ':')
 		b = append(b, p.value(path+"."+key.Value, value)...)
 	})
 	return append(b, '}')
@@ -77,7 +78,7 @@ func scalar(n *yaml.Node) (raw json.RawMessage, fault string) {
 	case "!!null":
 		return json.RawMessage("null"), ""
 	case "!!str", "!!timestamp": // JSON has no times
-		return wire.AppendString(nil, n.Value), ""
+		return jsonscan.AppendString(nil, n.Value), ""
 	case "!!bool":
 		return json.RawMessage(strings.ToLower(n.Value)), ""
 	case "!!int", "!!float":
@@ -135,7 +136,7 @@ func encodeTemplate(t wire.Publish, named, literal, whole bool) ([]byte, error) 
 		add("tags", tags)
 	}
 	rest := []byte{'{'}
-	for m := range wire.Members(orObject(t.Metadata)) {
+	for m := range jsonscan.Members(orObject(t.Metadata)) {
 		if m.Name == "model" && string(m.Value) != "null" && !whole {
 			add("model", w.node(m.Value))
 			continue
@@ -143,7 +144,7 @@ func encodeTemplate(t wire.Publish, named, literal, whole bool) ([]byte, error) 
 		if len(rest) > 1 {
 			rest = append(rest, ',')
 		}
-		rest = append(append(wire.AppendString(rest, m.Name), ':'), m.Value...)
+		rest = append(append(jsonscan.AppendString(rest, m.Name), ':'), m.Value...)
 	}
 	if len(rest) > 1 {
 		add("metadata", w.node(append(rest, '}')))
@@ -151,7 +152,7 @@ func encodeTemplate(t wire.Publish, named, literal, whole bool) ([]byte, error) 
 	if whole {
 		add("prompt_template", w.node(t.Blueprint))
 	} else {
-		for m := range wire.Members(abridged(t.Blueprint)) {
+		for m := range jsonscan.Members(abridged(t.Blueprint)) {
 			add(m.Name, w.node(m.Value))
 		}
 	}
@@ -180,21 +181,21 @@ func abridge(blueprint json.RawMessage, computed bool) json.RawMessage {
 		if len(b) > 0 && b[len(b)-1] != '{' {
 			b = append(b, ',')
 		}
-		return append(append(wire.AppendString(b, name), ':'), value...)
+		return append(append(jsonscan.AppendString(b, name), ':'), value...)
 	}
-	for m := range wire.Members(blueprint) {
+	for m := range jsonscan.Members(blueprint) {
 		switch {
 		case m.Name == "type", m.Name == "input_variables" && computed:
 		case m.Name == "content":
 			b = add(b, m.Name, plainText(m.Value))
 		case m.Name == "messages" && m.Value[0] == '[':
 			list := []byte{'['}
-			for i, message := range wire.Elements(m.Value) {
+			for i, message := range jsonscan.Elements(m.Value) {
 				if i > 0 {
 					list = append(list, ',')
 				}
 				list = append(list, '{')
-				for part := range wire.Members(message) {
+				for part := range jsonscan.Members(message) {
 					switch {
 					case part.Name == "input_variables" && computed:
 					case part.Name == "content":
@@ -230,18 +231,18 @@ func (w yamlWriter) node(raw json.RawMessage) *yaml.Node {
 	switch raw[0] {
 	case '{':
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for m := range wire.Members(raw) {
+		for m := range jsonscan.Members(raw) {
 			n.Content = append(n.Content, w.text(m.Name), w.node(m.Value))
 		}
 		return n
 	case '[':
 		n := &yaml.Node{Kind: yaml.SequenceNode}
-		for _, e := range wire.Elements(raw) {
+		for _, e := range jsonscan.Elements(raw) {
 			n.Content = append(n.Content, w.node(e))
 		}
 		return n
 	case '"':
-		return w.text(wire.Unquote(raw))
+		return w.text(jsonscan.Unquote(raw))
 	}
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: string(raw)}
 	n.Tag = n.ShortTag()

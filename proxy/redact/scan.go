@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
 )
 
 // scans says which of the builtins are looked for, so that one pass over a text finds all.
@@ -268,7 +268,7 @@ func token(text []byte, i int) int {
 
 // provider finds a key of a provider that begins at i.
 func provider(text []byte, i int) (end int) {
-	least := wire.KeyLength(text[i:])
+	least := secrets.KeyLength(text[i:])
 	if least == 0 {
 		return 0
 	}

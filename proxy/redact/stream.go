@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // A model's answer that is logged as it was streamed is an array of chunks, in the forms that the archive puts together. An address
@@ -39,13 +39,13 @@ var indexMembers = map[string]bool{"index": true, "contentBlockIndex": true, "ou
 
 // isStream reports whether the array at i is of chunks: its first element says it.
 func isStream(src []byte, i int) bool {
-	i = wire.SkipSpace(src, i+1)
+	i = jsonscan.SkipSpace(src, i+1)
 	if src[i] != '{' {
 		return false
 	}
 
 	chunk, role, content := false, false, false
-	for m := range wire.Members(src[i:wire.SkipValue(src, i)]) {
+	for m := range jsonscan.Members(src[i:jsonscan.SkipValue(src, i)]) {
 		switch {
 		case chunkMembers[m.Name]:
 			chunk = true
@@ -87,7 +87,7 @@ func (w *walker) join(i int) *stream {
 // other arrays are apart.
 func (s *stream) array(i int, place []byte, depth int) {
 	together := depth == 0 || bytes.HasSuffix(place, []byte("parts."))
-	c := wire.Enter(s.w.src, i)
+	c := jsonscan.Enter(s.w.src, i)
 	for n := 0; c.Next(); n++ {
 		to := place
 		if !together {
@@ -96,7 +96,7 @@ func (s *stream) array(i int, place []byte, depth int) {
 		if s.w.src[c.At] == '{' {
 			s.object(c.At, to, depth+1)
 		}
-		c.At = wire.SkipValue(s.w.src, c.At)
+		c.At = jsonscan.SkipValue(s.w.src, c.At)
 	}
 }
 
@@ -107,10 +107,10 @@ func (s *stream) object(i int, place []byte, depth int) {
 	}
 	src := s.w.src
 	own := len(place)
-	for c := wire.Enter(src, i); c.Next(); {
+	for c := jsonscan.Enter(src, i); c.Next(); {
 		begin := c.At
-		c.At = wire.SkipValue(src, begin)
-		if c.At-begin <= indexBytesMax && indexMembers[string(wire.UnquoteBytes(c.Name))] {
+		c.At = jsonscan.SkipValue(src, begin)
+		if c.At-begin <= indexBytesMax && indexMembers[string(jsonscan.UnquoteBytes(c.Name))] {
 			if own > 0 && place[own-1] == ' ' {
 				own = bytes.LastIndexByte(place[:own-1], '.') + 1
 			}
@@ -118,8 +118,8 @@ func (s *stream) object(i int, place []byte, depth int) {
 		}
 	}
 
-	for c := wire.Enter(src, i); c.Next(); c.At = wire.SkipValue(src, c.At) {
-		name := wire.UnquoteBytes(c.Name)
+	for c := jsonscan.Enter(src, i); c.Next(); c.At = jsonscan.SkipValue(src, c.At) {
+		name := jsonscan.UnquoteBytes(c.Name)
 		if string(name) == "content_block" { // it begins what the deltas go on with
 			name = []byte("delta")
 		}
@@ -142,7 +142,7 @@ func (s *stream) piece(at int, place []byte) {
 		s.lanes[string(place)] = l
 		s.size += laneBytes
 	}
-	text := wire.UnquoteBytes(s.w.src[at:wire.SkipString(s.w.src, at)])
+	text := jsonscan.UnquoteBytes(s.w.src[at:jsonscan.SkipString(s.w.src, at)])
 	l.text = append(l.text, text...)
 	l.ends = append(l.ends, len(l.text))
 	l.at = append(l.at, int32(at))
@@ -164,9 +164,9 @@ func (s *stream) flush() {
 		from := 0
 		for i, end := range p.ends {
 			at := int(l.at[i])
-			to := wire.SkipString(s.w.src, at)
-			if text := p.text[from:end]; !bytes.Equal(text, wire.UnquoteBytes(s.w.src[at:to])) {
-				s.changed = append(s.changed, edit{at, to, string(wire.AppendString(nil, string(text)))})
+			to := jsonscan.SkipString(s.w.src, at)
+			if text := p.text[from:end]; !bytes.Equal(text, jsonscan.UnquoteBytes(s.w.src[at:to])) {
+				s.changed = append(s.changed, edit{at, to, string(jsonscan.AppendString(nil, string(text)))})
 			}
 			from = end
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // kept are top-level fields that the server needs as they are: ids, times, scores, and the names of templates, scores and groups.
@@ -28,7 +28,7 @@ func (r *Rules) Body(body []byte, count func(rule, action string)) []byte {
 	for i := range r.paths {
 		states[i].rule = i
 	}
-	w.container(wire.SkipSpace(body, 0), states, "", true)
+	w.container(jsonscan.SkipSpace(body, 0), states, "", true)
 	return w.done()
 }
 
@@ -68,11 +68,11 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 
 	prevEnd, any, dropped := i+1, false, false
 	var renamed map[string]bool
-	c := wire.Enter(w.src, i)
+	c := jsonscan.Enter(w.src, i)
 	for n := 0; c.Next(); n++ {
 		var name []byte
 		if object {
-			name = wire.UnquoteBytes(c.Name)
+			name = jsonscan.UnquoteBytes(c.Name)
 		}
 		left := top && kept[string(name)]
 		next, action := w.step(states, object, name, n)
@@ -84,7 +84,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		}
 
 		if action == Drop {
-			end := wire.SkipValue(w.src, c.At)
+			end := jsonscan.SkipValue(w.src, c.At)
 			if b := w.src[c.At]; top && (b == '{' || b == '[') { // the server wants one of its kind there
 				if dropped && !any {
 					w.put(w.copied, c.Start, "")
@@ -109,7 +109,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			action = force
 		}
 		if left {
-			c.At = wire.SkipValue(w.src, c.At)
+			c.At = jsonscan.SkipValue(w.src, c.At)
 		} else {
 			c.At = w.value(c.At, next, action, name)
 		}
@@ -125,18 +125,18 @@ func (w *walker) value(i int, states []state, force string, name []byte) int {
 	case c == '{' || c == '[':
 		return w.container(i, states, force, false)
 	case c == '"':
-		end := wire.SkipString(w.src, i)
+		end := jsonscan.SkipString(w.src, i)
 		raw := w.src[i:end]
 		if force != "" {
-			w.put(i, end, `"`+w.r.replace(pathKind(force), force, wire.UnquoteBytes(raw))+`"`)
+			w.put(i, end, `"`+w.r.replace(pathKind(force), force, jsonscan.UnquoteBytes(raw))+`"`)
 		} else if w.stream.take(i) {
 			return end
-		} else if text, changed := w.text(wire.UnquoteBytes(raw)); changed {
-			w.put(i, end, string(wire.AppendString(nil, string(text))))
+		} else if text, changed := w.text(jsonscan.UnquoteBytes(raw)); changed {
+			w.put(i, end, string(jsonscan.AppendString(nil, string(text))))
 		}
 		return end
 	default:
-		end := wire.SkipValue(w.src, i)
+		end := jsonscan.SkipValue(w.src, i)
 		switch {
 		case c != '-' && (c < '0' || c > '9'):
 			if force != "" && c != 'n' { // true, false
@@ -210,7 +210,7 @@ func (w *walker) name(start, end int, name []byte, renamed map[string]bool) map[
 		text = base + "~" + strconv.Itoa(n)
 	}
 	renamed[text] = true
-	w.put(start, end, string(wire.AppendString(nil, text)))
+	w.put(start, end, string(jsonscan.AppendString(nil, text)))
 	return renamed
 }
 
@@ -223,7 +223,7 @@ func (w *walker) text(text []byte) ([]byte, bool) {
 
 // redact redacts a text, and the JSON in it, if that is what it is.
 func (w *walker) redact(p *pieces) {
-	if i := wire.SkipSpace(p.text, 0); w.nested < nestedMax && i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[') && wire.IsJSON(p.text) {
+	if i := jsonscan.SkipSpace(p.text, 0); w.nested < nestedMax && i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[') && jsonscan.Valid(p.text) {
 		inner := walker{r: w.r, src: p.text, nested: w.nested + 1, count: w.count}
 		inner.value(i, nil, "", nil)
 		p.edit(inner.edits)

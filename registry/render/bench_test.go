@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render"
 )
 
@@ -59,7 +59,7 @@ func BenchmarkKwargs(b *testing.B) {
 		text := string(out)
 		b.ReportAllocs()
 		for b.Loop() {
-			wire.AppendString(nil, text)
+			jsonscan.AppendString(nil, text)
 		}
 	})
 }

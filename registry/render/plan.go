@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/fstring"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/prompt"
@@ -182,7 +182,7 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 		case bytes.IndexByte(v, '\\') < 0:
 			b = append(b, v[1:len(v)-1]...) // as it came, it is JSON
 		default:
-			b = wire.AppendEscaped(b, wire.Unquote(v))
+			b = jsonscan.AppendEscaped(b, jsonscan.Unquote(v))
 		}
 	}
 	if len(b)+len(pl.rest) > language.OutputBytesMax {

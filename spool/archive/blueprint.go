@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // The peer's blueprint of a call: what went in, in a form that belongs to no provider.
@@ -43,7 +44,7 @@ type (
 
 // newBlueprint makes the blueprint of a request, whose body is object and reads as call.
 func newBlueprint(r *Request, object wire.Object, call *Call) json.RawMessage {
-	text, _ := wire.Marshal(blueprintOf(call, r.Provider, object)) // it holds JSON that was parsed already
+	text, _ := jsonscan.Marshal(blueprintOf(call, r.Provider, object)) // it holds JSON that was parsed already
 
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
 )
 
 // Event is one accepted write, read: what State.Fold merges. Of Request, Score, Metadata, Prompt and GroupID it has at
@@ -54,7 +55,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	if err != nil {
 		return Event{}, errors.New("body: " + wire.AsError(err).Message)
 	}
-	if masked, found := wire.MaskSecrets(e.Body, object); found {
+	if masked, found := secrets.Mask(e.Body, object); found {
 		e.Body = masked
 		if object, err = wire.ParseObject(masked); err != nil {
 			return Event{}, errors.New("body: masked, it cannot be read: " + wire.AsError(err).Message)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Events gives the events of a record back, by order time, so that folding them elsewhere makes the same record. Those whose
@@ -37,7 +38,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 			if h.Kind == wire.KindGroup && len(groups) > 0 {
 				did["group_id"], groups = groups[0], groups[1:]
 			}
-			e.Body, _ = wire.Marshal(did)
+			e.Body, _ = jsonscan.Marshal(did)
 		}
 		events = append(events, e)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
 )
 
 const (
@@ -173,14 +174,14 @@ func (s *scan) tell(requestID, eventID string, body []byte) (n int) {
 	if err != nil {
 		return 0
 	}
-	if n = wire.CountSecrets(body, object, s.told.Kinds); n == 0 {
+	if n = secrets.Count(body, object, s.told.Kinds); n == 0 {
 		return 0
 	}
 	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.told.Items))
 	if room <= 0 {
 		return n
 	}
-	for _, finding := range wire.FindSecrets(body, object, room) {
+	for _, finding := range secrets.Find(body, object, room) {
 		s.told.Items = append(s.told.Items, wire.FoundSecret{RequestID: requestID, EventID: eventID, SecretFinding: finding})
 	}
 	return n
@@ -256,5 +257,5 @@ func maskBody(body []byte) (masked []byte, found bool) {
 	if err != nil {
 		return body, false
 	}
-	return wire.MaskSecrets(body, object)
+	return secrets.Mask(body, object)
 }

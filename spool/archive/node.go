@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // node is a JSON value inside a body that wire.ParseObject has accepted; no bytes at all where there is none. Every
@@ -17,7 +18,7 @@ type node json.RawMessage
 func (n node) at(names ...string) node {
 	raw := json.RawMessage(n)
 	for _, name := range names {
-		v, ok := wire.Lookup(raw, name)
+		v, ok := jsonscan.Lookup(raw, name)
 		if !ok {
 			return nil
 		}
@@ -52,7 +53,7 @@ func (n node) text() string {
 	if !n.isText() {
 		return ""
 	}
-	return wire.Unquote(json.RawMessage(n))
+	return jsonscan.Unquote(json.RawMessage(n))
 }
 
 // texts is the first of the members called names that is a text with something in it.
@@ -70,7 +71,7 @@ func (n node) each(visit func(node)) {
 	if !n.isArray() {
 		return
 	}
-	for _, e := range wire.Elements(json.RawMessage(n)) {
+	for _, e := range jsonscan.Elements(json.RawMessage(n)) {
 		visit(node(e))
 	}
 }
@@ -78,7 +79,7 @@ func (n node) each(visit func(node)) {
 // element is the first element of an array.
 func (n node) element() node {
 	if n.isArray() {
-		for _, e := range wire.Elements(json.RawMessage(n)) {
+		for _, e := range jsonscan.Elements(json.RawMessage(n)) {
 			return node(e)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // replyBlueprint is a blueprint of a whole call, as the peer's reply to a track-request has it. What nothing is known of is there, and
@@ -53,7 +54,7 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 		template.Tools = json.RawMessage("[]")
 	}
 
-	text, _ := wire.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
+	text, _ := jsonscan.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
 
 	return text
 }

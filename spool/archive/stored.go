@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // DeltaMin is the size in bytes from which on a Store marks the value of a state as one that
@@ -94,7 +95,7 @@ func (s *Stored) Encode() (value []byte, after int, err error) {
 		state, after = s.added, len(s.History)-len(s.added.History)
 	}
 
-	if value, err = wire.Marshal(state); err != nil {
+	if value, err = jsonscan.Marshal(state); err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
 	}
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/python"
 )
@@ -126,7 +126,7 @@ func (f *field) find(r *language.Rendering) (json.RawMessage, error) {
 func reach(value json.RawMessage, step string) (found json.RawMessage) {
 	switch value[0] {
 	case '{':
-		for m := range wire.Members(value) {
+		for m := range jsonscan.Members(value) {
 			if m.Name == step {
 				found = m.Value
 			}
@@ -136,7 +136,7 @@ func reach(value json.RawMessage, step string) (found json.RawMessage) {
 		if err != nil {
 			return nil
 		}
-		for i, e := range wire.Elements(value) {
+		for i, e := range jsonscan.Elements(value) {
 			if i == int(index) {
 				return e
 			}

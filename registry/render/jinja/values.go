@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/python"
 )
@@ -119,7 +119,7 @@ func (x *run) decode(raw json.RawMessage) any {
 	switch raw[0] {
 	case '"':
 		x.pay(len(raw))
-		return wire.Unquote(raw)
+		return jsonscan.Unquote(raw)
 	case 't':
 		return true
 	case 'f':
@@ -130,7 +130,7 @@ func (x *run) decode(raw json.RawMessage) any {
 	case '[':
 		l := &listValue{}
 		x.deeper(func() {
-			for _, e := range wire.Elements(raw) {
+			for _, e := range jsonscan.Elements(raw) {
 				x.pay(32)
 				l.items = append(l.items, x.decode(e))
 			}
@@ -140,7 +140,7 @@ func (x *run) decode(raw json.RawMessage) any {
 	case '{':
 		d := x.dict()
 		x.deeper(func() {
-			for m := range wire.Members(raw) {
+			for m := range jsonscan.Members(raw) {
 				x.pay(len(m.Name))
 				x.put(d, m.Name, x.decode(m.Value))
 			}

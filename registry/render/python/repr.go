@@ -9,13 +9,13 @@ import (
 	"strings"
 	"unicode"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Str is what Python's str() gives for a JSON value that json.loads read.
 func Str(v json.RawMessage) string {
 	if v[0] == '"' {
-		return wire.Unquote(v)
+		return jsonscan.Unquote(v)
 	}
 	return string(AppendRepr(nil, v, false))
 }
@@ -28,7 +28,7 @@ func AppendStr(b []byte, v json.RawMessage) []byte {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return append(b, v[1:len(v)-1]...)
 	}
-	return append(b, wire.Unquote(v)...)
+	return append(b, jsonscan.Unquote(v)...)
 }
 
 // AppendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens of JSON and of a repr stand one for
@@ -45,8 +45,8 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 			b = append(b, c, ' ')
 			i++
 		case '"':
-			end := wire.SkipString(v, i)
-			b = AppendQuoted(b, wire.Unquote(v[i:end]), ascii)
+			end := jsonscan.SkipString(v, i)
+			b = AppendQuoted(b, jsonscan.Unquote(v[i:end]), ascii)
 			i = end
 		default:
 			end := i

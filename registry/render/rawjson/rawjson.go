@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Set replaces a member where it stands, or appends it. o may be changed.
@@ -16,7 +17,7 @@ func Set(o wire.Object, name string, value json.RawMessage) wire.Object {
 			return o
 		}
 	}
-	return append(o, wire.Member{Name: name, Value: value})
+	return append(o, jsonscan.Member{Name: name, Value: value})
 }
 
 // Encode writes an object with its members in their order. Values keep their text; nil is null.
@@ -30,7 +31,7 @@ func Encode(o wire.Object) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = wire.AppendString(b, m.Name)
+		b = jsonscan.AppendString(b, m.Name)
 		b = append(b, ':')
 		if m.Value == nil {
 			b = append(b, "null"...)
@@ -57,7 +58,7 @@ func (o Writer) Name(name string) Writer {
 }
 
 // Str adds a member that is a string.
-func (o Writer) Str(name, value string) Writer { return wire.AppendString(o.Name(name), value) }
+func (o Writer) Str(name, value string) Writer { return jsonscan.AppendString(o.Name(name), value) }
 
 // Raw adds a member that is JSON.
 func (o Writer) Raw(name string, value json.RawMessage) Writer {
@@ -97,11 +98,11 @@ func Compact(raw json.RawMessage) json.RawMessage {
 }
 
 // MemberOf is one member of an object.
-func MemberOf(name string, value json.RawMessage) wire.Member {
-	return wire.Member{Name: name, Value: value}
+func MemberOf(name string, value json.RawMessage) jsonscan.Member {
+	return jsonscan.Member{Name: name, Value: value}
 }
 
-func Quote(text string) json.RawMessage { return wire.AppendString(nil, text) }
+func Quote(text string) json.RawMessage { return jsonscan.AppendString(nil, text) }
 
 // IsNull says whether a value is absent or null, which mean the same.
 func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -130,7 +131,7 @@ func Elements(raw json.RawMessage) []json.RawMessage {
 		return nil
 	}
 	list := []json.RawMessage{}
-	for _, e := range wire.Elements(raw) {
+	for _, e := range jsonscan.Elements(raw) {
 		list = append(list, e)
 	}
 	return list
@@ -141,7 +142,7 @@ func Text(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
 	}
-	return wire.Unquote(raw)
+	return jsonscan.Unquote(raw)
 }
 
 // Without is an object less one member.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 )
@@ -122,7 +122,7 @@ func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) err
 // store appends writes that set keys to the JSON of values: a key, a value, a key, a value.
 func store(writes []write, pairs ...any) ([]write, error) {
 	for i := 0; i < len(pairs); i += 2 {
-		value, err := wire.Marshal(pairs[i+1])
+		value, err := jsonscan.Marshal(pairs[i+1])
 		if err != nil {
 			return nil, err
 		}

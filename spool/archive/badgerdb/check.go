@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 )
 
@@ -199,7 +200,7 @@ func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error 
 	}
 	t.wanted[tableOrphan]++
 	t.orphansWanted.Add(state.Waiting())
-	want, err := wire.Marshal(row)
+	want, err := jsonscan.Marshal(row)
 	if err != nil {
 		return err
 	}

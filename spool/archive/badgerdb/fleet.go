@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 const (
@@ -39,7 +40,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 				return nil, err
 			}
 		}
-		value, err := wire.Marshal(wire.FleetSidecar{Heartbeat: h, LastSeen: now})
+		value, err := jsonscan.Marshal(wire.FleetSidecar{Heartbeat: h, LastSeen: now})
 		return append(writes, write{k.sidecar(sidecar), value}), err
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 func sidecarID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
@@ -87,7 +88,7 @@ func fillFleet(t *testing.T, db *DB, now time.Time) {
 	var writes []write
 	for n := range fleetMax {
 		s := wire.FleetSidecar{Heartbeat: wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}, LastSeen: now.Add(time.Duration(n) * time.Millisecond)}
-		value, err := wire.Marshal(s)
+		value, err := jsonscan.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 )
@@ -26,7 +27,7 @@ func (f *folding) listOrphan(r *record) error {
 	row, ok := r.state.OrphanRow()
 	switch {
 	case ok:
-		value, err := wire.Marshal(row)
+		value, err := jsonscan.Marshal(row)
 		f.writes = append(f.writes, write{f.keys.orphan(r.id), value})
 		return err
 	case r.orphan:
@@ -50,7 +51,7 @@ func (f *folding) writeOrphans() error {
 	if f.orphans == nil {
 		return nil
 	}
-	value, err := wire.Marshal(f.orphans)
+	value, err := jsonscan.Marshal(f.orphans)
 	f.writes = append(f.writes, write{f.keys.orphans(), value})
 	return err
 }

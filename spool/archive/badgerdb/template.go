@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // last is what an account's registry gave out last.
@@ -117,7 +118,7 @@ func (u *update) store(v *wire.Version, before uint64) error {
 }
 
 func (u *update) put(key []byte, v any) error {
-	value, err := wire.Marshal(v)
+	value, err := jsonscan.Marshal(v)
 	u.writes = append(u.writes, write{key, value})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // one runs a statement that gives one row, and scans it. The statement is a transaction of its own, and may be run twice: it reads, or
@@ -58,7 +59,7 @@ func (db *DB) do(ctx context.Context, sql string, args ...any) error {
 
 // encode makes a stored document.
 func encode(v any) (string, error) {
-	document, err := wire.Marshal(v)
+	document, err := jsonscan.Marshal(v)
 	return string(document), err
 }
 

@@ -1,10 +1,12 @@
-package wire
+package secrets
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"promptspool/api/wire"
 )
 
 // Keys of the shapes that are known; none of them was ever issued.
@@ -29,7 +31,7 @@ var secretNames = strings.Fields(`apiKey openAIApiKey azureOpenAIApiKey anthropi
 
 func stripped(t *testing.T, body string) string {
 	t.Helper()
-	return string(StripSecrets([]byte(body), parse(t, body)))
+	return string(Strip([]byte(body), parse(t, body)))
 }
 
 func TestACredentialIsMaskedByItsName(t *testing.T) {
@@ -171,18 +173,18 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 func TestFindingsTellPlacesAndNoSecrets(t *testing.T) {
 	body := `{"api_key":"ps_1","kwargs":{"messages":[{"content":"a"},{"content":"my ` + openAIKey + `"}],"pwd":"hunter2",` +
 		`"api_key":7,"a.b":{"x":["https://u:p@h/"]}},"metadata":{"e":"` + awsID + " " + awsSecret + `"}}`
-	got := FindSecrets([]byte(body), parse(t, body), 10)
-	same(t, "findings", got, []SecretFinding{
-		{Kind: SecretName, Path: "api_key"},
-		{Kind: SecretKey, Path: "kwargs.messages[1].content", Begins: "sk-p..."},
-		{Kind: SecretName, Path: "kwargs.pwd"},
-		{Kind: SecretName, Path: "kwargs.api_key"},
-		{Kind: SecretURL, Path: `kwargs["a.b"].x[0]`},
-		{Kind: SecretKey, Path: "metadata.e", Begins: "AKIA..."},
-		{Kind: SecretAWS, Path: "metadata.e"},
+	got := Find([]byte(body), parse(t, body), 10)
+	same(t, "findings", got, []wire.SecretFinding{
+		{Kind: wire.SecretName, Path: "api_key"},
+		{Kind: wire.SecretKey, Path: "kwargs.messages[1].content", Begins: "sk-p..."},
+		{Kind: wire.SecretName, Path: "kwargs.pwd"},
+		{Kind: wire.SecretName, Path: "kwargs.api_key"},
+		{Kind: wire.SecretURL, Path: `kwargs["a.b"].x[0]`},
+		{Kind: wire.SecretKey, Path: "metadata.e", Begins: "AKIA..."},
+		{Kind: wire.SecretAWS, Path: "metadata.e"},
 	})
-	same(t, "some of them", FindSecrets([]byte(body), parse(t, body), 2), got[:2])
-	same(t, "masked, it has none", len(FindSecrets([]byte(stripped(t, body)), parse(t, stripped(t, body)), 10)), 0)
+	same(t, "some of them", Find([]byte(body), parse(t, body), 2), got[:2])
+	same(t, "masked, it has none", len(Find([]byte(stripped(t, body)), parse(t, stripped(t, body)), 10)), 0)
 }
 
 // secretSeeds are bodies with something of everything.
@@ -197,29 +199,29 @@ func secretSeeds() []string {
 	}
 }
 
-// FuzzStripSecrets proves of any body that the mask leaves valid JSON, leaves all beside it alone, and is complete.
-func FuzzStripSecrets(f *testing.F) {
+// FuzzStrip proves of any body that the mask leaves valid JSON, leaves all beside it alone, and is complete.
+func FuzzStrip(f *testing.F) {
 	for _, seed := range secretSeeds() {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		object, err := ParseObject(body)
+		object, err := wire.ParseObject(body)
 		if err != nil {
 			return
 		}
 		source := bytes.Clone(body)
-		kept, found := MaskSecrets(source, object)
+		kept, found := Mask(source, object)
 		same(t, "the source", string(source), string(body))
 
-		out := StripSecrets(source, object)
+		out := Strip(source, object)
 		if !json.Valid(out) {
 			t.Fatalf("no JSON: %q", out)
 		}
-		again, err := ParseObject(out)
+		again, err := wire.ParseObject(out)
 		if err != nil {
 			t.Fatalf("it does not parse: %v", err)
 		}
-		if twice, found := MaskSecrets(out, again); found {
+		if twice, found := Mask(out, again); found {
 			t.Fatalf("masked twice: %q, then %q", out, twice)
 		}
 		if found {

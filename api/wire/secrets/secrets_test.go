@@ -1,13 +1,18 @@
-package wire
+package secrets
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
 )
 
-func TestStripSecrets(t *testing.T) {
+func TestStrip(t *testing.T) {
 	for _, tt := range []struct{ what, body, want string }{
 		{"nothing to hide", `{"a":1}`, `{"a":1}`},
 		{"api_key first", `{"api_key":"ps_1","a":1}`, `{"a":1}`},
@@ -43,7 +48,7 @@ func TestStripSecrets(t *testing.T) {
 		{"a credential before a line break", "{\"kwargs\":{\"api_key\"\n:\n\"x\"\n}}", `{"kwargs":{"api_key" : "[masked]" }}`},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			got := StripSecrets([]byte(tt.body), parse(t, tt.body))
+			got := Strip([]byte(tt.body), parse(t, tt.body))
 			same(t, "stripped", string(got), tt.want)
 		})
 	}
@@ -63,10 +68,10 @@ func TestALineHoldsTheBodyItself(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			body := []byte(tt.body)
-			want := Event{ID: NewID(), Kind: KindRequest, RequestID: NewID(), AcceptedAt: noon, Sidecar: "pod-1"}
+			want := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "pod-1"}
 			got := want
 			want.Body = slowlyStripped(t, tt.body)
-			got.Body = StripSecrets(body, parse(t, tt.body))
+			got.Body = Strip(body, parse(t, tt.body))
 			line := got.LineParts()
 			same(t, "line", string(bytes.Join(line, nil)), string(want.AppendLine(nil)))
 			same(t, "in the body's place", &line[1][0] == &body[0], tt.inPlace)
@@ -77,7 +82,7 @@ func TestALineHoldsTheBodyItself(t *testing.T) {
 // slowlyStripped strips a body of which every prefix is copied before anything is written, so that nothing is written over.
 func slowlyStripped(t *testing.T, body string) []byte {
 	t.Helper()
-	source := overwriting{source: []byte(body)}
+	source := rewriter{source: []byte(body)}
 	return source.strip(parse(t, body))
 }
 
@@ -99,11 +104,11 @@ func checkStripped(t *testing.T, stripped []byte, members map[string]json.RawMes
 	}
 	same(t, "stripped", any(got), copyMasks(any(want), got))
 
-	object, err := ParseObject(stripped)
+	object, err := wire.ParseObject(stripped)
 	if err != nil {
 		t.Fatalf("stripped, it does not parse: %v", err)
 	}
-	same(t, "stripped twice", string(StripSecrets(bytes.Clone(stripped), object)), string(stripped))
+	same(t, "stripped twice", string(Strip(bytes.Clone(stripped), object)), string(stripped))
 }
 
 func decode(t *testing.T, value []byte) any {
@@ -152,4 +157,20 @@ func copyMasks(v, masked any) any {
 		}
 	}
 	return v
+}
+
+func parse(t *testing.T, body string) wire.Object {
+	t.Helper()
+	object, err := wire.ParseObject([]byte(body))
+	if err != nil {
+		t.Fatalf("ParseObject(%.200s): %v", body, err)
+	}
+	return object
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }

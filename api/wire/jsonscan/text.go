@@ -1,0 +1,96 @@
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote returns the text of a valid JSON string, as encoding/json reads it. quoted must not have white
+// space around it.
+func Unquote(quoted json.RawMessage) string {
+	inner := quoted[1 : len(quoted)-1]
+
+	var b strings.Builder
+	b.Grow(len(inner))
+	for {
+		plain, char, rest := cutEscape(inner)
+		b.Write(plain)
+		if char < 0 {
+			return b.String()
+		}
+
+		b.WriteRune(char)
+		inner = rest
+	}
+}
+
+// UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has escapes.
+func UnquoteBytes(quoted []byte) (text []byte) {
+	inner := quoted[1 : len(quoted)-1]
+	for {
+		plain, char, rest := cutEscape(inner)
+		switch {
+		case char >= 0:
+			// There is an escape: the text has to be copied.
+		case text == nil:
+			return plain
+		default:
+			return append(text, plain...)
+		}
+
+		text = slices.Grow(text, len(inner))
+		text = utf8.AppendRune(append(text, plain...), char)
+		inner = rest
+	}
+}
+
+// escaped maps the letter of an escape to its character. Zero: the letter is u, or stands for itself.
+var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// cutEscape splits the text of a valid string at its first escape: the text before it, the character
+// that it stands for (-1 if there is no escape), and the text behind it.
+func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
+	// A leap, because a prompt has a few escapes in every line, and long runs between them.
+	leap := bytes.IndexByte(inner, '\\')
+	if leap < 0 {
+		return inner, -1, nil
+	}
+
+	plain, rest = inner[:leap], inner[leap+2:]
+	switch c := inner[leap+1]; {
+	case c == 'u':
+		char, rest = hexRune(rest), rest[4:]
+	case escaped[c] != 0:
+		return plain, rune(escaped[c]), rest
+	default:
+		return plain, rune(c), rest
+	}
+
+	// Characters beyond U+FFFF are written as two escapes. Half a pair is not a character: it becomes
+	// U+FFFD, and the escape behind it is read on its own.
+	if utf16.IsSurrogate(char) {
+		pair := unicode.ReplacementChar
+		if len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
+			pair = utf16.DecodeRune(char, hexRune(rest[2:]))
+		}
+
+		char = pair
+		if char != unicode.ReplacementChar {
+			rest = rest[6:]
+		}
+	}
+
+	return plain, char, rest
+}
+
+// hexRune reads four hexadecimal digits.
+func hexRune(digits []byte) rune {
+	r, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
+	return rune(r)
+}

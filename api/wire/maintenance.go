@@ -1,0 +1,94 @@
+package wire
+
+import "time"
+
+// Kept is how much a server stores for an account; both numbers are exact.
+type Kept struct {
+	Requests int64
+	Bytes    int64 // of the bodies of all events, as they were sent; on disk they are compressed
+}
+
+// Repriced reports the progress of a repricing.
+type Repriced struct {
+	Success bool   `json:"success"`
+	Seen    int    `json:"seen"`    // requests that were looked at
+	Changed int    `json:"changed"` // of them, those with a new price, or of which more could be read
+	Cursor  string `json:"cursor"`  // send it to continue
+	Done    bool   `json:"done"`
+}
+
+// SecretKind is how a secret was recognised.
+type SecretKind string
+
+// The kinds of secrets.
+const (
+	SecretName   SecretKind = "credential_name" // by the name of its member
+	SecretKey    SecretKind = "provider_key"    // by the shape of a well-known key
+	SecretAWS    SecretKind = "aws_secret"      // because it is beside the id of an AWS key
+	SecretBearer SecretKind = "bearer_token"    // a JSON web token behind the word Bearer
+	SecretURL    SecretKind = "url_password"    // user and password of a URL
+)
+
+// SecretFinding says where a secret is, but not what it is.
+type SecretFinding struct {
+	Kind   SecretKind `json:"kind"`
+	Path   string     `json:"path"`             // such as kwargs.messages[1].content
+	Begins string     `json:"begins,omitempty"` // of a well-known key, the prefix that all of its kind share: sk-a...
+}
+
+// FoundSecret is a secret in a stored record.
+type FoundSecret struct {
+	RequestID string `json:"request_id"`
+	EventID   string `json:"event_id,omitempty"` // empty: in the summary of events whose bodies were dropped
+	SecretFinding
+}
+
+// ScanQuery is the body of a call that looks for secrets in stored records.
+type ScanQuery struct {
+	Mask   bool   `json:"mask"`
+	Cursor string `json:"cursor"`
+}
+
+// Scanned reports the progress of a scan for secrets.
+type Scanned struct {
+	Success bool               `json:"success"`
+	Seen    int                `json:"seen"`   // records that were looked at
+	Found   int                `json:"found"`  // of them, those with a secret
+	Masked  int                `json:"masked"` // of them, those whose secrets are masked now
+	Kinds   map[SecretKind]int `json:"kinds"`  // how many secrets of each kind
+	Items   []FoundSecret      `json:"items"`  // at most ScanItemsMax
+	Cursor  string             `json:"cursor"` // send it to continue
+	Done    bool               `json:"done"`
+}
+
+// ScanItemsMax and ScanEventItems bound the secrets that one answer lists; Scanned.Kinds counts all.
+const (
+	ScanItemsMax   = 1000
+	ScanEventItems = 20 // of one event
+)
+
+// Orphan is a request that has not arrived, though scores, metadata or links for it have.
+type Orphan struct {
+	RequestID      string    `json:"request_id"`
+	Events         int       `json:"events"`           // waiting for the request
+	Kinds          []Kind    `json:"kinds"`            // of these events, sorted, each once
+	Sidecars       []string  `json:"sidecars"`         // that accepted them, sorted, each once; the first 16
+	FirstArrivedAt time.Time `json:"first_arrived_at"` // by the server's clock
+	LastArrivedAt  time.Time `json:"last_arrived_at"`
+}
+
+// OrphanPage answers GET /api/public/v2/requests/orphans. Items are sorted by request id, which is
+// about the order in which the requests were made.
+type OrphanPage struct {
+	Success    bool     `json:"success"`
+	Items      []Orphan `json:"items"`
+	Total      int64    `json:"total"`  // missing requests, on all pages
+	Events     int64    `json:"events"` // events waiting for them
+	NextCursor *string  `json:"next_cursor"`
+}
+
+// OrphanQuery asks for a page of orphans.
+type OrphanQuery struct {
+	PerPage int    // 1..PageItemsMax
+	Cursor  string // next_cursor of an earlier page; "" for the first
+}

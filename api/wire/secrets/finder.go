@@ -1,0 +1,114 @@
+package secrets
+
+import (
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// secret is a part of a source.
+type secret struct {
+	kind      wire.SecretKind
+	from, end int
+	whole     bool // a whole JSON value, not part of a text
+}
+
+// mask returns what replaces the secret.
+func (s *secret) mask() string {
+	if s.whole {
+		return maskedValue
+	}
+	return maskedText
+}
+
+// finder finds the secrets in the values of a JSON object, in time linear in their bytes:
+//
+//   - in members called kwargs, args, parameters or headers (or ending so: extra_headers), at any depth,
+//     and in texts that are JSON or Python's repr: the text of a member with a credential's name
+//     (credentialNames), in any case, with or without - and _;
+//   - in kwargs, args and parameters at the top of a body: such a member of any type, if isCredential;
+//   - user and password of a URL that is a whole text;
+//   - anywhere: well-known keys by their shape (keyShapes).
+//
+// It reads the source as it is written: a text within a text within the body is not unpacked, and a mask
+// never touches a byte beside its secret.
+type finder struct {
+	source []byte
+	found  []secret
+
+	loose    bool // in kwargs, args or parameters at the top
+	scopeEnd int  // names count before this index
+
+	textEnd  int  // isNested holds before this index
+	isNested bool // the text is JSON or a repr itself
+}
+
+// each calls fn for the secrets of an object, in order, until it returns false.
+func (f *finder) each(object wire.Object, fn func(secret) bool) {
+	for _, m := range object {
+		value := m.End - len(m.Value)
+		if m.Name == "api_key" {
+			if !fn(secret{wire.SecretName, value, m.End, true}) {
+				return
+			}
+			continue
+		}
+
+		for _, s := range f.find(value, m.End, m.Name) {
+			if !fn(s) {
+				return
+			}
+		}
+	}
+}
+
+// find returns the secrets in the value from <= i < end of the object's member with this name, in
+// order. They are valid until the next call.
+func (f *finder) find(from, end int, member string) []secret {
+	f.found = f.found[:0]
+
+	switch f.source[from] {
+	case '"', '{', '[':
+	default:
+		return nil // a number, true, false or null
+	}
+
+	f.loose = member == "kwargs" || member == "args" || member == "parameters"
+	f.scopeEnd, f.textEnd = from, from
+	var buf [nameBytesMax]byte
+	if f.loose || len(member) <= len(buf) && holdsArguments(simpleName(buf[:0], []byte(member))) {
+		f.scopeEnd = end
+	}
+
+	f.names(from, end)
+	f.shapes(from, end)
+
+	// Both passes find in order, but a key may be inside a credential.
+	if len(f.found) > 1 {
+		f.sort()
+	}
+
+	return f.found
+}
+
+// add notes a secret that is part of a text.
+func (f *finder) add(kind wire.SecretKind, from, end int) {
+	f.found = append(f.found, secret{kind: kind, from: from, end: end})
+}
+
+// sort orders what was found, and merges secrets that overlap.
+func (f *finder) sort() {
+	slices.SortFunc(f.found, func(a, b secret) int { return a.from - b.from })
+
+	kept := f.found[:1]
+	for _, s := range f.found[1:] {
+		last := &kept[len(kept)-1]
+		if s.from >= last.end {
+			kept = append(kept, s)
+			continue
+		}
+
+		last.end = max(last.end, s.end)
+	}
+	f.found = kept
+}

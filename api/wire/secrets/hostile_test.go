@@ -1,0 +1,43 @@
+package secrets
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// Bodies at which a reader that looks at a byte more than a few times would take hours: this test fails by never ending.
+func TestHostileBodiesTakeLinearTime(t *testing.T) {
+	const size = 2 << 20
+	likeNames := make([]string, wire.ObjectMembersMax)
+	for i := range likeNames {
+		likeNames[i] = fmt.Sprintf(`"%s%04d":1`, strings.Repeat("n", size/wire.ObjectMembersMax), i)
+	}
+	deep := strings.Repeat(`{"a":"`+strings.Repeat("x", wire.BodyBytesMax/500-100)+`","b":[`, 255) + "1" + strings.Repeat("]}", 255)
+	for _, tt := range []struct{ what, kwargs string }{
+		{"as large and nearly as deep as may be, with long strings", deep},
+		{"long names that differ at their end", "{" + strings.Join(likeNames, ",") + "}"},
+		{"quotes, each escaped", `{"a":` + text(`\"`, size/2) + "}"},
+		{"backslashes", `{"a":` + text(`\\`, size/2) + "}"},
+		{"blanks", `{"a"` + strings.Repeat(" ", size) + ":1}"},
+		{"line breaks", `{"a":[` + strings.Repeat("\n", size) + "]}"},
+		{"small strings", `{"a":[""` + strings.Repeat(`,""`, size/3) + "]}"},
+		{"credentials within a credential", `{"api_key":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
+		{"credentials", `{"a":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			body := []byte(`{"kwargs":` + tt.kwargs + "}")
+			object := parse(t, string(body))
+			if stripped := Strip(body, object); !json.Valid(stripped) {
+				t.Error("stripped of secrets, it is not JSON")
+			}
+		})
+	}
+	t.Run("long names at the top", func(t *testing.T) { parse(t, "{"+strings.Join(likeNames, ",")+"}") })
+}
+
+// text is a JSON string of n times s.
+func text(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
