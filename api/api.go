@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/room"
 	"promptspool/api/wire"
@@ -104,7 +105,7 @@ type Config struct {
 	// disk as they are; an archive masks what it gets.
 	MaskBatches bool
 
-	Limiter *Limiter // of each key's calls and bytes; nil: no limits
+	Limiter *admission.Limiter // of each key's calls and bytes; nil: no limits
 
 	// Room is for what is made of large bodies and answers beside the bodies themselves;
 	// nil: it is not bounded.
@@ -125,12 +126,13 @@ type Config struct {
 // API answers calls. Safe for concurrent use.
 type API struct {
 	c           Config
-	buffer      *budget
-	polls       *quota  // by the key's id
-	shares      *shares // of the bytes of batches
 	conns       *edge.Connections
-	exports     *quota // by the key's id
-	pageExports *quota // by the person
+	bodies      *admission.Pool // bytes
+	batches     *admission.Pool // bytes
+	batchRetry  admission.RetryAfter
+	polls       *admission.Pool // by the key's id
+	exports     *admission.Pool // by the key's id
+	pageExports *admission.Pool // by the person
 	busy        *busy
 
 	version []byte // Config.Version
@@ -166,12 +168,12 @@ func New(c Config) *API {
 	}
 	a := &API{
 		c:           c,
-		buffer:      newBudget(c.BufferBytes, c.BodyBytesMax),
-		polls:       newQuota(pollsMax, pollsOfKeyMax),
-		shares:      newShares(c.BatchBytes, c.Metrics),
 		conns:       edge.NewConnections(c.ConnectionsMax, c.Metrics),
-		exports:     newQuota(exportsMax, exportsOfKeyMax),
-		pageExports: newQuota(pageExportsMax, exportsOfKeyMax),
+		bodies:      newBodyPool(c.BufferBytes, c.BodyBytesMax),
+		batches:     newBatchPool(c.BatchBytes, c.Metrics),
+		polls:       newCallPool(pollsMax, pollsOfKeyMax),
+		exports:     newCallPool(exportsMax, exportsOfKeyMax),
+		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
 		version:     []byte(c.Version),
 	}

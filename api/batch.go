@@ -3,162 +3,131 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math"
 	"runtime"
 	"strconv"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
-// A batch is read in two steps. First come the bytes as they were sent: whoever sends slowly, or stops, holds only what has
-// arrived. Then they are unpacked, a line at a time, by as many as there are processors for it: unpacking waits for nobody, so
-// the memory that decoders need stays bounded however many connections there are. Every byte is claimed from shares before
-// it is kept.
+// batch is one batch on its way in. It is read in two steps. First come the bytes as they were
+// sent: a client that sends slowly, or stops, holds only what has arrived. Then they are unpacked,
+// a line at a time, by as many as there are processors for it: unpacking waits for nobody, so the
+// memory that decoders need stays bounded however many connections there are. Every byte is
+// claimed before it is kept.
+type batch struct{ body body }
 
-// batchChunk is by how much the buffer of a batch grows at first; it doubles from there.
-const batchChunk = 16 << 10
+// unpacking bounds how many batches are unpacked at the same time, and shares the time for it
+// between keys by the bytes of what they sent.
+var unpacking = admission.NewQueue(int64(2*runtime.GOMAXPROCS(0)), math.MaxInt, nil)
 
-// decoders bounds how many batches are unpacked at once, and shares the time for it between keys by the bytes of what they sent.
-var decoders = gate{room: int64(2 * runtime.GOMAXPROCS(0)), most: math.MaxInt}
-
-// forever is the patience of who waits until a call ends.
-const forever time.Duration = math.MaxInt64
-
-var zstdPool = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
-	if err != nil {
-		panic("api: zstd options: " + err.Error()) // the options are constants
-	}
-	return d
-}}
-
-// announced checks what the header tells of a batch, before its key is looked at: the length and the encoding, which it returns.
-func announced(ctx *fasthttp.RequestCtx) (encoding string, err error) {
-	if ctx.Request.Header.ContentLength() > wire.BatchBodyBytesMax {
-		return "", tooLarge(wire.BatchBodyBytesMax)
-	}
-	encoding = strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.Peek("Content-Encoding"))))
-	switch encoding {
-	case "", "identity", "gzip", "x-gzip", "zstd":
-		return encoding, nil
-	}
-	return "", wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+// newBatch makes the batch of a key. Its claim must be released.
+func (a *API) newBatch(key string) *batch {
+	return &batch{body{claim: a.batches.Claim(key), refuse: a.refuseBatch}}
 }
 
-// readEvents reads the events of a batch. What it returns is claimed; the caller gives the claim back when they are done with.
-func (a *API) readEvents(c *call, held *claim) ([]wire.Event, error) {
-	encoding, err := announced(c.ctx)
+func (a *API) refuseBatch(err error) error {
+	if errors.Is(err, admission.ErrShare) {
+		a.c.Metrics.Shed.WithLabelValues("share").Inc()
+		return &wire.Error{
+			Code:       wire.CodeTooMany,
+			RetryAfter: a.batchRetry.Next(),
+			Message: "This key's batches already take as much of the server's memory as is fair to other keys. " +
+				"Retry after the time in Retry-After, with fewer batches at the same time.",
+		}
+	}
+
+	a.c.Metrics.Shed.WithLabelValues("bytes").Inc()
+	return wire.Unavailable(a.batchRetry.Next(),
+		"The server is overloaded: its memory for batches is full. Retry after the time in Retry-After.")
+}
+
+// reserve claims more bytes, or gives some back.
+func (b *batch) reserve(more int) error {
+	claim := &b.body.claim
+	if err := claim.Resize(claim.Held() + int64(more)); err != nil {
+		return b.body.refuse(err)
+	}
+
+	return nil
+}
+
+// receive reads the bytes of the batch as they were sent.
+func (b *batch) receive(ctx *fasthttp.RequestCtx) error {
+	b.body.open(ctx, wire.BatchBodyBytesMax, false)
+	if b.body.declared == 0 {
+		return nil
+	}
+	if err := b.body.fill(&b.body.sent, wire.BatchBodyBytesMax); err != nil {
+		return unreadable("", err)
+	}
+
+	return nil
+}
+
+// events reads the events of the call's batch, which stay claimed.
+func (b *batch) events(c *call) ([]wire.Event, error) {
+	encoding, err := encodingOf(c.ctx, wire.BatchBodyBytesMax)
 	if err != nil {
 		return nil, err
 	}
-	sent, err := receive(c.ctx, held)
-	if err != nil {
+	if err := b.receive(c.ctx); err != nil {
 		return nil, err
 	}
 	edge.Answering(c.ctx.Conn())
-	defer held.shrink(int64(cap(sent)))
-	if decoders.enter(c.life, held.key, 1, int64(len(sent)), forever) != nil {
-		return nil, stopping(c.life)
+
+	sent := b.body.bytes
+	defer func() { _ = b.reserve(-cap(sent)) }()
+	if unpacking.Enter(c.life, c.id.KeyID, 1, int64(len(sent)), admission.Forever) != nil {
+		return nil, endedWaiting(c.life)
 	}
-	defer decoders.leave(1)
-	var r io.Reader = bytes.NewReader(sent)
-	switch encoding {
-	case "gzip", "x-gzip":
-		if r, err = gzip.NewReader(r); err != nil {
-			return nil, notWhole(encoding, err)
-		}
-	case "zstd":
-		d := zstdPool.Get().(*zstd.Decoder)
+	defer unpacking.Leave(1)
+
+	r, err := unpack(encoding, bytes.NewReader(sent), func() *zstd.Decoder { return zstdPool.Get().(*zstd.Decoder) })
+	if d, ok := r.(*zstd.Decoder); ok {
 		defer func() {
 			_ = d.Reset(nil) // lets go of sent
 			zstdPool.Put(d)
 		}()
-		if err := d.Reset(r); err != nil {
-			return nil, notWhole(encoding, err)
-		}
-		r = d
 	}
-	events, err := parseEvents(r, held)
-	if e := (*wire.Error)(nil); err != nil && !errors.As(err, &e) {
-		return nil, notWhole(encoding, err)
+	if err != nil {
+		return nil, unreadable(encoding, err)
 	}
-	return events, err
+	events, err := b.parse(r)
+	if err != nil {
+		return nil, unreadable(encoding, err)
+	}
+
+	return events, nil
 }
 
-// receive reads the bytes of a body as they were sent. Their capacity is claimed.
-func receive(ctx *fasthttp.RequestCtx, held *claim) ([]byte, error) {
-	declared := ctx.Request.Header.ContentLength()
-	stream := ctx.RequestBodyStream()
-	if stream == nil || declared == 0 {
-		return nil, nil
-	}
-	var sent []byte
-	for {
-		if len(sent) == cap(sent) {
-			// It does not trust Content-Length: who only announces a large body must not hold the memory for it.
-			more := max(batchChunk, cap(sent))
-			if declared > cap(sent) {
-				more = min(more, declared+1-cap(sent)) // with a byte to meet the end in
-			}
-			if err := held.grow(int64(more)); err != nil {
-				held.shrink(int64(cap(sent)))
-				return nil, err
-			}
-			sent = append(make([]byte, 0, cap(sent)+more), sent...)
-		}
-		n, err := stream.Read(sent[len(sent):cap(sent)])
-		sent = sent[:len(sent)+n]
-		if err == io.EOF && declared > 0 && len(sent) < declared {
-			err = io.ErrUnexpectedEOF
-		}
-		switch {
-		case len(sent) > wire.BatchBodyBytesMax:
-			err = tooLarge(wire.BatchBodyBytesMax)
-		case err == io.EOF:
-			return sent, nil
-		case edge.IsLate(err):
-			ctx.SetConnectionClose() // see counter
-			err = late(err)
-		case err != nil:
-			ctx.SetConnectionClose()
-			err = notWhole("", err)
-		}
-		if err != nil {
-			held.shrink(int64(cap(sent)))
-			return nil, err
-		}
-	}
-}
-
-// parseEvents reads one event a line. A line that is no event refuses the whole batch, so that the sidecar halves it until it has
-// found the one.
-func parseEvents(r io.Reader, held *claim) ([]wire.Event, error) {
+// parse reads one event a line, which it claims. A line that is no event refuses the whole batch,
+// so that the sidecar halves it until it has found the one.
+func (b *batch) parse(r io.Reader) ([]wire.Event, error) {
 	in := bufio.NewReaderSize(r, 32<<10)
 	var events []wire.Event
 	var line []byte // of a line longer than in's buffer
 	total, lines := 0, 0
 	for {
 		if lines++; lines > 2*wire.BatchEventsMax { // blank ones: millions of them pack into a few bytes
-			return nil, wire.Errorf(wire.CodeTooLarge, "The batch has more than %d lines. Send smaller ones.", 2*wire.BatchEventsMax)
+			return nil, wire.Errorf(wire.CodeTooLarge, "The batch has more than %d lines. Send smaller ones.",
+				2*wire.BatchEventsMax)
 		}
 		part, err := in.ReadSlice('\n')
 		if total += len(part); total > wire.BatchBodyBytesMax {
 			return nil, tooLarge(wire.BatchBodyBytesMax)
 		}
-		if err := held.grow(int64(len(part))); err != nil {
+		if err := b.reserve(len(part)); err != nil {
 			return nil, err
 		}
+
 		if err == bufio.ErrBufferFull {
 			lines--
 			line = append(line, part...)
@@ -167,6 +136,7 @@ func parseEvents(r io.Reader, held *claim) ([]wire.Event, error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
+
 		if len(line) > 0 {
 			line = append(line, part...)
 			part = line
@@ -194,16 +164,4 @@ func appendEvent(events []wire.Event, line []byte, end error) ([]wire.Event, err
 		return nil, wire.Invalid(wire.FieldError{Field: "line " + strconv.Itoa(len(events)+1), Reason: err.Error()})
 	}
 	return append(events, e), end
-}
-
-func notWhole(encoding string, err error) error {
-	if encoding == "" || encoding == "identity" {
-		return wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
-	}
-	return wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
-}
-
-// stopping is the error of a call whose time is over, or whose server ends.
-func stopping(life context.Context) error {
-	return wire.Unavailable(comebackMin, "The call ended before it was its turn: %w. Send it again.", life.Err())
 }

@@ -2,38 +2,35 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
-// body holds the bytes of one body. Its capacity is taken from a budget while it is in use.
+// body holds the bytes of one body. Its capacity is claimed while it is in use.
 type body struct {
 	bytes  []byte
-	budget *budget
-	taken  int64
+	claim  admission.Claim       // a stranger's, until the call has shown a key
+	refuse func(err error) error // the answer where the claim gets no more
 
-	// prove has the caller show a key in the call's head, and returns the key's id, or stranger if there is none. It is
-	// called before a large body is read; nil once it was.
-	prove  func() (owner string, err error)
-	owner  string // whose share of the budget it takes
-	packed bool   // what is read is unpacked on its way
-
-	sent     counter
-	given    bool  // the bytes are somebody else's after the call
+	// prove has the caller show a key in the call's head, and returns the key's id, or stranger
+	// if there is none. It is called before a large body is read; nil once it was.
+	prove    func() (owner string, err error)
+	trusted  bool  // so the announced length is believed once a part has come
+	packed   bool  // what is read is unpacked on its way
 	declared int64 // the length that the client announced, of a body that is sent as it is; else 0 or less
 
+	sent    counter
+	given   bool        // the bytes are somebody else's after the call
 	members wire.Object // room for the members of the object that it is
 }
 
@@ -49,16 +46,15 @@ var bodyPool = sync.Pool{New: func() any { return new(body) }}
 
 // release gives the bytes back. They must not be used any more, but by who took them.
 func (b *body) release() {
-	taken, owner := b.taken, b.owner
-	b.taken, b.bytes, b.sent = 0, b.bytes[:0], counter{}
-	b.prove, b.owner, b.packed = nil, stranger, false
+	b.bytes, b.sent, b.prove, b.trusted = b.bytes[:0], counter{}, nil, false
 	if b.given || cap(b.bytes) > pooledBytesMax {
 		b.given, b.bytes = false, nil
 	}
-	if taken > largeBytes {
+
+	if b.claim.Held() > largeBytes {
 		debug.FreeOSMemory() // before the next one comes: the collector would start too late for it
 	}
-	b.budget.give(owner, taken)
+	b.claim.Release()
 	bodyPool.Put(b)
 }
 
@@ -89,6 +85,10 @@ func (b *body) fill(r io.Reader, max int64) error {
 			return tooLarge(max)
 		}
 		if err == io.EOF {
+			if b.declared > b.sent.n {
+				b.sent.ctx.SetConnectionClose()
+				return io.ErrUnexpectedEOF
+			}
 			return nil
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (b *body) reserve(bytesMax int64) error {
 			return err
 		}
 	}
-	if b.owner == stranger && b.packed && len(b.bytes) >= trustedBytes {
+	if b.packed && !b.trusted && len(b.bytes) >= trustedBytes {
 		return wire.Errorf(wire.CodeUnauthorized, "A packed body of more than %d MiB needs its key in the header X-API-KEY.",
 			trustedBytes>>20)
 	}
@@ -119,18 +119,21 @@ func (b *body) reserve(bytesMax int64) error {
 	if len(b.bytes) == cap(b.bytes) {
 		size = min(max(8<<10, 2*size), bytesMax+1) // one byte is to read beyond the end
 		whole := b.declared + 1
-		trusted := len(b.bytes) >= trustedBytes && b.owner != stranger
+		trusted := b.trusted && len(b.bytes) >= trustedBytes
 		if b.declared > int64(len(b.bytes)) && (trusted || whole < size) {
 			size = whole
 		}
 	}
-	if !b.budget.take(b.owner, b.taken, size) {
-		return wire.Unavailable(time.Second, "Too many large bodies are being received at this moment. Send this again in a second.")
+
+	if size > b.claim.Held() {
+		if err := b.claim.Resize(size); err != nil {
+			return b.refuse(err)
+		}
 	}
-	b.taken = size
 	if size > int64(cap(b.bytes)) {
 		b.bytes = append(make([]byte, 0, size), b.bytes...)
 	}
+
 	return nil
 }
 
@@ -138,13 +141,12 @@ func (b *body) reserve(bytesMax int64) error {
 func (b *body) meet() error {
 	owner, err := b.prove()
 	b.prove = nil
-	if err != nil {
-		return err
+	if err == nil {
+		b.claim.Pass(owner)
+		b.trusted = owner != stranger
 	}
-	b.budget.pass(owner, b.taken)
-	b.owner = owner
 
-	return nil
+	return err
 }
 
 func tooLarge(max int64) error {
@@ -155,61 +157,56 @@ func tooLarge(max int64) error {
 // unpacking. prove has the caller show a key; see body. Its errors are 413, 415, 400, 408 and 503,
 // and those of prove. From then on the connection is not cut.
 func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64, prove func() (string, error)) (*body, error) {
-	if int64(ctx.Request.Header.ContentLength()) > max {
-		return nil, tooLarge(max)
+	encoding, err := encodingOf(ctx, max)
+	if err != nil {
+		return nil, err
 	}
-	stream := ctx.RequestBodyStream()
-	if stream == nil {
-		stream = bytes.NewReader(nil)
-	}
+
 	b := bodyPool.Get().(*body)
-	b.budget, b.declared = a.buffer, 0
-	b.prove = prove
-	sent := &b.sent
-	*sent = counter{ctx: ctx, r: stream, max: max}
-	var r io.Reader = sent
-	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.PeekCanonical(encodingHeader))))
-	switch encoding {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		r = &lazyReader{open: func() (io.Reader, error) { return gzip.NewReader(sent) }}
-	case "zstd":
-		decoder, err := zstd.NewReader(sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
-		if err != nil {
-			b.release()
-			return nil, err
-		}
-		defer decoder.Close()
-		r = decoder
-	default:
+	b.claim, b.refuse, b.prove = a.bodies.Claim(stranger), refuseBody, prove
+	b.open(ctx, max, true)
+	b.packed = encoding != ""
+	if b.packed {
+		b.declared = 0
+	}
+
+	if err := b.read(encoding, max); err != nil {
 		b.release()
-		return nil, wire.Errorf(wire.CodeEncoding, "Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+		return nil, unreadable(encoding, err)
 	}
-	declared := int64(ctx.Request.Header.ContentLength())
-	if encoding == "" || encoding == "identity" {
-		b.declared = declared
-	} else {
-		b.packed = true
+	edge.Answering(ctx.Conn())
+
+	return b, nil
+}
+
+// open begins with the body of a call, which is at most max bytes as it is sent.
+func (b *body) open(ctx *fasthttp.RequestCtx, max int64, paced bool) {
+	b.declared = int64(ctx.Request.Header.ContentLength())
+	b.sent = counter{ctx: ctx, r: ctx.RequestBodyStream(), max: max, paced: paced}
+	if b.sent.r == nil {
+		b.sent.r = bytes.NewReader(nil)
 	}
-	err := b.fill(r, max)
-	if err == nil && declared > 0 && sent.n < declared && encoding == "" {
-		err = io.ErrUnexpectedEOF
+}
+
+func refuseBody(error) error {
+	return wire.Unavailable(time.Second, "Too many large bodies are being received right now. Send this again in a second.")
+}
+
+// read reads b.sent to its end, unpacked; at most max bytes.
+func (b *body) read(encoding string, max int64) error {
+	if err := b.reserve(max); err != nil { // a decoder takes memory, too
+		return err
 	}
-	if err == nil {
-		edge.Answering(ctx.Conn())
-		return b, nil
+
+	r, err := unpack(encoding, &b.sent, newZstdDecoder)
+	if err != nil {
+		return err
 	}
-	b.release()
-	if e := (*wire.Error)(nil); errors.As(err, &e) {
-		return nil, e
+	if d, ok := r.(*zstd.Decoder); ok {
+		defer d.Close()
 	}
-	if edge.IsLate(err) {
-		return nil, late(err)
-	}
-	if encoding == "" {
-		return nil, wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
-	}
-	return nil, wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
+
+	return b.fill(r, max)
 }
 
 // counter counts what was read of a body, and refuses to read more than max, or to wait for one that stops coming. When a
@@ -219,7 +216,8 @@ type counter struct {
 	ctx    *fasthttp.RequestCtx
 	r      io.Reader
 	n, max int64
-	paced  int64 // bytes at which the next stretch begins; 0: none has begun
+	paced  bool  // what comes must keep pace
+	next   int64 // bytes at which its next stretch begins; 0: none has begun
 }
 
 // Once a body holds more than a small one may, each further paceBytes of it must come within paceTime.
@@ -229,8 +227,8 @@ const (
 )
 
 func (c *counter) Read(p []byte) (int, error) {
-	if c.n >= max(c.paced, smallBytes) {
-		c.paced = c.n + paceBytes
+	if c.paced && c.n >= max(c.next, smallBytes) {
+		c.next = c.n + paceBytes
 		edge.Within(c.ctx.Conn(), paceTime)
 	}
 
@@ -245,24 +243,6 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lazyReader opens its reader at the first read, so that a fault in the header is told like any later one.
-type lazyReader struct {
-	open func() (io.Reader, error)
-	r    io.Reader
-}
-
-func (l *lazyReader) Read(p []byte) (n int, err error) {
-	if l.r == nil {
-		if l.r, err = l.open(); err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return 0, err
-		}
-	}
-	return l.r.Read(p)
-}
-
 // drain reads what is left of a body and throws it away, so that a client that is still sending gets to read its answer; what
 // is beyond the bound closes the connection, or its rest would be taken for the next request.
 func drain(ctx *fasthttp.RequestCtx) {
@@ -272,7 +252,7 @@ func drain(ctx *fasthttp.RequestCtx) {
 	}
 
 	edge.Within(ctx.Conn(), paceTime) // what was left for the body may be over
-	rest := &counter{ctx: ctx, r: stream, max: drainBytesMax}
+	rest := &counter{ctx: ctx, r: stream, max: drainBytesMax, paced: true}
 	if n, err := io.CopyN(io.Discard, rest, drainBytesMax); err != io.EOF || n == drainBytesMax {
 		ctx.SetConnectionClose()
 	}

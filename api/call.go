@@ -112,7 +112,7 @@ func (a *API) answer(c *call) error {
 		drain(c.ctx)
 		edge.Answering(c.ctx.Conn())
 	case batchBody: // the handler reads it, once the key is known: nobody's bytes are kept without one
-		if _, err := announced(c.ctx); err != nil {
+		if _, err := encodingOf(c.ctx, wire.BatchBodyBytesMax); err != nil {
 			return err
 		}
 		if err := a.authenticate(c); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -39,17 +40,19 @@ const (
 var errEnough = errors.New("enough for one answer")
 
 // beginExport takes a place among the exports. The caller must call end, or gets the error.
-func beginExport(places *quota, owner string) (end func(), err error) {
-	ok, own := places.begin(owner)
+func beginExport(places *admission.Pool, owner string) (end func(), err error) {
+	place := places.Claim(owner)
+	err = place.Resize(1)
 	switch {
-	case ok:
-		return func() { places.end(owner) }, nil
-	case own:
+	case errors.Is(err, admission.ErrShare):
 		return nil, &wire.Error{Code: wire.CodeTooMany, RetryAfter: exportRetry,
 			Message: "You already have an export running. Wait until it has ended, then start this one again."}
-	default:
-		return nil, wire.Unavailable(exportRetry, "The server is already writing as many exports as it can at the same time. Try again later.")
+	case err != nil:
+		return nil, wire.Unavailable(exportRetry,
+			"The server is already writing as many exports as it can at the same time. Try again later.")
 	}
+
+	return place.Release, nil
 }
 
 // exportRequests answers with newline-delimited events, as POST /sync/events takes them. Now and then, and at the end, comes a line

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"promptspool/api/admission"
 )
 
 // Pages are what people see in a browser. They are asked only for paths that are no route of the API. A page is made whole
@@ -104,7 +106,7 @@ type pageWriter struct {
 	header  http.Header
 	status  int
 	body    bytes.Buffer
-	exports *quota
+	exports *admission.Pool
 
 	stream func(ctx context.Context, w io.Writer) error
 	end    func() // of the stream's place

@@ -30,9 +30,9 @@ func TestABatchThatComesTooSlowlyIsNotRefusedForItsContent(t *testing.T) {
 	for code, broken := range map[wire.Code]error{wire.CodeTimeout: os.ErrDeadlineExceeded, wire.CodeBadJSON: io.ErrUnexpectedEOF} {
 		var ctx fasthttp.RequestCtx
 		ctx.Request.SetBodyStream(io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)), 100_000)
-		held := &claim{shares: newShares(1<<20, metrics.New("server", "test")), key: "k"}
+		a := &API{batches: newBatchPool(1<<20, metrics.New("server", "test"))}
 
-		if _, err := receive(&ctx, held); !wire.IsCode(err, code) || !ctx.Response.ConnectionClose() {
+		if err := a.newBatch("k").receive(&ctx); !wire.IsCode(err, code) || !ctx.Response.ConnectionClose() {
 			t.Errorf("%v: %v, the connection is closed: %v", broken, err, ctx.Response.ConnectionClose())
 		}
 	}

@@ -21,13 +21,13 @@ const (
 // syncEvents takes a batch from a sidecar: one event a line. It answers 200 only when every event in it has its result, and those
 // that are accepted are durable.
 func (a *API) syncEvents(c *call) error {
-	held := &claim{shares: a.shares, key: c.id.KeyID}
-	defer func() { held.shrink(held.bytes) }()
-	events, err := a.readEvents(c, held)
+	b := a.newBatch(c.id.KeyID)
+	defer b.body.claim.Release()
+	events, err := b.events(c)
 	if err != nil {
 		return err
 	}
-	if err := a.limit(c, int(held.bytes)); err != nil {
+	if err := a.limit(c, int(b.body.claim.Held())); err != nil {
 		return err
 	}
 	if a.c.MaskBatches {
@@ -73,9 +73,9 @@ func (a *API) syncChanges(c *call) error {
 		}
 	}
 	q.Wait = min(q.Wait, changesWaitMax)
-	if ok, _ := a.polls.begin(c.id.KeyID); ok {
-		defer a.polls.end(c.id.KeyID)
-	} else {
+	poll := a.polls.Claim(c.id.KeyID)
+	defer poll.Release()
+	if poll.Resize(1) != nil {
 		q.Wait = 0 // a sidecar asks again after a second
 	}
 

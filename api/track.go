@@ -50,12 +50,12 @@ func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, done func()) {
 		return nil, func() {}
 	}
 
-	owner, need := c.source.owner, int64(blueprintTimes*len(c.body))
-	if !a.buffer.take(owner, 0, need) {
+	claim := a.bodies.Claim(c.source.claim.Owner())
+	if claim.Resize(int64(blueprintTimes*len(c.body))) != nil {
 		return nil, func() {}
 	}
 
-	return a.c.Blueprint(c.body), func() { a.buffer.give(owner, need) }
+	return a.c.Blueprint(c.body), claim.Release
 }
 
 // requestID is the caller's own, or derived from its Idempotency-Key, or new.

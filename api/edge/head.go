@@ -8,40 +8,65 @@ import (
 	"promptspool/api/wire"
 )
 
-// CheckHead refuses a head of which something between an app and us may read another end of the request than we do: with both a length
-// and chunks, with another encoding than chunks, with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2, 6.3). The connection
-// is closed, so that nothing behind it is taken for a request.
+// CheckHead rejects requests whose end a proxy in front of us might place elsewhere (request
+// smuggling): those with both a length and chunks, with another encoding than chunks, with a
+// folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2,
+// 6.3). It has the connection closed, so that nothing behind one is taken for a request.
 func CheckHead(ctx *fasthttp.RequestCtx) error {
-	h := &ctx.Request.Header
-	raw, told, chunks, what := h.RawHeaders(), false, false, ""
-	for len(raw) > 0 && what == "" {
-		line := raw
-		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
-			line, raw = raw[:end], raw[end+1:]
-			if end == 0 || line[end-1] != '\r' {
-				what = "a line that ends without a carriage return"
-			}
-		} else {
-			raw = nil
-		}
-		switch {
-		case len(line) > 0 && (line[0] == ' ' || line[0] == '\t'):
-			what = "a folded line"
-		case len(line) >= 15 && bytes.EqualFold(line[:15], []byte("content-length:")):
-			told = true
-		case len(line) >= 18 && bytes.EqualFold(line[:18], []byte("transfer-encoding:")):
-			chunks = true
-			if !bytes.EqualFold(bytes.TrimSpace(line[18:]), []byte("chunked")) {
-				what = "a Transfer-Encoding other than chunked"
-			}
-		}
-	}
-	if told && chunks {
-		what = "both Content-Length and Transfer-Encoding"
-	}
-	if what == "" {
+	doubt := doubtfulPart(ctx.Request.Header.RawHeaders())
+	if doubt == "" {
 		return nil
 	}
+
 	ctx.SetConnectionClose()
-	return wire.Errorf(wire.CodeBadJSON, "The request's head holds %s, so where the request ends is in doubt. Send it without.", what)
+
+	return wire.Errorf(wire.CodeBadJSON,
+		"The request's head has %s, so where the request ends is in doubt. Send it without.", doubt)
+}
+
+// Names of headers, with the colon behind them.
+var (
+	lengthName = []byte("content-length:")
+	codingName = []byte("transfer-encoding:")
+	chunked    = []byte("chunked")
+)
+
+// doubtfulPart names what in a head leaves the end of its request in doubt; "" if nothing does.
+func doubtfulPart(head []byte) string {
+	hasLength, hasChunks := false, false
+	for len(head) > 0 {
+		line, rest, ended := bytes.Cut(head, []byte("\n"))
+		if ended && !bytes.HasSuffix(line, []byte("\r")) {
+			return "a line that ends without a carriage return"
+		}
+		if bytes.HasPrefix(line, []byte(" ")) || bytes.HasPrefix(line, []byte("\t")) {
+			return "a folded line"
+		}
+
+		if _, ok := cutName(line, lengthName); ok {
+			hasLength = true
+		}
+		if coding, ok := cutName(line, codingName); ok {
+			hasChunks = true
+			if !bytes.EqualFold(bytes.TrimSpace(coding), chunked) {
+				return "a Transfer-Encoding other than chunked"
+			}
+		}
+		head = rest
+	}
+
+	if hasLength && hasChunks {
+		return "both Content-Length and Transfer-Encoding"
+	}
+
+	return ""
+}
+
+// cutName returns the value of a header's line if it has this name, which ends in a colon.
+func cutName(line, name []byte) (value []byte, ok bool) {
+	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], name) {
+		return nil, false
+	}
+
+	return line[len(name):], true
 }

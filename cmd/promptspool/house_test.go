@@ -16,10 +16,11 @@ import (
 // imports is who may import whom of our own packages. A package that is not here does not exist.
 var imports = map[string]string{
 	"metrics":            "",
-	"api":                "api/edge api/room api/wire api/wire/jsonscan api/wire/secrets metrics",
+	"api":                "api/admission api/edge api/room api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"api/wire":           "api/wire/jsonscan",
 	"api/wire/jsonscan":  "",
 	"api/wire/secrets":   "api/wire api/wire/jsonscan",
+	"api/admission":      "api/wire",
 	"api/room":           "api/wire",
 	"api/edge":           "api/wire metrics",
 	"api/ops":            "api/edge api/wire metrics",

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api"
+	"promptspool/api/admission"
 	"promptspool/api/auth"
 	"promptspool/metrics"
 	"promptspool/proxy"
@@ -16,13 +16,13 @@ import (
 
 // serverLive is what of a server follows its configuration while it runs.
 type serverLive struct {
-	limiter *api.Limiter
+	limiter *admission.Limiter
 	certs   *liveTLS
 }
 
 // newServerLive puts c in force, and has its reloader put in force what comes after it.
 func newServerLive(c serverConfig, keys *auth.Auth, templates *registry.Registry, m *metrics.Metrics) *serverLive {
-	l := &serverLive{new(api.Limiter), new(liveTLS)}
+	l := &serverLive{new(admission.Limiter), new(liveTLS)}
 	l.limiter.Set(c.limits)
 	l.certs.Store(c.tls)
 	if c.reload == nil {
@@ -49,7 +49,7 @@ func newServerLive(c serverConfig, keys *auth.Auth, templates *registry.Registry
 
 // sidecarLive is what of a sidecar follows its configuration while it runs.
 type sidecarLive struct {
-	limiter              *api.Limiter
+	limiter              *admission.Limiter
 	certs, upstreamCerts *liveTLS
 	redactor             *redact.Before // its Next is set later
 	own                  *proxy.OwnKey  // set later; nil if the sidecar has no key of its own
@@ -57,7 +57,7 @@ type sidecarLive struct {
 
 // newSidecarLive puts c in force, and has its reloader put in force what comes after it.
 func newSidecarLive(c sidecarConfig, m *metrics.Metrics) *sidecarLive {
-	l := &sidecarLive{limiter: new(api.Limiter), certs: new(liveTLS), upstreamCerts: new(liveTLS), redactor: &redact.Before{Metrics: m}}
+	l := &sidecarLive{limiter: new(admission.Limiter), certs: new(liveTLS), upstreamCerts: new(liveTLS), redactor: &redact.Before{Metrics: m}}
 	l.limiter.Set(c.limits)
 	l.certs.Store(c.tls)
 	l.upstreamCerts.Store(cmp.Or(c.upstreamTLS, new(tlsState)))

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"promptspool/api"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/proxy/redact"
 	"promptspool/registry/prices"
@@ -24,7 +24,7 @@ type serverConfig struct {
 	retention         archive.Retention
 	freeMin           int64 // of the disk that stays free under Badger; 0 for its default
 	signUp            wire.SignUp
-	limits            api.Limits
+	limits            admission.Limits
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger; nil when there is no reload
 	reload            *reloader      // nil for none
@@ -47,7 +47,7 @@ type sidecarConfig struct {
 	allowHosts        []string
 	preload           []string    // templates to fetch at the start
 	apiKey, localKey  wire.Secret // the sidecar's own key, and what apps must present then; "" for none
-	limits            api.Limits
+	limits            admission.Limits
 	redact            *redact.Rules    // nil for none
 	drain             time.Duration    // how long a stop waits for the spool to empty
 	now               func() time.Time // the system's clock; nil for time.Now

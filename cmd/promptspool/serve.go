@@ -71,7 +71,7 @@ func server(ctx context.Context, c serverConfig) error {
 	live := newServerLive(c, keys, templates, m)
 	pulse := &pulse{metrics: m, logger: c.logger}
 	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
-	writes := api.NewTurns(records, m)
+	writes := api.NewWriteQueue(records, m)
 	counting := archive.NewCounting(records)
 	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	a := api.New(api.Config{

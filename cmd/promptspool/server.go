@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/registry/render"
 	"promptspool/spool/archive"
@@ -52,8 +52,8 @@ func (v *values) retention() archive.Retention {
 }
 
 // limits reads limitFlags.
-func (v *values) limits() api.Limits {
-	return api.Limits{Calls: float64(v.count("key-calls-max", 1_000_000)), Bytes: float64(v.sizeOr("key-bytes-max", 0))}
+func (v *values) limits() admission.Limits {
+	return admission.Limits{Calls: float64(v.count("key-calls-max", 1_000_000)), Bytes: float64(v.sizeOr("key-bytes-max", 0))}
 }
 
 func serverCommand() *cli.Command {

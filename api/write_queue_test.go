@@ -73,7 +73,7 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 			store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
 			var r Recorder = store
 			if c.turns {
-				r = NewTurns(store, metrics.New("server", "test"))
+				r = NewWriteQueue(store, metrics.New("server", "test"))
 			}
 			var wait sync.WaitGroup
 			until := time.Now().Add(2 * time.Minute)
@@ -95,7 +95,7 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 					t.Errorf("%s: modest key %d has %.0f %%", c.name, i, 100*got)
 				}
 			}
-			if c.turns && store.most > turnBytesMax {
+			if c.turns && store.most > recordingBytesMax {
 				t.Errorf("%d bytes were recorded at once", store.most)
 			}
 		})
@@ -105,7 +105,7 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 func TestWhoSendsLittleDoesNotWaitBehindWhoSendsMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
-		turns := NewTurns(store, metrics.New("server", "test"))
+		turns := NewWriteQueue(store, metrics.New("server", "test"))
 		var wait sync.WaitGroup
 		load(t, turns, "greedy", 100, 1<<20, time.Now().Add(time.Minute), &wait)
 		time.Sleep(10 * time.Second)
@@ -126,8 +126,8 @@ func TestWhoSendsLittleDoesNotWaitBehindWhoSendsMuch(t *testing.T) {
 func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		turns := NewTurns(recorderFunc(func(ctx context.Context) error { <-gate; return nil }), metrics.New("server", "test"))
-		big := []wire.Event{{Body: make([]byte, turnBytesMax)}}
+		turns := NewWriteQueue(recorderFunc(func(ctx context.Context) error { <-gate; return nil }), metrics.New("server", "test"))
+		big := []wire.Event{{Body: make([]byte, recordingBytesMax)}}
 		var wait sync.WaitGroup
 		wait.Go(func() { _, _ = turns.Record(t.Context(), wire.Identity{KeyID: "a"}, big) })
 		synctest.Wait()
@@ -135,7 +135,7 @@ func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
 			wait.Go(func() {
 				_, err := turns.Record(t.Context(), wire.Identity{KeyID: "b"}, big)
 				if e := wire.AsError(err); err == nil || e.Status() != 503 || e.RetryAfter <= 0 {
-					t.Errorf("after %v: %v", turnWaitMax, err)
+					t.Errorf("after %v: %v", writeWaitMax, err)
 				}
 			})
 		}
@@ -147,14 +147,11 @@ func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
 		})
 		synctest.Wait()
 		leave()
-		time.Sleep(turnWaitMax + time.Second)
+		time.Sleep(writeWaitMax + time.Second)
 		close(gate)
 		wait.Wait()
 		if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
 			t.Errorf("who comes then: %v", err)
-		}
-		if turns.gate.through != 0 || turns.gate.waiting != 0 || len(turns.gate.lines) != 0 || len(turns.gate.order) != 0 {
-			t.Errorf("something is left: %+v", turns)
 		}
 	})
 }
@@ -163,60 +160,4 @@ type recorderFunc func(context.Context) error
 
 func (f recorderFunc) Record(ctx context.Context, _ wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	return make([]wire.Result, len(events)), f(ctx)
-}
-
-func TestAKeyMayHoldBesideItsFirstBatchWhatIsLeftOver(t *testing.T) {
-	s := newShares(100, metrics.New("server", "test"))
-	take := func(key string, n int64) (*claim, error) {
-		c := &claim{shares: s, key: key}
-		return c, c.grow(n)
-	}
-	first, err := take("a", 90)
-	if err != nil {
-		t.Fatalf("a key's first batch, however large: %v", err)
-	}
-	if _, err := take("a", 6); wire.AsError(err).Status() != 429 {
-		t.Errorf("its second, beside so large a first: %v", err)
-	}
-	if _, err := take("b", 11); wire.AsError(err).Status() != 503 {
-		t.Errorf("more than there is: %v", err)
-	}
-	first.shrink(90)
-	held := int64(0)
-	for {
-		c, err := take("greedy", 1)
-		if err != nil {
-			break
-		}
-		held += c.bytes
-	}
-	if held != 50 {
-		t.Errorf("a greedy key alone holds %d of 100, want a half", held)
-	}
-	if _, err := take("another", 25); err != nil {
-		t.Errorf("another key finds no room: %v", err)
-	}
-}
-
-func TestManyAreToldDifferentMoments(t *testing.T) {
-	var c comeback
-	few, many := map[int]int{}, map[int]int{}
-	for range 10 {
-		few[int(c.delay()/time.Second)]++
-	}
-	for range 5000 {
-		many[int(c.delay()/time.Second)]++
-	}
-	for s := range few {
-		if s > 3 {
-			t.Errorf("one of few is told to wait %d s", s)
-		}
-	}
-	crowd := 0
-	for _, n := range many {
-		crowd = max(crowd, n)
-	}
-	if len(many) < 15 || crowd > 1500 {
-		t.Errorf("of 5,000 that are turned away within a moment, %d come back in the same second, over %d seconds: %v", crowd, len(many), many)
-	}
 }

@@ -1,4 +1,4 @@
-package api
+package admission
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ func TestAKeyIsHeldToItsCalls(t *testing.T) {
 	var l Limiter
 	allowed := func(key wire.Secret, bytes int, want bool) {
 		t.Helper()
-		if wait, limit := l.take(key, bytes, now); (limit == "") != want || (wait == 0) != want {
+		if wait, limit := l.Take(key, bytes, now); (limit == "") != want || (wait == 0) != want {
 			t.Fatalf("%d bytes: wait %v for %q; allowed should be %v", bytes, wait, limit, want)
 		}
 	}
@@ -44,15 +44,15 @@ func TestALimiterDoesNotGrowWithTheKeys(t *testing.T) {
 	var l Limiter
 	l.Set(Limits{Calls: 1})
 	for i := range 3 * limitedKeysMax {
-		l.take(wire.Secret(fmt.Sprint(i)), 1, now)
-		if len(l.keys) > limitedKeysMax {
-			t.Fatalf("%d keys are watched", len(l.keys))
+		l.Take(wire.Secret(fmt.Sprint(i)), 1, now)
+		if len(l.used) > limitedKeysMax {
+			t.Fatalf("%d keys are watched", len(l.used))
 		}
 	}
 	now = now.Add(time.Minute)
-	l.take("one more", 1, now)
-	l.forget(Limits{Calls: 1}, now)
-	if _, watched := l.keys["one more"]; !watched || len(l.keys) != 1 {
-		t.Errorf("%d keys are watched though all but one have their limits again", len(l.keys))
+	l.Take("one more", 1, now)
+	l.forget(now)
+	if _, watched := l.used["one more"]; !watched || len(l.used) != 1 {
+		t.Errorf("%d keys are watched though all but one have their limits again", len(l.used))
 	}
 }

@@ -1,0 +1,158 @@
+// Package admission decides which calls get what they need: memory, a place, a turn.
+//
+// A Pool counts what callers hold at the same time, and refuses what does not fit. A Queue
+// makes callers wait for their turn. A Limiter bounds what a key does in a second. All three
+// are fair: one key, however many calls it makes, does not keep out the others.
+//
+//	what is bounded                  by       owner             beyond the bound
+//	request bodies, in bytes         Pool     key or strangers  503
+//	batches of events, in bytes      Pool     key               429 (the key's share), 503
+//	long polls                       Pool     key               answered without waiting
+//	exports                          Pool     key or person     429 (the owner's), 503
+//	writes being recorded, in bytes  Queue    key               waits 10 s, then 503
+//	batches being unpacked           Queue    key               waits
+//	calls and bytes in a second      Limiter  key               429
+//
+// Two bounds are elsewhere. Connections (api/edge) are bounded before there is a call or a
+// key: nobody is asked to wait, but the slowest connection is closed. The memory for copies of
+// large bodies (api/room) is taken by parts of the program that know no keys, in the name of
+// the call in their context.
+package admission
+
+import (
+	"errors"
+	"math"
+	"sync"
+)
+
+// ErrFull means that a pool has not as much left as a claim needs, and ErrShare that its owner
+// holds as much as is fair to others.
+var (
+	ErrFull  = errors.New("nothing is left")
+	ErrShare = errors.New("the owner's share is used up")
+)
+
+// Rules say how a Pool is divided.
+type Rules struct {
+	Size int64
+
+	// Share returns how much an owner may hold. others is what its other claims hold, and free
+	// what would be left of the pool if the claim got what it needs.
+	Share func(owner string, others, free int64) int64
+
+	// A claim of up to SmallMax is small: its owner's share does not count. SmallSize of the
+	// pool is for small claims only.
+	SmallMax, SmallSize int64
+
+	// Watch is called with what is held, whenever that has changed. It may be nil.
+	Watch func(held int64)
+}
+
+// Fixed gives each owner the same share.
+func Fixed(share int64) func(string, int64, int64) int64 {
+	return func(string, int64, int64) int64 { return share }
+}
+
+// LeftOver gives an owner, beside its first claim, as much as is left over. One greedy owner
+// gets a half, two get a third each, and so on: there is always room for another one.
+// (Choudhury and Hahne, "Dynamic queue length thresholds", 1998, with a factor of 1.)
+func LeftOver(_ string, others, free int64) int64 {
+	if others == 0 || free < 0 {
+		return math.MaxInt64 // its first claim, or one for which the pool itself is too small
+	}
+
+	return free
+}
+
+// Pool bounds what callers hold at the same time. Safe for concurrent use.
+type Pool struct {
+	rules Rules
+
+	mu   sync.Mutex
+	free int64            // under mu
+	held map[string]int64 // under mu; in claims that are not small, by owner; none is 0
+}
+
+// NewPool makes a Pool of which nothing is held.
+func NewPool(rules Rules) *Pool {
+	return &Pool{rules: rules, free: rules.Size, held: map[string]int64{}}
+}
+
+// Claim is what one caller holds of a Pool. It is used by one goroutine at a time.
+type Claim struct {
+	pool  *Pool
+	owner string
+	held  int64
+}
+
+// Claim returns an owner's claim that holds nothing yet.
+func (p *Pool) Claim(owner string) Claim { return Claim{pool: p, owner: owner} }
+
+// Owner returns whose claim it is.
+func (c *Claim) Owner() string { return c.owner }
+
+// Held returns what the claim holds.
+func (c *Claim) Held() int64 { return c.held }
+
+// Resize makes the claim hold so much. To hold less always succeeds. If it is to hold more than
+// there is for it, Resize returns ErrShare or ErrFull, and the claim holds what it did.
+func (c *Claim) Resize(size int64) error {
+	p := c.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	before, after := p.rules.shared(c.held), p.rules.shared(size)
+	if size > c.held {
+		free := p.free - (size - c.held)
+		others := p.held[c.owner] - before
+		switch {
+		case after > 0 && others+after > p.rules.Share(c.owner, others, free):
+			return ErrShare
+		case free < 0, after > 0 && free < p.rules.SmallSize:
+			return ErrFull
+		}
+	}
+
+	p.free -= size - c.held
+	p.count(c.owner, after-before)
+	if p.rules.Watch != nil && size != c.held {
+		p.rules.Watch(p.rules.Size - p.free)
+	}
+	c.held = size
+
+	return nil
+}
+
+// Release gives back all that the claim holds.
+func (c *Claim) Release() { _ = c.Resize(0) }
+
+// Pass makes the claim another owner's. It may take that one beyond its share.
+func (c *Claim) Pass(owner string) {
+	p := c.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	shared := p.rules.shared(c.held)
+	p.count(c.owner, -shared)
+	p.count(owner, shared)
+	c.owner = owner
+}
+
+// count adds to what an owner holds. Called with mu held.
+func (p *Pool) count(owner string, more int64) {
+	if more == 0 {
+		return
+	}
+	if p.held[owner] += more; p.held[owner] == 0 {
+		delete(p.held, owner)
+	}
+}
+
+// shared returns what a claim of this size counts towards its owner's share.
+func (r *Rules) shared(size int64) int64 {
+	if size <= r.SmallMax {
+		return 0
+	}
+
+	return size
+}

@@ -1,0 +1,182 @@
+package admission
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+)
+
+// Forever means: wait until the caller's request ends.
+const Forever time.Duration = math.MaxInt64
+
+// ErrManyWait and ErrLongWait say why a caller did not get its turn.
+var (
+	ErrManyWait = errors.New("too many wait")
+	ErrLongWait = errors.New("it waited too long")
+)
+
+// Queue lets callers through up to a weight, and makes the others wait for their turn. Keys get
+// their turns by the cost of what they had let through (start-time fair queueing: Goyal, Vin and
+// Cheng, 1996), however many callers wait of each: a key that sends little does not wait behind
+// one that sends much. Safe for concurrent use.
+type Queue struct {
+	weightMax  int64
+	waitingMax int // a key may have as many waiting as there are places left
+	watch      func(waiting int)
+
+	mu      sync.Mutex
+	through int64            // under mu; weight
+	waiting int              // under mu
+	lines   map[string]*line // under mu; of the keys with callers that wait
+	order   lineHeap         // under mu; the same, by tag
+	now     int64            // under mu; the tag of the line that was served last
+}
+
+// line is what waits of one key.
+type line struct {
+	key   string
+	tag   int64 // cost, in the time of Queue.now: the lowest is next
+	turns []*turn
+}
+
+// turn is one caller that waits.
+type turn struct {
+	weight, cost int64
+	ready        chan struct{} // closed when the caller may go on
+	gone         bool          // under Queue.mu; it does not wait any more
+}
+
+// NewQueue makes a Queue. At most weightMax is let through at the same time; a caller that weighs
+// more goes alone. watch is called with how many wait, whenever that has changed; it may be nil.
+func NewQueue(weightMax int64, waitingMax int, watch func(waiting int)) *Queue {
+	return &Queue{weightMax: weightMax, waitingMax: waitingMax, watch: watch, lines: map[string]*line{}}
+}
+
+// Enter waits for the caller's turn, for as long as patience at most; then the caller must call
+// Leave with its weight. The error is ErrManyWait, ErrLongWait or that of ctx.
+func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patience time.Duration) error {
+	q.mu.Lock()
+	if q.waiting == 0 && q.fits(weight) {
+		q.through += weight
+		q.mu.Unlock()
+		return nil
+	}
+	mine, err := q.wait(key, weight, cost)
+	q.mu.Unlock()
+	if err != nil {
+		return err
+	}
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-mine.ready:
+		return nil
+	case <-timer.C:
+		err = ErrLongWait
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-mine.ready: // just now
+		return nil
+	default:
+	}
+
+	// Others may have waited behind it alone.
+	mine.gone = true
+	q.serve()
+
+	return err
+}
+
+// Leave gives a caller's weight back, for those whose turn it is.
+func (q *Queue) Leave(weight int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.through -= weight
+	q.serve()
+}
+
+// fits reports whether so much more may be let through. Called with mu held.
+func (q *Queue) fits(weight int64) bool {
+	return q.through == 0 || q.through+weight <= q.weightMax
+}
+
+// wait puts a caller into its key's line. Called with mu held.
+func (q *Queue) wait(key string, weight, cost int64) (*turn, error) {
+	l := q.lines[key]
+	if q.waiting >= q.waitingMax || l != nil && len(l.turns) >= q.waitingMax-q.waiting {
+		return nil, ErrManyWait
+	}
+
+	if l == nil {
+		l = &line{key: key, tag: q.now}
+		q.lines[key] = l
+		heap.Push(&q.order, l)
+	}
+	t := &turn{weight: weight, cost: cost, ready: make(chan struct{})}
+	l.turns = append(l.turns, t)
+	q.count(1)
+
+	return t, nil
+}
+
+// serve lets through whose turn it is, as long as they fit. Called with mu held.
+func (q *Queue) serve() {
+	for len(q.order) > 0 {
+		l := q.order[0]
+		t := l.turns[0]
+		if !t.gone && !q.fits(t.weight) {
+			return
+		}
+
+		l.turns[0] = nil
+		l.turns = l.turns[1:]
+		q.count(-1)
+		if !t.gone {
+			q.through += t.weight
+			q.now = l.tag
+			l.tag += t.cost
+			close(t.ready)
+		}
+
+		if len(l.turns) == 0 {
+			heap.Pop(&q.order)
+			delete(q.lines, l.key)
+		} else {
+			heap.Fix(&q.order, 0)
+		}
+	}
+}
+
+// count changes how many wait. Called with mu held.
+func (q *Queue) count(more int) {
+	q.waiting += more
+	if q.watch != nil {
+		q.watch(q.waiting)
+	}
+}
+
+// lineHeap orders lines by tag, for container/heap.
+type lineHeap []*line
+
+func (h lineHeap) Len() int           { return len(h) }
+func (h lineHeap) Less(i, j int) bool { return h[i].tag < h[j].tag }
+func (h lineHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Push(x any)        { *h = append(*h, x.(*line)) }
+func (h *lineHeap) Pop() any {
+	old := *h
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+
+	return l
+}
