@@ -33,6 +33,8 @@ func TestAKeyIsHeldToItsCalls(t *testing.T) {
 	allowed("a", 1, true)
 	l.Set(Limits{Calls: 1000})
 	allowed("a", 1<<30, true) // the limit of bytes is gone
+	l.Set(Limits{Calls: 1000, Bytes: 1000})
+	allowed("a", 1, true) // what was sent without a limit does not count
 	l.Set(Limits{})
 	for range 100 {
 		allowed("a", 1<<20, true)
