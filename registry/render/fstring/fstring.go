@@ -18,28 +18,33 @@ const (
 	pathMax   = 32     // steps into a value: {a.b[0]} has two
 )
 
-// Format is a text in Python's format grammar, as its documentation has it under "Format String Syntax": {name},
-// {name!r}, {name:spec}, {name.member}, {name[0]}, {{ and }}. It differs in this: a name is an identifier (- is allowed within
-// it; {} and {0} are not fields, since variables have names), and .member and [key] reach into the members and elements of a
-// JSON value, never into anything else. It never changes; safe for concurrent use.
+// Format is a text in Python's format grammar: {name}, {name!r}, {name:spec},
+// {name.member}, {name[0]}, {{ and }}. Python documents it under "Format String Syntax".
+//
+// Two things differ. A name is an identifier, with - allowed inside it; {} and {0} are
+// not fields, because variables have names. And .member and [key] reach into the members
+// and elements of a JSON value, never into anything else.
+//
+// A Format never changes and is safe for concurrent use.
 type Format struct{ parts []part }
 
-// part is a literal text and the field behind it; the last part may have none.
+// part is a literal text and the field after it. The last part may have no field.
 type part struct {
 	literal string
 	field   *field
 }
 
 type field struct {
-	source     string      // the name with its path, as written
-	name       string      // the variable
-	path       []string    // members and indexes to reach into
-	conversion byte        // 'r', 's', 'a'; 0 if none
-	spec       python.Spec // if nested is nil
-	nested     *Format     // the spec, if it has fields itself
+	source     string   // the name with its path, as written
+	name       string   // the variable
+	path       []string // members and indexes to reach into
+	conversion byte     // 'r', 's', 'a'; 0 if none
+	spec       python.Spec
+	nested     *Format // the spec, if it has fields itself; spec is then unset
 }
 
-// Parse reads a text. Its error says what is wrong, for a person who wrote JSON braces and meant them.
+// Parse reads a text. Its error is written for a person who wrote JSON braces and meant
+// them.
 func Parse(text string) (*Format, error) {
 	p := &parser{}
 	f, err := p.parse(text, false)
@@ -48,10 +53,11 @@ func Parse(text string) (*Format, error) {
 		e.Line, e.Column = language.Position(text, e.At)
 		return nil, e
 	}
+
 	return f, nil
 }
 
-// Variables lists the variables of the text in order of appearance, each once.
+// Variables lists the variables of the text, each once, in order of appearance.
 func (f *Format) Variables() []string {
 	var names []string
 	seen := make(map[string]bool)
@@ -61,6 +67,7 @@ func (f *Format) Variables() []string {
 			names = append(names, name)
 		}
 	})
+
 	return names
 }
 
@@ -76,19 +83,47 @@ func (f *Format) walk(visit func(name string)) {
 	}
 }
 
+// Marked returns the text with a mark in the place of each field: begin, the number of
+// the field, and end. It appends the variables to names; a field's number is its index
+// there.
+//
+// ok is false if a value decides on more than the text in its place, or if the text may
+// become blank.
+func (f *Format) Marked(begin, end string, names []string) (text string, all []string, ok bool) {
+	var b strings.Builder
+	isBlank := true
+	for _, p := range f.parts {
+		b.WriteString(p.literal)
+		isBlank = isBlank && strings.TrimSpace(p.literal) == ""
+		if p.field == nil {
+			continue
+		}
+
+		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.nested != nil || d.spec.IsGiven() {
+			return "", nil, false
+		}
+		b.WriteString(begin + strconv.Itoa(len(names)) + end)
+		names = append(names, p.field.name)
+	}
+
+	return b.String(), names, !isBlank
+}
+
 type parser struct {
 	fields int
-	at     int // the byte of the brace that is being read; of a spec's fields, that of the field around them
+	at     int // the byte of the current brace; within a spec, that of the field around it
 }
 
 var (
-	errSingle  = errors.New("has a single brace; write {{ and }} for braces")
-	errOpen    = errors.New("has a { that is not closed; write {{ and }} for braces")
-	errFields  = fmt.Errorf("has more than %d fields", fieldsMax)
-	errNesting = errors.New("has a field in a field's format spec that has fields in its own")
+	errSingle     = errors.New("has a single brace; write {{ and }} for braces")
+	errOpen       = errors.New("has a { that is not closed; write {{ and }} for braces")
+	errFields     = fmt.Errorf("has more than %d fields", fieldsMax)
+	errNesting    = errors.New("has a field in a field's format spec that has fields in its own")
+	errConversion = errors.New("has a ! in a field that is not followed by r, s or a")
 )
 
-// parse reads a text, or the spec of a field, whose fields may not have fields in their specs.
+// parse reads a text, or the spec of a field. Fields within a spec cannot have fields in
+// theirs.
 func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 	f := &Format{}
 	whole := len(text)
@@ -102,6 +137,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 		if !inSpec {
 			p.at = whole - len(text) + i
 		}
+
 		brace := text[i]
 		text = text[i+1:]
 		switch {
@@ -114,6 +150,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 		case p.fields == fieldsMax:
 			return nil, errFields
 		}
+
 		p.fields++
 		field, rest, err := p.field(text, inSpec)
 		if err != nil {
@@ -123,31 +160,37 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 		literal.Reset()
 		text = rest
 	}
+
 	literal.WriteString(text)
 	if literal.Len() > 0 {
 		f.parts = append(f.parts, part{literal: literal.String()})
 	}
+
 	return f, nil
 }
 
-// field reads a field, whose { was read, and returns it with the text behind its }.
+// field reads a field, whose { was read, and returns it with the text after its }.
 func (p *parser) field(text string, inSpec bool) (f *field, rest string, err error) {
 	end, err := nameEnd(text)
 	if err != nil {
 		return nil, "", err
 	}
-	if f, err = parseName(text[:end]); err != nil {
+	f, err = parseName(text[:end])
+	if err != nil {
 		return nil, "", err
 	}
+
 	stop, text := text[end], text[end+1:]
 	if stop == '!' {
-		if f.conversion, stop, text, err = parseConversion(text); err != nil {
+		f.conversion, stop, text, err = parseConversion(text)
+		if err != nil {
 			return nil, "", err
 		}
 	}
 	if stop == '}' {
 		return f, text, nil
 	}
+
 	spec, rest, err := cutSpec(text)
 	switch {
 	case err != nil:
@@ -158,10 +201,12 @@ func (p *parser) field(text string, inSpec bool) (f *field, rest string, err err
 	default:
 		f.nested, err = p.parse(spec, true)
 	}
+
 	return f, rest, err
 }
 
-// nameEnd finds the : ! or } behind a field's name; within brackets they are part of a key.
+// nameEnd finds the : ! or } after a field's name. Within brackets they are part of a
+// key.
 func nameEnd(text string) (int, error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -177,18 +222,20 @@ func nameEnd(text string) (int, error) {
 			i += n
 		}
 	}
+
 	return 0, errOpen
 }
 
-// parseConversion reads what stands behind a !, up to the : or }.
+// parseConversion reads what follows a !, up to the : or }.
 func parseConversion(text string) (conversion, stop byte, rest string, err error) {
 	if len(text) < 2 {
 		return 0, 0, "", errOpen
 	}
 	conversion, stop = text[0], text[1]
 	if !strings.ContainsRune("rsa", rune(conversion)) || stop != ':' && stop != '}' {
-		return 0, 0, "", errors.New("has a ! in a field that is not followed by r, s or a")
+		return 0, 0, "", errConversion
 	}
+
 	return conversion, stop, text[2:], nil
 }
 
@@ -205,6 +252,7 @@ func cutSpec(text string) (spec, rest string, err error) {
 			}
 		}
 	}
+
 	return "", "", errOpen
 }
 
@@ -216,8 +264,10 @@ func parseName(text string) (*field, error) {
 	}
 	f := &field{source: text, name: text[:end]}
 	if !isName(f.name) {
-		return nil, fmt.Errorf("has {%s}, which is no variable's name; write {{ and }} for braces", language.Shorten(text))
+		return nil, fmt.Errorf("has {%s}, which is no variable's name; write {{ and }} for braces",
+			language.Shorten(text))
 	}
+
 	for text = text[end:]; text != ""; {
 		var step string
 		switch text[0] {
@@ -228,18 +278,23 @@ func parseName(text string) (*field, error) {
 			}
 			step, text = text[1:end], text[end:]
 		case '[':
-			end := strings.IndexByte(text, ']') // there is one: nameEnd saw it
+			end := strings.IndexByte(text, ']') // there is one: nameEnd found it
 			step, text = text[1:end], text[end+1:]
 		}
-		if step == "" || text != "" && text[0] != '.' && text[0] != '[' || len(f.path) == pathMax {
-			return nil, fmt.Errorf("has {%s}, whose path cannot be followed; write {name.member} or {name[0]}", language.Shorten(f.source))
+
+		isJoined := text == "" || text[0] == '.' || text[0] == '['
+		if step == "" || !isJoined || len(f.path) == pathMax {
+			return nil, fmt.Errorf(
+				"has {%s}, whose path cannot be followed; write {name.member} or {name[0]}",
+				language.Shorten(f.source))
 		}
 		f.path = append(f.path, step)
 	}
+
 	return f, nil
 }
 
-// isName says whether text is an identifier, with - allowed within it.
+// isName reports whether text is an identifier, with - allowed inside it.
 func isName(text string) bool {
 	for i, r := range text {
 		switch {
@@ -249,24 +304,6 @@ func isName(text string) bool {
 			return false
 		}
 	}
-	return text != "" && utf8.ValidString(text)
-}
 
-// Marked is the text with marks in the places of its fields.
-func (f *Format) Marked(begin, end string, names []string) (string, []string, bool) {
-	var text strings.Builder
-	blank := true
-	for _, p := range f.parts {
-		text.WriteString(p.literal)
-		blank = blank && strings.TrimSpace(p.literal) == ""
-		if p.field == nil {
-			continue
-		}
-		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.nested != nil || d.spec.IsGiven() {
-			return "", nil, false
-		}
-		text.WriteString(begin + strconv.Itoa(len(names)) + end)
-		names = append(names, p.field.name)
-	}
-	return text.String(), names, !blank
+	return text != "" && utf8.ValidString(text)
 }

@@ -13,25 +13,33 @@ import (
 
 // Bounds of one rendering, over all texts of a blueprint.
 const (
-	workBytesMax = 128 << 20 // bytes of variables read: {a[0]} reads a up to its end
-	reprCost     = 8         // a byte that is written as Python's repr takes the work of so many that are read
+	// workBytesMax bounds the bytes of variables that are read: {a[0]} reads a up to its
+	// end.
+	workBytesMax = 128 << 20
+
+	// reprCost is how many bytes could be read in the time that it takes to write one as
+	// Python's repr.
+	reprCost = 8
 )
 
-var (
-	errWork = errors.New("takes too much work to render; give the parts of large values as variables of their own")
-)
+var errWork = errors.New(
+	"takes too much work to render; give the parts of large values as variables of their own")
 
-// Render fills in the variables, which are JSON values: a string gives its text, anything else what Python's str() would
-// print. A field without a value renders as empty text; missing names it, each once. On an error there is no text: the values do
-// not fit the format specs (as when Python raises ValueError or TypeError), or a bound was met. With vars nil nothing is
-// known, which is different from Prepared.Kwargs, where nil leaves texts as they are.
+// Render fills in the variables, which are JSON values. A string gives its text, anything
+// else what Python's str() would print. A field without a value renders as empty text;
+// missing names it, once.
+//
+// With an error there is no text: the values do not fit the format specs (Python would
+// raise ValueError or TypeError), or a bound was exceeded. If vars is nil, every variable
+// is missing.
 func (f *Format) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
 	r := language.NewRendering(vars)
 	b, err := f.AppendTo(nil, &r)
+
 	return string(b), r.Missing, err
 }
 
-// AppendTo renders f behind b.
+// AppendTo appends the rendered text to b.
 func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	for i := range f.parts {
 		p := &f.parts[i]
@@ -42,23 +50,27 @@ func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
 		if p.field == nil {
 			continue
 		}
+
 		before := len(b)
 		var err error
-		if b, err = p.field.appendTo(b, r); err != nil {
+		b, err = p.field.appendTo(b, r)
+		if err != nil {
 			return nil, err
 		}
 		if r.Output -= len(b) - before; r.Output < 0 {
 			return nil, language.ErrOutput
 		}
 	}
+
 	return b, nil
 }
 
-// pay takes what reading a value costs off the work that may still be done.
+// read spends what reading a value costs.
 func read(r *language.Rendering, v json.RawMessage, cost int) error {
 	if r.Work += cost * len(v); r.Work > workBytesMax {
 		return errWork
 	}
+
 	return nil
 }
 
@@ -67,6 +79,7 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	if value == nil || err != nil {
 		return b, err
 	}
+
 	cost := 1
 	if value[0] != '"' || f.conversion == 'r' || f.conversion == 'a' {
 		cost = reprCost
@@ -74,55 +87,73 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	if err := read(r, value, cost); err != nil {
 		return nil, err
 	}
-	spec := f.spec
-	if f.nested != nil {
-		text, err := f.nested.AppendTo(nil, r)
-		if err == nil {
-			spec, err = python.ParseSpec(string(text))
-		}
-		if err != nil {
-			return nil, err
-		}
+
+	spec, err := f.filledSpec(r)
+	if err != nil {
+		return nil, err
 	}
 	if !spec.IsGiven() && (f.conversion == 0 || f.conversion == 's') {
-		return python.AppendStr(b, value), nil
+		return python.AppendStr(b, value), nil // the usual case, without a copy
 	}
-	var text string
-	switch f.conversion {
-	case 0:
-		text, err = spec.Format(value)
-	case 's':
-		text, err = spec.Text(python.Str(value))
-	default:
-		text, err = spec.Text(string(python.AppendRepr(nil, value, f.conversion == 'a')))
-	}
+
+	text, err := f.formatted(value, spec)
 	if err != nil {
 		return nil, fmt.Errorf("has {%s}, %w", language.Shorten(f.source), err)
 	}
+
 	return append(b, text...), nil
 }
 
-// find returns the value of a field; nil if there is none, which it notes.
+// filledSpec returns the format spec, with its own fields filled in.
+func (f *field) filledSpec(r *language.Rendering) (python.Spec, error) {
+	if f.nested == nil {
+		return f.spec, nil
+	}
+
+	text, err := f.nested.AppendTo(nil, r)
+	if err != nil {
+		return python.Spec{}, err
+	}
+
+	return python.ParseSpec(string(text))
+}
+
+func (f *field) formatted(value json.RawMessage, spec python.Spec) (string, error) {
+	switch f.conversion {
+	case 0:
+		return spec.Format(value)
+	case 's':
+		return spec.Text(python.Str(value))
+	}
+
+	return spec.Text(string(python.AppendRepr(nil, value, f.conversion == 'a')))
+}
+
+// find returns the value of a field. If there is none it returns nil and notes the
+// missing variable.
 func (f *field) find(r *language.Rendering) (json.RawMessage, error) {
 	value, ok := r.Variables[f.name]
 	if !ok {
 		r.Miss(f.name)
 		return nil, nil
 	}
+
 	for _, step := range f.path {
 		if err := read(r, value, 1); err != nil {
 			return nil, err
 		}
-		if value = reach(value, step); value == nil {
+		value = reach(value, step)
+		if value == nil {
 			r.Miss(f.source)
 			return nil, nil
 		}
 	}
+
 	return value, nil
 }
 
-// reach returns a member of an object or an element of an array; nil if there is none. Of a member that is there
-// twice it returns the last, as Python's json does.
+// reach returns a member of an object or an element of an array; nil if there is none. Of
+// a member that appears twice it returns the last, as Python's json does.
 func reach(value json.RawMessage, step string) (found json.RawMessage) {
 	switch value[0] {
 	case '{':
@@ -142,5 +173,6 @@ func reach(value json.RawMessage, step string) (found json.RawMessage) {
 			}
 		}
 	}
+
 	return found
 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Error is what is wrong with a text, or with its rendering. The message is a predicate: "has a { that is not closed".
+// Error is what is wrong with a text, or with its rendering. The message is a predicate,
+// such as "has a { that is not closed".
 type Error struct {
 	Message      string
 	At           int // the byte of the text where it begins
@@ -18,15 +19,17 @@ func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
 	}
+
 	return fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Line, e.Column)
 }
 
-// Locate completes an error of a parser, which counts bytes with line breaks as \n.
+// Locate completes an error of a parser that counts bytes with line breaks as \n.
 func Locate(err error, source string) error {
 	if e, ok := err.(*Error); ok {
 		e.At = originalOffset(source, e.At)
 		e.Line, e.Column = Position(source, e.At)
 	}
+
 	return err
 }
 
@@ -43,10 +46,11 @@ func UnixLines(text string) string {
 	if strings.IndexByte(text, '\r') < 0 {
 		return text
 	}
+
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-// originalOffset finds the byte of a text that is byte n of its unixLines.
+// originalOffset finds the byte of a text that is byte n of its UnixLines.
 func originalOffset(text string, n int) int {
 	for i := 0; i < len(text); i++ {
 		if n == 0 {
@@ -56,5 +60,6 @@ func originalOffset(text string, n int) int {
 			n--
 		}
 	}
+
 	return len(text)
 }

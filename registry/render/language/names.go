@@ -12,17 +12,19 @@ const FaultsMax = 32
 // VariablesMax bounds the variables of a blueprint.
 const VariablesMax = wire.ObjectMembersMax
 
-// Names are variables in order of appearance, each once. The zero value is empty.
+// Names lists variables in order of appearance, each once. The zero value is empty.
 type Names struct {
 	List []string
 	seen map[string]bool
 }
 
-// Add takes one name more than a blueprint may have, so that inputVariables can tell. An empty one is none.
+// Add appends names that are new and not empty. It stops one name beyond VariablesMax, so
+// that callers can tell that there are too many.
 func (n *Names) Add(more ...string) {
 	if n.seen == nil {
 		n.seen = make(map[string]bool)
 	}
+
 	for _, name := range more {
 		if name != "" && !n.seen[name] && len(n.List) <= VariablesMax {
 			n.seen[name] = true
@@ -33,8 +35,10 @@ func (n *Names) Add(more ...string) {
 
 // Shorten cuts a caller's text for a message.
 func Shorten(s string) string {
-	if len(s) <= 80 {
+	const bytesMax = 80
+	if len(s) <= bytesMax {
 		return s
 	}
-	return strings.ToValidUTF8(s[:80], "") + "..."
+
+	return strings.ToValidUTF8(s[:bytesMax], "") + "..."
 }

@@ -12,46 +12,43 @@ const OutputBytesMax = 16 << 20
 // missingMax bounds the missing variables that are named.
 const missingMax = 100
 
+// ErrOutput means that a rendering would write more than OutputBytesMax.
 var ErrOutput = fmt.Errorf("becomes longer than %d MiB", OutputBytesMax>>20)
 
-// Template is a parsed text.
+// Template is a parsed text. It never changes.
 type Template interface {
-	// appendTo renders it behind b.
+	// AppendTo appends the rendered text to b.
 	AppendTo(b []byte, r *Rendering) ([]byte, error)
-	// Variables lists those that it uses, in order of appearance, each once.
+	// Variables lists the variables that it uses, each once, in order of appearance.
 	Variables() []string
 }
 
-// Rendering is the state of one call: variables, what may still be spent, what was missing.
+// Rendering is the state of filling in one blueprint: its variables, and what its texts
+// may still spend together.
 type Rendering struct {
 	Variables map[string]json.RawMessage
-	Output    int // bytes that may still be written
-	Work      int // bytes that were read, by f-strings
-	Missing   []string
+	Missing   []string // variables that were used but not given
+	Output    int      // bytes that may still be written
+	Work      int      // bytes of variables that f-strings have read
 
-	// of jinja2
-	Steps   int             // that were made
-	Looked  int             // what steps was when done was last looked at
-	Done    <-chan struct{} // closed when nobody waits for the outcome any more; nil if that is not told
-	Ended   bool            // done was closed
-	Memory  int             // bytes that values took
-	Decoded map[string]any  // variables as values
+	// What jinja2 has spent. Its limits are in the package jinja.
+	Steps   int            // steps made
+	Looked  int            // Steps when Done was last checked
+	Memory  int            // bytes of the values made
+	Decoded map[string]any // variables that were decoded, by name
+
+	Done  <-chan struct{} // closed when nobody waits for the outcome any longer; nil if unknown
+	Ended bool            // Done was closed before the end
 }
 
+// NewRendering begins a rendering with these variables, which are JSON values.
 func NewRendering(vars map[string]json.RawMessage) Rendering {
 	return Rendering{Variables: vars, Output: OutputBytesMax}
 }
 
+// Miss notes a variable that was used but not given.
 func (r *Rendering) Miss(name string) {
-	if len(r.Missing) < missingMax {
-		r.Missing = addOnce(r.Missing, name)
+	if len(r.Missing) < missingMax && !slices.Contains(r.Missing, name) {
+		r.Missing = append(r.Missing, name)
 	}
-}
-
-// addOnce appends a name that is not there yet.
-func addOnce(names []string, name string) []string {
-	if slices.Contains(names, name) {
-		return names
-	}
-	return append(names, name)
 }

@@ -10,34 +10,27 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// anthropicTokens is max_tokens, which Anthropic requires, where the template does not say it: what every one of its models can
-// write.
+// anthropicTokens is max_tokens, which Anthropic requires, if the template does not set
+// it. Every one of its models can write that many.
 const anthropicTokens = "4096"
 
-// anthropic makes the arguments of client.messages.create of Anthropic's own clients (also those for Vertex AI and Bedrock), as
-// its API reference has them under "Create a Message" (https://docs.anthropic.com/en/api/messages): system texts apart,
-// messages of user and assistant in turns, tool calls and their results as content. A completion becomes the arguments of
-// client.completions.create, "Create a Text Completion" (https://docs.anthropic.com/en/api/complete).
+// anthropic makes the arguments of client.messages.create of Anthropic's own clients,
+// also those for Vertex AI and Bedrock. See "Create a Message"
+// (https://docs.anthropic.com/en/api/messages): system texts apart, messages of user and
+// assistant in turns, tool calls and their results as content.
+//
+// A completion becomes the arguments of client.completions.create, "Create a Text
+// Completion" (https://docs.anthropic.com/en/api/complete).
 func anthropic(c *call) (wire.Object, error) {
-	kwargs := c.newKwargs("model")
 	if !c.Chat {
-		prompt, err := c.completionText()
-		if !strings.HasPrefix(prompt, "\n\nHuman:") {
-			prompt = "\n\nHuman: " + prompt + "\n\nAssistant:"
-		}
-		for i, p := range c.parameters {
-			if p.Name == "max_tokens" {
-				c.parameters[i].Name = "max_tokens_to_sample"
-			}
-		}
-		kwargs = append(kwargs, rawjson.MemberOf("max_tokens_to_sample", json.RawMessage(anthropicTokens)), rawjson.MemberOf("prompt", rawjson.Quote(prompt)))
-		return c.withParameters(kwargs), err
+		return c.anthropicCompletion()
 	}
 	if err := c.useTools(); err != nil {
 		return nil, err
 	}
-	kwargs = append(kwargs, rawjson.MemberOf("max_tokens", json.RawMessage(anthropicTokens)))
-	system, err := c.system()
+
+	kwargs := append(c.newKwargs("model"), rawjson.MemberOf("max_tokens", json.RawMessage(anthropicTokens)))
+	system, err := c.systemTexts()
 	if err != nil {
 		return nil, err
 	}
@@ -48,22 +41,44 @@ func anthropic(c *call) (wire.Object, error) {
 	default:
 		blocks := make([]json.RawMessage, len(system))
 		for i, s := range system {
-			blocks[i] = rawjson.NewObject().Str("type", "text").Str("text", s).End()
+			blocks[i] = textPart(s)
 		}
 		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(blocks)))
 	}
+
 	turns, err := c.turns(c.anthropicMessage)
 	if err != nil {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
-	if kwargs, err = c.anthropicTools(kwargs); err != nil {
+	kwargs, err = c.anthropicTools(kwargs)
+	if err != nil {
 		return nil, err
 	}
+
 	return c.withParameters(kwargs), nil
 }
 
-// anthropicMessage is the role and the content blocks of a message. The result of a tool is something that the user says.
+func (c *call) anthropicCompletion() (wire.Object, error) {
+	text, err := c.completionText()
+	if !strings.HasPrefix(text, "\n\nHuman:") {
+		text = "\n\nHuman: " + text + "\n\nAssistant:"
+	}
+	for i, p := range c.parameters {
+		if p.Name == "max_tokens" {
+			c.parameters[i].Name = "max_tokens_to_sample"
+		}
+	}
+
+	kwargs := append(c.newKwargs("model"),
+		rawjson.MemberOf("max_tokens_to_sample", json.RawMessage(anthropicTokens)),
+		rawjson.MemberOf("prompt", rawjson.Quote(text)))
+
+	return c.withParameters(kwargs), err
+}
+
+// anthropicMessage returns the role and the content blocks of a message. The result of a
+// tool is something that the user says.
 func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
 	for i := range m.Content {
 		raw, err := c.anthropicBlock(m, &m.Content[i])
@@ -74,45 +89,69 @@ func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.R
 			blocks = append(blocks, raw)
 		}
 	}
+
 	if m.Role == "tool" {
-		result := rawjson.NewObject().Str("type", "tool_result").Str("tool_use_id", m.ToolCallID).Raw("content", rawjson.Array(blocks)).End()
+		result := rawjson.NewObject().
+			Str("type", "tool_result").
+			Str("tool_use_id", m.ToolCallID).
+			Raw("content", rawjson.Array(blocks)).
+			End()
 		return "user", []json.RawMessage{result}, nil
 	}
+
 	for _, call := range m.Calls {
 		input, err := c.input(m.At, call)
 		if err != nil {
 			return "", nil, err
 		}
-		blocks = append(blocks, rawjson.NewObject().Str("type", "tool_use").Str("id", call.Id).Str("name", call.Name).Raw("input", input).End())
+		blocks = append(blocks, rawjson.NewObject().
+			Str("type", "tool_use").
+			Str("id", call.ID).
+			Str("name", call.Name).
+			Raw("input", input).
+			End())
 	}
+
 	return m.Role, blocks, nil
 }
 
-// anthropicBlock is one block of content; nil for one that is empty, which Anthropic refuses.
+// anthropicBlock writes one block of content; nil for an empty one, which Anthropic
+// rejects.
 func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	if b.IsUnfilled() {
 		return nil, nil
 	}
+
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
 			return nil, nil
 		}
-		return rawjson.NewObject().Str("type", "text").Str("text", b.Text).End(), nil
+		return textPart(b.Text), nil
+
 	case "thinking":
-		if m.Role != "assistant" || b.Member("signature") == "" {
-			return nil, cannotExpress(b.At, "is thinking without a signature, or not of the assistant; anthropic takes back what it signed itself only")
+		signature := b.StringMember("signature")
+		if m.Role != "assistant" || signature == "" {
+			return nil, cannotExpress(b.At, "is thinking without a signature, or not of the assistant; "+
+				"anthropic takes back what it signed itself only")
 		}
-		return rawjson.NewObject().Str("type", "thinking").Str("thinking", b.Member("thinking")).Str("signature", b.Member("signature")).End(), nil
-	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result":
+		return rawjson.NewObject().
+			Str("type", "thinking").
+			Str("thinking", b.StringMember("thinking")).
+			Str("signature", signature).
+			End(), nil
+
+	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result",
+		"text_editor_code_execution_tool_result":
 		return rawjson.Encode(b.Raw), nil
 	case "image_url", "media":
 		return c.anthropicFile(m, b)
 	}
+
 	return nil, c.cannotHold(b, "a message; take it out")
 }
 
-// anthropicFile is an image or a PDF, by url or as data.
+// anthropicFile writes an image or a PDF, by url or as data.
 func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	if m.Role == "assistant" {
 		return nil, c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
@@ -125,20 +164,19 @@ func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessag
 	case f.mime != "application/pdf":
 		return nil, c.cannotHold(b, "a message, as %s; give an image or a PDF", f.describe())
 	}
+
 	source := rawjson.NewObject()
 	if f.data != "" {
-		mime := f.mime
-		if mime == "" {
-			mime = "image/jpeg"
-		}
-		source = source.Str("type", "base64").Str("media_type", mime).Str("data", f.data)
+		source = source.Str("type", "base64").Str("media_type", f.dataType()).Str("data", f.data)
 	} else {
 		source = source.Str("type", "url").Str("url", f.url)
 	}
+
 	return rawjson.NewObject().Str("type", kind).Raw("source", source.End()).End(), nil
 }
 
-// anthropicBuiltIns are the names and the versions of the tools that Anthropic runs, where a tool's config does not say them.
+// anthropicBuiltIns are the names and the versions of the tools that Anthropic runs, if a
+// tool's config does not give them.
 var anthropicBuiltIns = map[string][2]string{
 	"web_search":       {"web_search", "web_search_20250305"},
 	"code_interpreter": {"code_execution", "code_execution_20250825"},
@@ -150,27 +188,17 @@ func (c *call) anthropicTools(kwargs wire.Object) (wire.Object, error) {
 	if len(c.Tools) == 0 {
 		return kwargs, nil
 	}
+
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
-		if t.Kind != "function" {
-			config, err := c.builtIn(t)
-			if err != nil {
-				return nil, err
-			}
-			known, ok := anthropicBuiltIns[t.Kind]
-			if _, said := config.Get("type"); !ok && !said {
-				return nil, cannotExpress(t.At, "is %q, which anthropic does not have; take it out", language.Shorten(t.Kind))
-			}
-			out := wire.Object{rawjson.MemberOf("type", rawjson.Quote(known[1])), rawjson.MemberOf("name", rawjson.Quote(known[0]))}
-			for _, m := range config {
-				out = rawjson.Set(out, m.Name, m.Value)
-			}
-			tools[i] = rawjson.Encode(out)
-			continue
+		raw, err := c.anthropicTool(t)
+		if err != nil {
+			return nil, err
 		}
-		tools[i] = declare(&t, "input_schema", schemaOf(&t))
+		tools[i] = raw
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools)))
+
 	choice := rawjson.NewObject()
 	switch c.Choice.Mode {
 	case "":
@@ -184,10 +212,32 @@ func (c *call) anthropicTools(kwargs wire.Object) (wire.Object, error) {
 	default:
 		return nil, c.noChoice()
 	}
+
 	return append(kwargs, rawjson.MemberOf("tool_choice", choice.End())), nil
 }
 
-// noChoice is the 422 for a tool_choice that is not one of those that every provider knows.
-func (c *call) noChoice() error {
-	return cannotExpress("prompt_template.tool_choice", "is %s, which %s does not have; use auto, none, required or a function", language.Shorten(c.Choice.Mode), c.provider)
+func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {
+	if t.Kind == "function" {
+		return declare(&t, "input_schema", schemaOf(&t)), nil
+	}
+
+	config, err := c.builtIn(t)
+	if err != nil {
+		return nil, err
+	}
+	known, ok := anthropicBuiltIns[t.Kind]
+	if !ok && !config.Has("type") {
+		return nil, cannotExpress(t.At, "is %q, which anthropic does not have; take it out",
+			language.Shorten(t.Kind))
+	}
+
+	out := wire.Object{
+		rawjson.MemberOf("type", rawjson.Quote(known[1])),
+		rawjson.MemberOf("name", rawjson.Quote(known[0])),
+	}
+	for _, m := range config {
+		out = rawjson.Set(out, m.Name, m.Value)
+	}
+
+	return rawjson.Encode(out), nil
 }

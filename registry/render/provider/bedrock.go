@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -10,10 +11,13 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// bedrock makes the arguments of the Converse operation of the AWS clients (boto3's client.converse, ConverseCommand in
-// JavaScript), as the Bedrock Runtime's API reference has them
-// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html). A completion becomes a message of the user.
-// Images and documents must be given as s3:// urls: Converse takes the bytes of anything else, which JSON cannot hold.
+// bedrock makes the arguments of the Converse operation of the AWS clients: boto3's
+// client.converse, and ConverseCommand in JavaScript. See the Bedrock Runtime's API
+// reference
+// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html).
+//
+// A completion becomes a message of the user. Images and documents must be given as s3://
+// urls: Converse takes the bytes of anything else, which JSON cannot hold.
 func bedrock(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("modelId")
 	if err := c.useTools(); err != nil {
@@ -22,12 +26,14 @@ func bedrock(c *call) (wire.Object, error) {
 	if !c.Chat {
 		c.Messages = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
+
 	turns, err := c.turns(c.bedrockMessage)
 	if err != nil {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
-	system, err := c.system()
+
+	system, err := c.systemTexts()
 	if err != nil {
 		return nil, err
 	}
@@ -38,18 +44,24 @@ func bedrock(c *call) (wire.Object, error) {
 		}
 		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(blocks)))
 	}
-	if kwargs, err = c.bedrockTools(kwargs); err != nil {
+
+	kwargs, err = c.bedrockTools(kwargs)
+	if err != nil {
 		return nil, err
 	}
+
 	return c.bedrockParameters(kwargs), nil
 }
 
-// converseMembers are the arguments of Converse that stand beside those that are built.
-var converseMembers = strings.Fields("modelId messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables " +
-	"additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier outputConfig")
+// converseMembers lists the arguments of Converse that are not built from parameters.
+var converseMembers = strings.Fields(`
+	modelId messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields
+	promptVariables additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier
+	outputConfig`)
 
-// bedrockParameters puts each parameter where Converse wants it: the common ones into inferenceConfig, its own arguments beside
-// the others, and whatever else the model may know into additionalModelRequestFields.
+// bedrockParameters puts each parameter where Converse wants it: the common ones into
+// inferenceConfig, arguments of Converse beside the others, and everything else into
+// additionalModelRequestFields.
 func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 	var inference, additional wire.Object
 	merge := func(into *wire.Object, value json.RawMessage) {
@@ -57,6 +69,7 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 			*into = rawjson.Set(*into, m.Name, m.Value)
 		}
 	}
+
 	for _, p := range c.parameters {
 		switch p.Name {
 		case "maxTokens", "temperature", "topP", "stopSequences":
@@ -66,19 +79,21 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 		case "additionalModelRequestFields":
 			merge(&additional, p.Value)
 		default:
-			if contains(converseMembers, p.Name) {
+			if slices.Contains(converseMembers, p.Name) {
 				kwargs = rawjson.Set(kwargs, p.Name, p.Value)
 			} else {
 				additional = rawjson.Set(additional, p.Name, p.Value)
 			}
 		}
 	}
+
 	if inference != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("inferenceConfig", rawjson.Encode(inference)))
 	}
 	if additional != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("additionalModelRequestFields", rawjson.Encode(additional)))
 	}
+
 	return kwargs
 }
 
@@ -92,58 +107,83 @@ func (c *call) bedrockMessage(m *prompt.Message) (role string, blocks []json.Raw
 			blocks = append(blocks, raw)
 		}
 	}
+
 	if m.Role == "tool" {
-		result := rawjson.NewObject().Str("toolUseId", m.ToolCallID).Raw("content", rawjson.Array(blocks)).End()
+		result := rawjson.NewObject().
+			Str("toolUseId", m.ToolCallID).
+			Raw("content", rawjson.Array(blocks)).
+			End()
 		return "user", []json.RawMessage{rawjson.NewObject().Raw("toolResult", result).End()}, nil
 	}
+
 	for _, call := range m.Calls {
 		input, err := c.input(m.At, call)
 		if err != nil {
 			return "", nil, err
 		}
-		use := rawjson.NewObject().Str("toolUseId", call.Id).Str("name", call.Name).Raw("input", input).End()
+		use := rawjson.NewObject().
+			Str("toolUseId", call.ID).
+			Str("name", call.Name).
+			Raw("input", input).
+			End()
 		blocks = append(blocks, rawjson.NewObject().Raw("toolUse", use).End())
 	}
+
 	return m.Role, blocks, nil
 }
 
-// bedrockBlock is one block of content; nil for a blank text, which Converse refuses.
+// bedrockBlock writes one block of content; nil for a blank text, which Converse rejects.
 func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	if b.IsUnfilled() {
 		return nil, nil
 	}
+
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
 			return nil, nil
 		}
 		return rawjson.NewObject().Str("text", b.Text).End(), nil
+
 	case "thinking":
 		if m.Role != "assistant" {
 			return nil, c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
 		}
-		reasoning := rawjson.NewObject().Str("text", b.Member("thinking"))
-		if signature := b.Member("signature"); signature != "" {
+		reasoning := rawjson.NewObject().Str("text", b.StringMember("thinking"))
+		if signature := b.StringMember("signature"); signature != "" {
 			reasoning = reasoning.Str("signature", signature)
 		}
-		return rawjson.NewObject().Raw("reasoningContent", rawjson.NewObject().Raw("reasoningText", reasoning.End()).End()).End(), nil
+		text := rawjson.NewObject().Raw("reasoningText", reasoning.End()).End()
+		return rawjson.NewObject().Raw("reasoningContent", text).End(), nil
+
 	case "image_url", "media":
-	default:
-		return nil, c.cannotHold(b, "a message; take it out")
+		return c.bedrockFile(b)
 	}
+
+	return nil, c.cannotHold(b, "a message; take it out")
+}
+
+func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 	f := fileOf(b)
 	if !strings.HasPrefix(f.url, "s3://") || f.mime == "" {
-		return nil, c.cannotHold(b, "a message, as %s: Converse takes its bytes, which JSON cannot hold; give an s3:// url whose name ends in the format, as .png", f.describe())
+		return nil, c.cannotHold(b, "a message, as %s: Converse takes its bytes, which JSON cannot hold; "+
+			"give an s3:// url whose name ends in the format, as .png", f.describe())
 	}
-	source := rawjson.NewObject().Raw("s3Location", rawjson.NewObject().Str("uri", f.url).End()).End()
+
+	location := rawjson.NewObject().Str("uri", f.url).End()
+	source := rawjson.NewObject().Raw("s3Location", location).End()
 	switch {
 	case f.is("image"):
-		return rawjson.NewObject().Raw("image", rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()).End(), nil
+		image := rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()
+		return rawjson.NewObject().Raw("image", image).End(), nil
 	case f.is("video"):
-		return rawjson.NewObject().Raw("video", rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()).End(), nil
+		video := rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()
+		return rawjson.NewObject().Raw("video", video).End(), nil
 	case f.mime == "application/pdf":
-		return rawjson.NewObject().Raw("document", rawjson.NewObject().Str("format", "pdf").Str("name", "document").Raw("source", source).End()).End(), nil
+		pdf := rawjson.NewObject().Str("format", "pdf").Str("name", "document").Raw("source", source).End()
+		return rawjson.NewObject().Raw("document", pdf).End(), nil
 	}
+
 	return nil, c.cannotHold(b, "a message, as %s; give an image, a video or a PDF", f.describe())
 }
 
@@ -151,15 +191,19 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 	if len(c.Tools) == 0 {
 		return kwargs, nil
 	}
+
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
 		if t.Kind != "function" {
-			return nil, cannotExpress(t.At, "is %q, and Converse takes functions only; take it out", language.Shorten(t.Kind))
+			return nil, cannotExpress(t.At, "is %q, and Converse takes functions only; take it out",
+				language.Shorten(t.Kind))
 		}
-		spec := declare(&t, "inputSchema", rawjson.NewObject().Raw("json", schemaOf(&t)).End())
+		schema := rawjson.NewObject().Raw("json", schemaOf(&t)).End()
+		spec := declare(&t, "inputSchema", schema)
 		tools[i] = rawjson.NewObject().Raw("toolSpec", spec).End()
 	}
 	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))
+
 	choice := rawjson.NewObject()
 	switch c.Choice.Mode {
 	case "":
@@ -171,9 +215,12 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 	case "function":
 		choice = choice.Raw("tool", rawjson.NewObject().Str("name", c.Choice.Name).End())
 	case "none":
-		return nil, cannotExpress("prompt_template.tool_choice", "is none, which Converse does not have; take out the tools, or the choice")
+		return nil, cannotExpress("prompt_template.tool_choice",
+			"is none, which Converse does not have; take out the tools, or the choice")
 	default:
 		return nil, c.noChoice()
 	}
-	return append(kwargs, rawjson.MemberOf("toolConfig", config.Raw("toolChoice", choice.End()).End())), nil
+	config = config.Raw("toolChoice", choice.End())
+
+	return append(kwargs, rawjson.MemberOf("toolConfig", config.End())), nil
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,26 +10,27 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// call is what a provider's arguments are made from. It belongs to one Kwargs; the prompt in it is shared and must not be changed,
-// but its slices may be replaced.
+// call is what a provider's arguments are made from. It belongs to one call of Kwargs.
+// The prompt in it is shared and must not be changed, but its slices may be replaced.
 type call struct {
 	prompt.Prompt
 	provider   string
-	family     string // whose models they are: see family
+	family     string // see family
 	model      string // "" if none is known
 	apiType    string
 	parameters wire.Object // of the metadata, then the request's overrides
 	warnings   []string
 }
 
-// cannotExpress is the 422 for what a provider's client has no place for.
+// cannotExpress returns the 422 for what a provider's client has no place for.
 func cannotExpress(path, format string, args ...any) error {
 	return wire.Invalid(wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// cannotHold is the 422 for a block that has no place in something.
+// cannotHold returns the 422 for a block that has no place in something.
 func (c *call) cannotHold(b *prompt.Block, format string, args ...any) error {
-	return cannotExpress(b.At, "is %q, which %s cannot hold in %s", language.Shorten(b.Kind), c.provider, fmt.Sprintf(format, args...))
+	return cannotExpress(b.At, "is %q, which %s cannot hold in %s",
+		language.Shorten(b.Kind), c.provider, fmt.Sprintf(format, args...))
 }
 
 func (c *call) warn(format string, args ...any) {
@@ -39,16 +39,22 @@ func (c *call) warn(format string, args ...any) {
 	}
 }
 
+// warnName says that the name of a message was left out.
+func (c *call) warnName(m *prompt.Message) {
+	c.warn("The name of %s was left out: %s has no place for it.", prompt.Place(m.At), c.provider)
+}
+
 // newKwargs begins the arguments with the model's name, if one is known.
 func (c *call) newKwargs(member string) wire.Object {
 	kwargs := make(wire.Object, 0, 8+len(c.parameters))
 	if c.model != "" {
 		kwargs = append(kwargs, rawjson.MemberOf(member, rawjson.Quote(c.model)))
 	}
+
 	return kwargs
 }
 
-// size is about how long its messages are in JSON.
+// size estimates how long the messages are in JSON.
 func (c *call) size() int {
 	size := 64
 	for i := range c.Messages {
@@ -58,14 +64,16 @@ func (c *call) size() int {
 			size += text + text/16 + 48
 		}
 	}
+
 	return size
 }
 
-// withParameters puts the parameters beside what was built; they win.
+// withParameters adds the parameters to what was built. They win.
 func (c *call) withParameters(kwargs wire.Object) wire.Object {
 	for _, p := range c.parameters {
 		kwargs = rawjson.Set(kwargs, p.Name, p.Value)
 	}
+
 	return kwargs
 }
 
@@ -81,6 +89,7 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 	if len(blocks) == 1 && blocks[0].Kind == "text" {
 		return blocks[0].Text, nil
 	}
+
 	var b strings.Builder
 	for i := range blocks {
 		if blocks[i].IsUnfilled() {
@@ -91,68 +100,58 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 		}
 		b.WriteString(blocks[i].Text)
 	}
+
 	return b.String(), nil
 }
 
-// useTools brings the older functions into the form of tools: functions, function_call, and messages of the role function.
+// useTools turns the older functions into tools: functions, function_call, and messages
+// of the role function.
 func (c *call) useTools() error {
 	c.Tools = append(c.Tools[:len(c.Tools):len(c.Tools)], c.Functions...)
 	if c.Choice.Raw == nil {
 		c.Choice = c.Call
 	}
-	old := false
-	for i := range c.Messages {
-		old = old || c.Messages[i].FunctionCall != nil || c.Messages[i].Role == "function"
-	}
-	if !old {
+	if !c.hasFunctionMessages() {
 		return nil
 	}
+
+	// Tools answer by the id of a call, functions by name: the last call of a name is
+	// meant.
 	messages := make([]prompt.Message, len(c.Messages))
-	ids := make(map[string]string) // of the last call of each function
+	ids := make(map[string]string)
 	for i, m := range c.Messages {
 		if call := m.FunctionCall; call != nil {
 			id := fmt.Sprintf("call_%d", i)
 			ids[call.Name] = id
-			m.Calls = append(m.Calls[:len(m.Calls):len(m.Calls)], prompt.ToolCall{Id: id, Name: call.Name, Arguments: call.Arguments})
+			m.Calls = append(m.Calls[:len(m.Calls):len(m.Calls)], prompt.ToolCall{
+				ID:        id,
+				Name:      call.Name,
+				Arguments: call.Arguments,
+			})
 			m.FunctionCall = nil
 		}
 		if m.Role == "function" {
 			id, ok := ids[m.Name]
 			if !ok {
-				return cannotExpress(m.At, "gives the result of %q, which no message before it called; %s needs the call as well", language.Shorten(m.Name), c.provider)
+				return cannotExpress(m.At,
+					"gives the result of %q, which no message before it called; %s needs the call as well",
+					language.Shorten(m.Name), c.provider)
 			}
 			m.Role, m.ToolCallID = "tool", id
 		}
 		messages[i] = m
 	}
 	c.Messages = messages
+
 	return nil
 }
 
-// builtIn is the config of a tool that the provider runs itself.
-func (c *call) builtIn(t prompt.Tool) (wire.Object, error) {
-	if by := rawjson.Text(rawjson.Member(t.Raw, "provider")); by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
-		return nil, cannotExpress(t.At, "is the tool %q of %s, which %s does not have; take it out", language.Shorten(t.Kind), language.Shorten(by), c.provider)
+func (c *call) hasFunctionMessages() bool {
+	for i := range c.Messages {
+		if c.Messages[i].FunctionCall != nil || c.Messages[i].Role == "function" {
+			return true
+		}
 	}
-	return rawjson.Object(rawjson.Member(t.Raw, "config")), nil
-}
 
-// schemaOf is the parameters of a function; one without takes none.
-func schemaOf(t *prompt.Tool) json.RawMessage {
-	if t.Parameters == nil {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return t.Parameters
-}
-
-// input is the arguments of a call as an object.
-func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
-	if strings.TrimSpace(call.Arguments) == "" {
-		return json.RawMessage("{}"), nil
-	}
-	o, err := wire.ParseObject([]byte(call.Arguments))
-	if err != nil {
-		return nil, cannotExpress(at, "calls %q with arguments that are no JSON object, and %s takes nothing else", language.Shorten(call.Name), c.provider)
-	}
-	return rawjson.Encode(o), nil
+	return false
 }

@@ -9,14 +9,15 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// cohere makes the arguments of client.v2.chat of Cohere's own clients, as its API reference has them under "Chat API (v2)"
-// (https://docs.cohere.com/reference/chat), in snake case, as the Python client takes them. A completion becomes a message of the
-// user.
+// cohere makes the arguments of client.v2.chat of Cohere's own clients. See "Chat API
+// (v2)" (https://docs.cohere.com/reference/chat), in snake case, as the Python client
+// takes them. A completion becomes a message of the user.
 func cohere(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("model")
 	if err := c.useTools(); err != nil {
 		return nil, err
 	}
+
 	messages, err := c.eachMessage(c.cohereMessage)
 	if err != nil {
 		return nil, err
@@ -26,20 +27,26 @@ func cohere(c *call) (wire.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return c.withParameters(kwargs), nil
 }
 
-// cohereTools adds tools. Cohere can be made to call any tool or none; a single one it is offered alone.
+// cohereTools adds tools. Cohere can be made to call any tool or none, but not a certain
+// one; that one is then offered alone.
 func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
 	mode := c.Choice.Mode
 	if mode == "function" {
-		c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t prompt.Tool) bool { return t.Name != c.Choice.Name })
+		c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t prompt.Tool) bool {
+			return t.Name != c.Choice.Name
+		})
 		mode = "required"
 	}
+
 	kwargs, err := c.functionTools(kwargs)
 	if err != nil || len(c.Tools) == 0 {
 		return kwargs, err
 	}
+
 	switch mode {
 	case "", "auto":
 		return kwargs, nil
@@ -48,6 +55,7 @@ func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
 	case "none":
 		return append(kwargs, rawjson.MemberOf("tool_choice", rawjson.Quote("NONE"))), nil
 	}
+
 	return nil, c.noChoice()
 }
 
@@ -56,6 +64,7 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 	if role == "developer" {
 		role = "system"
 	}
+
 	out := rawjson.NewObject().Str("role", role)
 	if len(m.Content) > 0 || len(m.Calls) == 0 {
 		content, err := c.chunks(m, c.cohereChunk)
@@ -65,7 +74,7 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 		out = out.Raw("content", content)
 	}
 	if m.Name != "" && role != "tool" {
-		c.warn("The name of %s was left out: %s has no place for it.", prompt.Place(m.At), c.provider)
+		c.warnName(m)
 	}
 	if role == "tool" {
 		out = out.Str("tool_call_id", m.ToolCallID)
@@ -73,25 +82,25 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 	if len(m.Calls) > 0 {
 		out = out.Raw("tool_calls", openAICalls(m.Calls))
 	}
+
 	return out.End(), nil
 }
 
 func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
-		return rawjson.NewObject().Str("type", "thinking").Str("thinking", b.Member("thinking")).End(), nil
+		thinking := b.StringMember("thinking")
+		return rawjson.NewObject().Str("type", "thinking").Str("thinking", thinking).End(), nil
 	case b.Kind != "image_url" && b.Kind != "media":
 		return nil, c.cannotHold(b, "a message; take it out")
 	case m.Role != "user":
 		return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
 	}
+
 	f := fileOf(b)
 	if !f.is("image") {
 		return nil, c.cannotHold(b, "a message, as %s; give an image", f.describe())
 	}
-	image := rawjson.NewObject().Str("url", f.asURL())
-	if f.detail != nil {
-		image = image.Raw("detail", f.detail)
-	}
-	return rawjson.NewObject().Str("type", "image_url").Raw("image_url", image.End()).End(), nil
+
+	return imagePart(f), nil
 }

@@ -12,23 +12,32 @@ import (
 
 // file is what an image_url, media or output block shows: a url, or the data itself.
 type file struct {
-	mime   string // type/subtype; "" if it is not known
+	mime   string // type/subtype; "" if unknown
 	data   string // base64; "" if it is given by url
 	url    string
 	title  string          // a name for it
-	detail json.RawMessage // of an image; nil if it was not said
+	detail json.RawMessage // of an image; nil if not given
 }
+
+// defaultImage is the type of data that nothing says more about: its block shows an
+// image.
+const defaultImage = "image/jpeg"
 
 // fileOf reads a block of type image_url or media. A data: url gives its data.
 func fileOf(b *prompt.Block) file {
 	inner, _ := b.Raw.Get(b.Kind)
-	f := file{url: b.Text, mime: rawjson.Text(rawjson.Member(inner, "type")), title: rawjson.Text(rawjson.Member(inner, "title"))}
+	f := file{
+		url:   b.Text,
+		mime:  rawjson.Text(rawjson.Member(inner, "type")),
+		title: rawjson.Text(rawjson.Member(inner, "title")),
+	}
 	if detail := rawjson.Member(inner, "detail"); !rawjson.IsNull(detail) {
 		f.detail = detail
 	}
 	if f.title == "" {
 		f.title = "file"
 	}
+
 	if rawjson.Text(rawjson.Member(inner, "format")) == "base64" && !strings.HasPrefix(f.url, "data:") {
 		f.data, f.url = f.url, ""
 	}
@@ -41,32 +50,43 @@ func fileOf(b *prompt.Block) file {
 	if f.mime == "" {
 		f.mime = mimeOf(f.url)
 	}
+
 	return f
 }
 
-// mimes are the types of the files that models read, by the ends of their names.
+// mimes are the types of the files that models read, by file extension.
 var mimes = map[string]string{
-	".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".gif": "image/gif", ".webp": "image/webp",
-	".pdf": "application/pdf", ".mp3": "audio/mpeg", ".wav": "audio/wav", ".mp4": "video/mp4",
+	".jpg":  "image/jpeg",
+	".jpeg": "image/jpeg",
+	".png":  "image/png",
+	".gif":  "image/gif",
+	".webp": "image/webp",
+	".pdf":  "application/pdf",
+	".mp3":  "audio/mpeg",
+	".wav":  "audio/wav",
+	".mp4":  "video/mp4",
 }
 
-// mimeOf guesses from the end of a url's path; "" if that says nothing.
+// mimeOf guesses from the extension of a url's path; "" if that says nothing.
 func mimeOf(url string) string {
 	url, _, _ = strings.Cut(url, "?")
 	url, _, _ = strings.Cut(url, "#")
+
 	return mimes[strings.ToLower(path.Ext(url))]
 }
 
-// is says whether it is an image, audio, or video. What is not known to be anything else is an image, as its block says.
+// is reports whether the file is an image, audio, or video. A file of unknown type is an
+// image, as its block says.
 func (f *file) is(kind string) bool {
 	if f.mime == "" {
 		return kind == "image"
 	}
 	major, _, _ := strings.Cut(f.mime, "/")
+
 	return major == kind
 }
 
-// format is the subtype by which clients know it: png, jpeg, mp3.
+// format returns the subtype as clients spell it: png, jpeg, mp3.
 func (f *file) format() string {
 	_, minor, _ := strings.Cut(f.mime, "/")
 	switch minor = strings.TrimPrefix(minor, "x-"); minor {
@@ -75,22 +95,29 @@ func (f *file) format() string {
 	case "jpg":
 		return "jpeg"
 	}
+
 	return minor
 }
 
-// asURL is a url for it, a data: url if it is given as data.
+// dataType returns the type of the data, which some clients require.
+func (f *file) dataType() string {
+	if f.mime == "" {
+		return defaultImage
+	}
+
+	return f.mime
+}
+
+// asURL returns a url for the file; a data: url if it is given as data.
 func (f *file) asURL() string {
 	if f.data == "" {
 		return f.url
 	}
-	mime := f.mime
-	if mime == "" {
-		mime = "image/jpeg"
-	}
-	return "data:" + mime + ";base64," + f.data
+
+	return "data:" + f.dataType() + ";base64," + f.data
 }
 
-// describe names it in an error.
+// describe names the file in an error.
 func (f *file) describe() string {
 	kind := f.mime
 	if kind == "" {
@@ -99,5 +126,6 @@ func (f *file) describe() string {
 	if f.data == "" {
 		return language.Shorten(kind) + " by url"
 	}
+
 	return language.Shorten(kind) + " as data"
 }

@@ -15,9 +15,10 @@ type Model struct {
 	Parameters              wire.Object
 }
 
-// ParseModel reads what it can: CheckMetadata came before, when the version was published.
+// ParseModel reads what it can. Publishing a version has checked the rest.
 func ParseModel(metadata json.RawMessage) Model {
 	m := rawjson.Member(metadata, "model")
+
 	return Model{
 		Provider:   rawjson.Text(rawjson.Member(m, "provider")),
 		Name:       rawjson.Text(rawjson.Member(m, "name")),
@@ -26,10 +27,12 @@ func ParseModel(metadata json.RawMessage) Model {
 	}
 }
 
-// chatAPI is the api_type of OpenAI's chat completions, and of its older completions, as clients of the peer spell it.
+// chatAPI is the api_type of OpenAI's chat completions, and of its older completions, as
+// clients of the peer spell it.
 const chatAPI = "chat-completions"
 
-// NormalAPI spells an api_type as clients expect it, who make the name of a function of it. Only those of OpenAI have one.
+// NormalAPI spells an api_type as clients expect it: they derive the name of a function
+// from it. Only OpenAI's are normalised.
 func NormalAPI(provider, apiType string) string {
 	if family(provider, "") != "openai" {
 		return apiType
@@ -43,32 +46,49 @@ func NormalAPI(provider, apiType string) string {
 	return apiType
 }
 
-// Settle is the model that a call is for, as kwargsOf decides it.
-func Settle(provider string, p *prompt.Prompt, m Model, asked string) Model {
+// Settle returns the model and the parameters that Kwargs would use. model is the one
+// that the caller asked for, or "".
+func Settle(provider string, p *prompt.Prompt, m Model, model string) Model {
 	c := call{Prompt: *p, provider: provider}
-	c.settle(m, asked)
+	c.settle(m, model)
 
 	return Model{Provider: provider, Name: c.model, APIType: c.apiType, Parameters: c.parameters}
 }
 
-const RedirectsClient = "would redirect or authenticate the app's client; set it where the app makes its client"
+// RedirectsClient is the reason why a parameter that Redirecting finds is rejected.
+const RedirectsClient = "would redirect or authenticate the app's client; " +
+	"set it where the app makes its client"
 
-// clientParameters are arguments of the known clients that are about the connection, not about the model, in lower case without
-// _ and -.
-var clientParameters = map[string]bool{
-	"apibase": true, "apikey": true, "apitype": true, "apiversion": true, "authorization": true, "authtoken": true, "azureadtoken": true, "azureadtokenprovider": true,
-	"azuredeployment": true, "azureendpoint": true, "baseurl": true, "bearertoken": true, "client": true, "clientoptions": true, "credentials": true,
-	"dangerouslyallowbrowser": true, "defaultheaders": true, "defaultquery": true, "endpoint": true, "endpointurl": true, "headers": true, "httpclient": true, "httpheaders": true, "httpoptions": true,
-	"organization": true, "project": true, "proxies": true, "proxy": true, "serverurl": true, "token": true, "transport": true, "websocketbaseurl": true,
+// clientParameters lists arguments of the known clients that are about the connection,
+// not about the model, in lower case without _ and -.
+var clientParameters = setOf(`
+	apibase apikey apitype apiversion authorization authtoken azureadtoken azureadtokenprovider
+	azuredeployment azureendpoint baseurl bearertoken client clientoptions credentials
+	dangerouslyallowbrowser defaultheaders defaultquery endpoint endpointurl headers httpclient
+	httpheaders httpoptions organization project proxies proxy serverurl token transport
+	websocketbaseurl`)
+
+func setOf(words string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range strings.Fields(words) {
+		set[word] = true
+	}
+
+	return set
 }
 
-// Redirecting is the path of what, in a parameter, would redirect or authenticate the app's client; "" if nothing does. It looks
-// into those objects too that clients take as a whole configuration.
+var withoutSeparators = strings.NewReplacer("_", "", "-", "")
+
+// Redirecting returns the path of what, in a parameter, would redirect or authenticate
+// the app's client; "" if nothing does. It also looks into objects that clients take as a
+// whole configuration.
 func Redirecting(parameter string, value json.RawMessage) (path string) {
-	name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(parameter))
-	if clientParameters[name] || strings.HasPrefix(name, "extra") || strings.HasPrefix(name, "aws") || strings.HasSuffix(name, "apikey") {
+	name := withoutSeparators.Replace(strings.ToLower(parameter))
+	if clientParameters[name] || strings.HasSuffix(name, "apikey") ||
+		strings.HasPrefix(name, "extra") || strings.HasPrefix(name, "aws") {
 		return parameter
 	}
+
 	switch name {
 	case "config", "generationconfig", "requestoptions", "options":
 		for _, m := range rawjson.Object(value) {
@@ -77,5 +97,6 @@ func Redirecting(parameter string, value json.RawMessage) (path string) {
 			}
 		}
 	}
+
 	return ""
 }

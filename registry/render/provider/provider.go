@@ -13,9 +13,9 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// providers make the arguments of each provider's own client. The keys are what "provider" says in a request or in
-// metadata.model.
-var providers = map[string]func(*call) (wire.Object, error){
+// builders make the arguments of each provider's own client. The keys are what "provider"
+// says in a request or in metadata.model.
+var builders = map[string]func(*call) (wire.Object, error){
 	"openai":            openAI,
 	"openai.azure":      openAI, // the same client library, made for another endpoint
 	"anthropic":         anthropic,
@@ -28,12 +28,12 @@ var providers = map[string]func(*call) (wire.Object, error){
 }
 
 // Known reports whether llm_kwargs can be made for a provider.
-func Known(provider string) bool { return providers[provider] != nil }
+func Known(provider string) bool { return builders[provider] != nil }
 
-// Names lists the providers that Kwargs knows, by name.
-func Names() []string { return slices.Sorted(maps.Keys(providers)) }
+// Names lists the known providers, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(builders)) }
 
-// family is what providers with the same models and parameters have in common.
+// family returns what providers with the same models and parameters have in common.
 func family(provider, model string) string {
 	switch provider {
 	case "openai.azure":
@@ -46,14 +46,22 @@ func family(provider, model string) string {
 		}
 		return "google"
 	}
+
 	return provider
 }
 
-// Kwargs makes the arguments for one provider of a filled prompt.
-func Kwargs(provider string, m Model, p *prompt.Prompt, asked string, overrides map[string]json.RawMessage) (json.RawMessage, []string, error) {
-	build, ok := providers[provider]
+// Kwargs makes the arguments of a provider's client from a filled prompt. model, if not
+// "", and overrides win over what m says. The strings are warnings.
+func Kwargs(
+	provider string, m Model, p *prompt.Prompt, model string, overrides map[string]json.RawMessage,
+) (json.RawMessage, []string, error) {
+	build, ok := builders[provider]
 	if !ok {
-		return nil, nil, wire.Invalid(wire.FieldError{Field: "provider", Reason: fmt.Sprintf("%q is not one that this version makes llm_kwargs for; it knows %s", language.Shorten(provider), strings.Join(Names(), ", "))})
+		return nil, nil, wire.Invalid(wire.FieldError{
+			Field: "provider",
+			Reason: fmt.Sprintf("%q is not one that this version makes llm_kwargs for; it knows %s",
+				language.Shorten(provider), strings.Join(Names(), ", ")),
+		})
 	}
 	names := slices.Sorted(maps.Keys(overrides))
 	for _, name := range names {
@@ -61,49 +69,61 @@ func Kwargs(provider string, m Model, p *prompt.Prompt, asked string, overrides 
 			return nil, nil, cannotExpress("model_parameter_overrides."+at, RedirectsClient)
 		}
 	}
+
 	c := call{Prompt: *p, provider: provider}
-	c.settle(m, asked)
+	c.settle(m, model)
 	for _, name := range names {
 		c.parameters = rawjson.Set(c.parameters, name, overrides[name])
 	}
 	c.parameters, _ = spell(c.api(), c.parameters, false)
-	if asked != "" {
+	if model != "" {
 		c.parameters = rawjson.Without(rawjson.Without(c.parameters, "model"), "modelId")
 	}
+
 	kwargs, err := build(&c)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return rawjson.Encode(kwargs), c.warnings, nil
 }
 
-// settle decides on the model and takes over the published parameters. If those were meant for another provider's models, their
-// model is left out, and so is what the provider asked for does not have.
-func (c *call) settle(m Model, asked string) {
+// settle decides on the model and takes over the published parameters.
+//
+// If they were published for another provider's models, that model is left out, and so
+// are parameters that the provider does not have. wanted is the model that the caller
+// asked for, or "".
+func (c *call) settle(m Model, wanted string) {
 	c.model, c.apiType, c.parameters = m.Name, m.APIType, slices.Clone(m.Parameters)
-	if asked != "" {
-		c.model = asked
+	if wanted != "" {
+		c.model = wanted
 	}
 	c.family = family(c.provider, c.model)
-	elsewhere := c.provider == "google" && family(m.Provider, "") == "anthropic" && asked == "" // the Gemini API has no Claude
-	if m.Provider == "" || family(m.Provider, m.Name) == c.family && !elsewhere {
+
+	// Vertex AI has Claude, but the Gemini API does not.
+	noClaude := c.provider == "google" && family(m.Provider, "") == "anthropic" && wanted == ""
+	if m.Provider == "" || family(m.Provider, m.Name) == c.family && !noClaude {
 		return
 	}
+
 	c.apiType = ""
-	if asked == "" {
+	if wanted == "" {
 		c.model, c.family = "", family(c.provider, "")
 		if m.Name != "" {
-			c.warn("The model %s is %s's, and is left out; give one of %s's as model.", language.Shorten(m.Name), language.Shorten(m.Provider), c.provider)
+			c.warn("The model %s is %s's, and is left out; give one of %s's as model.",
+				language.Shorten(m.Name), language.Shorten(m.Provider), c.provider)
 		}
 	}
+
 	var left []string
 	c.parameters, left = spell(c.api(), c.parameters, true)
 	if len(left) > 0 {
-		c.warn("These parameters are %s's, and are left out: %s.", language.Shorten(m.Provider), language.Shorten(strings.Join(left, ", ")))
+		c.warn("These parameters are %s's, and are left out: %s.",
+			language.Shorten(m.Provider), language.Shorten(strings.Join(left, ", ")))
 	}
 }
 
-// api is whose spelling of parameters is asked for.
+// api returns whose spelling of parameters applies.
 func (c *call) api() string {
 	switch {
 	case c.family == "openai" && c.apiType == "responses":
@@ -111,5 +131,6 @@ func (c *call) api() string {
 	case c.family == "openai" && !c.Chat:
 		return "text"
 	}
+
 	return c.family
 }

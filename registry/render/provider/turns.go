@@ -14,24 +14,31 @@ type turn struct {
 	parts []json.RawMessage
 }
 
-// turns joins what part makes of the messages: messages of one role that follow each other become one turn. System messages are
-// left out, see system. A message that is empty, which these providers do not take, is left out with a warning.
-func (c *call) turns(part func(m *prompt.Message) (role string, parts []json.RawMessage, err error)) ([]turn, error) {
+// turns joins what convert makes of the messages. Consecutive messages of one role become
+// one turn.
+//
+// System messages are left out: see systemTexts. Empty messages, which these providers do
+// not take, are left out with a warning.
+func (c *call) turns(
+	convert func(m *prompt.Message) (role string, parts []json.RawMessage, err error),
+) ([]turn, error) {
 	var list []turn
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		if m.Role == "placeholder" || isSystem(m) {
 			continue
 		}
-		role, parts, err := part(m)
+		role, parts, err := convert(m)
 		if err != nil {
 			return nil, err
 		}
+
 		if m.Name != "" && m.Role != "tool" {
-			c.warn("The name of %s was left out: %s has no place for it.", prompt.Place(m.At), c.provider)
+			c.warnName(m)
 		}
 		if len(parts) == 0 {
-			c.warn("%s was left out: it is empty, and %s takes no empty message.", prompt.Place(m.At), c.provider)
+			c.warn("%s was left out: it is empty, and %s takes no empty message.",
+				prompt.Place(m.At), c.provider)
 			continue
 		}
 		if n := len(list); n > 0 && list[n-1].role == role {
@@ -40,9 +47,11 @@ func (c *call) turns(part func(m *prompt.Message) (role string, parts []json.Raw
 		}
 		list = append(list, turn{role, parts})
 	}
+
 	if len(list) == 0 {
 		c.warn("There is no message of the role user; %s needs one, so add it before the call.", c.provider)
 	}
+
 	return list, nil
 }
 
@@ -55,6 +64,7 @@ func turnsJSON(list []turn, name string) json.RawMessage {
 			size += len(part) + 1
 		}
 	}
+
 	b := append(make([]byte, 0, size), '[')
 	for i, t := range list {
 		if i > 0 {
@@ -63,13 +73,15 @@ func turnsJSON(list []turn, name string) json.RawMessage {
 		b = rawjson.AppendArray(rawjson.Within(b).Str("role", t.role).Name(name), t.parts)
 		b = append(b, '}')
 	}
+
 	return append(b, ']')
 }
 
 func isSystem(m *prompt.Message) bool { return m.Role == "system" || m.Role == "developer" }
 
-// system is the texts of the messages of the roles system and developer, wherever they stand, less empty ones.
-func (c *call) system() ([]string, error) {
+// systemTexts returns the texts of all messages of the roles system and developer that
+// are not empty.
+func (c *call) systemTexts() ([]string, error) {
 	var texts []string
 	for i := range c.Messages {
 		m := &c.Messages[i]
@@ -84,17 +96,6 @@ func (c *call) system() ([]string, error) {
 			texts = append(texts, s)
 		}
 	}
-	return texts, nil
-}
 
-// calledName is the name of the function of a call that a message before answers; "" if there is none.
-func (c *call) calledName(m *prompt.Message) string {
-	for i := range c.Messages {
-		for _, call := range c.Messages[i].Calls {
-			if call.Id == m.ToolCallID {
-				return call.Name
-			}
-		}
-	}
-	return m.Name
+	return texts, nil
 }

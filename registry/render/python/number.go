@@ -9,10 +9,17 @@ import (
 	"strings"
 )
 
-// numberBytesMax bounds the numbers that a spec is applied to: to write one in another base takes time by the square of its length.
+// numberBytesMax bounds the numbers that a spec applies to: writing one in another base
+// takes time quadratic in its length.
 const numberBytesMax = 10_000
 
-// number writes a JSON number; Python reads one without fraction and exponent as an int, any other as a float.
+var errCharacter = errors.New(
+	"whose value is no character's number, or whose format spec is not for characters")
+
+var errGrouping = errors.New("whose format spec groups digits in a way that its type does not have")
+
+// number writes a JSON number. Python reads one without fraction and exponent as an int,
+// any other as a float.
 func (s Spec) number(number string) (string, error) {
 	switch {
 	case len(number) > numberBytesMax:
@@ -24,6 +31,7 @@ func (s Spec) number(number string) (string, error) {
 	case strings.IndexByte("\x00eEfFgGn%", s.kind) >= 0:
 		return s.float(ParseFloat(number))
 	}
+
 	return "", errors.New("whose format spec is for integers, and the value is a fraction")
 }
 
@@ -38,18 +46,20 @@ func (s Spec) integer(number string) (string, error) {
 	if s.kind == 'c' {
 		return s.character(n)
 	}
-	base, every := 10, 3
+
+	base, groupSize := 10, 3
 	switch s.kind {
 	case 'b':
-		base, every = 2, 4
+		base, groupSize = 2, 4
 	case 'o':
-		base, every = 8, 4
+		base, groupSize = 8, 4
 	case 'x', 'X':
-		base, every = 16, 4
+		base, groupSize = 16, 4
 	}
 	if s.grouping != 0 && (s.kind == 'n' || s.grouping == ',' && base != 10) {
-		return "", errors.New("whose format spec groups digits in a way that its type does not have")
+		return "", errGrouping
 	}
+
 	sign := s.signOf(n.Sign() < 0)
 	if s.alternate && base != 10 {
 		sign += "0" + string(s.kind)
@@ -58,14 +68,18 @@ func (s Spec) integer(number string) (string, error) {
 	if s.kind == 'X' {
 		text = strings.ToUpper(text)
 	}
-	return s.layout(sign, text, "", every), nil
+
+	return s.layout(sign, text, "", groupSize), nil
 }
 
-// character is the one with this code point.
+// character writes the character with this code point.
 func (s Spec) character(n *big.Int) (string, error) {
-	if s.sign != 0 || s.grouping != 0 || s.alternate || !n.IsInt64() || n.Int64() < 0 || n.Int64() > 0x10ffff || n.Int64() >= 0xd800 && n.Int64() < 0xe000 {
-		return "", errors.New("whose value is no character's number, or whose format spec is not for characters")
+	isCodePoint := n.IsInt64() && n.Int64() >= 0 && n.Int64() <= 0x10ffff &&
+		(n.Int64() < 0xd800 || n.Int64() >= 0xe000)
+	if s.sign != 0 || s.grouping != 0 || s.alternate || !isCodePoint {
+		return "", errCharacter
 	}
+
 	return s.pad("", string(rune(n.Int64())), '>'), nil
 }
 
@@ -74,8 +88,9 @@ func (s Spec) float(x float64) (string, error) {
 		return "", fmt.Errorf("whose format spec has a precision above %d", WidthMax)
 	}
 	if s.grouping != 0 && s.kind == 'n' {
-		return "", errors.New("whose format spec groups digits in a way that its type does not have")
+		return "", errGrouping
 	}
+
 	sign := s.signOf(math.Signbit(x))
 	x = math.Abs(x)
 	if s.kind == '%' {
@@ -85,10 +100,13 @@ func (s Spec) float(x float64) (string, error) {
 	if s.kind == '%' {
 		text += "%"
 	}
+
+	// Only the digits before the point are grouped.
 	whole := 0
 	for whole < len(text) && text[whole] >= '0' && text[whole] <= '9' {
 		whole++
 	}
+
 	return s.layout(sign, text[:whole], text[whole:], 3), nil
 }
 
@@ -100,6 +118,7 @@ func (s Spec) floatText(x float64) string {
 		}
 		return "inf"
 	}
+
 	precision := 6
 	if s.precise {
 		precision = s.precision
@@ -108,6 +127,7 @@ func (s Spec) floatText(x float64) string {
 	if s.alternate {
 		flags = "%#"
 	}
+
 	switch s.kind {
 	case 0:
 		if !s.precise {
@@ -121,10 +141,12 @@ func (s Spec) floatText(x float64) string {
 	case 'G':
 		return fmt.Sprintf(flags+".*G", max(precision, 1), x)
 	}
+
 	return fmt.Sprintf(flags+".*g", max(precision, 1), x)
 }
 
-// significant writes x with so many significant digits and at least one behind the point: Python's spec without a type.
+// significant writes x with so many significant digits, and at least one after the point.
+// This is what Python does for a spec without a type.
 func significant(x float64, precision int) string {
 	scientific := strconv.FormatFloat(x, 'e', precision-1, 64)
 	exponent := exponentOf(scientific)
@@ -132,10 +154,12 @@ func significant(x float64, precision int) string {
 		mantissa, tail, _ := strings.Cut(scientific, "e")
 		return trimZeros(mantissa) + "e" + tail
 	}
+
 	text := trimZeros(strconv.FormatFloat(x, 'f', precision-1-exponent, 64))
 	if IsInteger(text) {
 		text += ".0"
 	}
+
 	return text
 }
 
@@ -143,6 +167,7 @@ func trimZeros(decimal string) string {
 	if IsInteger(decimal) {
 		return decimal
 	}
+
 	return strings.TrimSuffix(strings.TrimRight(decimal, "0"), ".")
 }
 
@@ -153,27 +178,31 @@ func (s Spec) signOf(negative bool) string {
 	case s.sign == '+' || s.sign == ' ':
 		return string(s.sign)
 	}
+
 	return ""
 }
 
-// layout joins sign, digits (grouped) and the rest behind them, and fills up to the width. Zeros that fill are grouped like
-// digits.
-func (s Spec) layout(sign, digits, rest string, every int) string {
+// layout joins the sign, the digits (grouped) and what follows them, and fills up to the
+// width. Zeros that fill are grouped like digits.
+func (s Spec) layout(sign, digits, rest string, groupSize int) string {
 	if s.grouping == 0 || digits == "" {
 		return s.pad(sign, digits+rest, '>')
 	}
+
 	if s.zero && s.align == 0 || s.fill == '0' && s.align == '=' {
-		want := s.width - len(sign) - len(rest)
-		for len(digits)+(len(digits)-1)/every < want {
+		wanted := s.width - len(sign) - len(rest)
+		for len(digits)+(len(digits)-1)/groupSize < wanted {
 			digits = "0" + digits
 		}
 	}
+
 	var b strings.Builder
 	for i, d := range []byte(digits) {
-		if i > 0 && (len(digits)-i)%every == 0 {
+		if i > 0 && (len(digits)-i)%groupSize == 0 {
 			b.WriteByte(s.grouping)
 		}
 		b.WriteByte(d)
 	}
+
 	return s.pad(sign, b.String()+rest, '>')
 }

@@ -12,27 +12,30 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// Str is what Python's str() gives for a JSON value that json.loads read.
+// Str returns what Python's str() gives for a JSON value that json.loads read.
 func Str(v json.RawMessage) string {
 	if v[0] == '"' {
 		return jsonscan.Unquote(v)
 	}
+
 	return string(AppendRepr(nil, v, false))
 }
 
-// AppendStr appends what str gives.
+// AppendStr appends what Str returns.
 func AppendStr(b []byte, v json.RawMessage) []byte {
 	if v[0] != '"' {
 		return AppendRepr(b, v, false)
 	}
-	if bytes.IndexByte(v, '\\') < 0 {
+	if bytes.IndexByte(v, '\\') < 0 { // the usual case, without a copy
 		return append(b, v[1:len(v)-1]...)
 	}
+
 	return append(b, jsonscan.Unquote(v)...)
 }
 
-// AppendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens of JSON and of a repr stand one for
-// one, so a single pass does it, however deep the value is nested.
+// AppendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens
+// of JSON and of a repr correspond one to one, so a single pass does it, however deep the
+// value is nested.
 func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 	for i := 0; i < len(v); {
 		switch c := v[i]; c {
@@ -44,6 +47,7 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 		case ',', ':':
 			b = append(b, c, ' ')
 			i++
+
 		case '"':
 			end := jsonscan.SkipString(v, i)
 			b = AppendQuoted(b, jsonscan.Unquote(v[i:end]), ascii)
@@ -57,6 +61,7 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 			i = end
 		}
 	}
+
 	return b
 }
 
@@ -72,49 +77,59 @@ func AppendScalar(b, token []byte) []byte {
 	case "-0":
 		return append(b, '0')
 	}
+
 	if bytes.ContainsAny(token, ".eE") {
 		return append(b, FloatRepr(ParseFloat(string(token)))...)
 	}
+
 	return append(b, token...)
 }
 
+// IsInteger reports whether Python reads a JSON number as an int.
 func IsInteger(number string) bool { return !strings.ContainsAny(number, ".eE") }
 
-// ParseFloat reads a JSON number; one that is too large is infinite, as for Python.
+// ParseFloat reads a JSON number. One that is too large is infinite, as in Python.
 func ParseFloat(number string) float64 {
 	x, _ := strconv.ParseFloat(number, 64)
 	return x
 }
 
-// FloatRepr is the shortest text that reads back as x, with an exponent where Python has one.
+// FloatRepr returns the shortest text that reads back as x, with an exponent where Python
+// has one.
 func FloatRepr(x float64) string {
 	if math.IsInf(x, 0) {
 		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'g', -1, 64)), "+")
 	}
-	if exponent := exponentOf(strconv.FormatFloat(x, 'e', -1, 64)); exponent < -4 || exponent >= 16 {
-		return strconv.FormatFloat(x, 'e', -1, 64)
+
+	scientific := strconv.FormatFloat(x, 'e', -1, 64)
+	if exponent := exponentOf(scientific); exponent < -4 || exponent >= 16 {
+		return scientific
 	}
 	s := strconv.FormatFloat(x, 'f', -1, 64)
 	if IsInteger(s) {
 		s += ".0"
 	}
+
 	return s
 }
 
-// exponentOf reads the exponent of 1.5e-07.
+// exponentOf reads the exponent of a number such as 1.5e-07.
 func exponentOf(scientific string) int {
 	_, exponent, _ := strings.Cut(scientific, "e")
 	n, _ := strconv.Atoi(exponent)
+
 	return n
 }
 
-// AppendQuoted appends the repr of a string: in single quotes unless it has some and no double ones, with what does not
-// print escaped, or with ascii all that is not ASCII.
+// AppendQuoted appends the repr of a string. It is in single quotes unless it contains
+// some and no double quotes. What does not print is escaped; with ascii, everything
+// outside ASCII.
 func AppendQuoted(b []byte, s string, ascii bool) []byte {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
 	}
+
 	b = append(b, quote)
 	for _, r := range s {
 		switch {
@@ -136,5 +151,6 @@ func AppendQuoted(b []byte, s string, ascii bool) []byte {
 			b = fmt.Appendf(b, `\U%08x`, r)
 		}
 	}
+
 	return append(b, quote)
 }

@@ -12,25 +12,26 @@ import (
 	"promptspool/registry/render/language"
 )
 
-// WidthMax bounds the width, and the precision of a number.
+// WidthMax bounds the width of a format spec, and the precision of a number.
 const WidthMax = 10_000
 
-// Spec is a format spec: [[fill]align][sign][#][0][width][grouping][.precision][type]. The zero value asks for nothing.
+// Spec is a format spec: [[fill]align][sign][#][0][width][grouping][.precision][type].
+// The zero value asks for nothing.
 type Spec struct {
-	given     bool // anything at all
-	fill      rune // 0 means a blank
+	given     bool // it is not empty
+	fill      rune // 0 means a space
 	align     byte // one of < > = ^; 0 means the value's own
-	sign      byte // one of + - and blank; 0 means -
+	sign      byte // one of + - and space; 0 means -
 	alternate bool // #
 	zero      bool // a 0 before the width, without a fill
 	width     int
 	grouping  byte // , or _; 0 means none
-	precise   bool // has a precision
+	precise   bool // it has a precision
 	precision int
 	kind      byte // the type; 0 means the value's own
 }
 
-// ParseSpec reads a spec that has no fields any more.
+// ParseSpec reads a spec whose fields have been filled in.
 func ParseSpec(text string) (Spec, error) {
 	s := Spec{given: text != ""}
 	rest := s.alignment(text)
@@ -43,6 +44,7 @@ func ParseSpec(text string) (Spec, error) {
 	if s.fill == 0 && rest != "" && rest[0] == '0' {
 		s.zero, rest = true, rest[1:]
 	}
+
 	var ok bool
 	if s.width, _, rest, ok = digits(rest); !ok || s.width > WidthMax {
 		return s, fmt.Errorf("has a format spec with a width above %d", WidthMax)
@@ -56,12 +58,16 @@ func ParseSpec(text string) (Spec, error) {
 			return s, errors.New("has a format spec with a . that no precision follows")
 		}
 	}
+
 	if len(rest) == 1 && strings.Contains("bcdeEfFgGnosxX%", rest) {
 		s.kind, rest = rest[0], ""
 	}
 	if rest != "" {
-		return s, fmt.Errorf("has %q in a format spec, which Python does not know either; write {{ and }} for braces", language.Shorten(rest))
+		return s, fmt.Errorf(
+			"has %q in a format spec, which Python does not know either; write {{ and }} for braces",
+			language.Shorten(rest))
 	}
+
 	return s, nil
 }
 
@@ -80,10 +86,11 @@ func (s *Spec) alignment(text string) string {
 		s.align = text[0]
 		return text[1:]
 	}
+
 	return text
 }
 
-// digits reads a decimal number; ok is false if it does not fit.
+// digits reads a decimal number. ok is false if it is too large.
 func digits(text string) (n int, found bool, rest string, ok bool) {
 	end := 0
 	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
@@ -92,7 +99,9 @@ func digits(text string) (n int, found bool, rest string, ok bool) {
 	if end == 0 {
 		return 0, false, text, true
 	}
+
 	n, err := strconv.Atoi(text[:end])
+
 	return n, true, text[end:], err == nil && n <= math.MaxInt32
 }
 
@@ -112,21 +121,26 @@ func (s Spec) Format(v json.RawMessage) (string, error) {
 	case c == 'n':
 		return "", errors.New("whose format spec does not fit null")
 	}
+
 	return "", errors.New("whose format spec does not fit an object or an array")
 }
 
-// Text writes a text.
+// Text writes a string.
 func (s Spec) Text(text string) (string, error) {
-	if s.kind != 0 && s.kind != 's' || s.sign != 0 || s.alternate || s.grouping != 0 || s.align == '=' {
+	forNumbers := s.kind != 0 && s.kind != 's' ||
+		s.sign != 0 || s.alternate || s.grouping != 0 || s.align == '='
+	if forNumbers {
 		return "", errors.New("whose format spec is for numbers, and the value is a text")
 	}
+
 	if s.precise {
 		text = firstRunes(text, s.precision)
 	}
+
 	return s.pad("", text, '<'), nil
 }
 
-// firstRunes cuts a text to n characters.
+// firstRunes cuts a string to n characters.
 func firstRunes(text string, n int) string {
 	for i := range text {
 		if n == 0 {
@@ -134,15 +148,18 @@ func firstRunes(text string, n int) string {
 		}
 		n--
 	}
+
 	return text
 }
 
-// pad fills a text up to the width; with = between its sign and the rest.
+// pad fills a text up to the width; with = between its sign and the rest. own is the
+// value's own alignment.
 func (s Spec) pad(sign, text string, own byte) string {
 	lack := s.width - utf8.RuneCountInString(sign) - utf8.RuneCountInString(text)
 	if lack <= 0 {
 		return sign + text
 	}
+
 	fill, align := s.fill, s.align
 	switch {
 	case s.zero:
@@ -151,10 +168,12 @@ func (s Spec) pad(sign, text string, own byte) string {
 		fill = ' '
 	}
 	if align == 0 {
-		if align = own; s.zero && own == '>' {
+		align = own
+		if s.zero && own == '>' {
 			align = '='
 		}
 	}
+
 	padding := func(n int) string { return strings.Repeat(string(fill), n) }
 	switch align {
 	case '<':
@@ -164,5 +183,6 @@ func (s Spec) pad(sign, text string, own byte) string {
 	case '=':
 		return sign + padding(lack) + text
 	}
+
 	return padding(lack) + sign + text
 }

@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"encoding/json"
+
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
+)
+
+// eachMessage lists what convert makes of each message. A completion becomes a message of
+// the user.
+func (c *call) eachMessage(
+	convert func(m *prompt.Message) (json.RawMessage, error),
+) ([]json.RawMessage, error) {
+	list := c.Messages
+	if !c.Chat {
+		list = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
+	}
+
+	messages := make([]json.RawMessage, 0, len(list))
+	for i := range list {
+		m := &list[i]
+		if m.Role == "placeholder" { // nothing was filled in
+			continue
+		}
+		out, err := convert(m)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, out)
+	}
+
+	return messages, nil
+}
+
+// chunks writes the content of a message: a string if it is one text or nothing,
+// otherwise a list with what convert makes of each block.
+func (c *call) chunks(
+	m *prompt.Message,
+	convert func(m *prompt.Message, b *prompt.Block) (json.RawMessage, error),
+) (json.RawMessage, error) {
+	if len(m.Content) == 0 {
+		return rawjson.Quote(""), nil
+	}
+	if len(m.Content) == 1 && m.Content[0].Kind == "text" {
+		return rawjson.Quote(m.Content[0].Text), nil
+	}
+
+	list := make([]json.RawMessage, 0, len(m.Content))
+	for i := range m.Content {
+		b := &m.Content[i]
+		if b.IsUnfilled() {
+			continue
+		}
+		if b.Kind == "text" {
+			list = append(list, textPart(b.Text))
+			continue
+		}
+		raw, err := convert(m, b)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, raw)
+	}
+
+	return rawjson.Array(list), nil
+}
+
+// textPart writes a text in the form that most providers use.
+func textPart(text string) json.RawMessage {
+	return rawjson.NewObject().Str("type", "text").Str("text", text).End()
+}

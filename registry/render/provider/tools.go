@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/registry/render/language"
+	"promptspool/registry/render/prompt"
+	"promptspool/registry/render/rawjson"
+)
+
+// builtIn returns the config of a tool that the provider runs.
+func (c *call) builtIn(t prompt.Tool) (wire.Object, error) {
+	by := rawjson.Text(rawjson.Member(t.Raw, "provider"))
+	if by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
+		return nil, cannotExpress(t.At, "is the tool %q of %s, which %s does not have; take it out",
+			language.Shorten(t.Kind), language.Shorten(by), c.provider)
+	}
+
+	return rawjson.Object(rawjson.Member(t.Raw, "config")), nil
+}
+
+// schemaOf returns the schema of a function's parameters. A function without one takes
+// none.
+func schemaOf(t *prompt.Tool) json.RawMessage {
+	if t.Parameters == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+
+	return t.Parameters
+}
+
+// declare writes a function's name, description and schema, as most providers want them.
+func declare(t *prompt.Tool, schemaName string, schema json.RawMessage) json.RawMessage {
+	out := rawjson.NewObject().Str("name", t.Name)
+	if t.Description != "" {
+		out = out.Str("description", t.Description)
+	}
+	out = out.Raw(schemaName, schema)
+	if strict := rawjson.Member(t.Raw, "strict"); string(strict) == "true" {
+		out = out.Raw("strict", strict)
+	}
+
+	return out.End()
+}
+
+// functionTools adds tools in the form that several providers took over from OpenAI.
+func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
+	if len(c.Tools) == 0 {
+		return kwargs, nil
+	}
+
+	tools := make([]json.RawMessage, len(c.Tools))
+	for i, t := range c.Tools {
+		if t.Kind != "function" {
+			return nil, cannotExpress(t.At, "is %q, and %s takes functions only; take it out",
+				language.Shorten(t.Kind), c.provider)
+		}
+		function := declare(&t, "parameters", schemaOf(&t))
+		tools[i] = rawjson.NewObject().Str("type", "function").Raw("function", function).End()
+	}
+
+	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
+}
+
+// input returns the arguments of a tool call as an object.
+func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
+	if strings.TrimSpace(call.Arguments) == "" {
+		return json.RawMessage("{}"), nil
+	}
+
+	o, err := wire.ParseObject([]byte(call.Arguments))
+	if err != nil {
+		return nil, cannotExpress(at,
+			"calls %q with arguments that are no JSON object, and %s takes nothing else",
+			language.Shorten(call.Name), c.provider)
+	}
+
+	return rawjson.Encode(o), nil
+}
+
+// calledName returns the name of the function whose call a message answers; the message's
+// own name if no message makes that call.
+func (c *call) calledName(m *prompt.Message) string {
+	for i := range c.Messages {
+		for _, call := range c.Messages[i].Calls {
+			if call.ID == m.ToolCallID {
+				return call.Name
+			}
+		}
+	}
+
+	return m.Name
+}
+
+// noChoice returns the 422 for a tool_choice that is not one of those that every provider
+// knows.
+func (c *call) noChoice() error {
+	return cannotExpress("prompt_template.tool_choice",
+		"is %s, which %s does not have; use auto, none, required or a function",
+		language.Shorten(c.Choice.Mode), c.provider)
+}
