@@ -22,6 +22,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/transfer"
 )
 
 func archiveCopyCommand() *cli.Command {
@@ -37,7 +38,7 @@ func archiveCopyCommand() *cli.Command {
 
 // movable is an archive that can be copied.
 type movable interface {
-	archive.Mover
+	transfer.Mover
 	Size(ctx context.Context) (archive.Size, error)
 	Close() error
 }
@@ -64,7 +65,7 @@ func copyArchive(c *cli.Context) (err error) {
 		return err
 	}
 	told, end := copyProgress(c, int64(size.Records))
-	there, err := archive.Copy(c.Context, source, target, told)
+	there, err := transfer.Copy(c.Context, source, target, told)
 	end()
 	if err != nil {
 		return copyError(c.Context, err)
@@ -167,16 +168,16 @@ func serversOf(ctx context.Context, db *postgres.DB) (connections int, err error
 }
 
 // copyProgress tells on stderr how far a copy is, if a person is there to read it: a line each second, over the one before. end ends the line.
-func copyProgress(c *cli.Context, records int64) (told func(archive.Progress), end func()) {
+func copyProgress(c *cli.Context, records int64) (told func(transfer.Progress), end func()) {
 	if !isTerminal(c.App.ErrWriter) {
-		return func(archive.Progress) {}, func() {}
+		return func(transfer.Progress) {}, func() {}
 	}
 	return tellCopy(c.App.ErrWriter, records, time.Now), func() { fmt.Fprintln(c.App.ErrWriter) }
 }
 
-func tellCopy(w io.Writer, records int64, now func() time.Time) func(archive.Progress) {
+func tellCopy(w io.Writer, records int64, now func() time.Time) func(transfer.Progress) {
 	begun, last, stage := now(), time.Time{}, ""
-	return func(p archive.Progress) {
+	return func(p transfer.Progress) {
 		if p.Stage != stage {
 			begun, stage = now(), p.Stage
 		} else if now().Sub(last) < time.Second {

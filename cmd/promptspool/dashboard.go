@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 
 	"promptspool/api/dashboard"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/calls"
 )
 
 // readCall reads a request for the dashboard.
 func readCall(request json.RawMessage) dashboard.Conversation {
-	call := archive.ReadCall(request)
+	call := calls.Read(request)
 	read := dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output), Raw: call.RawText()}
 	if call.Failure != nil {
 		read.Failure = &dashboard.Failure{Type: call.Failure.Type, Message: call.Failure.Message}
@@ -17,7 +17,7 @@ func readCall(request json.RawMessage) dashboard.Conversation {
 	return read
 }
 
-func messages(read []archive.Message) []dashboard.Message {
+func messages(read []calls.Message) []dashboard.Message {
 	var out []dashboard.Message
 	for _, m := range read {
 		message := dashboard.Message{Role: m.Role, Name: m.Name, Answers: m.ToolCallID}

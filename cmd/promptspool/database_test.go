@@ -10,7 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 func TestAnArchiveIsShownWithoutItsPasswords(t *testing.T) {
@@ -51,7 +51,7 @@ func TestACopyTellsHowFarItIs(t *testing.T) {
 	now := time.Now()
 	tell := tellCopy(&out, 10_000, func() time.Time { return now })
 	for n := range 5 {
-		tell(archive.Progress{Stage: "copying", Done: archive.Contents{"records": {Items: int64(1000 * n)}}})
+		tell(transfer.Progress{Stage: "copying", Done: transfer.Contents{"records": {Items: int64(1000 * n)}}})
 		now = now.Add(700 * time.Millisecond)
 	}
 	lines := strings.Split(out.String(), "\r")

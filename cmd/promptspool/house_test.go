@@ -45,13 +45,21 @@ var imports = map[string]string{
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool":                    "metrics spool/rawlog",
 	"spool/rawlog":             "",
-	"spool/archive":            "api/wire api/wire/jsonscan api/wire/secrets registry/prices metrics",
-	"spool/archive/accounts":   "spool/archive api/wire api/wire/jsonscan",
-	"spool/archive/badgerdb":   "spool/archive spool/archive/accounts spool/rawlog api/wire api/wire/jsonscan",
-	"spool/archive/postgres":   "spool/archive spool/archive/accounts api/wire api/wire/jsonscan",
+	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls spool/archive/query " +
+		"spool/archive/rowcode",
+	"spool/archive/rowcode":  "api/wire",
+	"spool/archive/calls":    "api/wire api/wire/jsonscan",
+	"spool/archive/query":    "api/wire spool/archive/calls spool/archive/rowcode",
+	"spool/archive/transfer": "api/wire spool/archive",
+	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
+	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer spool/rawlog",
+	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer",
 	// The suites that every store passes import what they test.
-	"spool/archive/archivetest": "spool/archive api/wire metrics",
-	"registry/registrytest":     "registry api/wire",
+	"spool/archive/archivetest": "api/wire metrics spool/archive spool/archive/query spool/archive/rowcode " +
+		"spool/archive/transfer",
+	"registry/registrytest": "registry api/wire",
 	// A disk with bad blocks for tests.
 	"spool/disktest": "spool/rawlog",
 	// A real PostgreSQL for tests.

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/calls"
 )
 
 // shownRunesMax is how much of one text is shown; JSON has the whole.
@@ -36,7 +36,7 @@ func getRequest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, call := newPainter(c), archive.ReadCall(r.Request)
+	p, call := newPainter(c), calls.Read(r.Request)
 	show := func(t *table) {
 		if call.Failure != nil {
 			p.failure(&call) // before the table, which is printed as a whole
@@ -61,7 +61,7 @@ func getRequest(c *cli.Context) error {
 }
 
 // failure prints what went wrong with a call: it comes before all else.
-func (p painter) failure(call *archive.Call) {
+func (p painter) failure(call *calls.Call) {
 	fmt.Fprintln(p.w, p.paint(red, printable(cmp.Or(call.Failure.Type, "The call failed"))))
 	p.lines(unstyled, cmp.Or(call.Failure.Message, "No error message was logged."))
 	if call.Raw != nil {
@@ -72,7 +72,7 @@ func (p painter) failure(call *archive.Call) {
 }
 
 // unparsed prints a response that could not be read.
-func (p painter) unparsed(call *archive.Call) {
+func (p painter) unparsed(call *calls.Call) {
 	if call.Raw == nil {
 		fmt.Fprintln(p.w, "\nNo response was logged.")
 		return
@@ -92,7 +92,7 @@ func laidOut(text string) string {
 }
 
 // message prints one turn of a conversation.
-func (p painter) message(m archive.Message, s style) {
+func (p painter) message(m calls.Message, s style) {
 	who := m.Role
 	if m.Name != "" {
 		who += " " + m.Name
@@ -103,11 +103,11 @@ func (p painter) message(m archive.Message, s style) {
 	fmt.Fprintf(p.w, "\n%s\n", p.paint(s, "── "+printable(who)+" "+strings.Repeat("─", max(2, 60-len([]rune(who))))))
 	for _, part := range m.Parts {
 		switch part.Kind {
-		case archive.PartMedia:
+		case calls.PartMedia:
 			p.lines(faint, "["+part.Text+"]")
-		case archive.PartThinking:
+		case calls.PartThinking:
 			p.lines(faint, "(thinking) "+part.Text)
-		case archive.PartRefusal:
+		case calls.PartRefusal:
 			p.lines(red, "(refusal) "+part.Text)
 		default:
 			p.lines(unstyled, part.Text)

@@ -22,6 +22,7 @@ import (
 	"promptspool/registry/render"
 	"promptspool/spool"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/calls"
 )
 
 // serverMemory is from where on the server collects garbage at once, rather than when its memory has doubled; GOMEMLIMIT overrides
@@ -76,7 +77,7 @@ func server(ctx context.Context, c serverConfig) error {
 	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
-		Recorder: writes, Querier: records, Analyst: records, Keeper: records, Blueprint: archive.ReplyBlueprint,
+		Recorder: writes, Querier: records, Analyst: records, Keeper: records, Blueprint: calls.ReplyBlueprint,
 		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
 		Authenticator: keys, Limiter: live.limiter,
 		Pages: dashboard.New(dashboard.Config{
@@ -197,7 +198,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	a := api.New(api.Config{
 		Name: c.name, Version: version,
 		Recorder:      live.redactor,
-		Blueprint:     archive.ReplyBlueprint,
+		Blueprint:     calls.ReplyBlueprint,
 		Querier:       upstream,
 		Analyst:       upstream,
 		Keeper:        upstream,

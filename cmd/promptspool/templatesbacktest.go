@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/calls"
 )
 
 func backtestCommand() *cli.Command {
@@ -70,13 +70,13 @@ func showBacktests(p painter, tests []wire.Backtest) {
 		}
 		fmt.Fprintf(p.w, "\n%s  %s  %s  %s\n", p.paint(cyan, printable(t.RequestID)), moment(t.AcceptedAt), printable(t.Sent.Model), printable(scores(t.Sent.Scores)))
 		p.lines(faint, "with "+string(t.InputVariables))
-		call := archive.ReadCall(t.Sent.Request)
+		call := calls.Read(t.Sent.Request)
 		p.conversation("sent then, version "+sent, red, call.Input)
 		if t.Rendered == nil {
 			p.lines(red, "cannot be rendered: "+t.Error)
 			continue
 		}
-		now := archive.ReadCall(asRequest(t.Rendered))
+		now := calls.Read(asRequest(t.Rendered))
 		p.conversation("rendered now, version "+strconv.Itoa(t.Rendered.Version), green, now.Input)
 		if w := t.Rendered.Warning; w != nil {
 			p.lines(yellow, "warning: "+*w)
@@ -94,7 +94,7 @@ func asRequest(r *wire.BacktestRender) json.RawMessage {
 	return json.RawMessage(`{"input":` + string(r.Blueprint) + `,"output":null}`)
 }
 
-func (p painter) conversation(title string, s style, messages []archive.Message) {
+func (p painter) conversation(title string, s style, messages []calls.Message) {
 	fmt.Fprintln(p.w, "  "+p.paint(s, title))
 	for _, m := range messages {
 		text := m.Role + ": " + m.Text()

@@ -11,6 +11,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry/prices"
+	"promptspool/spool/archive/query"
 )
 
 // Config is what an Archive is made of.
@@ -208,7 +209,7 @@ func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (
 	if err := checkAccount(id); err != nil {
 		return wire.SearchPage{}, err
 	}
-	q, err := Compile(s)
+	q, err := query.Compile(s)
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
@@ -217,7 +218,7 @@ func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
-	return q.answer(page), nil
+	return q.Answer(page), nil
 }
 
 // timed counts the time of a question to the store that began then.

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // statisticsBudget is how long statistics and suggestions look into prompts and responses.
@@ -15,13 +16,13 @@ const statisticsBudget = 20 * time.Second
 
 // Analyze sums up the records that a search with the same filter finds. It waits until the end; see Counting.
 func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
-	sums := newAnalytics(q)
-	progress, err := a.sum(ctx, id, q, analyticsColumns, sums)
+	sums := query.NewAnalytics(q)
+	progress, err := a.sum(ctx, id, q, query.AnalyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
 
-	w := sums.answer()
+	w := sums.Answer()
 	w.Progress = progress
 
 	return w, nil
@@ -29,34 +30,34 @@ func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.Statisti
 
 // TemplateStatistics sums up records by template version. A filter on prompt_name leaves one template.
 func (a *Archive) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
-	sums := newVersions(q)
-	progress, err := a.sum(ctx, id, q, versionColumns, sums)
+	sums := query.NewTemplateVersions(q)
+	progress, err := a.sum(ctx, id, q, query.TemplateVersionsColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
 
-	w := sums.answer()
+	w := sums.Answer()
 	w.Progress = progress
 
 	return w, nil
 }
 
 // adder counts rows. One that is also Sums gets summaries where it can.
-type adder interface{ add(row *wire.Row) error }
+type adder interface{ Add(row *wire.Row) error }
 
 // sum gives the rows that a query finds to an adder. Only looking into bodies has a budget: where no filter but time is set,
 // the numbers are those of every record, at any load.
-func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want Columns, to adder) (wire.Progress, error) {
+func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to adder) (wire.Progress, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Progress{}, err
 	}
-	q, err := compileMatch(s.FilterGroup, s.Q)
+	q, err := query.CompileMatch(s.FilterGroup, s.Q)
 	if err != nil {
 		return wire.Progress{}, err
 	}
 
 	defer a.timed(time.Now())
-	if sums, ok := to.(Sums); ok && q.Spanned() {
+	if sums, ok := to.(query.Sums); ok && q.Spanned() {
 		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
 
@@ -64,7 +65,7 @@ func (a *Archive) sum(ctx context.Context, id wire.Identity, s wire.StatisticsQu
 		q.Budget = statisticsBudget
 	}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		return true, to.add(row)
+		return true, to.Add(row)
 	})
 	if err != nil || stopped == nil {
 		return wire.Progress{}, err
@@ -78,7 +79,7 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	if err := checkAccount(id); err != nil {
 		return wire.Suggestions{}, err
 	}
-	g, err := newSuggestion(s)
+	g, err := query.NewSuggestion(s)
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
@@ -86,26 +87,26 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	q, err := compileMatch(where, "")
+	q, err := query.CompileMatch(where, "")
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
 	q.Budget = statisticsBudget
 	spent := patience{began: time.Now(), budget: s.Budget}
 	defer a.timed(spent.began)
-	if g.field.column == ColumnBody {
+	if g.Column() == rowcode.ColumnBody {
 		spent.each, spent.budget = 1, cmp.Or(spent.budget, statisticsBudget)
 		complete, err := a.suggestOfBodies(ctx, id, q, g, &spent)
-		return wire.Suggestions{Success: true, Values: g.values, Complete: complete}, err
+		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
 	}
 
 	w := wire.Suggestions{Success: true, Complete: true}
-	stopped, err := a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(g.field.column, ColumnID), func(row *wire.Row) (bool, error) {
-		more := g.add(&Subject{Row: row}) && !spent.isOver()
+	stopped, err := a.config.Store.Scan(ctx, id.Account, q, rowcode.ColumnsOf(g.Column(), rowcode.ColumnID), func(row *wire.Row) (bool, error) {
+		more := g.Add(&query.Subject{Row: row}) && !spent.isOver()
 		w.Complete = w.Complete && more
 		return more, nil
 	})
-	w.Values = g.values
+	w.Values = g.Values
 	w.Complete = w.Complete && stopped == nil
 	return w, err
 }
@@ -116,7 +117,7 @@ const suggestPage = 64
 // suggestOfBodies takes values from the bodies of what q finds, and reports whether it has looked at all of them. It asks
 // the store for each body while no scan of it is under way: a store that waits to be alone would wait for the scan, and
 // the body for the store.
-func (a *Archive) suggestOfBodies(ctx context.Context, id wire.Identity, q Query, g *suggestion, spent *patience) (complete bool, err error) {
+func (a *Archive) suggestOfBodies(ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, spent *patience) (complete bool, err error) {
 	for {
 		page, stopped, err := a.positions(ctx, id, q, suggestPage)
 		if err != nil {
@@ -131,8 +132,8 @@ func (a *Archive) suggestOfBodies(ctx context.Context, id wire.Identity, q Query
 				return false, err
 			}
 
-			s := Subject{Row: &wire.Row{RequestID: p.RequestID}, Body: func() ([]byte, error) { return body, nil }}
-			if !g.add(&s) || spent.isOver() {
+			s := query.Subject{Row: &wire.Row{RequestID: p.RequestID}, Body: func() ([]byte, error) { return body, nil }}
+			if !g.Add(&s) || spent.isOver() {
 				return false, nil
 			}
 		}
@@ -187,7 +188,7 @@ func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQue
 	if err := checkAccount(id); err != nil {
 		return err
 	}
-	q, err := Compile(wire.Search{FilterGroup: e.FilterGroup, Q: e.Q, Cursor: e.Cursor, PerPage: exportPage})
+	q, err := query.Compile(wire.Search{FilterGroup: e.FilterGroup, Q: e.Q, Cursor: e.Cursor, PerPage: exportPage})
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQue
 				continue // deleted since
 			}
 			if err == nil {
-				err = fn(wire.Exported{Record: record, Cursor: formatCursor(page[i], Order{})})
+				err = fn(wire.Exported{Record: record, Cursor: page[i].Cursor()})
 			}
 			if err != nil {
 				return err
@@ -219,9 +220,9 @@ func (a *Archive) Export(ctx context.Context, id wire.Identity, e wire.ExportQue
 const exportPage = 1000
 
 // positions are the next rows that q finds, so many at most. stopped is where the store's budget was spent, or nil.
-func (a *Archive) positions(ctx context.Context, id wire.Identity, q Query, most int) (page []Position, stopped *Position, err error) {
-	stopped, err = a.config.Store.Scan(ctx, id.Account, q, ColumnsOf(ColumnID, ColumnTime), func(row *wire.Row) (bool, error) {
-		page = append(page, PositionOf(row))
+func (a *Archive) positions(ctx context.Context, id wire.Identity, q query.Query, most int) (page []query.Position, stopped *query.Position, err error) {
+	stopped, err = a.config.Store.Scan(ctx, id.Account, q, rowcode.ColumnsOf(rowcode.ColumnID, rowcode.ColumnTime), func(row *wire.Row) (bool, error) {
+		page = append(page, query.PositionOf(row))
 		return len(page) < most, nil
 	})
 	return page, stopped, err
@@ -236,12 +237,12 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 	var err error
 	switch {
 	case d.RequestID != "" && d.Key != "":
-		return wire.Deleted{}, invalid("request_id", "cannot be combined with metadata_key; send one of them")
+		return wire.Deleted{}, wire.Invalid(wire.FieldError{Field: "request_id", Reason: "cannot be combined with metadata_key; send one of them"})
 	case d.RequestID == "" && d.Key == "":
-		return wire.Deleted{}, invalid("request_id", "is missing; send it, or metadata_key and metadata_value")
+		return wire.Deleted{}, wire.Invalid(wire.FieldError{Field: "request_id", Reason: "is missing; send it, or metadata_key and metadata_value"})
 	case d.RequestID != "":
 		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
-			return wire.Deleted{}, invalid("request_id", "%v", err)
+			return wire.Deleted{}, wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
 		}
 	case d.Before.IsZero() || d.Before.After(a.config.Now()):
 		d.Before = a.config.Now().UTC()
@@ -260,11 +261,11 @@ func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, 
 	if err := checkAccount(id); err != nil {
 		return err
 	}
-	var after *Position
+	var after *query.Position
 	if cursor != "" {
-		p, ok := parseCursor(cursor, Order{})
+		p, ok := query.ParseCursor(cursor)
 		if !ok {
-			return invalid("cursor", "is not one; send that of an earlier answer as it was")
+			return wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is not one; send that of an earlier answer as it was"})
 		}
 		after = &p
 	}
@@ -281,7 +282,7 @@ func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, 
 		changed += n
 		next := ""
 		if end != nil {
-			next = formatCursor(*end, Order{})
+			next = end.Cursor()
 		}
 		if err := progress(seen, changed, next); err != nil || end == nil {
 			return err
@@ -292,14 +293,3 @@ func (a *Archive) Rewrite(ctx context.Context, id wire.Identity, cursor string, 
 
 // rewriteStep is how many records one transaction rewrites.
 const rewriteStep = 200
-
-// Statistics are what Analyze and TemplateStatistics make of rows: the meaning of both.
-func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
-	a, v := newAnalytics(q), newVersions(q)
-	for i := range rows {
-		if err := errors.Join(a.add(&rows[i]), v.add(&rows[i])); err != nil {
-			return wire.Analytics{}, wire.TemplateStatistics{}, err
-		}
-	}
-	return a.answer(), v.answer(), nil
-}

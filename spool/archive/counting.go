@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Bounds of counting behind answers.
@@ -57,15 +59,15 @@ func (c *Counting) Close() {
 
 // Analyze sums up the records that a search with the same filter finds, within q.Budget if there is a filter.
 func (c *Counting) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (w wire.Analytics, err error) {
-	match, err := compileMatch(q.FilterGroup, q.Q)
+	match, err := query.CompileMatch(q.FilterGroup, q.Q)
 	if err != nil || match.Spanned() || q.Budget == 0 {
 		return c.Archive.Analyze(ctx, id, q)
 	}
 
 	progress, err := c.ask(ctx, id, q, question{
 		key:  countKey{id.Account, "analytics", q.Key},
-		want: analyticsColumns,
-		sums: func() counter { return counterOf[wire.Analytics]{newAnalytics(q)} },
+		want: query.AnalyticsColumns,
+		sums: func() counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
 	}, func(answer any) { w = answer.(wire.Analytics) })
 	w.Progress = progress
 
@@ -80,8 +82,8 @@ func (c *Counting) TemplateStatistics(ctx context.Context, id wire.Identity, q w
 
 	progress, err := c.ask(ctx, id, q, question{
 		key:  countKey{id.Account, "versions", q.Key},
-		want: versionColumns,
-		sums: func() counter { return counterOf[wire.TemplateStatistics]{newVersions(q)} },
+		want: query.TemplateVersionsColumns,
+		sums: func() counter { return counterOf[wire.TemplateStatistics]{query.NewTemplateVersions(q)} },
 	}, func(answer any) { w = answer.(wire.TemplateStatistics) })
 	w.Progress = progress
 
@@ -91,7 +93,7 @@ func (c *Counting) TemplateStatistics(ctx context.Context, id wire.Identity, q w
 // question is what a walk counts.
 type question struct {
 	key  countKey
-	want Columns
+	want rowcode.Columns
 	sums func() counter
 }
 
@@ -104,12 +106,12 @@ type counter interface {
 type counterOf[T any] struct {
 	sums interface {
 		adder
-		answer() T
+		Answer() T
 	}
 }
 
-func (c counterOf[T]) add(row *wire.Row) error { return c.sums.add(row) }
-func (c counterOf[T]) counted() any            { return c.sums.answer() }
+func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
+func (c counterOf[T]) counted() any            { return c.sums.Answer() }
 
 // ask hands on the best answer that there is after q.Budget.
 func (c *Counting) ask(ctx context.Context, id wire.Identity, q wire.StatisticsQuery, what question, take func(answer any)) (wire.Progress, error) {

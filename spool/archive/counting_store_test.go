@@ -10,6 +10,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // slowStore holds rows that all match, and takes a while for each. It is to be used within synctest, where that time passes at once.
@@ -36,7 +38,7 @@ func (s *slowStore) row(ctx context.Context, i int) (*wire.Row, error) {
 	}, nil
 }
 
-func (s *slowStore) Sum(ctx context.Context, _ string, _ archive.Query, _ archive.Columns, sums archive.Sums) error {
+func (s *slowStore) Sum(ctx context.Context, _ string, _ query.Query, _ rowcode.Columns, sums query.Sums) error {
 	for i := range s.rows {
 		row, err := s.row(ctx, i)
 		if err == nil {
@@ -50,7 +52,7 @@ func (s *slowStore) Sum(ctx context.Context, _ string, _ archive.Query, _ archiv
 	return s.err
 }
 
-func (s *slowStore) Scan(ctx context.Context, _ string, _ archive.Query, _ archive.Columns, fn func(*wire.Row) (bool, error)) (*archive.Position, error) {
+func (s *slowStore) Scan(ctx context.Context, _ string, _ query.Query, _ rowcode.Columns, fn func(*wire.Row) (bool, error)) (*query.Position, error) {
 	s.walks++
 
 	for i := range s.rows {

@@ -19,7 +19,9 @@ const waiting = 80 * time.Millisecond
 
 // ofModel asks for the requests of a model: a filter, which makes a store look at each record.
 func ofModel(model string) wire.StatisticsQuery {
-	return wire.StatisticsQuery{FilterGroup: condition("model", "", "is", fmt.Sprintf("%q", model)), Budget: waiting, Key: model}
+	filter := &wire.Filter{Field: "model", Operator: "is", Value: fmt.Appendf(nil, "%q", model)}
+
+	return wire.StatisticsQuery{FilterGroup: filter, Budget: waiting, Key: model}
 }
 
 // counting runs a test over a slow store, in a time that passes at once.

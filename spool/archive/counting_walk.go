@@ -127,14 +127,14 @@ func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
 	}
 }
 
-// add counts a row.
-func (w *walk) add(row *wire.Row) error {
+// Add counts a row.
+func (w *walk) Add(row *wire.Row) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.rows++
 	w.at = row.AcceptedAt
-	if err := w.sums.add(row); err != nil {
+	if err := w.sums.Add(row); err != nil {
 		return err
 	}
 

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Event is one accepted write, read: what State.Fold merges. Of Request, Score, Metadata, Prompt and GroupID it has at
@@ -62,7 +63,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 		}
 	}
 
-	e.Sidecar = cutBytes(e.Sidecar, wire.SidecarBytesMax)
+	e.Sidecar = rowcode.CutBytes(e.Sidecar, wire.SidecarBytesMax)
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
 	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
 	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(&e, now)}

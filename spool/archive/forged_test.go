@@ -12,6 +12,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
 )
 
 // archiveAt is an archive over a store of its own, at a moment.
@@ -121,7 +122,7 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 		rows[i] = wire.Row{AcceptedAt: now.AddDate(0, 0, -28*i), Engine: "m", Status: "SUCCESS", PromptName: &template}
 	}
 	for name, q := range map[string]wire.StatisticsQuery{"API": {}, "page": {PointsMax: 50}} {
-		analytics, templates, err := archive.Statistics(rows, q)
+		analytics, templates, err := query.Statistics(rows, q)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -143,7 +144,7 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 	}
 
 	// A bucket that the caller chose stays.
-	if _, _, err := archive.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"}); !wire.IsCode(err, wire.CodeInvalid) {
+	if _, _, err := query.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"}); !wire.IsCode(err, wire.CodeInvalid) {
 		t.Errorf("10,200 hours of one's own choice: %v", err)
 	}
 }

@@ -1,8 +1,6 @@
 package archive
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"time"
 
 	"promptspool/api/wire"
@@ -35,14 +33,4 @@ func ErrUnseen(max int) error {
 	return wire.Errorf(wire.CodeTooLarge, "Nothing was deleted: no request with this id is stored, and this account has already deleted %d "+
 		"ids before their requests arrived, the most that are remembered. Requests that are stored can still be deleted. "+
 		"To delete requests that arrive later, delete by a metadata value.", max)
-}
-
-// HashValue is what a tombstone of a metadata value keeps of it. It does not tell the value: somebody asked to be forgotten. Every
-// Store uses this one, so that tombstones can move from one to another.
-func HashValue(name, value string) [16]byte {
-	h := sha256.New()
-	h.Write(binary.AppendUvarint(nil, uint64(len(name))))
-	h.Write([]byte(name))
-	h.Write([]byte(value))
-	return [16]byte(h.Sum(nil))
 }

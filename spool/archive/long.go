@@ -1,83 +1,13 @@
 package archive
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
-
-// A metadata value of more than longBytes is only in the body of its event. States and rows hold a
-// reference to it instead, which is
-//
-//	longMark   a noncharacter, which no text should have; what begins with it is referred to as well
-//	32         HashValue, in hex
-//	           the beginning of the value, at most longPrefixBytes
-//
-// so that equal values have equal references, and only they. Earlier versions kept long values whole:
-// they are replaced where rows are read.
-const (
-	longBytes       = 1024
-	longPrefixBytes = 256
-	longMark        = "\U0010FFFF"
-)
-
-// StoredValue is what states and rows hold of a metadata value: the value itself, or a reference to it.
-func StoredValue(key, value string) string {
-	if len(value) <= longBytes && !strings.HasPrefix(value, longMark) {
-		return value
-	}
-	hash := HashValue(key, value)
-
-	return longMark + hex.EncodeToString(hash[:]) + cutBytes(value, longPrefixBytes)
-}
-
-// Shortened is StoredValue of what an earlier version may have stored whole.
-func Shortened(key, stored string) string {
-	if len(stored) <= longBytes {
-		return stored
-	}
-
-	return StoredValue(key, stored)
-}
-
-// HashStored is HashValue of what a state or a row holds.
-func HashStored(key, stored string) [16]byte {
-	if hash, _, ok := readReference(stored); ok {
-		return hash
-	}
-
-	return HashValue(key, stored)
-}
-
-// readReference takes a reference apart; ok is false for anything else.
-func readReference(stored string) (hash [16]byte, prefix string, ok bool) {
-	rest, ok := strings.CutPrefix(stored, longMark)
-	if !ok || len(rest) < hex.EncodedLen(len(hash)) {
-		return hash, "", false
-	}
-	digits, prefix := rest[:hex.EncodedLen(len(hash))], rest[hex.EncodedLen(len(hash)):]
-	_, err := hex.Decode(hash[:], []byte(digits))
-
-	return hash, prefix, err == nil
-}
-
-func isReference(stored string) bool {
-	_, _, ok := readReference(stored)
-	return ok
-}
-
-// shownValue is what lists show of a stored value.
-func shownValue(stored string) string {
-	if _, prefix, ok := readReference(stored); ok {
-		return prefix + "…"
-	}
-
-	return stored
-}
 
 // shorten replaces long values by references, and reports whether there were any: then the body is to be kept.
 func (e *Event) shorten() (long bool) {
@@ -86,11 +16,11 @@ func (e *Event) shorten() (long bool) {
 		metadata = e.Request.Metadata
 	}
 	for key, value := range metadata {
-		if stored := StoredValue(key, value); stored != value {
+		if stored := rowcode.StoredValue(key, value); stored != value {
 			metadata[key], long = stored, true
 		}
 	}
-	if e.Prompt != nil && len(e.Prompt.InputVariables) > longBytes {
+	if e.Prompt != nil && len(e.Prompt.InputVariables) > rowcode.LongBytes {
 		e.Prompt.InputVariables, e.Prompt.Elsewhere, long = nil, true, true
 	}
 
@@ -104,7 +34,7 @@ func (s *State) Shown() (ids []string) {
 		ids = append(ids, s.Request.ID)
 	}
 	for _, v := range s.Metadata {
-		if isReference(v.Value) {
+		if rowcode.IsReference(v.Value) {
 			ids = append(ids, v.ID)
 		}
 	}
@@ -118,14 +48,14 @@ func (s *State) Shown() (ids []string) {
 
 // Restore replaces references by the values that are in these bodies of events. What is not there stays.
 func (s *State) Restore(bodies map[string]json.RawMessage) {
-	s.restore(bodies, func(key, stored, value string) bool { return StoredValue(key, value) == stored })
+	s.restore(bodies, func(key, stored, value string) bool { return rowcode.StoredValue(key, value) == stored })
 }
 
 // restore is Restore with those values that fit.
 func (s *State) restore(bodies map[string]json.RawMessage, fits func(key, stored, value string) bool) {
 	read := make(map[string]map[string]string) // metadata of events
 	s.eachValue(func(event, key, stored string) string {
-		if !isReference(stored) {
+		if !rowcode.IsReference(stored) {
 			return stored
 		}
 		if read[event] == nil {
@@ -167,12 +97,12 @@ func readMetadata(body json.RawMessage) map[string]string {
 // refer replaces the long values of events whose bodies are kept by references.
 func (s *State) refer(bodies map[string]json.RawMessage) {
 	s.eachValue(func(event, key, stored string) string {
-		if bodies[event] == nil || isReference(stored) {
+		if bodies[event] == nil || rowcode.IsReference(stored) {
 			return stored
 		}
-		return StoredValue(key, stored)
+		return rowcode.StoredValue(key, stored)
 	})
-	if p := s.Prompt; p != nil && bodies[p.ID] != nil && len(p.Value.InputVariables) > longBytes {
+	if p := s.Prompt; p != nil && bodies[p.ID] != nil && len(p.Value.InputVariables) > rowcode.LongBytes {
 		p.Value.InputVariables, p.Value.Elsewhere = nil, true
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Neither a state nor a row holds long values, and the record shows all of them.
@@ -24,7 +25,7 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 		t.Errorf("the state has %d bytes, and weighs %d (%v)", len(text), s.Weight(), err)
 	}
 	row, _ := s.Row()
-	if n := len(archive.EncodeRow(&row)); n > 2000 {
+	if n := len(rowcode.Encode(&row)); n > 2000 {
 		t.Errorf("the row has %d bytes", n)
 	}
 
@@ -52,13 +53,13 @@ func TestLongValuesOfEarlierVersions(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	whole := wire.Row{Metadata: []wire.MetadataRow{{Key: "k", Value: long}}}
 	var row wire.Row
-	if err := archive.DecodeRow(archive.EncodeRow(&whole), archive.AllColumns, &row); err != nil {
+	if err := rowcode.Decode(rowcode.Encode(&whole), rowcode.AllColumns, &row); err != nil {
 		t.Fatal(err)
 	}
-	if row.Metadata[0].Value != archive.StoredValue("k", long) || len(row.Metadata[0].Value) > 400 {
+	if row.Metadata[0].Value != rowcode.StoredValue("k", long) || len(row.Metadata[0].Value) > 400 {
 		t.Errorf("the row has %q", row.Metadata[0].Value)
 	}
-	if archive.HashStored("k", row.Metadata[0].Value) != archive.HashValue("k", long) || archive.HashStored("k", long) != archive.HashValue("k", long) {
+	if rowcode.HashStored("k", row.Metadata[0].Value) != rowcode.HashValue("k", long) || rowcode.HashStored("k", long) != rowcode.HashValue("k", long) {
 		t.Error("the hashes differ")
 	}
 
@@ -70,11 +71,11 @@ func TestLongValuesOfEarlierVersions(t *testing.T) {
 
 // A value that looks like what stands for a long one is itself.
 func TestAValueThatLooksLikeAReference(t *testing.T) {
-	spoof := archive.StoredValue("k", strings.Repeat("x", 5000))
+	spoof := rowcode.StoredValue("k", strings.Repeat("x", 5000))
 	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
 	var s archive.State
 	s.Take(e)
-	if s.Metadata["k"].Value == spoof || archive.HashStored("k", s.Metadata["k"].Value) != archive.HashValue("k", spoof) {
+	if s.Metadata["k"].Value == spoof || rowcode.HashStored("k", s.Metadata["k"].Value) != rowcode.HashValue("k", spoof) {
 		t.Errorf("it is stored as %q", s.Metadata["k"].Value)
 	}
 	if s.Restore(map[string]json.RawMessage{e.ID: e.Body}); s.Whole()["k"] != spoof {

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
+	"promptspool/spool/archive/query"
 )
 
 const (
@@ -83,7 +84,7 @@ func (s *scan) run(ctx context.Context) error {
 
 // listed looks at the records that lists show. more reports whether time ran out.
 func (s *scan) listed(ctx context.Context) (more bool, err error) {
-	q, err := Compile(wire.Search{Cursor: s.told.Cursor, PerPage: exportPage})
+	q, err := query.Compile(wire.Search{Cursor: s.told.Cursor, PerPage: exportPage})
 	if err != nil {
 		return false, err
 	}
@@ -96,7 +97,7 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 			if err := s.look(ctx, p.RequestID); err != nil {
 				return false, err
 			}
-			s.told.Cursor = formatCursor(p, Order{})
+			s.told.Cursor = p.Cursor()
 			if s.archive.config.Now().After(s.ends) {
 				return true, nil
 			}

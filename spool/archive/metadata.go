@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Selectors tells up to which order time a metadata value was deleted, which it gets as a state holds it (see HashStored); ok is
@@ -199,7 +200,7 @@ func (s *State) Had() []wire.MetadataRow {
 			add(key, value)
 		}
 	}
-	slices.SortFunc(had, compareMetadata)
+	slices.SortFunc(had, rowcode.CompareMetadata)
 
 	return slices.Compact(had)
 }
@@ -225,7 +226,7 @@ func (s *State) Hides() bool {
 func (s *State) shown() map[string]string {
 	m := s.metadata()
 	for key, value := range m {
-		m[key] = shownValue(value)
+		m[key] = rowcode.ShownValue(value)
 	}
 
 	return m

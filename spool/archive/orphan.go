@@ -89,7 +89,7 @@ func (a *Archive) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQu
 	if q.Cursor != "" {
 		var err error
 		if after, err = wire.ParseID(q.Cursor); err != nil {
-			return page, invalid("cursor", "is not one; send next_cursor of an earlier answer as it was")
+			return page, wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is not one; send next_cursor of an earlier answer as it was"})
 		}
 	}
 	rows, more, tally, err := a.config.Store.Orphans(ctx, id.Account, after, q.PerPage)

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
+	"promptspool/spool/archive/calls"
 )
 
 // ownMachines are providers whose models run at their user's, under names that others sell: nobody's price list holds for them.
@@ -28,9 +29,9 @@ func (r *Request) price(table *prices.Table, accepted time.Time) (changed bool) 
 	var price *prices.Dollars
 	if !slices.Contains(ownMachines, strings.ToLower(r.Provider)) {
 		if cost, ok := table.Cost(r.Provider, r.Model, at, prices.Usage{
-			Input: r.InputTokens, Output: r.OutputTokens, Cached: orZero(r.CachedTokens), CacheWrite: orZero(r.CacheWriteTokens),
-			CacheWriteHour: orZero(r.CacheWriteHour), Reasoning: orZero(r.ReasoningTokens),
-			AudioInput: orZero(r.AudioInput), AudioOutput: orZero(r.AudioOutput), Tier: r.Tier,
+			Input: r.InputTokens, Output: r.OutputTokens, Cached: zeroIfNil(r.CachedTokens), CacheWrite: zeroIfNil(r.CacheWriteTokens),
+			CacheWriteHour: zeroIfNil(r.CacheWriteHour), Reasoning: zeroIfNil(r.ReasoningTokens),
+			AudioInput: zeroIfNil(r.AudioInput), AudioOutput: zeroIfNil(r.AudioOutput), Tier: r.Tier,
 		}); ok {
 			price = &cost
 		}
@@ -78,9 +79,16 @@ func (a *Archive) reread(accepted time.Time, r *Request, body json.RawMessage) (
 		return false
 	}
 	before, _ := json.Marshal(r)
-	call := readCall(object)
+	call := calls.ReadObject(object)
 	r.take(&call)
 	r.price(a.config.Prices, accepted)
 	after, _ := json.Marshal(r)
 	return string(before) != string(after)
+}
+
+func zeroIfNil(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

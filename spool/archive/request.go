@@ -1,12 +1,11 @@
 package archive
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
+	"promptspool/spool/archive/calls"
 )
 
 // latencyMax is beyond what a model call can take: times further apart are a caller's mistake, not a latency.
@@ -43,13 +42,6 @@ type Request struct {
 	GroupID          string            `json:"group_id,omitempty"`
 }
 
-// The shapes of an output, in the peer's words.
-const (
-	ShapeJSON      = "json" // a JSON object or array
-	ShapeToolCall  = "tool_call"
-	ShapePlainText = "plain_text"
-)
-
 // toolsMax bounds the names of tools in a row of a list.
 const toolsMax = 64
 
@@ -57,20 +49,20 @@ const toolsMax = 64
 func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	r := &Request{
 		FunctionName: w.FunctionName,
-		Provider:     provider(w),
+		Provider:     calls.Provider(w),
 		Start:        moment(w.Start),
 		End:          moment(w.End),
 		Status:       status(w),
-		ErrorType:    clip(w.ErrorType),
+		ErrorType:    calls.Clip(w.ErrorType),
 		Tags:         w.Tags,
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
 		GroupID:      w.GroupID,
 	}
-	call := readCall(object)
+	call := calls.ReadObject(object)
 	r.take(&call)
 	if wire.IsLog(object) {
-		r.logRequest(object)
+		r.takeLog(calls.ReadLogDetails(object))
 	}
 	if r.Prompt != nil {
 		r.Prompt.InputVariables = nil
@@ -79,7 +71,7 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 }
 
 // take notes what a call says.
-func (r *Request) take(c *Call) {
+func (r *Request) take(c *calls.Call) {
 	r.Model, r.FinishReason, r.Tier, r.Unreadable = c.Model, c.FinishReason, c.Tier, !c.Readable
 	u := &c.Usage
 	r.InputTokens, r.OutputTokens = u.Input, u.Output
@@ -90,33 +82,20 @@ func (r *Request) take(c *Call) {
 	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 }
 
-// provider is what the caller said, else the first segment of the function's name.
-func provider(w wire.RequestWrite) string {
-	if w.ProviderType != "" {
-		return w.ProviderType
-	}
-	first, _, _ := strings.Cut(w.FunctionName, ".")
-	return strings.ToLower(first)
-}
-
-// clip cuts a text that no bound was checked for when it was accepted: it goes into every row of a list.
-func clip(s string) string {
-	if utf8.RuneCountInString(s) <= wire.NameRunesMax {
-		return s
-	}
-	return string([]rune(s)[:wire.NameRunesMax])
-}
-
-// cutBytes cuts a text to so many bytes, between two characters.
-func cutBytes(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
+// takeLog notes what a log-request calls otherwise than a track-request.
+func (r *Request) takeLog(details calls.LogDetails) {
+	if details.Provider != "" {
+		r.Provider = details.Provider
 	}
 
-	return strings.Clone(s[:most])
+	// A price of 0 is the contract's default, and says nothing.
+	if price, err := prices.ParseDollars(string(details.Price)); err == nil && price > 0 {
+		r.Price, r.PriceGiven = &price, true
+	}
+
+	if details.Prompt.Name != "" {
+		r.Prompt = newLink(details.Prompt)
+	}
 }
 
 // status is the caller's, else ERROR if the caller named an error.

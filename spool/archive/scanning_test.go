@@ -14,6 +14,8 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // scanned is a store that notices who asks it for a record while a scan is under way.
@@ -22,8 +24,8 @@ type scanned struct {
 	scanning, asked atomic.Bool
 }
 
-func (s *scanned) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns,
-	fn func(row *wire.Row) (bool, error)) (*archive.Position, error) {
+func (s *scanned) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns,
+	fn func(row *wire.Row) (bool, error)) (*query.Position, error) {
 	s.scanning.Store(true)
 	defer s.scanning.Store(false)
 

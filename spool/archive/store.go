@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
-
-// TotalMax is how far a search with a filter counts; beyond it the total is a lower bound.
-const TotalMax = 10_000
 
 // Store keeps states, bodies and rows by account and request id. All of it begins with the account: what belongs to
 // another account is not there. Safe for concurrent use. Errors are wire errors; CodeUnavailable is worth a retry.
@@ -32,17 +31,17 @@ type Store interface {
 
 	// Search returns the page of q as of one moment: what Query.Select makes of all rows of the account. Its memory is
 	// bounded by the page, and for an order other than time by Offset + Limit.
-	Search(ctx context.Context, account string, q Query) (Page, error)
+	Search(ctx context.Context, account string, q query.Query) (query.Page, error)
 
 	// Scan gives fn every row that matches, newest first, as of one moment, whatever q says of pages and order, but behind
 	// q.After. Of the row only the columns in want, and those that q looks at, are sure to be filled in. fn must not keep
 	// the row, nor what it points to, and must not ask the store. Scan ends when fn returns false or an error, which it returns. stopped is where it
 	// ended because q.Budget was spent; nil if it was not.
-	Scan(ctx context.Context, account string, q Query, want Columns, fn func(row *wire.Row) (more bool, err error)) (stopped *Position, err error)
+	Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (more bool, err error)) (stopped *query.Position, err error)
 
 	// Sum gives sums every row that matches q, newest first, as of one moment: by itself, with the columns in want, or as one of those
 	// of which it has a summary that Summarize made. q must be Spanned. Sum ends when sums returns an error, which it returns.
-	Sum(ctx context.Context, account string, q Query, want Columns, sums Sums) error
+	Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error
 
 	// Delete deletes what d says and keeps it out from then on, durably when it returns. It takes a while for many records;
 	// those that it deleted before an error stay deleted. Deleting again does no harm.
@@ -51,7 +50,7 @@ type Store interface {
 	// Rewrite gives change the requests of up to limit records, newest first behind after, and stores those of which it says
 	// that it changed them, durably when it returns. change must be quick, and must not call the Store. It returns
 	// where it ended, nil at the end, and how many changed. Events that come meanwhile are not lost.
-	Rewrite(ctx context.Context, account string, after *Position, limit int, change Change) (end *Position, changed int, err error)
+	Rewrite(ctx context.Context, account string, after *query.Position, limit int, change Change) (end *query.Position, changed int, err error)
 
 	// Edit gives change these records, orphans too, in one transaction, or in several as Apply does, and stores those that it says it changed, with all
 	// that is made of them, durably when it returns. Of the bodies it stores those whose hash in the history changed. What
@@ -72,17 +71,6 @@ type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (c
 
 // Edit may change a record and the bodies that are kept of its events, by event id, and reports whether it did.
 type Edit func(s *State, bodies map[string]json.RawMessage) (changed bool, err error)
-
-// Page is what a Store finds.
-type Page struct {
-	Rows  []wire.Row
-	More  bool // rows follow the last one
-	Total int  // of all that match, wherever the page begins
-	// TotalIsLowerBound says that more than Total match; only with a filter, and then Total is TotalMax.
-	TotalIsLowerBound bool
-	// Stopped is where looking into bodies ended because Query.Budget was spent; nil: it was not. Total counts what was found up to it.
-	Stopped *Position
-}
 
 // Versions tells which version of a template a selector meant at a moment: the registry.
 type Versions interface {

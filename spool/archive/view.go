@@ -7,6 +7,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
+	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/rowcode"
 )
 
 // View shows the record, of long values what Restore has put there. body is that of the event s.Request.ID, which the
@@ -37,8 +39,8 @@ func (s *State) View(body json.RawMessage) wire.Record {
 
 	// What the body says is read anew: more is understood today than when an older record was stored.
 	if object, err := wire.ParseObject(body); err == nil {
-		call := readCall(object)
-		rec.Blueprint, rec.Readable = newBlueprint(r, object, &call), call.Readable
+		call := calls.ReadObject(object)
+		rec.Blueprint, rec.Readable = calls.Blueprint(&call, r.Provider, object), call.Readable
 		if call.Failure != nil {
 			rec.ErrorMessage = call.Failure.Message
 		}
@@ -67,7 +69,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, metadata[key])})
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, metadata[key])})
 	}
 	if d := r.latency(); d != nil {
 		seconds := d.Seconds()
@@ -78,7 +80,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	if link := s.link(); link != nil {
 		row.PromptName = &link.Value.Name
-		row.PromptVersion, row.PromptLabel = known(link.Value.Version), known(link.Value.Label)
+		row.PromptVersion, row.PromptLabel = rowcode.Optional(link.Value.Version), rowcode.Optional(link.Value.Label)
 	}
 	return row, true
 }
@@ -146,7 +148,7 @@ func (s *State) winner() int {
 }
 
 func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessage) *wire.RecordPrompt {
-	p := &wire.RecordPrompt{Name: link.Value.Name, Version: known(link.Value.Version), Label: known(link.Value.Label),
+	p := &wire.RecordPrompt{Name: link.Value.Name, Version: rowcode.Optional(link.Value.Version), Label: rowcode.Optional(link.Value.Label),
 		InputVariables: link.Value.InputVariables}
 	if request == nil || link.ID != request.ID {
 		return p
@@ -157,13 +159,4 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 		}
 	}
 	return p
-}
-
-// known is nil for the zero value, which stands for unknown.
-func known[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }

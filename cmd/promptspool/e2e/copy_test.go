@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/archive/transfer"
 )
 
 // What a server on Badger holds moves to a PostgreSQL, the copy killed in its middle, and back again.
@@ -18,7 +18,7 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	data, dsn := t.TempDir(), postgrestest.DSN(t)
 	server := startServer(t, data, freePort(t))
 	o := startOracle(t, adminKey)
-	o.loaded(server, 16, 500, 4*archive.ImportItemsMax)
+	o.loaded(server, 16, 500, 4*transfer.ImportItemsMax)
 	copyArgs := func(from, to string) []string { return []string{"archive", "copy", "--from", from, "--to", to} }
 	if _, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...); code != 1 || !strings.Contains(errs, "stop it first") {
 		t.Errorf("a copy of a running server: %d %s", code, errs)

@@ -311,7 +311,7 @@ func workEndsWithItsCaller(p target, m meter) {
 	p.t.Helper()
 	publish(p, "spin", "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}")
 	for range 20 {
-		p.call("POST", "/rest/track-request", calls(200<<10))
+		p.call("POST", "/rest/track-request", callsBody(200<<10))
 	}
 	m.rest()
 
@@ -369,7 +369,7 @@ func publish(p target, name, text string) int {
 }
 
 // calls is a request with a prompt of so many bytes.
-func calls(size int) string {
+func callsBody(size int) string {
 	return `{"request_id":"` + wire.NewID() + `","function_name":"f","kwargs":{"messages":[{"role":"user","content":` +
 		quoted(strings.Repeat("all work and no play ", size/21)) + `}]},"request_response":{}}`
 }

@@ -18,6 +18,8 @@ import (
 	"promptspool/registry"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // slowStore is a store on a machine that is busy with something else: each row that is counted by itself takes a while. Of what
@@ -34,12 +36,12 @@ func (s *slowStore) spin() {
 	}
 }
 
-func (s *slowStore) Sum(ctx context.Context, account string, q archive.Query, want archive.Columns, sums archive.Sums) error {
+func (s *slowStore) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
 	return s.Store.Sum(ctx, account, q, want, slowSums{sums, s})
 }
 
 type slowSums struct {
-	archive.Sums
+	query.Sums
 	store *slowStore
 }
 
@@ -49,7 +51,7 @@ func (s slowSums) Add(row *wire.Row) error {
 	return s.Sums.Add(row)
 }
 
-func (s *slowStore) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(*wire.Row) (bool, error)) (*archive.Position, error) {
+func (s *slowStore) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(*wire.Row) (bool, error)) (*query.Position, error) {
 	n := int64(0)
 
 	return s.Store.Scan(ctx, account, q, want, func(row *wire.Row) (bool, error) {

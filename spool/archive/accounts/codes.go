@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 func errNoInvite() *wire.Error {
@@ -77,7 +77,7 @@ func dropResets(tx Tx, drop func(*wire.Reset) bool) error {
 // link is a reset link and its person.
 type link struct {
 	wire.Reset
-	archive.Person
+	transfer.Person
 }
 
 // Reset finds a reset link; see auth.ResetStore.
@@ -88,7 +88,7 @@ func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User
 
 func getLink(tx Tx, hash [32]byte) (l link, err error) {
 	if l.Reset, err = get[wire.Reset](tx, Resets, string(hash[:]), errNoReset()); err == nil {
-		l.Person, err = get[archive.Person](tx, Users, l.UserID, errNoUser())
+		l.Person, err = get[transfer.Person](tx, Users, l.UserID, errNoUser())
 	}
 	return l, err
 }

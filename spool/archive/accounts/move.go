@@ -2,29 +2,29 @@ package accounts
 
 import (
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 // Item is a row of one of Moves, as it is copied to another database.
-func (r Row) Item() (item archive.Item) {
+func (r Row) Item() (item transfer.Item) {
 	switch row := r.Of.(type) {
 	case *wire.Account:
 		item.Account = row
 	case *wire.Key:
-		item.Key = &archive.Hashed[wire.Key]{Hash: [32]byte([]byte(r.Key)), Of: *row}
-	case *archive.Person:
+		item.Key = &transfer.Hashed[wire.Key]{Hash: [32]byte([]byte(r.Key)), Of: *row}
+	case *transfer.Person:
 		item.User = row
 	case *wire.Invite:
-		item.Invite = &archive.Hashed[wire.Invite]{Hash: [32]byte([]byte(r.Key)), Of: *row}
+		item.Invite = &transfer.Hashed[wire.Invite]{Hash: [32]byte([]byte(r.Key)), Of: *row}
 	case *wire.Session:
-		item.Session = &archive.Hashed[wire.Session]{Hash: [32]byte([]byte(r.Key)), Of: *row}
+		item.Session = &transfer.Hashed[wire.Session]{Hash: [32]byte([]byte(r.Key)), Of: *row}
 	}
 
 	return item
 }
 
 // Import writes an item of another database, if it is a row of one of Moves.
-func Import(tx Tx, item *archive.Item) error {
+func Import(tx Tx, item *transfer.Item) error {
 	switch {
 	case item.Account != nil:
 		return tx.Put(Accounts, item.Account.Name, item.Account)

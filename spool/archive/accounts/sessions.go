@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 func errNoSession() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is no such session.") }
@@ -27,7 +27,7 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Sessio
 		if session, err = get[wire.Session](tx, Sessions, string(hash[:]), errNoSession()); err != nil {
 			return err
 		}
-		p, err := get[archive.Person](tx, Users, session.UserID, errNoUser())
+		p, err := get[transfer.Person](tx, Users, session.UserID, errNoUser())
 		u = p.User
 		return err
 	})

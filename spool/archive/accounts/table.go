@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 // Table holds rows of one type, each under a key. A hash is a key as its 32 bytes.
@@ -20,7 +20,7 @@ type Table int
 const (
 	Accounts Table = iota // wire.Account by name
 	Keys                  // wire.Key by hash
-	Users                 // archive.Person by id
+	Users                 // transfer.Person by id
 	Invites               // wire.Invite by hash
 	Sessions              // wire.Session by hash
 	Resets                // wire.Reset by hash
@@ -38,7 +38,7 @@ func (t Table) New() any {
 	case Keys:
 		return new(wire.Key)
 	case Users:
-		return new(archive.Person)
+		return new(transfer.Person)
 	case Invites:
 		return new(wire.Invite)
 	case Sessions:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 // CreateUser keeps a person; see auth.UserStore.
@@ -19,7 +19,7 @@ func (s *Store) CreateUser(ctx context.Context, u wire.User, password string, in
 		if err := s.join(tx, &u, invite); err != nil {
 			return u, err
 		}
-		return u, tx.Add(Users, u.ID, &archive.Person{User: u, Password: password})
+		return u, tx.Add(Users, u.ID, &transfer.Person{User: u, Password: password})
 	})
 }
 
@@ -56,12 +56,12 @@ func errNoUser() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is n
 
 // UserByEmail finds a person; see auth.UserStore.
 func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, string, error) {
-	p, err := read(ctx, s, func(tx Tx) (p archive.Person, err error) {
+	p, err := read(ctx, s, func(tx Tx) (p transfer.Person, err error) {
 		id, found, err := tx.UserID(email)
 		if !found || err != nil {
 			return p, cmp.Or(err, error(errNoUser()))
 		}
-		return get[archive.Person](tx, Users, id, errNoUser())
+		return get[transfer.Person](tx, Users, id, errNoUser())
 	})
 
 	return p.User, p.Password, err
@@ -69,16 +69,16 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, strin
 
 // Users lists the people of an account; see auth.UserStore. It reads all of the server's.
 func (s *Store) Users(ctx context.Context, account string) ([]wire.User, error) {
-	return s.users(ctx, func(p *archive.Person) bool { return p.AccountID == account })
+	return s.users(ctx, func(p *transfer.Person) bool { return p.AccountID == account })
 }
 
 // Everybody lists the people of all accounts; see auth.UserStore.
 func (s *Store) Everybody(ctx context.Context) ([]wire.User, error) {
-	return s.users(ctx, func(*archive.Person) bool { return true })
+	return s.users(ctx, func(*transfer.Person) bool { return true })
 }
 
-func (s *Store) users(ctx context.Context, keep func(*archive.Person) bool) ([]wire.User, error) {
-	people, err := list(ctx, s, Users, keep, func(p *archive.Person) (time.Time, string) { return p.CreatedAt, p.ID })
+func (s *Store) users(ctx context.Context, keep func(*transfer.Person) bool) ([]wire.User, error) {
+	people, err := list(ctx, s, Users, keep, func(p *transfer.Person) (time.Time, string) { return p.CreatedAt, p.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) users(ctx context.Context, keep func(*archive.Person) bool) ([]w
 // ChangeUser changes a person; see auth.UserStore.
 func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error) {
 	return changed(ctx, s, true, func(tx Tx) (wire.User, error) {
-		p, err := get[archive.Person](tx, Users, id, errNoUser())
+		p, err := get[transfer.Person](tx, Users, id, errNoUser())
 		if err == nil && p.AccountID != account {
 			err = errNoUser()
 		}
@@ -105,7 +105,7 @@ func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.
 		owned := isOwner(&p)
 		people, err := tx.List(Users)
 		for _, r := range people {
-			other := r.Of.(*archive.Person)
+			other := r.Of.(*transfer.Person)
 			owned = owned || other.AccountID == account && other.ID != id && isOwner(other)
 		}
 		if err == nil && !owned {
@@ -120,7 +120,7 @@ func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.
 }
 
 // setUser writes a person that was changed, and ends the links to choose a new password.
-func setUser(tx Tx, p *archive.Person) error {
+func setUser(tx Tx, p *transfer.Person) error {
 	if err := dropResets(tx, func(r *wire.Reset) bool { return r.UserID == p.ID }); err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func setUser(tx Tx, p *archive.Person) error {
 }
 
 // isOwner reports whether somebody owns their account and can sign in.
-func isOwner(p *archive.Person) bool { return p.Role == wire.RoleOwner && p.DisabledAt == nil }
+func isOwner(p *transfer.Person) bool { return p.Role == wire.RoleOwner && p.DisabledAt == nil }
 
-func apply(p *archive.Person, c wire.UserChange) {
+func apply(p *transfer.Person, c wire.UserChange) {
 	p.SessionsFrom = c.At.UTC()
 	if c.Role != nil {
 		p.Role = *c.Role
@@ -154,7 +154,7 @@ func (s *Store) HasOwner(ctx context.Context, accountName string) (has bool, err
 
 func hasOwner(tx Tx, accountName string) (bool, error) {
 	id, err := hashOf(tx, Users, func(row any) bool {
-		p := row.(*archive.Person)
+		p := row.(*transfer.Person)
 		return p.AccountName == accountName && p.Role == wire.RoleOwner
 	})
 

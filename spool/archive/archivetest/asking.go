@@ -15,6 +15,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // overStore is an archive on a store, without a registry.
@@ -48,12 +49,12 @@ func everyOrder(t *testing.T, open Open) {
 				f := wire.Filter{Field: "input_text", Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"), Value: []byte(`"hello"`)}
 				w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
 			}
-			q, err := archive.Compile(w)
+			q, err := query.Compile(w)
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
 			q.BytesMax = drawBytesMax(t)
-			want := q.Select(rows, func(row *wire.Row) *archive.Subject { return Subject(states, bodies, row) })
+			want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
 			got, err := s.Search(context.Background(), account, q)
 			if err != nil {
 				t.Fatalf("Search: %v", err)
@@ -83,8 +84,8 @@ func statistics(t *testing.T, open Open) {
 		case "everything":
 			f = wire.Filter{}
 		}
-		query := wire.StatisticsQuery{FilterGroup: &f, Bucket: rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")}
-		q, err := archive.Compile(wire.Search{FilterGroup: &f})
+		asked := wire.StatisticsQuery{FilterGroup: &f, Bucket: rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")}
+		q, err := query.Compile(wire.Search{FilterGroup: &f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,15 +96,15 @@ func statistics(t *testing.T, open Open) {
 			}
 		}
 		rows = rapid.Permutation(rows).Draw(t, "order") // in any order the sums are the same
-		wantAll, wantVersions, err := archive.Statistics(rows, query)
+		wantAll, wantVersions, err := query.Statistics(rows, asked)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := a.Analyze(context.Background(), id, query)
+		all, err := a.Analyze(context.Background(), id, asked)
 		if diff := cmp.Diff(wantAll, all); err != nil || diff != "" {
 			t.Fatalf("analytics (%v) (-want +got):\n%s", err, diff)
 		}
-		versions, err := a.TemplateStatistics(context.Background(), id, query)
+		versions, err := a.TemplateStatistics(context.Background(), id, asked)
 		if diff := cmp.Diff(wantVersions, versions); err != nil || diff != "" {
 			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
 		}
@@ -253,7 +254,7 @@ func deletingAValue(t *testing.T, open Open) {
 func rewriting(t *testing.T, open Open) {
 	s, _ := open(t)
 	a, id := asked(t, s, 7)
-	after, steps := (*archive.Position)(nil), 0
+	after, steps := (*query.Position)(nil), 0
 	for {
 		end, changed, err := s.Rewrite(context.Background(), account, after, 3, func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
 			if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // heavyPages looks at records whose rows weigh half a megabyte each: a page of them is cut, and the next one goes on.
@@ -36,9 +37,9 @@ func heavyPages(t *testing.T, open Open) {
 			weight := 0
 			for i := range page.Items {
 				found[page.Items[i].ID] = true
-				weight += archive.RowBytes(&page.Items[i])
+				weight += rowcode.Weight(&page.Items[i])
 			}
-			if weight > archive.PageBytesMax+1<<20 || page.Total != records || page.NextNum != nil {
+			if weight > query.PageBytesMax+1<<20 || page.Total != records || page.NextNum != nil {
 				t.Fatalf("page %d by %q: %d rows of %d bytes, in all %d, next %v",
 					pages, sort, len(page.Items), weight, page.Total, page.NextNum)
 			}

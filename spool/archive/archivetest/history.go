@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Start is when the random histories begin.
@@ -212,9 +213,9 @@ func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.S
 }
 
 // Subject is what a filter is asked about of a row of states that Fold made.
-func Subject(states map[string]*archive.State, bodies map[string]json.RawMessage, row *wire.Row) *archive.Subject {
+func Subject(states map[string]*archive.State, bodies map[string]json.RawMessage, row *wire.Row) *query.Subject {
 	s := states[row.RequestID]
-	return &archive.Subject{
+	return &query.Subject{
 		Row:  row,
 		Body: func() ([]byte, error) { return bodies[s.Request.ID], nil },
 		Metadata: func() (map[string]string, error) {
@@ -232,6 +233,6 @@ func Rows(states map[string]*archive.State) []wire.Row {
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b wire.Row) int { return archive.PositionOf(&a).Compare(archive.PositionOf(&b)) })
+	slices.SortFunc(rows, func(a, b wire.Row) int { return query.PositionOf(&a).Compare(query.PositionOf(&b)) })
 	return rows
 }

@@ -15,12 +15,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/transfer"
 )
 
 // Server is all that a server's database keeps.
 type Server interface {
 	archive.Store
-	archive.Mover
+	transfer.Mover
 	Fleet
 
 	KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error)
@@ -100,11 +101,11 @@ func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 
 // More than a batch of Import holds, so that a copy has steps.
 const (
-	movedRequests = 2 * archive.ImportItemsMax
-	movedEvents   = 3 * archive.ImportItemsMax
+	movedRequests = 2 * transfer.ImportItemsMax
+	movedEvents   = 3 * transfer.ImportItemsMax
 )
 
-func quietly(archive.Progress) {}
+func quietly(transfer.Progress) {}
 
 func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
@@ -112,7 +113,7 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	ctx := t.Context()
 	f := fleet{t, source}
 	stages := map[string]bool{}
-	there, err := archive.Copy(ctx, source, target, func(p archive.Progress) { stages[p.Stage] = true })
+	there, err := transfer.Copy(ctx, source, target, func(p transfer.Progress) { stages[p.Stage] = true })
 	f.must(err)
 	if there["records"].Items == 0 || there["tombstones"].Items < 2 || there["template versions"].Items != 7 || there["keys"].Items != 2 || there["sessions"].Items != 1 || !stages["copying"] {
 		t.Errorf("it says that it copied %+v, in the stages %v", there, stages)
@@ -228,7 +229,7 @@ type breaking struct {
 
 var errBroken = stderrors.New("the plug was pulled")
 
-func (b *breaking) Import(ctx context.Context, items []archive.Item, place string) error {
+func (b *breaking) Import(ctx context.Context, items []transfer.Item, place string) error {
 	if b.left--; b.left >= 0 {
 		return b.Server.Import(ctx, items, place)
 	}
@@ -248,7 +249,7 @@ func resumed(t *testing.T, from, to func(t *testing.T) Server) {
 			t.Fatal("it does not come to an end")
 		}
 		b := &breaking{Server: target, kept: try%2 == 0}
-		there, err := archive.Copy(t.Context(), source, b, quietly)
+		there, err := transfer.Copy(t.Context(), source, b, quietly)
 		if err == nil {
 			if try < 2 || there["records"].Items == 0 {
 				t.Errorf("after %d tries it has copied %+v", try, there)
@@ -271,7 +272,7 @@ func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Copy(t.Context(), source, target, quietly); !wire.IsCode(err, wire.CodeConflict) {
+	if _, err := transfer.Copy(t.Context(), source, target, quietly); !wire.IsCode(err, wire.CodeConflict) {
 		t.Errorf("a copy over something else: %v", err)
 	}
 	if _, err := target.KeyByHash(t.Context(), moveKey); !wire.IsCode(err, wire.CodeNotFound) {
@@ -286,7 +287,7 @@ func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
 		_, _, err := source.Record(t.Context(), account, e.RequestID)
 		return err == nil
 	})
-	_, err := archive.Copy(t.Context(), source, &breaking{Server: target, left: 1 << 30}, func(p archive.Progress) {
+	_, err := transfer.Copy(t.Context(), source, &breaking{Server: target, left: 1 << 30}, func(p transfer.Progress) {
 		if p.Stage == "copying" && p.Done["records"].Items > 0 {
 			if _, err := target.Delete(t.Context(), account, wire.Deletion{RequestID: events[there].RequestID}); err != nil {
 				t.Error(err)

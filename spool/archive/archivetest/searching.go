@@ -11,6 +11,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 func oracle(t *testing.T, open Open) {
@@ -23,7 +25,7 @@ func oracle(t *testing.T, open Open) {
 		rows := Rows(states)
 		for range 5 {
 			filter := Filter(t, 3)
-			q, err := archive.Compile(wire.Search{FilterGroup: &filter})
+			q, err := query.Compile(wire.Search{FilterGroup: &filter})
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
@@ -77,10 +79,10 @@ func drawBytesMax(t *rapid.T) int {
 func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, bytesMax int, want []wire.Row) {
 	t.Helper()
 	var got []wire.Row
-	q, err := archive.Compile(w)
+	q, err := query.Compile(w)
 	q.BytesMax = bytesMax
 	for err == nil {
-		var page archive.Page
+		var page query.Page
 		if page, err = s.Search(context.Background(), account, q); err != nil {
 			break
 		}
@@ -89,7 +91,7 @@ func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, byt
 		if !page.More {
 			break
 		}
-		after := archive.PositionOf(&got[len(got)-1])
+		after := query.PositionOf(&got[len(got)-1])
 		q.After = &after
 	}
 	if err != nil {
@@ -98,7 +100,7 @@ func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, byt
 	sameRows(t, want, got)
 }
 
-func checkPage(t rapid.TB, page archive.Page, w wire.Search, bytesMax, seen, total int) {
+func checkPage(t rapid.TB, page query.Page, w wire.Search, bytesMax, seen, total int) {
 	t.Helper()
 	if page.Total != total || page.TotalIsLowerBound {
 		t.Fatalf("total %d (lower bound: %v), want exactly %d", page.Total, page.TotalIsLowerBound, total)
@@ -109,7 +111,7 @@ func checkPage(t rapid.TB, page archive.Page, w wire.Search, bytesMax, seen, tot
 		if weight > 0 && bytesMax > 0 && weight >= bytesMax {
 			t.Fatalf("a page of %d rows goes on after %d bytes of %d", len(page.Rows), weight, bytesMax)
 		}
-		weight += archive.RowBytes(&page.Rows[i])
+		weight += rowcode.Weight(&page.Rows[i])
 	}
 	full := len(page.Rows) == w.PerPage || bytesMax > 0 && weight >= bytesMax
 	if page.More != (seen < total) || len(page.Rows) > w.PerPage || page.More && !full {
@@ -124,12 +126,12 @@ func pagingWhileWriting(t *testing.T, open Open) {
 		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
 	}
 	for _, filter := range []*wire.Filter{nil, tagged("x")} {
-		q, err := archive.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
+		q, err := query.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
 		if err != nil {
 			t.Fatal(err)
 		}
 		first := search(t, s, account, wire.Search{PerPage: 2, FilterGroup: filter})
-		after := archive.PositionOf(&first.Rows[1])
+		after := query.PositionOf(&first.Rows[1])
 		n := first.Total
 		apply(t, s, account, Event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
 		q.After = &after
@@ -145,7 +147,7 @@ func pagingWhileWriting(t *testing.T, open Open) {
 
 func totals(t *testing.T, open Open) {
 	s, _ := open(t)
-	const n = archive.TotalMax + 2
+	const n = query.TotalMax + 2
 	events := make([]archive.Event, n)
 	for i := range events {
 		e := Event(t, 0, wire.KindRequest, ID(0), `{"tags":["x"]}`)
@@ -155,23 +157,23 @@ func totals(t *testing.T, open Open) {
 	for batch := range slices.Chunk(events[:n-2], wire.BatchEventsMax) {
 		apply(t, s, account, batch...)
 	}
-	if page := search(t, s, account, wire.Search{FilterGroup: tagged("x")}); page.Total != archive.TotalMax || page.TotalIsLowerBound || !page.More {
-		t.Fatalf("of %d: %d, lower bound: %v", archive.TotalMax, page.Total, page.TotalIsLowerBound)
+	if page := search(t, s, account, wire.Search{FilterGroup: tagged("x")}); page.Total != query.TotalMax || page.TotalIsLowerBound || !page.More {
+		t.Fatalf("of %d: %d, lower bound: %v", query.TotalMax, page.Total, page.TotalIsLowerBound)
 	}
 	apply(t, s, account, events[n-2:]...)
 	page := search(t, s, account, wire.Search{FilterGroup: tagged("x")})
-	if page.Total != archive.TotalMax || !page.TotalIsLowerBound || !page.More {
+	if page.Total != query.TotalMax || !page.TotalIsLowerBound || !page.More {
 		t.Fatalf("of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
 	}
 	if page := search(t, s, account, wire.Search{}); page.Total != n || page.TotalIsLowerBound {
 		t.Fatalf("without a filter, of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
 	}
 	// Far behind what is counted, the cursor still finds the last rows.
-	q, err := archive.Compile(wire.Search{FilterGroup: tagged("x")})
+	q, err := query.Compile(wire.Search{FilterGroup: tagged("x")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.After = &archive.Position{At: events[1].OrderTime, RequestID: events[1].RequestID}
+	q.After = &query.Position{At: events[1].OrderTime, RequestID: events[1].RequestID}
 	last, err := s.Search(context.Background(), account, q)
 	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID || last.More || !last.TotalIsLowerBound {
 		t.Fatalf("the last page is %+v (%v)", last, err)

@@ -14,6 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Open makes a store for one scene: an empty one, and a function that closes it and opens it again with what it holds.
@@ -123,9 +124,9 @@ func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
 }
 
 // search compiles and runs a search.
-func search(t rapid.TB, s archive.Store, account string, w wire.Search) archive.Page {
+func search(t rapid.TB, s archive.Store, account string, w wire.Search) query.Page {
 	t.Helper()
-	q, err := archive.Compile(w)
+	q, err := query.Compile(w)
 	if err != nil {
 		t.Fatalf("Compile: %v", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire/jsonscan"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
 )
 
 // accountLetters are what the keys of the tables of accounts begin with, behind ofServer. The letter of emails is that
@@ -80,7 +80,7 @@ func accountRow(key, value []byte) (accounts.Row, error) {
 func (tx *accountTx) Add(t accounts.Table, key string, row any) error { return tx.Put(t, key, row) }
 
 func (tx *accountTx) Put(t accounts.Table, key string, row any) (err error) {
-	if p, ok := row.(*archive.Person); ok {
+	if p, ok := row.(*transfer.Person); ok {
 		tx.writes, err = store(tx.writes, emailKey(p.Email), p.ID)
 	}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Apply folds events in one transaction; see archive.Store.
@@ -291,7 +292,7 @@ func (f *folding) list(r *record) error {
 	}
 	f.listed++
 	key, err := f.db.loneKey(f.txn, f.keys, at)
-	f.writes = append(f.writes, write{key, archive.EncodeRow(&row)})
+	f.writes = append(f.writes, write{key, rowcode.Encode(&row)})
 	return err
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // A block holds rows that follow each other in the list, column by column. It owns all places from its key to the next block's:
@@ -47,7 +48,7 @@ func (h *blockHead) encode() []byte {
 	for _, n := range []int64{h.oldest, h.startMin, h.startMax} {
 		b = binary.AppendVarint(b, n)
 	}
-	b = archive.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	b = rowcode.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
 	return binary.AppendUvarint(b, uint64(h.bytes))
 }
 
@@ -55,7 +56,7 @@ func decodeHead(b []byte) (h blockHead, err error) {
 	if len(b) == 0 || b[0] != headVersion {
 		return h, errHead
 	}
-	r := archive.Reader{Rest: b[1:]}
+	r := rowcode.Reader{Rest: b[1:]}
 	h.rows = int(r.Uvarint())
 	h.oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
 	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
@@ -77,19 +78,19 @@ type placed struct {
 }
 
 // Suffixes of a block's columns, behind its place. Those of metadata: with its key, or of what is left.
-func (k keys) column(place []byte, c archive.Column) []byte {
+func (k keys) column(place []byte, c rowcode.Column) []byte {
 	return append(append(k.table(tableColumn), place...), byte(c))
 }
 
 func (k keys) metadataColumn(place []byte, key string) []byte {
-	return append(append(k.column(place, archive.ColumnMetadata), 1), key...)
+	return append(append(k.column(place, rowcode.ColumnMetadata), 1), key...)
 }
 
 // summary is the key of the summary of a block's rows.
 func (k keys) summary(place []byte) []byte { return k.column(place, summaryColumn) }
 
 // summaryColumn stands for a block's summary among its columns.
-const summaryColumn archive.Column = 0xff
+const summaryColumn rowcode.Column = 0xff
 
 func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), place...) }
 
@@ -98,21 +99,21 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	head := headOf(rows)
 	writes := []write{{k.block(place), head.encode()}, {k.newest(place), mark}, {k.behind(place), mark}}
 	put := func(key, plain []byte) { writes = append(writes, write{key, c.pack(columnVersion, plain)}) }
-	summary := archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].row })
+	summary := query.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].row })
 	writes = append(writes, write{k.summary(place), append([]byte{columnVersion, packedPlain}, summary...)}) // unpacking would take as long as merging
 
 	places := make([][placeBytes]byte, len(rows))
 	for i := range rows {
 		places[i] = rows[i].place
 	}
-	put(k.column(place, archive.ColumnID), encodePlaces(places))
-	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
-		if column == archive.ColumnMetadata {
+	put(k.column(place, rowcode.ColumnID), encodePlaces(places))
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+		if column == rowcode.ColumnMetadata {
 			continue
 		}
 		plain := encodeNumbers(column, rows)
 		if plain == nil {
-			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte { return archive.AppendValue(b, column, &rows[i].row) })
+			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte { return rowcode.AppendValue(b, column, &rows[i].row) })
 		}
 		put(k.column(place, column), plain)
 	}
@@ -126,10 +127,10 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 			return b
 		}))
 	}
-	put(k.column(place, archive.ColumnMetadata), encodeDictionary(len(rows), func(i int, b []byte) []byte {
+	put(k.column(place, rowcode.ColumnMetadata), encodeDictionary(len(rows), func(i int, b []byte) []byte {
 		for _, m := range rows[i].row.Metadata {
 			if _, own := slices.BinarySearch(head.keys, m.Key); !own {
-				b = archive.AppendText(archive.AppendText(b, m.Key), m.Value)
+				b = rowcode.AppendText(rowcode.AppendText(b, m.Key), m.Value)
 			}
 		}
 		return b
@@ -138,7 +139,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 }
 
 // encodeNumbers is nil for a column that is not of integers, or not only.
-func encodeNumbers(c archive.Column, rows []placed) []byte {
+func encodeNumbers(c rowcode.Column, rows []placed) []byte {
 	if !isInteger(c) {
 		return nil
 	}
@@ -180,8 +181,8 @@ func headOf(rows []placed) blockHead {
 
 // removeBlock makes the writes that take a block away.
 func (k keys) removeBlock(place []byte, head *blockHead) []write {
-	writes := []write{{key: k.block(place)}, {key: k.newest(place)}, {key: k.behind(place)}, {key: k.column(place, archive.ColumnID)}, {key: k.summary(place)}}
-	for column := archive.ColumnFunction; column < archive.ColumnBody; column++ {
+	writes := []write{{key: k.block(place)}, {key: k.newest(place)}, {key: k.behind(place)}, {key: k.column(place, rowcode.ColumnID)}, {key: k.summary(place)}}
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
 		writes = append(writes, write{key: k.column(place, column)})
 	}
 	for _, key := range head.keys {
@@ -198,7 +199,7 @@ type block struct {
 	place []byte
 	head  blockHead
 
-	columns [archive.ColumnBody]slot
+	columns [rowcode.ColumnBody]slot
 	own     []slot // of head.keys
 	scratch scratch
 }
@@ -242,7 +243,7 @@ func (b *block) open(place []byte, head blockHead) {
 }
 
 // column reads a column; of metadata, what has no column of its own.
-func (b *block) column(c archive.Column) (*column, error) {
+func (b *block) column(c rowcode.Column) (*column, error) {
 	s := &b.columns[c]
 	if s.loaded { // before a key is made: this is asked for every row
 		return &s.column, nil
@@ -281,7 +282,7 @@ func (b *block) load(s *slot, key []byte) (*column, error) {
 
 // find is the first row at or behind a place, in the order of the list.
 func (b *block) find(place []byte) (i int, found bool, err error) {
-	c, err := b.column(archive.ColumnID)
+	c, err := b.column(rowcode.ColumnID)
 	if err != nil {
 		return 0, false, err
 	}

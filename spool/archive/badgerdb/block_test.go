@@ -12,6 +12,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // fullRow has something in every field, so that a field without a column is seen to be missing.
@@ -80,7 +82,7 @@ func oddRow(t *testing.T) wire.Row {
 func TestARowComesBackAsItWas(t *testing.T) {
 	for name, want := range map[string]wire.Row{"full": fullRow(t), "empty": emptyRow(), "odd": oddRow(t)} {
 		got := wire.Row{ID: want.ID, RequestID: want.RequestID, AcceptedAt: want.AcceptedAt}
-		if err := archive.DecodeRow(archive.EncodeRow(&want), archive.AllColumns, &got); err != nil {
+		if err := rowcode.Decode(rowcode.Encode(&want), rowcode.AllColumns, &got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -101,7 +103,7 @@ func TestABlockGivesItsRowsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rows := make([]placed, len(want))
 			for i := range want {
-				at, _ := placeOf(archive.PositionOf(&want[i]))
+				at, _ := placeOf(query.PositionOf(&want[i]))
 				copy(rows[i].place[:], at)
 				rows[i].row = want[i]
 			}
@@ -118,11 +120,11 @@ func TestABlockGivesItsRowsBack(t *testing.T) {
 			b := block{txn: txn, codec: db.codec, keys: k}
 			b.open(rows[0].place[:], head)
 			for i := range want {
-				got, err := b.row(i, archive.AllColumns)
+				got, err := b.row(i, rowcode.AllColumns)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want[i], archive.CloneRow(got)); diff != "" {
+				if diff := cmp.Diff(want[i], rowcode.Clone(got)); diff != "" {
 					t.Errorf("row %d (-want +got):\n%s", i, diff)
 				}
 			}
@@ -147,7 +149,7 @@ func withKeys(row wire.Row, n int) wire.Row {
 // FuzzDecode reads bytes as everything that the list is made of: none may be a panic.
 func FuzzDecode(f *testing.F) {
 	row := emptyRow()
-	f.Add(archive.EncodeRow(&row))
+	f.Add(rowcode.Encode(&row))
 	f.Add(encodeDictionary(3, func(i int, b []byte) []byte { return append(b, byte(i)) }))
 	f.Add(encodeIntegers([]int64{1, 300, -5}, []bool{true, false, true}))
 	f.Add(encodePlaces(make([][placeBytes]byte, 2)))
@@ -155,7 +157,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(head.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var row wire.Row
-		_ = archive.DecodeRow(b, archive.AllColumns, &row)
+		_ = rowcode.Decode(b, rowcode.AllColumns, &row)
 		_, _ = decodeHead(b)
 		var c column
 		if decodeColumn(b, &c) != nil {
@@ -164,7 +166,7 @@ func FuzzDecode(f *testing.F) {
 		for i := range c.n {
 			switch c.kind {
 			case 'd':
-				_, _ = c.entry(archive.ColumnScores, c.code(i))
+				_, _ = c.entry(rowcode.ColumnScores, c.code(i))
 			case 'i':
 				c.number(i)
 			case 'p':
@@ -234,7 +236,7 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 	long := strings.Repeat("long ", 1000) + "Ada"
 	rows := make([]placed, 100)
 	for i := range rows {
-		at := archive.Position{At: time.Unix(int64(1000-i), 0), RequestID: archivetest.ID(i)}
+		at := query.Position{At: time.Unix(int64(1000-i), 0), RequestID: archivetest.ID(i)}
 		place, _ := placeOf(at)
 		copy(rows[i].place[:], place)
 		rows[i].row = wire.Row{AcceptedAt: at.At, Metadata: []wire.MetadataRow{{Key: "own", Value: "x"}}}
@@ -257,12 +259,12 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 		if err := c.summary(k, rows[0].place[:], head); err != nil {
 			t.Error(err)
 		}
-		row, err := b.row(7, archive.AllColumns)
+		row, err := b.row(7, rowcode.AllColumns)
 		if err != nil {
 			return err
 		}
 		for _, m := range row.Metadata {
-			if m.Value != archive.StoredValue(m.Key, long) {
+			if m.Value != rowcode.StoredValue(m.Key, long) {
 				t.Errorf("%s is %.50q", m.Key, m.Value)
 			}
 		}
@@ -271,7 +273,7 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 		for operator, must := range map[string]bool{"is": true, "ends_with": false} {
 			for _, key := range []string{"own", "other"} {
 				f := archivetest.Condition("metadata", key, operator, long)
-				q, err := archive.Compile(wire.Search{FilterGroup: &f})
+				q, err := query.Compile(wire.Search{FilterGroup: &f})
 				if err != nil {
 					return err
 				}

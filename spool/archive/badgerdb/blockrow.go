@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // numbers are what a lent row points to.
@@ -18,9 +18,9 @@ type numbers struct {
 }
 
 // row fills in the columns that are wanted of a row, which is lent until the next call.
-func (b *block) row(i int, want archive.Columns) (*wire.Row, error) {
+func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
 	row := &b.scratch.row
-	for c := archive.ColumnID; c < archive.ColumnBody; c++ {
+	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
 		if !want.Has(c) {
 			continue
 		}
@@ -31,12 +31,12 @@ func (b *block) row(i int, want archive.Columns) (*wire.Row, error) {
 	return row, nil
 }
 
-func (b *block) fill(i int, of archive.Column, row *wire.Row) error {
-	if of == archive.ColumnMetadata {
+func (b *block) fill(i int, of rowcode.Column, row *wire.Row) error {
+	if of == rowcode.ColumnMetadata {
 		return b.fillMetadata(i, row)
 	}
-	if of == archive.ColumnTime {
-		of = archive.ColumnID
+	if of == rowcode.ColumnTime {
+		of = rowcode.ColumnID
 	}
 	c, err := b.column(of)
 	if err != nil {
@@ -63,31 +63,31 @@ func (b *block) fill(i int, of archive.Column, row *wire.Row) error {
 }
 
 // set lets a row's field point to a number.
-func (n *numbers) set(of archive.Column, v int64, ok bool, row *wire.Row) {
+func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
 	switch of {
-	case archive.ColumnInputTokens:
+	case rowcode.ColumnInputTokens:
 		n.input, row.InputTokens = v, pointer(&n.input, ok)
-	case archive.ColumnOutputTokens:
+	case rowcode.ColumnOutputTokens:
 		n.output, row.OutputTokens = v, pointer(&n.output, ok)
-	case archive.ColumnCachedTokens:
+	case rowcode.ColumnCachedTokens:
 		n.cached, row.CachedTokens = v, pointer(&n.cached, ok)
-	case archive.ColumnReasoningTokens:
+	case rowcode.ColumnReasoningTokens:
 		n.reasoning, row.ReasoningTokens = v, pointer(&n.reasoning, ok)
-	case archive.ColumnTurns:
+	case rowcode.ColumnTurns:
 		if row.Turns = 0; ok {
 			row.Turns = int(v)
 		}
-	case archive.ColumnReadable:
+	case rowcode.ColumnReadable:
 		row.Readable = ok
-	case archive.ColumnVersion:
+	case rowcode.ColumnVersion:
 		n.version, row.PromptVersion = int(v), pointer(&n.version, ok)
-	case archive.ColumnCost:
+	case rowcode.ColumnCost:
 		n.cost, row.Price = dollarsOf(v), pointer(&n.cost, ok)
-	case archive.ColumnLatency:
+	case rowcode.ColumnLatency:
 		n.latency, row.Latency = secondsOf(v), pointer(&n.latency, ok)
-	case archive.ColumnStart:
+	case rowcode.ColumnStart:
 		n.start, row.StartTime = time.Unix(0, v).UTC(), pointer(&n.start, ok)
-	case archive.ColumnEnd:
+	case rowcode.ColumnEnd:
 		n.end, row.EndTime = time.Unix(0, v).UTC(), pointer(&n.end, ok)
 	}
 }
@@ -100,68 +100,68 @@ func pointer[T any](p *T, ok bool) *T {
 }
 
 // share lets a row have what another has in a column.
-func share(of archive.Column, from, row *wire.Row) {
+func share(of rowcode.Column, from, row *wire.Row) {
 	switch of {
-	case archive.ColumnFunction:
+	case rowcode.ColumnFunction:
 		row.FunctionName = from.FunctionName
-	case archive.ColumnModel:
+	case rowcode.ColumnModel:
 		row.Engine = from.Engine
-	case archive.ColumnProvider:
+	case rowcode.ColumnProvider:
 		row.Provider = from.Provider
-	case archive.ColumnStatus:
+	case rowcode.ColumnStatus:
 		row.Status = from.Status
-	case archive.ColumnSidecar:
+	case rowcode.ColumnSidecar:
 		row.Sidecar = from.Sidecar
-	case archive.ColumnTemplate:
+	case rowcode.ColumnTemplate:
 		row.PromptName = from.PromptName
-	case archive.ColumnVersion:
+	case rowcode.ColumnVersion:
 		row.PromptVersion = from.PromptVersion
-	case archive.ColumnLabel:
+	case rowcode.ColumnLabel:
 		row.PromptLabel = from.PromptLabel
-	case archive.ColumnTags:
+	case rowcode.ColumnTags:
 		row.Tags = from.Tags
-	case archive.ColumnGroups:
+	case rowcode.ColumnGroups:
 		row.GroupIDs = from.GroupIDs
-	case archive.ColumnScores:
+	case rowcode.ColumnScores:
 		row.Scores = from.Scores
-	case archive.ColumnFinish:
+	case rowcode.ColumnFinish:
 		row.FinishReason = from.FinishReason
-	case archive.ColumnErrorType:
+	case rowcode.ColumnErrorType:
 		row.ErrorType = from.ErrorType
-	case archive.ColumnShape:
+	case rowcode.ColumnShape:
 		row.OutputShape = from.OutputShape
-	case archive.ColumnTools:
+	case rowcode.ColumnTools:
 		row.ToolNames = from.ToolNames
-	case archive.ColumnCachedTokens:
+	case rowcode.ColumnCachedTokens:
 		row.CachedTokens = from.CachedTokens
-	case archive.ColumnReasoningTokens:
+	case rowcode.ColumnReasoningTokens:
 		row.ReasoningTokens = from.ReasoningTokens
-	case archive.ColumnTurns:
+	case rowcode.ColumnTurns:
 		row.Turns = from.Turns
-	case archive.ColumnReadable:
+	case rowcode.ColumnReadable:
 		row.Readable = from.Readable
-	case archive.ColumnInputTokens:
+	case rowcode.ColumnInputTokens:
 		row.InputTokens = from.InputTokens
-	case archive.ColumnOutputTokens:
+	case rowcode.ColumnOutputTokens:
 		row.OutputTokens = from.OutputTokens
-	case archive.ColumnCost:
+	case rowcode.ColumnCost:
 		row.Price = from.Price
-	case archive.ColumnLatency:
+	case rowcode.ColumnLatency:
 		row.Latency = from.Latency
-	case archive.ColumnStart:
+	case rowcode.ColumnStart:
 		row.StartTime = from.StartTime
-	case archive.ColumnEnd:
+	case rowcode.ColumnEnd:
 		row.EndTime = from.EndTime
 	}
 }
 
 // fillMetadata puts a row's keys together, sorted: those with a column of their own and the rest.
 func (b *block) fillMetadata(i int, row *wire.Row) error {
-	rest, err := b.column(archive.ColumnMetadata)
+	rest, err := b.column(rowcode.ColumnMetadata)
 	if err != nil {
 		return err
 	}
-	others, err := rest.entry(archive.ColumnMetadata, rest.code(i))
+	others, err := rest.entry(rowcode.ColumnMetadata, rest.code(i))
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
 			all, left = append(all, left[0]), left[1:]
 		}
-		all = append(all, wire.MetadataRow{Key: key, Value: archive.Shortened(key, value)})
+		all = append(all, wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, value)})
 	}
 	all = append(all, left...)
 	if all == nil {

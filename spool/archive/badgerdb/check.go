@@ -10,6 +10,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Check proves that the database agrees with itself: every record that has its request has its row, as folding it gives,
@@ -130,17 +132,17 @@ func (c *checker) summary(k keys, place []byte, head blockHead) error {
 	b.open(place, head)
 	rows := make([]wire.Row, head.rows)
 	for i := range rows {
-		row, err := b.row(i, archive.AllColumns)
+		row, err := b.row(i, rowcode.AllColumns)
 		if err != nil {
 			return err
 		}
-		rows[i] = archive.CloneRow(row)
+		rows[i] = rowcode.Clone(row)
 	}
 	stored, err := b.readSummary(nil)
 	if err != nil {
 		return err
 	}
-	if !archive.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
+	if !query.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
 		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.summary(place))
 	}
 	return nil
@@ -170,10 +172,10 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 
 // rows proves that the list has a row for each record, as folding it gives, in order, and no other.
 func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
-	var before *archive.Position
-	_, err := db.scan(ctx, c.txn, k, &archive.Query{}, archive.AllColumns, func(row *wire.Row) (bool, error) {
+	var before *query.Position
+	_, err := db.scan(ctx, c.txn, k, &query.Query{}, rowcode.AllColumns, func(row *wire.Row) (bool, error) {
 		t.rows++
-		place := archive.PositionOf(row)
+		place := query.PositionOf(row)
 		if before != nil && before.Compare(place) >= 0 {
 			return false, fmt.Errorf("the row of %s does not stand behind that of %s", row.RequestID, before.RequestID)
 		}
@@ -184,7 +186,7 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 			return false, err
 		}
 		want, ok := state.Row()
-		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(archive.EncodeRow(&want)) != string(archive.EncodeRow(row)) {
+		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
 			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
 		}
 		return true, nil

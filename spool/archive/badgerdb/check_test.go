@@ -12,6 +12,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
 )
 
 func TestCheckFindsWhatDisagrees(t *testing.T) {
@@ -96,11 +97,11 @@ func harmed(t *testing.T) *DB {
 }
 
 func TestRowsSortAsPositionsDo(t *testing.T) {
-	position := rapid.Custom(func(t *rapid.T) archive.Position {
+	position := rapid.Custom(func(t *rapid.T) query.Position {
 		// From the year 1 to 9999, close together as often as far apart.
 		seconds := rapid.OneOf(rapid.Int64Range(-62135596799, 253402300799), rapid.Int64Range(-1, 1)).Draw(t, "seconds")
 		nanos := rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")
-		return archive.Position{At: time.Unix(seconds, nanos).UTC(), RequestID: archivetest.ID(rapid.IntRange(0, 2).Draw(t, "id"))}
+		return query.Position{At: time.Unix(seconds, nanos).UTC(), RequestID: archivetest.ID(rapid.IntRange(0, 2).Draw(t, "id"))}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := position.Draw(t, "a"), position.Draw(t, "b")

@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // A column of a block is stored as one value:
@@ -228,7 +229,7 @@ func decodeColumn(plain []byte, c *column) error {
 	if len(plain) < 5 {
 		return errColumn
 	}
-	r := archive.Reader{Rest: plain[5:]}
+	r := rowcode.Reader{Rest: plain[5:]}
 	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
 	if c.n > columnRowsMax {
 		return errColumn
@@ -323,7 +324,7 @@ func (c *column) place(i int) (p [placeBytes]byte) {
 }
 
 // entry is an entry of a dictionary as a row that has nothing else. It is shared: only to be read.
-func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
+func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
 		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
 	}
@@ -333,7 +334,7 @@ func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
 			row = new(wire.Row)
 			c.lent[number] = row
 		}
-		if err := archive.ReadValue(c.entries[number], of, row); err != nil {
+		if err := rowcode.ReadValue(c.entries[number], of, row); err != nil {
 			return nil, err
 		}
 		c.read[number] = true
@@ -342,18 +343,18 @@ func (c *column) entry(of archive.Column, number int) (*wire.Row, error) {
 }
 
 // integerOf is what a row has in a column that a block keeps as integers. exact is false where an integer cannot tell it.
-func integerOf(c archive.Column, row *wire.Row) (n int64, present, exact bool) {
+func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 	switch c {
-	case archive.ColumnCost:
+	case rowcode.ColumnCost:
 		return billionths(row.Price, dollarsOf)
-	case archive.ColumnLatency:
+	case rowcode.ColumnLatency:
 		return billionths(row.Latency, secondsOf)
-	case archive.ColumnStart:
+	case rowcode.ColumnStart:
 		return nanosOf(row.StartTime)
-	case archive.ColumnEnd:
+	case rowcode.ColumnEnd:
 		return nanosOf(row.EndTime)
 	}
-	n, present = archive.WholeOf(c, row)
+	n, present = rowcode.IntegerOf(c, row)
 	return n, present, true
 }
 
@@ -382,11 +383,11 @@ func nanosOf(t *time.Time) (n int64, present, exact bool) {
 }
 
 // isInteger says which columns a block keeps as integers if it can.
-func isInteger(c archive.Column) bool {
+func isInteger(c rowcode.Column) bool {
 	switch c {
-	case archive.ColumnInputTokens, archive.ColumnOutputTokens, archive.ColumnCachedTokens, archive.ColumnReasoningTokens,
-		archive.ColumnTurns, archive.ColumnReadable, archive.ColumnVersion, archive.ColumnCost, archive.ColumnLatency,
-		archive.ColumnStart, archive.ColumnEnd:
+	case rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens, rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens,
+		rowcode.ColumnTurns, rowcode.ColumnReadable, rowcode.ColumnVersion, rowcode.ColumnCost, rowcode.ColumnLatency,
+		rowcode.ColumnStart, rowcode.ColumnEnd:
 		return true
 	}
 	return false

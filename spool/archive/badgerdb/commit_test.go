@@ -16,8 +16,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
 )
 
 func openIn(t *testing.T, dir string) *DB {
@@ -183,7 +183,7 @@ func TestCloseReleasesThoseWhoWait(t *testing.T) {
 	}
 	_, applied := db.Apply(t.Context(), "a", nil)
 	_, _, read := db.Record(t.Context(), "a", archivetest.ID(1))
-	_, searched := db.Search(t.Context(), "a", archive.Query{Limit: 1})
+	_, searched := db.Search(t.Context(), "a", query.Query{Limit: 1})
 	for i, err := range []error{applied, read, searched} {
 		if !wire.IsCode(err, wire.CodeUnavailable) {
 			t.Errorf("call %d after Close: %v", i, err)
@@ -198,7 +198,7 @@ func TestACallThatNobodyWaitsForIsNotBegun(t *testing.T) {
 	if err := db.commit.do(ctx, 0, set("a")); !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "a") {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := db.Search(ctx, "a", archive.Query{Limit: 1}); err != nil {
+	if _, err := db.Search(ctx, "a", query.Query{Limit: 1}); err != nil {
 		t.Errorf("a search of nothing: %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // deleteStep is how many records one transaction deletes.
@@ -70,9 +72,9 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 
 // selectorOf is a deletion as the only one.
 func selectorOf(d wire.Deletion) archive.Selectors {
-	hash := archive.HashValue(d.Key, d.Value)
+	hash := rowcode.HashValue(d.Key, d.Value)
 	return func(key, value string) (time.Time, bool) {
-		return d.Before, key == d.Key && archive.HashStored(key, value) == hash
+		return d.Before, key == d.Key && rowcode.HashStored(key, value) == hash
 	}
 }
 
@@ -82,12 +84,12 @@ func (db *DB) deleteShown(ctx context.Context, account string, k keys, d wire.De
 	if err != nil {
 		return sum, err
 	}
-	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value}})
+	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value}})
 	for err == nil {
 		var ids []string
-		var last archive.Position
-		if _, err := db.Scan(ctx, account, q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
-			last = archive.PositionOf(row)
+		var last query.Position
+		if _, err := db.Scan(ctx, account, q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
+			last = query.PositionOf(row)
 			ids = append(ids, last.RequestID)
 			return len(ids) < deleteStep, nil
 		}); err != nil {
@@ -107,7 +109,7 @@ func (db *DB) deleteShown(ctx context.Context, account string, k keys, d wire.De
 // hiddenIDs are the records that have a deleted value and do not show it.
 func (db *DB) hiddenIDs(ctx context.Context, k keys, d wire.Deletion) (ids []string, err error) {
 	err = db.view(func(txn *badger.Txn) error {
-		hash := archive.HashValue(d.Key, d.Value)
+		hash := rowcode.HashValue(d.Key, d.Value)
 		return db.each(ctx, txn, append(k.table(tableHidden), hash[:]...), nil, func(key, _ []byte) (bool, error) {
 			ids = append(ids, uuid(key[len(key)-16:]).String())
 			return true, nil
@@ -206,7 +208,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 	}
 	if r.state.Hides() {
 		for _, m := range r.state.Had() {
-			f.writes = append(f.writes, write{key: f.keys.hidden(archive.HashStored(m.Key, m.Value), r.id)})
+			f.writes = append(f.writes, write{key: f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id)})
 		}
 	}
 	if r.waiting.Requests > 0 && !r.orphan { // it came with this batch
@@ -229,7 +231,7 @@ func (f *folding) forget(d wire.Deletion) error {
 	if err != nil {
 		return err
 	}
-	hash := archive.HashValue(d.Key, d.Value)
+	hash := rowcode.HashValue(d.Key, d.Value)
 	before := d.Before
 	if old, ok := known[hash]; ok && old.After(before) {
 		before = old
@@ -313,7 +315,7 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	err := f.db.each(context.Background(), f.txn, f.keys.table(tableSelector), nil, func(key, value []byte) (bool, error) {
 		at, ok := readTime(value)
 		if !ok {
-			return false, damaged(key, archive.ErrRow)
+			return false, damaged(key, rowcode.ErrRow)
 		}
 		known[[16]byte(key[len(key)-16:])] = at
 		return true, nil
@@ -335,7 +337,7 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 		return err
 	}
 	if r.state.Deleted(func(key, value string) (before time.Time, ok bool) {
-		before, ok = known[archive.HashStored(key, value)]
+		before, ok = known[rowcode.HashStored(key, value)]
 		return before, ok
 	}) {
 		f.remove(r, true)
@@ -347,7 +349,7 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 // hide lets a record be found by metadata values that its row does not show.
 func (f *folding) hide(r *record, values []wire.MetadataRow) {
 	for _, m := range values {
-		f.writes = append(f.writes, write{f.keys.hidden(archive.HashStored(m.Key, m.Value), r.id), mark})
+		f.writes = append(f.writes, write{f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id), mark})
 	}
 }
 

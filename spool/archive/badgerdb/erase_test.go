@@ -16,6 +16,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
 	"promptspool/spool/disktest"
 )
 
@@ -176,7 +177,7 @@ func TestRetention(t *testing.T) {
 			if err != nil || dropped != int64(2*(30-c.left)) {
 				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
 			}
-			page, err := db.Search(t.Context(), "a", archive.Query{Limit: 100})
+			page, err := db.Search(t.Context(), "a", query.Query{Limit: 100})
 			if err != nil || len(page.Rows) != c.left || page.Total != c.left {
 				t.Fatalf("%d rows are left in a total of %d (%v), want %d", len(page.Rows), page.Total, err, c.left)
 			}

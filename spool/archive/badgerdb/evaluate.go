@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // verdict says of each row of a block whether a condition surely holds, and whether it may hold: they differ where only the
@@ -14,10 +15,10 @@ import (
 type verdict struct{ must, may bitset }
 
 // evaluate asks a condition about all rows of a block, column by column.
-func (b *block) evaluate(c archive.Condition) (v verdict, err error) {
+func (b *block) evaluate(c query.Condition) (v verdict, err error) {
 	n := b.head.rows
 	switch c := c.(type) {
-	case archive.All:
+	case query.All:
 		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
@@ -33,7 +34,7 @@ func (b *block) evaluate(c archive.Condition) (v verdict, err error) {
 			}
 		}
 		return v, nil
-	case archive.Any:
+	case query.Any:
 		v = verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, false)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
@@ -46,7 +47,7 @@ func (b *block) evaluate(c archive.Condition) (v verdict, err error) {
 			}
 		}
 		return v, nil
-	case archive.Not:
+	case query.Not:
 		w, err := b.evaluate(c.Condition)
 		if err != nil {
 			return v, err
@@ -58,13 +59,13 @@ func (b *block) evaluate(c archive.Condition) (v verdict, err error) {
 		}
 		return v, nil
 	}
-	return b.test(c.(*archive.Test))
+	return b.test(c.(*query.Test))
 }
 
 // test asks a condition on one field.
-func (b *block) test(t *archive.Test) (v verdict, err error) {
+func (b *block) test(t *query.Test) (v verdict, err error) {
 	n := b.head.rows
-	if t.Column == archive.ColumnBody {
+	if t.Column == rowcode.ColumnBody {
 		return verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, true)}, nil
 	}
 	holds := bitset(nil).reset(n, false)
@@ -73,7 +74,7 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 	} else if own != nil {
 		return b.testEntries(t, own)
 	}
-	if t.Column != archive.ColumnMetadata && t.Column != archive.ColumnID && t.Column != archive.ColumnTime {
+	if t.Column != rowcode.ColumnMetadata && t.Column != rowcode.ColumnID && t.Column != rowcode.ColumnTime {
 		c, err := b.column(t.Column)
 		if err != nil {
 			return v, err
@@ -86,18 +87,18 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 			return verdict{holds, holds}, nil
 		}
 	}
-	if t.Column == archive.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
+	if t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
 		err = b.testSpan(t, holds)
 		return verdict{holds, holds}, err
 	}
 	// What is left is asked row by row.
-	want := archive.ColumnsOf(t.Column)
+	want := rowcode.ColumnsOf(t.Column)
 	for i := range n {
 		row, err := b.row(i, want)
 		if err != nil {
 			return v, err
 		}
-		if t.Match(&archive.Subject{Row: row}) {
+		if t.Match(&query.Subject{Row: row}) {
 			holds.set(i)
 		}
 	}
@@ -105,8 +106,8 @@ func (b *block) test(t *archive.Test) (v verdict, err error) {
 }
 
 // testSpan asks about the ends of a span of time. The rows between them hold: they lie in the order of their times.
-func (b *block) testSpan(t *archive.Test, holds bitset) error {
-	ids, err := b.column(archive.ColumnID)
+func (b *block) testSpan(t *query.Test, holds bitset) error {
+	ids, err := b.column(rowcode.ColumnID)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (b *block) testSpan(t *archive.Test, holds bitset) error {
 		at, _ := rowPlace(p[:])
 		return at
 	}
-	match := func(i int) bool { return t.Match(&archive.Subject{Row: &wire.Row{AcceptedAt: at(i)}}) }
+	match := func(i int) bool { return t.Match(&query.Subject{Row: &wire.Row{AcceptedAt: at(i)}}) }
 	begin, end := 0, b.head.rows
 	if !t.To.IsZero() {
 		begin = sort.Search(end, func(i int) bool { return !at(i).After(t.To) })
@@ -136,25 +137,25 @@ func (b *block) testSpan(t *archive.Test, holds bitset) error {
 }
 
 // ofKey is the column of the metadata key that a test asks about, where it has one of its own.
-func (b *block) ofKey(t *archive.Test) (*column, error) {
-	if t.Column != archive.ColumnMetadata || t.Key == "" {
+func (b *block) ofKey(t *query.Test) (*column, error) {
+	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil
 	}
 	c, err := b.metadata(t.Key)
 	if c == nil && err == nil {
-		return b.column(archive.ColumnMetadata)
+		return b.column(rowcode.ColumnMetadata)
 	}
 	return c, err
 }
 
 // testEntries asks about each entry of a dictionary once.
-func (b *block) testEntries(t *archive.Test, c *column) (v verdict, err error) {
+func (b *block) testEntries(t *query.Test, c *column) (v verdict, err error) {
 	v.must = bitset(nil).reset(b.head.rows, false)
 	v.may = v.must
 	found := make([]bool, len(c.entries))
 	unsure := make([]bool, len(c.entries))
 	some, doubt := false, false
-	ask := asker{test: t, column: c, own: t.Column == archive.ColumnMetadata && c != &b.columns[archive.ColumnMetadata].column}
+	ask := asker{test: t, column: c, own: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column}
 	for i := range c.entries {
 		if found[i], unsure[i], err = ask.about(i); err != nil {
 			return v, err
@@ -191,13 +192,13 @@ func (c *column) mark(entries []bool, rows bitset) {
 
 // asker asks a test about the entries of a dictionary. Its memory is used again for each.
 type asker struct {
-	test   *archive.Test
+	test   *query.Test
 	column *column
 	own    bool // the column is of the metadata key that the test asks about
 
 	row      wire.Row
 	metadata [1]wire.MetadataRow
-	subject  archive.Subject
+	subject  query.Subject
 }
 
 func (a *asker) about(i int) (holds, unsure bool, err error) {
@@ -205,7 +206,7 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 	if a.own {
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
-			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: archive.Shortened(a.test.Key, string(entry[1:]))}
+			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: rowcode.Shortened(a.test.Key, string(entry[1:]))}
 			row.Metadata = a.metadata[:]
 		}
 	} else {
@@ -214,14 +215,14 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 			return false, false, err
 		}
 	}
-	a.subject = archive.Subject{Row: row}
+	a.subject = query.Subject{Row: row}
 	holds = a.test.Match(&a.subject)
 
 	return holds, a.subject.Unsure, nil
 }
 
 // testNumbers asks about each number of a column.
-func (b *block) testNumbers(t *archive.Test, c *column, holds bitset) {
+func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 	var one [1]float64
 	none := t.Number(nil)
 	if c.width == 1 { // few different ones, such as versions: each is asked about once
@@ -253,12 +254,12 @@ func (b *block) testNumbers(t *archive.Test, c *column, holds bitset) {
 }
 
 // asNumber is what a filter compares of a column's integer.
-func asNumber(c archive.Column, n int64) float64 {
+func asNumber(c rowcode.Column, n int64) float64 {
 	switch c {
-	case archive.ColumnCost:
+	case rowcode.ColumnCost:
 		return dollarsOf(n)
-	case archive.ColumnLatency:
-		return archive.Milliseconds(secondsOf(n))
+	case rowcode.ColumnLatency:
+		return query.Milliseconds(secondsOf(n))
 	}
 	return float64(n)
 }

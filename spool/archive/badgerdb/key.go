@@ -6,6 +6,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Tables of an account; see the layout in doc.go.
@@ -100,7 +101,7 @@ func place(at time.Time, id uuid) []byte {
 }
 
 // placeOf is place for a position of a list.
-func placeOf(p archive.Position) ([]byte, bool) {
+func placeOf(p query.Position) ([]byte, bool) {
 	id, ok := parseUUID(p.RequestID)
 	return place(p.At, id), ok
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
 )
 
 // copyingKey is there while a copy into this database is not finished: how far it has come in its source.
@@ -23,8 +23,8 @@ var accountMoves = []byte{tableAudit, tableSidecar, tableLast, tableHead, tableV
 
 var errTime = errors.New("it is no time")
 
-// Export walks over everything; see archive.Mover. A place is a key, in base64.
-func (db *DB) Export(ctx context.Context, place string, fn func(item archive.Item, place string) error) error {
+// Export walks over everything; see transfer.Mover. A place is a key, in base64.
+func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.Item, place string) error) error {
 	after, err := base64.RawURLEncoding.DecodeString(place)
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", place)
@@ -66,7 +66,7 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item archive.Ite
 }
 
 // item reads what stands under a key of a table that moves.
-func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err error) {
+func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err error) {
 	if key[0] == ofServer {
 		row, err := accountRow(key, value)
 		return row.Item(), err
@@ -83,7 +83,7 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 	case tableLast:
 		var l last
 		err = decode(key, value, &l)
-		item.Registry = &archive.Registry{Template: l.Template, Version: l.Version, Revision: l.Revision}
+		item.Registry = &transfer.Registry{Template: l.Template, Version: l.Version, Revision: l.Revision}
 	case tableHead:
 		item.Template = new(wire.Template)
 		err = decode(key, value, item.Template)
@@ -95,13 +95,13 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 		if !ok {
 			return item, damaged(key, errTime)
 		}
-		item.Tombstone = &archive.Tombstone{RequestID: uuid(rest).String(), At: at, Unseen: len(value) > tombstoneBytes}
+		item.Tombstone = &transfer.Tombstone{RequestID: uuid(rest).String(), At: at, Unseen: len(value) > tombstoneBytes}
 	case tableSelector:
 		at, ok := readTime(value)
 		if !ok {
 			return item, damaged(key, errTime)
 		}
-		item.Forgotten = &archive.Forgotten{Hash: [16]byte(rest), Before: at}
+		item.Forgotten = &transfer.Forgotten{Hash: [16]byte(rest), Before: at}
 	case tableRecord:
 		item.Record, err = db.moved(txn, k, uuid(rest), value)
 	}
@@ -109,12 +109,12 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item archive.Item, err e
 }
 
 // moved reads a record's bodies.
-func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*archive.Whole, error) {
+func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.Record, error) {
 	state, err := db.joinState(txn, k, id, value)
 	if err != nil {
 		return nil, err
 	}
-	w := &archive.Whole{State: state.State, Bodies: map[string]json.RawMessage{}}
+	w := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
 	for _, h := range w.State.History {
 		if h.Hash == "" {
 			continue
@@ -128,8 +128,8 @@ func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*archive.Wh
 	return w, nil
 }
 
-// Import keeps items of another database; see archive.Mover.
-func (db *DB) Import(ctx context.Context, items []archive.Item, place string) error {
+// Import keeps items of another database; see transfer.Mover.
+func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
 	listed := map[keys]int{}
 	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
 		clear(listed)
@@ -176,7 +176,7 @@ func (db *DB) Import(ctx context.Context, items []archive.Item, place string) er
 }
 
 // bring writes what is no record.
-func bring(writes []write, item *archive.Item) ([]write, error) {
+func bring(writes []write, item *transfer.Item) ([]write, error) {
 	if item.Of == "" {
 		tx := accountTx{writes: writes}
 		err := accounts.Import(&tx, item)
@@ -221,7 +221,7 @@ func bring(writes []write, item *archive.Item) ([]write, error) {
 }
 
 // bring writes a record as it was elsewhere, unless it is here.
-func (f *folding) bring(w *archive.Whole) error {
+func (f *folding) bring(w *transfer.Record) error {
 	r, err := f.record(w.State.RequestID)
 	if err != nil || len(r.state.History) > 0 {
 		return err
@@ -244,7 +244,7 @@ func (f *folding) bring(w *archive.Whole) error {
 	return nil
 }
 
-// Copying says how far an unfinished copy has come; see archive.Mover.
+// Copying says how far an unfinished copy has come; see transfer.Mover.
 func (db *DB) Copying(context.Context) (place string, unfinished bool, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		value, err := loadBytes(txn, copyingKey)
@@ -254,7 +254,7 @@ func (db *DB) Copying(context.Context) (place string, unfinished bool, err error
 	return place, unfinished, err
 }
 
-// Copied says that the copy is finished; see archive.Mover.
+// Copied says that the copy is finished; see transfer.Mover.
 func (db *DB) Copied(ctx context.Context) error {
 	err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return []write{{key: copyingKey}}, nil })
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Rows come in one by one and stand alone until there are enough for a block. The newest stay alone for a while, for scores and
@@ -179,7 +179,7 @@ func (p *packing) next(rows []placed) (n int) {
 	}
 
 	for bytes = 0; n < len(rows) && n < p.rows; n++ {
-		bytes += archive.RowBytes(&rows[n].row)
+		bytes += rowcode.Weight(&rows[n].row)
 		if n > 0 && bytes > p.bytes {
 			break
 		}
@@ -190,7 +190,7 @@ func (p *packing) next(rows []placed) (n int) {
 // bytesOf is what rows weigh together.
 func bytesOf(rows []placed) (n int) {
 	for i := range rows {
-		n += archive.RowBytes(&rows[i].row)
+		n += rowcode.Weight(&rows[i].row)
 	}
 
 	return n
@@ -313,7 +313,7 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 			continue
 		}
 		rows = append(rows, placed{place: l.place})
-		if err := l.read(&rows[len(rows)-1].row, archive.AllColumns); err != nil {
+		if err := l.read(&rows[len(rows)-1].row, rowcode.AllColumns); err != nil {
 			return nil, damaged(table(l.place[:]), err)
 		}
 	}
@@ -324,7 +324,7 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone []lone) ([]placed, error) {
 	b := block{txn: txn, codec: db.codec, keys: k}
 	b.open(place, head)
-	ids, err := b.column(archive.ColumnID)
+	ids, err := b.column(rowcode.ColumnID)
 	if err != nil {
 		return nil, err
 	}
@@ -345,11 +345,11 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 		if hidden[p] {
 			continue
 		}
-		row, err := b.row(i, archive.AllColumns)
+		row, err := b.row(i, rowcode.AllColumns)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, placed{p, archive.CloneRow(row)})
+		rows = append(rows, placed{p, rowcode.Clone(row)})
 	}
 	return append(rows, alone...), nil
 }

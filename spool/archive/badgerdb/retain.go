@@ -9,6 +9,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // retainStep is how many records one transaction drops.
@@ -36,7 +38,7 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 	if err != nil {
 		return dropped, err
 	}
-	q, err := archive.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}})
+	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}})
 	if err != nil {
 		return dropped, err
 	}
@@ -55,9 +57,9 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 }
 
 // firstIDs are those of the first records that a query finds.
-func (db *DB) firstIDs(ctx context.Context, k keys, q archive.Query, limit int) (ids []string, err error) {
+func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (ids []string, err error) {
 	err = db.view(func(txn *badger.Txn) error {
-		_, err := db.scan(ctx, txn, k, &q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
+		_, err := db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
 			ids = append(ids, row.RequestID)
 			return len(ids) < limit, nil
 		})
@@ -93,14 +95,14 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
-	var q archive.Query
+	var q query.Query
 	it.Seek(append(k.table(tableBlock), 0xff, 0xff, 0xff, 0xff))
 	for {
 		if q.After = nil; it.Valid() {
 			at, id := rowPlace(it.Item().Key())
-			q.After = &archive.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
+			q.After = &query.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
 		}
-		_, err = db.scan(ctx, txn, k, &q, archive.PlaceColumns, func(row *wire.Row) (bool, error) {
+		_, err = db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
 			ids = append(ids, row.RequestID)
 			return true, nil
 		})

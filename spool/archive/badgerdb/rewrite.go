@@ -7,22 +7,23 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Rewrite changes what is derived of requests; see archive.Store.
-func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Position, limit int, change archive.Change) (end *archive.Position, changed int, err error) {
+func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position, limit int, change archive.Change) (end *query.Position, changed int, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, 0, err
 	}
 
-	return archive.RewritePage(ctx, db, account, after, limit, func(page []archive.Position) (int, error) {
+	return archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
 		return db.rewrite(ctx, k, page, change)
 	})
 }
 
 // rewrite is Rewrite of some records, in one transaction.
-func (db *DB) rewrite(ctx context.Context, k keys, page []archive.Position, change archive.Change) (changed int, err error) {
+func (db *DB) rewrite(ctx context.Context, k keys, page []query.Position, change archive.Change) (changed int, err error) {
 	listed := 0
 	err = db.commit.doMany(ctx, 0, len(page), func(txn *badger.Txn) ([]write, error) {
 		changed = 0

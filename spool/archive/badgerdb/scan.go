@@ -8,7 +8,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // scan is one pass over an account's list: the rows that stand alone and the blocks, merged.
@@ -17,14 +18,14 @@ type scan struct {
 	ctx   context.Context
 	txn   *badger.Txn
 	keys  keys
-	query *archive.Query
-	needs archive.Columns // of the filter
+	query *query.Query
+	needs rowcode.Columns // of the filter
 	visit func(m *match) (more bool, err error)
 	skip  func() (bool, error) // if it takes the block with what stands alone in it as a whole; nil: never
 
 	after    []byte // place: rows up to it are left out; nil: none are
 	deadline time.Time
-	stopped  *archive.Position
+	stopped  *query.Position
 	late     bool // the time for bodies is over
 	sifters  [workers]sifter
 	seen     int
@@ -60,27 +61,27 @@ func (l *lone) load(txn *badger.Txn, key []byte) error {
 }
 
 // fill returns the row with the columns that are wanted.
-func (m *match) fill(want archive.Columns) (*wire.Row, error) {
+func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 	if m.block != nil {
 		return m.block.row(m.index, want)
 	}
 	return m.row, m.lone.read(m.row, want)
 }
 
-func (l *lone) read(row *wire.Row, want archive.Columns) error {
+func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
 	at, id := rowPlace(l.place[:])
-	if row.AcceptedAt = at; want.Has(archive.ColumnID) {
+	if row.AcceptedAt = at; want.Has(rowcode.ColumnID) {
 		row.RequestID = id.String()
 		row.ID = row.RequestID
 	}
-	if want&^archive.PlaceColumns == 0 {
+	if want&^rowcode.PlaceColumns == 0 {
 		return nil
 	}
-	return archive.DecodeRow(l.value, want, row)
+	return rowcode.Decode(l.value, want, row)
 }
 
 // newScan makes a pass over the rows that match q.
-func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Query) (*scan, error) {
+func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Query) (*scan, error) {
 	s := &scan{db: db, ctx: ctx, txn: txn, keys: k, query: q, needs: q.Columns(),
 		block: block{txn: txn, codec: db.codec, keys: k}}
 	if q.After != nil {
@@ -275,7 +276,7 @@ func (s *scan) visitLone(l *lone) error {
 	if s.query.Filtered() {
 		want := s.needs
 		if s.query.NeedsBody() || s.query.NeedsWhole() {
-			want |= archive.PlaceColumns
+			want |= rowcode.PlaceColumns
 		}
 		row, err := m.fill(want)
 		if err != nil {
@@ -360,7 +361,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 		}
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.must.has(i) {
-			row, err := b.row(i, s.needs|archive.PlaceColumns)
+			row, err := b.row(i, s.needs|rowcode.PlaceColumns)
 			if err != nil {
 				return err
 			}
@@ -382,11 +383,11 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 
 // stop ends the scan for lack of time behind a row of the block.
 func (s *scan) stop(i int) error {
-	row, err := s.block.row(i, archive.PlaceColumns)
+	row, err := s.block.row(i, rowcode.PlaceColumns)
 	if err != nil {
 		return err
 	}
-	p := archive.PositionOf(row)
+	p := query.PositionOf(row)
 	s.stopped, s.done = &p, true
 	return nil
 }
@@ -394,7 +395,7 @@ func (s *scan) stop(i int) error {
 // judge asks about one row, and its body if need be. It stops the scan when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
 	// What is read of a record is large: whoever has left is not waited for until the next look.
-	subject := archive.Subject{Row: row}
+	subject := query.Subject{Row: row}
 	subject.Body = func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
@@ -412,7 +413,7 @@ func (s *scan) judge(row *wire.Row) (bool, error) {
 		return false, subject.Err
 	}
 	if !ok && !s.deadline.IsZero() && time.Now().After(s.deadline) {
-		p := archive.PositionOf(row)
+		p := query.PositionOf(row)
 		s.stopped, s.done = &p, true
 	}
 	return ok, nil

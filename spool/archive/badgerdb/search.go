@@ -10,6 +10,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Record returns a state and the body of its request; see archive.Store.
@@ -113,13 +115,13 @@ func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byt
 }
 
 // Search returns a page; see archive.Store.
-func (db *DB) Search(ctx context.Context, account string, q archive.Query) (archive.Page, error) {
+func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.Page, error) {
 	k, err := keysOf(account)
 	if err != nil {
-		return archive.Page{}, err
+		return query.Page{}, err
 	}
-	f := archive.NewFinder(&q)
-	page := archive.Page{}
+	f := query.NewFinder(&q)
+	page := query.Page{}
 	err = db.view(func(txn *badger.Txn) error {
 		if !q.Filtered() {
 			count, err := loadTally(txn, k)
@@ -149,13 +151,13 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (arch
 		return err
 	})
 	if err != nil {
-		return archive.Page{}, err
+		return query.Page{}, err
 	}
 	return page, nil
 }
 
 // Scan gives fn the rows that match; see archive.Store.
-func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 // checkEvery is how many rows a walk passes between looks at whether anybody still waits for it.
 const checkEvery = 512
 
-func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q *archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q *query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
 	s, err := db.newScan(ctx, txn, k, q)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // siftRows is how many rows' bodies are looked at between looks at the time.
@@ -24,7 +24,7 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	if next = end; i >= 0 {
 		next = i
 	}
-	ids, err := s.block.column(archive.ColumnID)
+	ids, err := s.block.column(rowcode.ColumnID)
 	if err != nil {
 		return 0, err
 	}

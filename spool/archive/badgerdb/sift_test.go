@@ -7,6 +7,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/query"
 )
 
 func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
@@ -23,7 +24,7 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q, err := archive.Compile(wire.Search{Q: "needle"})
+	q, err := query.Compile(wire.Search{Q: "needle"})
 	if err != nil {
 		t.Fatal(err)
 	}

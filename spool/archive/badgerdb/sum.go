@@ -7,11 +7,12 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Sum gives sums every row that matches, by itself or in the summary of its block; see archive.Store.
-func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want archive.Columns, sums archive.Sums) error {
+func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
 	k, err := keysOf(account)
 	if err != nil {
 		return err
@@ -40,8 +41,8 @@ func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want arc
 // summing takes blocks by their summaries.
 type summing struct {
 	scan    *scan
-	sums    archive.Sums
-	want    archive.Columns
+	sums    query.Sums
+	want    rowcode.Columns
 	summary []byte
 }
 
@@ -102,7 +103,7 @@ func (u *summing) block() (bool, error) {
 		return false, err
 	}
 	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
-	if errors.Is(err, archive.ErrSummary) {
+	if errors.Is(err, query.ErrSummary) {
 		err = damaged(s.keys.summary(s.block.place), err)
 	}
 	if err != nil || !ok {
@@ -121,7 +122,7 @@ func (u *summing) rest() error {
 			return err
 		}
 		if hides {
-			row, err := s.block.row(at, u.want|archive.PlaceColumns)
+			row, err := s.block.row(at, u.want|rowcode.PlaceColumns)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,8 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // account is one whose statistics are asked for.
@@ -84,12 +86,12 @@ func (a *account) agrees(what string) {
 		for _, bucket := range []string{"", "hour", "day"} {
 			f := wire.Filter{Filters: []wire.Filter{archivetest.Condition("accepted_at", "", "gte", a.begin.Add(time.Duration(span[0])*time.Hour)),
 				archivetest.Condition("accepted_at", "", "lte", a.begin.Add(time.Duration(span[1])*time.Hour))}}
-			q, err := archive.Compile(wire.Search{FilterGroup: &f})
+			q, err := query.Compile(wire.Search{FilterGroup: &f})
 			if err != nil {
 				a.t.Fatal(err)
 			}
 			var rows []wire.Row
-			if _, err := a.db.Scan(a.t.Context(), a.id.Account, q, archive.AllColumns, func(row *wire.Row) (bool, error) {
+			if _, err := a.db.Scan(a.t.Context(), a.id.Account, q, rowcode.AllColumns, func(row *wire.Row) (bool, error) {
 				r := *row
 				r.Scores, r.Metadata, r.Tags = append([]wire.Score{}, r.Scores...), append([]wire.MetadataRow{}, r.Metadata...), append([]string{}, r.Tags...)
 				for _, p := range []**float64{&r.Price, &r.Latency} {
@@ -109,12 +111,12 @@ func (a *account) agrees(what string) {
 			}); err != nil {
 				a.t.Fatal(err)
 			}
-			query := wire.StatisticsQuery{FilterGroup: &f, Bucket: bucket}
-			want, _, err := archive.Statistics(rows, query)
+			asked := wire.StatisticsQuery{FilterGroup: &f, Bucket: bucket}
+			want, _, err := query.Statistics(rows, asked)
 			if err != nil {
 				a.t.Fatal(err)
 			}
-			got, err := a.archive.Analyze(a.t.Context(), a.id, query)
+			got, err := a.archive.Analyze(a.t.Context(), a.id, asked)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				a.t.Fatalf("%s, hours %v, bucket %q (%v) (-want +got):\n%s", what, span, bucket, err, diff)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
 )
 
 // accountTable is where the rows of an accounts.Table are.
@@ -43,7 +43,7 @@ func placesOf(row any) []any {
 		return []any{&r.ID, &r.Name, &r.CreatedAt}
 	case *wire.Key:
 		return []any{&r.ID, &r.AccountID, &r.AccountName, &r.Name, &r.Scope, &r.CreatedAt, &r.RevokedAt, &r.LastUsedAt}
-	case *archive.Person:
+	case *transfer.Person:
 		return []any{&r.ID, &r.Email, &r.AccountID, &r.AccountName, &r.Role, &r.CreatedAt, &r.DisabledAt, &r.SessionsFrom, &r.Founder, &r.Password}
 	case *wire.Invite:
 		return []any{&r.ID, &r.AccountName, &r.Role, &r.CreatedAt, &r.ExpiresAt, &r.Setup}

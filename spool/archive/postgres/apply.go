@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // application is one call of Apply.
@@ -165,7 +166,7 @@ func (f *folding) keepOut(a *foldedAccount, r *record, e *archive.Event) {
 		return
 	}
 	if r.state.Deleted(func(key, value string) (time.Time, bool) {
-		before, ok := a.deleted[archive.HashStored(key, value)]
+		before, ok := a.deleted[rowcode.HashStored(key, value)]
 		return time.Unix(0, before), ok
 	}) {
 		f.remove(r, true)

@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // checkStep is how many records Check looks at in one transaction.
@@ -126,13 +127,13 @@ func (c *checker) record(ctx context.Context, tx pgx.Tx, r *record) error {
 		found = found || slices.Equal(terms, known) || slices.Equal(terms, withHidden(known, r))
 	}
 	for _, m := range r.state.Had() { // earlier versions made terms of long values themselves
-		found = found || archive.Shortened(m.Key, m.Value) != m.Value
+		found = found || rowcode.Shortened(m.Key, m.Value) != m.Value
 	}
 	var stored wire.Row
-	if err := archive.DecodeRow(line, archive.AllColumns, &stored); err != nil {
+	if err := rowcode.Decode(line, rowcode.AllColumns, &stored); err != nil {
 		return damaged("the row of record "+r.id.String(), err)
 	}
-	if !bytes.Equal(archive.EncodeRow(&stored), archive.EncodeRow(&row)) || !found {
+	if !bytes.Equal(rowcode.Encode(&stored), rowcode.Encode(&row)) || !found {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}
 	return nil
@@ -206,7 +207,7 @@ func (c *checker) summaries(ctx context.Context, tx pgx.Tx) error {
 		if len(of) == 0 {
 			return fmt.Errorf("account %q: the summary up to %d is of nothing", s.account, s.newest)
 		}
-		if !heavy && !archive.IsSummary(s.summary, len(of), func(i int) *wire.Row { return &of[i] }) {
+		if !heavy && !query.IsSummary(s.summary, len(of), func(i int) *wire.Row { return &of[i] }) {
 			return fmt.Errorf("account %q: the summary up to %d is not that of its rows", s.account, s.newest)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // place is a row whose body is to be looked into.
@@ -139,7 +140,7 @@ func (s *scan) look(ctx context.Context, places []place) error {
 	last := places[len(places)-1]
 	s.at, s.id = last.at, last.id
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
-		s.stopped, s.done = &archive.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}, true
+		s.stopped, s.done = &query.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}, true
 	}
 	return nil
 }

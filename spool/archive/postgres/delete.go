@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // deleteStep is how many records one transaction deletes.
@@ -33,7 +34,7 @@ const valuesMax = 100_000
 
 // forget makes the tombstone of a metadata value. When it returns, every write that did not see it is committed, and every later one sees it.
 func (db *DB) forget(ctx context.Context, key string, d wire.Deletion) error {
-	hash := archive.HashValue(d.Key, d.Value)
+	hash := rowcode.HashValue(d.Key, d.Value)
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(key)); err != nil {
 			return err
@@ -56,16 +57,16 @@ func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Delet
 	if err := db.forget(ctx, key, d); err != nil {
 		return sum, err
 	}
-	hash := archive.HashValue(d.Key, d.Value)
+	hash := rowcode.HashValue(d.Key, d.Value)
 	which := func(s *archive.State) bool {
 		return s.Deleted(func(key, value string) (time.Time, bool) {
-			return d.Before, key == d.Key && archive.HashStored(key, value) == hash
+			return d.Before, key == d.Key && rowcode.HashStored(key, value) == hash
 		})
 	}
 	sum, err = db.deleteOrphans(ctx, key, which, true)
 	var terms []int64
-	for _, value := range []string{d.Value, archive.StoredValue(d.Key, d.Value)} { // earlier versions stored long ones whole
-		terms = append(terms, term(key, archive.ColumnMetadata, d.Key, value), term(key, hiddenMetadata, d.Key, value))
+	for _, value := range []string{d.Value, rowcode.StoredValue(d.Key, d.Value)} { // earlier versions stored long ones whole
+		terms = append(terms, term(key, rowcode.ColumnMetadata, d.Key, value), term(key, hiddenMetadata, d.Key, value))
 	}
 	after := place{at: nanosMost}
 	for err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // folding is a group of changes to records: each record is read once and written once, however many of its events are in it.
@@ -72,7 +73,7 @@ func (f *folding) meet(account string, e *archive.Event) error {
 		return err
 	}
 	for name, value := range metadataOf(e) {
-		f.accounts[account].hashes[archive.HashStored(name, value)] = true
+		f.accounts[account].hashes[rowcode.HashStored(name, value)] = true
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 			continue
 		}
 		for _, m := range r.state.Had() {
-			h := archive.HashStored(m.Key, m.Value)
+			h := rowcode.HashStored(m.Key, m.Value)
 			hashes = append(hashes, h[:])
 		}
 	}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 type commandTag = pgconn.CommandTag
@@ -42,15 +43,15 @@ func (f *folding) header(r *record) []any {
 	}
 	var latency *float64
 	if row.Latency != nil {
-		ms := archive.Milliseconds(*row.Latency)
+		ms := query.Milliseconds(*row.Latency)
 		latency = &ms
 	}
 	return []any{r.account, nanosOf(row.AcceptedAt), r.id, r.ts, row.PromptVersion, row.InputTokens, row.OutputTokens, row.CachedTokens, row.ReasoningTokens,
-		start, row.Price, latency, withHidden(termsOf(r.account, &row), r), archive.EncodeRow(&row)}
+		start, row.Price, latency, withHidden(termsOf(r.account, &row), r), rowcode.Encode(&row)}
 }
 
 // rangeColumns are the columns that hold a field's one number, as a filter compares it.
-var rangeColumns = map[archive.Column]string{
-	archive.ColumnVersion: "version", archive.ColumnInputTokens: "input_tokens", archive.ColumnOutputTokens: "output_tokens", archive.ColumnCachedTokens: "cached_tokens",
-	archive.ColumnReasoningTokens: "reasoning_tokens", archive.ColumnCost: "cost", archive.ColumnLatency: "latency",
+var rangeColumns = map[rowcode.Column]string{
+	rowcode.ColumnVersion: "version", rowcode.ColumnInputTokens: "input_tokens", rowcode.ColumnOutputTokens: "output_tokens", rowcode.ColumnCachedTokens: "cached_tokens",
+	rowcode.ColumnReasoningTokens: "reasoning_tokens", rowcode.ColumnCost: "cost", rowcode.ColumnLatency: "latency",
 }

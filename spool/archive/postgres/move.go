@@ -14,6 +14,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
 )
 
 // A movePlace is where an Export stands: the number of a table in moves, and the key of its last row that was told, as JSON.
@@ -31,15 +32,15 @@ var moves = []func(*DB, context.Context, [3]string) ([]moved, error){
 
 // moved is an item, and the key of its row.
 type moved struct {
-	item archive.Item
+	item transfer.Item
 	key  [3]string
 }
 
 // movePage is how many rows a step of Export reads; of records, whose bodies may be large, fewer.
 const movePage = 1000
 
-// Export walks over everything, table by table; see archive.Mover.
-func (db *DB) Export(ctx context.Context, from string, fn func(item archive.Item, place string) error) error {
+// Export walks over everything, table by table; see transfer.Mover.
+func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Item, place string) error) error {
 	var at movePlace
 	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
 		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", from)
@@ -89,7 +90,7 @@ func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprin
 func (db *DB) moveAudit(ctx context.Context, after [3]string) ([]moved, error) {
 	return movedOf(ctx, db, func(o *owned[wire.AuditEntry]) []any { return []any{&o.account, &o.id, &o.of} },
 		func(o *owned[wire.AuditEntry]) moved {
-			return moved{archive.Item{Of: o.account, Audit: &o.of}, o.key()}
+			return moved{transfer.Item{Of: o.account, Audit: &o.of}, o.key()}
 		},
 		`SELECT account_id, id::text, entry FROM audit WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), movePage)
 }
@@ -98,22 +99,22 @@ func (db *DB) moveSidecars(ctx context.Context, after [3]string) ([]moved, error
 	return movedOf(ctx, db, func(o *owned[wire.FleetSidecar]) []any {
 		return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen}
 	}, func(o *owned[wire.FleetSidecar]) moved {
-		return moved{archive.Item{Of: o.account, Sidecar: &o.of}, o.key()}
+		return moved{transfer.Item{Of: o.account, Sidecar: &o.of}, o.key()}
 	}, `SELECT account_id, id::text, heartbeat, last_seen FROM sidecars WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), movePage)
 }
 
 func (db *DB) moveRegistries(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(o *owned[archive.Registry]) []any {
+	return movedOf(ctx, db, func(o *owned[transfer.Registry]) []any {
 		return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision}
-	}, func(o *owned[archive.Registry]) moved {
-		return moved{archive.Item{Of: o.account, Registry: &o.of}, o.key()}
+	}, func(o *owned[transfer.Registry]) moved {
+		return moved{transfer.Item{Of: o.account, Registry: &o.of}, o.key()}
 	}, `SELECT account_id, template, version, revision FROM registries WHERE account_id > $1 ORDER BY account_id LIMIT $2`, after[0], movePage)
 }
 
 func (db *DB) moveTemplates(ctx context.Context, after [3]string) ([]moved, error) {
 	return movedOf(ctx, db, func(o *owned[wire.Template]) []any { return []any{&o.account, &o.id, &o.of} },
 		func(o *owned[wire.Template]) moved {
-			return moved{archive.Item{Of: o.account, Template: &o.of}, o.key()}
+			return moved{transfer.Item{Of: o.account, Template: &o.of}, o.key()}
 		},
 		`SELECT account_id, name, head FROM templates WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`, after[0], after[1], movePage)
 }
@@ -121,7 +122,7 @@ func (db *DB) moveTemplates(ctx context.Context, after [3]string) ([]moved, erro
 func (db *DB) moveVersions(ctx context.Context, after [3]string) ([]moved, error) {
 	return movedOf(ctx, db, func(o *owned[wire.Version]) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
 		func(o *owned[wire.Version]) moved {
-			return moved{archive.Item{Of: o.account, Version: &o.of}, o.key()}
+			return moved{transfer.Item{Of: o.account, Version: &o.of}, o.key()}
 		},
 		`SELECT account_id, template_id::text, number, version FROM template_versions WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
 		ORDER BY account_id, template_id, number LIMIT $4`, after[0], orNumber(after[1]), orNumber(after[2]), movePage/10)
@@ -142,7 +143,7 @@ func orNumber(text string) string {
 	return text
 }
 
-// Copying says how far an unfinished copy has come; see archive.Mover.
+// Copying says how far an unfinished copy has come; see transfer.Mover.
 func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
 	err = db.one(ctx, nil, []any{&place}, `SELECT place FROM copying`)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -151,7 +152,7 @@ func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err e
 	return place, err == nil, err
 }
 
-// Copied says that the copy is finished; see archive.Mover.
+// Copied says that the copy is finished; see transfer.Mover.
 func (db *DB) Copied(ctx context.Context) error { return db.do(ctx, `DELETE FROM copying`) }
 
 // Servers counts the connections that servers have to the database; those of a copy, which have another application_name, are none of them.
@@ -161,21 +162,21 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 }
 
 func (db *DB) moveTombstones(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(o *owned[archive.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
-		func(o *owned[archive.Tombstone]) moved {
+	return movedOf(ctx, db, func(o *owned[transfer.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
+		func(o *owned[transfer.Tombstone]) moved {
 			o.of.RequestID = o.id
-			return moved{archive.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
+			return moved{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
 		},
 		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
 		after[0], orZero(after[1]), movePage)
 }
 
 func (db *DB) moveDeletedValues(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(o *owned[archive.Forgotten]) []any { return []any{&o.account, &o.id, &o.number} },
-		func(o *owned[archive.Forgotten]) moved {
+	return movedOf(ctx, db, func(o *owned[transfer.Forgotten]) []any { return []any{&o.account, &o.id, &o.number} },
+		func(o *owned[transfer.Forgotten]) moved {
 			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
 			o.of.Before = time.Unix(0, o.number).UTC()
-			return moved{archive.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
+			return moved{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
 		},
 		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
 		after[0], after[1], movePage)
@@ -225,8 +226,8 @@ func (db *DB) moveRecords(ctx context.Context, after [3]string) (page []moved, e
 		}
 		bytes += weight
 		ids, times = append(ids, r.id), append(times, r.ts)
-		whole := &archive.Whole{State: state.State, Bodies: map[string]json.RawMessage{}}
-		page = append(page, moved{archive.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
+		whole := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
+		page = append(page, moved{transfer.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
 	}
 	return page, db.moveBodies(ctx, rows[0].account, ids, times, page)
 }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
 )
 
-// Import keeps items of another database; see archive.Mover.
-func (db *DB) Import(ctx context.Context, items []archive.Item, place string) error {
+// Import keeps items of another database; see transfer.Mover.
+func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
 	f, err := db.newImport(ctx, items)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (db *DB) Import(ctx context.Context, items []archive.Item, place string) er
 }
 
 // queueItem writes what is of an account, and no record.
-func queueItem(b *pgx.Batch, i *archive.Item) error {
+func queueItem(b *pgx.Batch, i *transfer.Item) error {
 	var of, document string
 	var err error
 	if i.Of == "" {
@@ -74,7 +74,7 @@ func queueItem(b *pgx.Batch, i *archive.Item) error {
 }
 
 // newImport prepares for the records among items.
-func (db *DB) newImport(ctx context.Context, items []archive.Item) (*folding, error) {
+func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, error) {
 	f := db.newFolding(0)
 	for i := range items {
 		if items[i].Record == nil {
@@ -92,7 +92,7 @@ func (db *DB) newImport(ctx context.Context, items []archive.Item) (*folding, er
 }
 
 // bring writes records as they were elsewhere, but for those that are here.
-func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []archive.Item) error {
+func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
 	if len(f.order) == 0 {
 		return nil
 	}

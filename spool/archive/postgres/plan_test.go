@@ -21,6 +21,7 @@ import (
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
 	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/archive/query"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -121,7 +122,7 @@ func TestHowListsAreFound(t *testing.T) {
 		return func() {
 			t.Helper()
 			s.PerPage = 25
-			q, err := archive.Compile(s)
+			q, err := query.Compile(s)
 			if err != nil {
 				t.Fatal(err)
 			}

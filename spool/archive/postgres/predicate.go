@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // predicate is what a filter asks, in SQL, as far as the columns can tell: all that the filter finds, it finds.
@@ -34,7 +35,7 @@ func (s *statement) arg(v any) string {
 func (s *statement) orderTime() string { return cmp.Or(s.at, "at") }
 
 // where makes the predicate of a query's filter. What depends on words in bodies is never exact.
-func (s *statement) where(q *archive.Query) predicate {
+func (s *statement) where(q *query.Query) predicate {
 	p := predicate{exact: true}
 	if q.Where != nil {
 		p = s.condition(q.Where)
@@ -43,7 +44,7 @@ func (s *statement) where(q *archive.Query) predicate {
 	return p
 }
 
-func (s *statement) condition(c archive.Condition) predicate {
+func (s *statement) condition(c query.Condition) predicate {
 	before := len(s.args)
 	p := s.translate(c)
 	if p.sql == "" {
@@ -52,26 +53,26 @@ func (s *statement) condition(c archive.Condition) predicate {
 	return p
 }
 
-func (s *statement) translate(c archive.Condition) predicate {
+func (s *statement) translate(c query.Condition) predicate {
 	switch c := c.(type) {
-	case archive.All:
+	case query.All:
 		return s.all(c)
-	case archive.Any:
+	case query.Any:
 		return s.any(c)
-	case archive.Not:
+	case query.Not:
 		if p := s.condition(c.Condition); p.exact && p.sql != "" {
 			return predicate{sql: "(" + p.sql + ") IS NOT TRUE", exact: true}
 		} else if p.exact {
 			return predicate{sql: "false", exact: true}
 		}
 		return predicate{}
-	case *archive.Test:
+	case *query.Test:
 		return s.test(c)
 	}
 	return predicate{}
 }
 
-func (s *statement) all(parts []archive.Condition) predicate {
+func (s *statement) all(parts []query.Condition) predicate {
 	p := predicate{exact: true}
 	var sql []string
 	parts, versions := s.versions(parts)
@@ -90,7 +91,7 @@ func (s *statement) all(parts []archive.Condition) predicate {
 	return p
 }
 
-func (s *statement) any(parts []archive.Condition) predicate {
+func (s *statement) any(parts []query.Condition) predicate {
 	p := predicate{exact: true, terms: len(parts) > 0}
 	var sql []string
 	everything := false
@@ -106,30 +107,30 @@ func (s *statement) any(parts []archive.Condition) predicate {
 	return p
 }
 
-func (s *statement) test(t *archive.Test) predicate {
+func (s *statement) test(t *query.Test) predicate {
 	column, hasRange := rangeColumns[t.Column]
 	switch {
-	case t.Column == archive.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
+	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
 		return s.span(t)
-	case t.Column == archive.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
+	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
 		return s.startSpan(t)
-	case t.Column == archive.ColumnID && t.Texts != nil:
+	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)
-	case t.Texts != nil && archive.Columns(termColumns).Has(t.Column):
+	case t.Texts != nil && rowcode.Columns(termColumns).Has(t.Column):
 		return s.terms(t.Column, t.Key, t.Texts)
 	case hasRange && t.Ranges != nil:
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
 		return predicate{sql: column + " IS NULL", exact: true} // is_null and is_empty are the others
-	case t.Column == archive.ColumnScores && t.Ranges != nil:
+	case t.Column == rowcode.ColumnScores && t.Ranges != nil:
 		return s.scores(t)
 	}
 	return predicate{}
 }
 
 // terms asks for records that have one of the texts.
-func (s *statement) terms(c archive.Column, key string, texts []string) predicate {
-	if c == archive.ColumnMetadata && key == "" {
+func (s *statement) terms(c rowcode.Column, key string, texts []string) predicate {
+	if c == rowcode.ColumnMetadata && key == "" {
 		c = metadataKeys
 	}
 	terms := make([]int64, len(texts))
@@ -148,10 +149,10 @@ func (s *statement) anyTerm(terms []int64) string {
 }
 
 // scores asks for a score in one of the ranges: there are only so many (wire.DecodeScore).
-func (s *statement) scores(t *archive.Test) predicate {
+func (s *statement) scores(t *query.Test) predicate {
 	terms := []int64{}
 	for n := range 101 {
-		if slices.ContainsFunc(t.Ranges, func(r archive.Range) bool { return r.Has(float64(n)) }) {
+		if slices.ContainsFunc(t.Ranges, func(r query.Range) bool { return r.Has(float64(n)) }) {
 			terms = append(terms, term(s.account, scoreValues, t.Key, strconv.Itoa(n)))
 		}
 	}
@@ -162,15 +163,15 @@ func (s *statement) scores(t *archive.Test) predicate {
 const versionsMax = 100
 
 // versions takes a template and its version out of conditions that all must hold, for which there are terms of both; "" if there are none.
-func (s *statement) versions(parts []archive.Condition) (others []archive.Condition, sql string) {
-	var template, version *archive.Test
+func (s *statement) versions(parts []query.Condition) (others []query.Condition, sql string) {
+	var template, version *query.Test
 	for _, part := range parts {
-		switch t, _ := part.(*archive.Test); {
+		switch t, _ := part.(*query.Test); {
 		case t == nil:
-		case t.Column == archive.ColumnTemplate && t.Texts != nil && template == nil:
+		case t.Column == rowcode.ColumnTemplate && t.Texts != nil && template == nil:
 			template = t
 			continue
-		case t.Column == archive.ColumnVersion && onlyPoints(t.Ranges) && version == nil:
+		case t.Column == rowcode.ColumnVersion && onlyPoints(t.Ranges) && version == nil:
 			version = t
 			continue
 		}
@@ -189,8 +190,8 @@ func (s *statement) versions(parts []archive.Condition) (others []archive.Condit
 }
 
 // onlyPoints says whether ranges are numbers.
-func onlyPoints(ranges []archive.Range) bool {
-	return ranges != nil && !slices.ContainsFunc(ranges, func(r archive.Range) bool { return r.Least != r.Most })
+func onlyPoints(ranges []query.Range) bool {
+	return ranges != nil && !slices.ContainsFunc(ranges, func(r query.Range) bool { return r.Least != r.Most })
 }
 
 // ids asks for records by their ids. A text that is none finds nothing.
@@ -205,7 +206,7 @@ func (s *statement) ids(texts []string) predicate {
 }
 
 // ranges asks for a number in one of the ranges.
-func (s *statement) ranges(column string, ranges []archive.Range) predicate {
+func (s *statement) ranges(column string, ranges []query.Range) predicate {
 	if len(ranges) == 0 {
 		return predicate{sql: "false", exact: true}
 	}
@@ -235,7 +236,7 @@ func or(closed, open string, isOpen bool) string {
 }
 
 // span asks for an order time.
-func (s *statement) span(t *archive.Test) predicate {
+func (s *statement) span(t *query.Test) predicate {
 	var parts []string
 	if !t.From.IsZero() {
 		parts = append(parts, s.orderTime()+" >= "+s.arg(nanosOf(t.From)))
@@ -247,7 +248,7 @@ func (s *statement) span(t *archive.Test) predicate {
 }
 
 // startSpan asks for a start time, the ends included.
-func (s *statement) startSpan(t *archive.Test) predicate {
+func (s *statement) startSpan(t *query.Test) predicate {
 	parts := []string{"start_at IS NOT NULL"}
 	if !t.From.IsZero() {
 		parts = append(parts, "start_at >= "+s.arg(nanosOf(t.From)))

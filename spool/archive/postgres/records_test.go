@@ -16,6 +16,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/query"
 )
 
 const account = "account-a"
@@ -50,7 +51,7 @@ func apply(t testing.TB, db archive.Store, events ...archive.Event) []wire.Resul
 // total is how many records a search finds, and how many the account has.
 func total(t testing.TB, db archive.Store) (found int) {
 	t.Helper()
-	q, err := archive.Compile(wire.Search{PerPage: 100})
+	q, err := query.Compile(wire.Search{PerPage: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +222,11 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 		"all others":              archivetest.Condition("request_id", "", "not_in", ids[:2]),
 	} {
 		for _, order := range []string{"", "accepted_at"} {
-			q, err := archive.Compile(wire.Search{FilterGroup: &f, PerPage: 3, SortBy: order})
+			q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 3, SortBy: order})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := q.Select(rows, func(row *wire.Row) *archive.Subject { return &archive.Subject{Row: row} })
+			want := q.Select(rows, func(row *wire.Row) *query.Subject { return &query.Subject{Row: row} })
 			got, err := db.Search(context.Background(), account, q)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%s, by %q (%v) (-want +got):\n%s", name, order, err, diff)

@@ -7,22 +7,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Rewrite changes what is derived of requests; see archive.Store.
-func (db *DB) Rewrite(ctx context.Context, account string, after *archive.Position, limit int, change archive.Change) (end *archive.Position, changed int, err error) {
+func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position, limit int, change archive.Change) (end *query.Position, changed int, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, 0, err
 	}
 
-	return archive.RewritePage(ctx, db, account, after, limit, func(page []archive.Position) (int, error) {
+	return archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
 		return db.rewrite(ctx, key, page, change)
 	})
 }
 
 // rewrite is Rewrite of some records, in one transaction.
-func (db *DB) rewrite(ctx context.Context, key string, page []archive.Position, change archive.Change) (changed int, err error) {
+func (db *DB) rewrite(ctx context.Context, key string, page []query.Position, change archive.Change) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, p := range page {
 		if _, err := f.need(key, p.RequestID); err != nil {

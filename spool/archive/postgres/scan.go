@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // scan is one pass over an account's list, newest first.
@@ -17,17 +18,17 @@ type scan struct {
 	db      *DB
 	tx      pgx.Tx
 	account string // as in the tables
-	query   *archive.Query
-	visit   func(fill archive.Fill) (more bool, err error)
+	query   *query.Query
+	visit   func(fill query.Fill) (more bool, err error)
 
 	weeks    []weekSpan
 	oldest   int64 // order times between which rows are visited, both included
 	newest   int64
 	exact    bool    // the database finds what the query finds, and nothing else
 	days     []int64 // terms of the days in which all lies that is found; nil: the list's own order tells
-	needs    archive.Columns
+	needs    rowcode.Columns
 	deadline time.Time // of looking into bodies; zero: none
-	stopped  *archive.Position
+	stopped  *query.Position
 	done     bool
 	cut      bool // rows were too heavy to be looked at in one step
 
@@ -49,7 +50,7 @@ const (
 )
 
 // newScan makes a pass over the rows that match q, behind q.After.
-func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive.Query) (*scan, error) {
+func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Query) (*scan, error) {
 	s := &scan{db: db, tx: tx, account: account, query: q, needs: q.Columns()}
 	if q.Budget > 0 {
 		s.deadline = time.Now().Add(q.Budget)
@@ -66,16 +67,16 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *archive
 }
 
 // idsOf are the ids of which a record must have one; some is false if the filter does not say so.
-func idsOf(c archive.Condition) (ids []uuid, some bool) {
+func idsOf(c query.Condition) (ids []uuid, some bool) {
 	switch c := c.(type) {
-	case archive.All:
+	case query.All:
 		for _, part := range c {
 			if ids, some := idsOf(part); some {
 				return ids, true
 			}
 		}
-	case *archive.Test:
-		if c.Column != archive.ColumnID || c.Texts == nil {
+	case *query.Test:
+		if c.Column != rowcode.ColumnID || c.Texts == nil {
 			return nil, false
 		}
 		for _, text := range c.Texts {
@@ -120,7 +121,7 @@ func (s *scan) placesOf(ctx context.Context, ids []uuid) (places []weekSpan, err
 }
 
 // bounds are the order times between which everything lies that can match.
-func bounds(q *archive.Query) (oldest, newest int64) {
+func bounds(q *query.Query) (oldest, newest int64) {
 	oldest, newest = nanosLeast, nanosMost
 	from, to := q.Span()
 	if !from.IsZero() {
@@ -147,7 +148,7 @@ func (s *scan) run(ctx context.Context, most int) error {
 			}
 			most -= n
 			if more = n == step || s.cut; more {
-				after = &archive.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
+				after = &query.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
 			}
 		}
 		if s.done || most == 0 {
@@ -177,7 +178,7 @@ func (s *scan) nextStep() int {
 const unindexed = "(at + 0)"
 
 // from makes what follows SELECT and its columns: the rows of a window that the filter may find.
-func (s *scan) from(w window, after *archive.Position) (sql string, st *statement, err error) {
+func (s *scan) from(w window, after *query.Position) (sql string, st *statement, err error) {
 	st = &statement{account: s.account}
 	if s.days != nil {
 		st.at = unindexed
@@ -204,7 +205,7 @@ func (s *scan) from(w window, after *archive.Position) (sql string, st *statemen
 const newestFirst = " ORDER BY at DESC, request_id DESC LIMIT "
 
 // step visits up to limit rows of a window, and says how many rows it saw.
-func (s *scan) step(ctx context.Context, w window, after *archive.Position, limit int) (n int, err error) {
+func (s *scan) step(ctx context.Context, w window, after *query.Position, limit int) (n int, err error) {
 	sql, st, err := s.from(w, after)
 	if err != nil {
 		return 0, err
@@ -248,18 +249,18 @@ func (l *lent) ScanBytes(v []byte) error { *l = v; return nil }
 func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
 	s.row = wire.Row{}
 	if !s.exact {
-		row, err := s.fill(s.needs | archive.PlaceColumns)
+		row, err := s.fill(s.needs | rowcode.PlaceColumns)
 		if err != nil {
 			return err
 		}
-		subject := archive.Subject{Row: row, Body: body, Metadata: func() (map[string]string, error) { return s.metadata(ctx) }}
+		subject := query.Subject{Row: row, Body: body, Metadata: func() (map[string]string, error) { return s.metadata(ctx) }}
 		ok := s.query.Match(&subject)
 		if subject.Err != nil {
 			return subject.Err
 		}
 		if !ok {
 			if !s.deadline.IsZero() && time.Now().After(s.deadline) {
-				p := archive.PositionOf(row)
+				p := query.PositionOf(row)
 				s.stopped, s.done = &p, true
 			}
 			return nil
@@ -271,17 +272,17 @@ func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
 }
 
 // fill returns the row with the columns that are wanted.
-func (s *scan) fill(want archive.Columns) (*wire.Row, error) {
+func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	row := &s.row
 	row.AcceptedAt = time.Unix(0, s.at).UTC()
-	if want.Has(archive.ColumnID) && row.RequestID == "" {
+	if want.Has(rowcode.ColumnID) && row.RequestID == "" {
 		row.RequestID = s.id.String()
 		row.ID = row.RequestID
 	}
-	if want&^archive.PlaceColumns == 0 {
+	if want&^rowcode.PlaceColumns == 0 {
 		return row, nil
 	}
-	if err := archive.DecodeRow(s.line, want, row); err != nil {
+	if err := rowcode.Decode(s.line, want, row); err != nil {
 		return nil, damaged("the row of record "+s.id.String(), err)
 	}
 	return row, nil

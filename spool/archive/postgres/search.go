@@ -8,11 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Search returns a page; see archive.Store.
-func (db *DB) Search(ctx context.Context, account string, q archive.Query) (page archive.Page, err error) {
+func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return page, err
@@ -30,7 +31,7 @@ func (db *DB) Search(ctx context.Context, account string, q archive.Query) (page
 		return err
 	})
 	if err != nil {
-		return archive.Page{}, err
+		return query.Page{}, err
 	}
 	return page, nil
 }
@@ -42,11 +43,11 @@ func (s *scan) asked() bool { return s.query.Order.By == "" && s.predicate().exa
 func (s *scan) predicate() predicate { return (&statement{account: s.account}).where(s.query) }
 
 // page has the database find the page and count what matches.
-func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
+func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	q := s.query
 	rows := q.NewPage()
 	skip := q.Offset
-	s.visit = func(fill archive.Fill) (bool, error) {
+	s.visit = func(fill query.Fill) (bool, error) {
 		switch {
 		case skip > 0:
 			skip--
@@ -56,7 +57,7 @@ func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 			return false, nil
 		}
 
-		row, err := fill(archive.AllColumns)
+		row, err := fill(rowcode.AllColumns)
 		if err != nil {
 			return false, err
 		}
@@ -71,9 +72,9 @@ func (s *scan) page(ctx context.Context) (page archive.Page, err error) {
 		page.Total = s.records()
 		return page, nil
 	}
-	page.Total, err = s.count(ctx, archive.TotalMax+1)
-	if page.Total > archive.TotalMax {
-		page.Total, page.TotalIsLowerBound = archive.TotalMax, true
+	page.Total, err = s.count(ctx, query.TotalMax+1)
+	if page.Total > query.TotalMax {
+		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}
 	return page, err
 }
@@ -114,9 +115,9 @@ func (s *scan) count(ctx context.Context, most int) (n int, err error) {
 }
 
 // find looks at every row that the database finds.
-func (s *scan) find(ctx context.Context) (archive.Page, error) {
+func (s *scan) find(ctx context.Context) (query.Page, error) {
 	q := s.query
-	f := archive.NewFinder(q)
+	f := query.NewFinder(q)
 	if !q.Filtered() {
 		f.Total(s.records())
 	}
@@ -128,7 +129,7 @@ func (s *scan) find(ctx context.Context) (archive.Page, error) {
 	}
 	s.visit = f.Visit
 	if err := s.run(ctx, math.MaxInt); err != nil {
-		return archive.Page{}, err
+		return query.Page{}, err
 	}
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := parseUUID(requestID)
@@ -142,7 +143,7 @@ func (s *scan) find(ctx context.Context) (archive.Page, error) {
 var errEnd = errors.New("the reader wants no more")
 
 // Scan gives fn the rows that match; see archive.Store.
-func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want archive.Columns, fn func(row *wire.Row) (bool, error)) (stopped *archive.Position, err error) {
+func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (db *DB) Scan(ctx context.Context, account string, q archive.Query, want ar
 			return err
 		}
 		begun := false
-		s.visit = func(fill archive.Fill) (bool, error) {
+		s.visit = func(fill query.Fill) (bool, error) {
 			row, err := fill(want)
 			if err != nil {
 				return false, err

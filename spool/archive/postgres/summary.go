@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Summaries are made of rows that have come to rest: scores and metadata often come soon after a request, and remove the
@@ -84,7 +85,7 @@ func (db *DB) summarizeNext(ctx context.Context, account string, bottom, top int
 		}
 		summary := []byte{}
 		if !heavy {
-			summary = append(summary, archive.Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })...)
+			summary = append(summary, query.Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })...)
 		}
 		made, next = true, newest+1
 		_, err = tx.Exec(ctx, `INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -124,23 +125,23 @@ func endOfStretch(ctx context.Context, tx pgx.Tx, account string, bottom, top in
 func (db *DB) rowsBetween(
 	ctx context.Context, tx pgx.Tx, account string, oldest, newest int64,
 ) (rows []wire.Row, heavy bool, err error) {
-	s, err := db.newScan(ctx, tx, account, &archive.Query{})
+	s, err := db.newScan(ctx, tx, account, &query.Query{})
 	if err != nil {
 		return nil, false, err
 	}
 	s.oldest, s.newest = oldest, newest
 	bytes := 0
-	s.visit = func(fill archive.Fill) (bool, error) {
-		want := archive.AllColumns
+	s.visit = func(fill query.Fill) (bool, error) {
+		want := rowcode.AllColumns
 		if heavy {
-			want = archive.PlaceColumns
+			want = rowcode.PlaceColumns
 		}
 		row, err := fill(want)
 		if err != nil {
 			return false, err
 		}
 		rows = append(rows, *row)
-		bytes += archive.RowBytes(row)
+		bytes += rowcode.Weight(row)
 		if !heavy && bytes > db.summarizing.bytes {
 			heavy = true
 			for i := range rows {
@@ -154,7 +155,7 @@ func (db *DB) rowsBetween(
 }
 
 // Sum gives sums every row that matches, by itself or in a summary; see archive.Store.
-func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want archive.Columns, sums archive.Sums) error {
+func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
 	key, err := accountKey(account)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (db *DB) Sum(ctx context.Context, account string, q archive.Query, want arc
 		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
 			return err
 		}
-		u.scan.visit = func(fill archive.Fill) (bool, error) {
+		u.scan.visit = func(fill query.Fill) (bool, error) {
 			row, err := fill(want)
 			if err == nil {
 				u.begun = true
@@ -201,7 +202,7 @@ type summing struct {
 	db    *DB
 	tx    pgx.Tx
 	scan  *scan
-	sums  archive.Sums
+	sums  query.Sums
 	begun bool
 }
 
@@ -225,7 +226,7 @@ func (u *summing) run(ctx context.Context) error {
 			ok := false
 			if len(s.summary) > 0 {
 				u.begun = true
-				if ok, err = u.sums.Merge(s.summary, true); errors.Is(err, archive.ErrSummary) {
+				if ok, err = u.sums.Merge(s.summary, true); errors.Is(err, query.ErrSummary) {
 					err = damaged("a summary", err)
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 )
 
 // A term stands for one text of a record in one column: a hash of the account, the column, the metadata key if it is a value of one, and
@@ -16,7 +16,7 @@ import (
 // Hashes of 64 bits meet by chance once in millions of years of writing; whoever makes them meet on purpose deceives their own account.
 
 // term makes a term.
-func term(account string, c archive.Column, key, text string) int64 {
+func term(account string, c rowcode.Column, key, text string) int64 {
 	h := fnv.New64a()
 	var head [24]byte
 	head[0] = byte(c)
@@ -31,7 +31,7 @@ func term(account string, c archive.Column, key, text string) int64 {
 
 // These stand for more than one column tells by itself.
 const (
-	metadataKeys     = archive.ColumnBody + 1 + iota // the keys of the metadata, as ColumnMetadata with a key is that key's value
+	metadataKeys     = rowcode.ColumnBody + 1 + iota // the keys of the metadata, as ColumnMetadata with a key is that key's value
 	scoreValues                                      // a score, with its name as the key, or without
 	templateVersions                                 // a version, with the template's name as the key
 	days                                             // the day of the order time, UTC, since 1970
@@ -39,9 +39,9 @@ const (
 )
 
 // termColumns are the columns whose texts have terms.
-const termColumns = 1<<archive.ColumnFunction | 1<<archive.ColumnModel | 1<<archive.ColumnProvider | 1<<archive.ColumnStatus | 1<<archive.ColumnSidecar |
-	1<<archive.ColumnTemplate | 1<<archive.ColumnLabel | 1<<archive.ColumnTags | 1<<archive.ColumnGroups | 1<<archive.ColumnMetadata | 1<<archive.ColumnScores |
-	1<<archive.ColumnTools | 1<<archive.ColumnFinish | 1<<archive.ColumnErrorType
+const termColumns = 1<<rowcode.ColumnFunction | 1<<rowcode.ColumnModel | 1<<rowcode.ColumnProvider | 1<<rowcode.ColumnStatus | 1<<rowcode.ColumnSidecar |
+	1<<rowcode.ColumnTemplate | 1<<rowcode.ColumnLabel | 1<<rowcode.ColumnTags | 1<<rowcode.ColumnGroups | 1<<rowcode.ColumnMetadata | 1<<rowcode.ColumnScores |
+	1<<rowcode.ColumnTools | 1<<rowcode.ColumnFinish | 1<<rowcode.ColumnErrorType
 
 // daysMax is how many days may be asked for by their terms: each costs as much as a term with as many records.
 const daysMax = 3
@@ -63,18 +63,18 @@ func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 // withHidden adds the terms of metadata values that the record has and its row does not show.
 func withHidden(terms []int64, r *record) []int64 {
 	for _, m := range r.state.Hidden() {
-		terms = append(terms, term(r.account, hiddenMetadata, m.Key, archive.Shortened(m.Key, m.Value)))
+		terms = append(terms, term(r.account, hiddenMetadata, m.Key, rowcode.Shortened(m.Key, m.Value)))
 	}
 	return distinct(terms)
 }
 
 // wordsOf are the texts of a row that match in any case.
-func wordsOf(row *wire.Row) map[archive.Column]string {
-	return map[archive.Column]string{
-		archive.ColumnProvider:  row.Provider,
-		archive.ColumnStatus:    row.Status,
-		archive.ColumnFinish:    row.FinishReason,
-		archive.ColumnErrorType: row.ErrorType,
+func wordsOf(row *wire.Row) map[rowcode.Column]string {
+	return map[rowcode.Column]string{
+		rowcode.ColumnProvider:  row.Provider,
+		rowcode.ColumnStatus:    row.Status,
+		rowcode.ColumnFinish:    row.FinishReason,
+		rowcode.ColumnErrorType: row.ErrorType,
 	}
 }
 
@@ -94,42 +94,42 @@ func termsOf(account string, row *wire.Row) []int64 {
 func termsAsSent(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.AcceptedAt)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
-	add := func(c archive.Column, key string, texts ...string) {
+	add := func(c rowcode.Column, key string, texts ...string) {
 		for _, text := range texts {
 			terms = append(terms, term(account, c, key, text))
 		}
 	}
 	// Of these an empty text is none.
-	some := func(c archive.Column, text string) {
+	some := func(c rowcode.Column, text string) {
 		if text != "" {
 			add(c, "", text)
 		}
 	}
-	some(archive.ColumnFunction, row.FunctionName)
-	some(archive.ColumnModel, row.Engine)
-	some(archive.ColumnSidecar, row.Sidecar)
+	some(rowcode.ColumnFunction, row.FunctionName)
+	some(rowcode.ColumnModel, row.Engine)
+	some(rowcode.ColumnSidecar, row.Sidecar)
 	for c, text := range wordsOf(row) {
 		some(c, text)
 	}
 	if row.PromptName != nil {
-		add(archive.ColumnTemplate, "", *row.PromptName)
+		add(rowcode.ColumnTemplate, "", *row.PromptName)
 	}
 	if row.PromptLabel != nil {
-		add(archive.ColumnLabel, "", *row.PromptLabel)
+		add(rowcode.ColumnLabel, "", *row.PromptLabel)
 	}
 	if row.PromptName != nil && row.PromptVersion != nil {
 		add(templateVersions, *row.PromptName, strconv.Itoa(*row.PromptVersion))
 	}
-	add(archive.ColumnTags, "", row.Tags...)
-	add(archive.ColumnGroups, "", row.GroupIDs...)
-	add(archive.ColumnTools, "", row.ToolNames...)
+	add(rowcode.ColumnTags, "", row.Tags...)
+	add(rowcode.ColumnGroups, "", row.GroupIDs...)
+	add(rowcode.ColumnTools, "", row.ToolNames...)
 	for _, m := range row.Metadata {
-		add(archive.ColumnMetadata, m.Key, m.Value)
+		add(rowcode.ColumnMetadata, m.Key, m.Value)
 		add(metadataKeys, "", m.Key)
 	}
 	for _, s := range row.Scores {
 		value := strconv.Itoa(s.Score)
-		add(archive.ColumnScores, "", s.Name)
+		add(rowcode.ColumnScores, "", s.Name)
 		add(scoreValues, s.Name, value)
 		add(scoreValues, "", value)
 	}

@@ -1,0 +1,101 @@
+package calls
+
+import (
+	"encoding/json"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// The peer's blueprint of a call: what went in, in a form that belongs to no provider.
+type (
+	blueprint struct {
+		Template blueprintTemplate `json:"prompt_template"`
+		Metadata blueprintMetadata `json:"metadata"`
+		Client   *string           `json:"inference_client_name"` // always null: nobody says it
+	}
+	blueprintTemplate struct {
+		Type     string             `json:"type"`
+		Messages []blueprintMessage `json:"messages"`
+		Tools    json.RawMessage    `json:"tools,omitempty"` // as they were sent
+	}
+	blueprintMessage struct {
+		Role       string           `json:"role"`
+		Name       string           `json:"name,omitempty"`
+		Content    []map[string]any `json:"content"`
+		ToolCalls  []blueprintCall  `json:"tool_calls,omitempty"`
+		ToolCallID string           `json:"tool_call_id,omitempty"`
+	}
+	blueprintCall struct {
+		ID       string            `json:"id"`
+		Type     string            `json:"type"`
+		Function map[string]string `json:"function"`
+	}
+	blueprintMetadata struct {
+		Model blueprintModel `json:"model"`
+	}
+	blueprintModel struct {
+		Provider   string                     `json:"provider"`
+		Name       string                     `json:"name"`
+		Parameters map[string]json.RawMessage `json:"parameters"`
+	}
+)
+
+// Blueprint returns the blueprint of a call that was read from object, as JSON.
+func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage {
+	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object)) // it holds JSON that was parsed already
+
+	return text
+}
+
+// blueprintOf returns the blueprint of a call that was read from object. Parameters are the arguments that are
+// numbers or true or false: texts may be secrets, and everything stands in the request as it was sent.
+func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
+	b := blueprint{
+		Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
+		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
+	}
+	for i := range call.Input {
+		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
+	}
+
+	from := "kwargs"
+	if wire.IsLog(object) {
+		from = "parameters"
+	}
+	raw, _ := object.Get(from)
+	var arguments map[string]json.RawMessage
+	if json.Unmarshal(kwargsOf(node(raw)), &arguments) == nil {
+		for name, value := range arguments {
+			if strings.ContainsAny(string(value[:1]), "-0123456789tf") {
+				b.Metadata.Model.Parameters[name] = value
+			}
+		}
+		if tools := node(arguments["tools"]); tools.isArray() {
+			b.Template.Tools = json.RawMessage(tools)
+		}
+	}
+
+	return b
+}
+
+func (m *Message) blueprint() blueprintMessage {
+	b := blueprintMessage{Role: m.Role, Name: m.Name, Content: []map[string]any{}, ToolCallID: m.ToolCallID}
+	for _, p := range m.Parts {
+		switch {
+		case p.Kind == PartThinking:
+			b.Content = append(b.Content, map[string]any{"type": "thinking", "thinking": p.Text})
+		case p.Kind == PartMedia && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")):
+			b.Content = append(b.Content, map[string]any{"type": "image_url", "image_url": map[string]string{"url": p.Text}})
+		case p.Kind == PartMedia: // the bytes stand in the request
+			b.Content = append(b.Content, map[string]any{"type": "text", "text": "[" + p.Text + "]"})
+		default:
+			b.Content = append(b.Content, map[string]any{"type": "text", "text": p.Text})
+		}
+	}
+	for _, c := range m.ToolCalls {
+		b.ToolCalls = append(b.ToolCalls, blueprintCall{c.ID, "function", map[string]string{"name": c.Name, "arguments": c.Arguments}})
+	}
+	return b
+}

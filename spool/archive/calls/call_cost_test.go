@@ -1,0 +1,88 @@
+package calls_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/query"
+)
+
+// A call is read by the server of all accounts: nothing that somebody sends may cost more than in proportion to its bytes.
+func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
+	for name, body := range map[string]func(n int) string{
+		"many parts of a text": func(n int) string {
+			return `{"request_response":{"choices":[{"message":{"role":"assistant","content":[` +
+				repeated(n, `{"type":"text","text":"abcdefghijklmnopqrstuvwxyz"}`) + `]}}]}}`
+		},
+		"many pieces of a tool's arguments": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefghijklmnop"}}]}}]}`) + `]}`
+		},
+		"text and reasoning in turn": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},{"choices":[{"delta":{"content":"abcdefgh"}}]}`) + `]}`
+		},
+		"many pieces of Anthropic's": func(n int) string {
+			return `{"request_response":[{"type":"message_start"},` +
+				repeated(n, `{"type":"content_block_delta","index":0,"delta":{"partial_json":"abcdefgh"}}`) + `]}`
+		},
+		"many tools of one answer": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`) + `]}`
+		},
+		"many choices": func(n int) string {
+			return `{"request_response":{"choices":[` + repeated(n, `{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`) + `]}}`
+		},
+		"many messages": func(n int) string {
+			return `{"kwargs":{"messages":[` + repeated(n, `{"role":"user","content":"abcd"}`) + `]}}`
+		},
+		"many variables": func(n int) string {
+			return `{"prompt_input_variables":{"a":1` + strings.Repeat(`,"b":"abcdefgh"`, n) + `}}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Memory, not time: it is the same however busy the machine is, and what joined texts piece by piece
+			// allocated as much as it copied.
+			cost := func(n int) uint64 {
+				text := []byte(body(n))
+				before := allocated()
+
+				call := calls.Read(text)
+				call.Shape()
+				query.ReadContent(text)
+
+				return allocated() - before
+			}
+
+			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
+				t.Errorf("four times as many take %d bytes, not about four times %d", fourfold, once)
+			}
+		})
+	}
+}
+
+func TestToolsOfAStreamThatBringsItsWholeAnswer(t *testing.T) {
+	call := calls.Read([]byte(`{"request_response":[
+		{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{"}},{"index":1,"function":{"name":"b"}}]}}]},
+		{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text","text":"hello"}]}]}},
+		{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"c","arguments":"{}"}}]}}]}]}`))
+
+	if len(call.Output) != 1 || len(call.Output[0].ToolCalls) != 1 || call.Output[0].ToolCalls[0].Arguments != "{}" {
+		t.Errorf("%+v", call.Output)
+	}
+}
+
+// repeated returns n equal elements of an array.
+func repeated(n int, element string) string {
+	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
+}
+
+// allocated returns how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+
+	return m.TotalAlloc
+}

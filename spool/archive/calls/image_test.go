@@ -1,0 +1,46 @@
+package calls
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
+	const want = "data:image/png;base64,iVBORw0KGgo="
+	for name, part := range map[string]string{
+		"openai":       `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`,
+		"responses":    `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}`,
+		"anthropic":    `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`,
+		"gemini":       `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
+		"google-genai": `{"inline_data":{"mime_type":"image/png","data":"iVBORw0KGgo="}}`,
+		"bedrock":      `{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}}`,
+		"a blueprint":  `{"type":"media","media":{"type":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}}`,
+	} {
+		if got := imageOf(t, part); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, part := range map[string]string{
+		"an address":     `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
+		"drawn by text":  `{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2Zy8+"}}`,
+		"a page":         `{"type":"image_url","image_url":{"url":"data:text/html;base64,PGI+"}}`,
+		"no base64":      `{"type":"image_url","image_url":{"url":"data:image/png;base64,\"onerror=alert(1)"}}`,
+		"no bytes":       `{"type":"image","source":{"type":"base64","media_type":"image/png","data":""}}`,
+		"a sound":        `{"inlineData":{"mimeType":"audio/wav","data":"AAAA"}}`,
+		"something else": `{"type":"image_url","image_url":[1]}`,
+	} {
+		if got := imageOf(t, part); got != "" {
+			t.Errorf("%s is an image: %q", name, got)
+		}
+	}
+}
+
+// imageOf is the image of a message that says something and then holds a part.
+func imageOf(t *testing.T, part string) string {
+	t.Helper()
+	call := Read(fmt.Appendf(nil, `{"kwargs":{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"Look."},%s]}]}}`, part))
+	if len(call.Input) != 1 || len(call.Input[0].Parts) != 2 || call.Input[0].Parts[1].Kind != PartMedia {
+		t.Fatalf("%s is read as %+v", part, call.Input)
+	}
+	return call.Input[0].Parts[1].Image()
+}

@@ -1,0 +1,60 @@
+package calls
+
+import (
+	"encoding/json"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// replyBlueprint is a blueprint of a whole call, as the peer's reply to a track-request has it. What nothing is known of is there, and
+// empty: clients look for the members.
+type replyBlueprint struct {
+	Template            replyTemplate     `json:"prompt_template"`
+	CommitMessage       *string           `json:"commit_message"`
+	Metadata            blueprintMetadata `json:"metadata"`
+	ProviderBaseURLName *string           `json:"provider_base_url_name"`
+	ReportID            *int64            `json:"report_id"`
+	Client              *string           `json:"inference_client_name"`
+}
+
+type replyTemplate struct {
+	Type           string             `json:"type"`
+	Messages       []blueprintMessage `json:"messages"`
+	Functions      []json.RawMessage  `json:"functions"`
+	Tools          json.RawMessage    `json:"tools"` // as they were sent
+	FunctionCall   *string            `json:"function_call"`
+	ToolChoice     *string            `json:"tool_choice"`
+	InputVariables []string           `json:"input_variables"`
+}
+
+// ReplyBlueprint makes the blueprint of a track-request from its body alone: what went in, and the answer behind it. It is nil if the
+// body is no object. It does not alias body, and takes a few times its memory.
+func ReplyBlueprint(body json.RawMessage) json.RawMessage {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return nil
+	}
+
+	w, _ := wire.DecodeRequest(object, false) // what is at fault is missing
+	call := ReadObject(object)
+	b := blueprintOf(&call, Provider(w), object)
+
+	template := replyTemplate{
+		Type:           b.Template.Type,
+		Messages:       b.Template.Messages,
+		Functions:      []json.RawMessage{},
+		Tools:          b.Template.Tools,
+		InputVariables: []string{},
+	}
+	for i := range call.Output {
+		template.Messages = append(template.Messages, call.Output[i].blueprint())
+	}
+	if template.Tools == nil {
+		template.Tools = json.RawMessage("[]")
+	}
+
+	text, _ := jsonscan.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
+
+	return text
+}

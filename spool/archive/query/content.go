@@ -1,0 +1,109 @@
+package query
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"promptspool/spool/archive/calls"
+)
+
+// Content is what a request's body says, as far as searches ask: the texts that went in and came out, and the parts of both
+// that the peer's filters know.
+type Content struct {
+	Input, Output string            // all texts, a line each
+	Variables     map[string]string // of the template, as text
+}
+
+// ReadContent reads a body. What cannot be read is left out.
+func ReadContent(body []byte) *Content {
+	call := calls.Read(body)
+	content := &Content{Variables: texture(body, "prompt_input_variables")}
+	content.Input, content.Output = call.Texts()
+
+	// An error is found by its words, like any other response.
+	if call.Failure != nil && content.Output == "" {
+		content.Output = call.Failure.Message
+	}
+
+	return content
+}
+
+// Holds says whether each of the words, which are lower case, is somewhere in the texts.
+func (c *Content) Holds(words []string) bool {
+	in, out := strings.ToLower(c.Input), strings.ToLower(c.Output)
+	for _, w := range words {
+		if !strings.Contains(in, w) && !strings.Contains(out, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Content) outputKeys(string) []string {
+	return slices.Sorted(maps.Keys(texture([]byte(`{"o":`+c.Output+`}`), "o")))
+}
+
+func (c *Content) outputValues(key string) []string {
+	return valueOf(texture([]byte(`{"o":`+c.Output+`}`), "o"), key)
+}
+
+func (c *Content) variableKeys(string) []string { return slices.Sorted(maps.Keys(c.Variables)) }
+
+func (c *Content) variableValues(key string) []string { return valueOf(c.Variables, key) }
+
+func (c *Content) userIntent(string) []string { return classify(c.Input, userIntents) }
+
+func (c *Content) agentIntent(string) []string { return classify(c.Output, agentIntents) }
+
+func valueOf(m map[string]string, key string) []string {
+	if v, ok := m[key]; ok {
+		return []string{v}
+	}
+	return nil
+}
+
+// texture is the object called name in a JSON object, its values as text: strings as they are, anything else as JSON.
+func texture(object []byte, name string) map[string]string {
+	var outer map[string]json.RawMessage
+	var inner map[string]json.RawMessage
+	if json.Unmarshal(object, &outer) != nil || json.Unmarshal(outer[name], &inner) != nil {
+		return nil
+	}
+	m := make(map[string]string, len(inner))
+	for key, raw := range inner {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			s = string(raw)
+		}
+		m[key] = s
+	}
+	return m
+}
+
+// The peer classifies texts by their tone. We do so by what such texts say: an intent holds when one of its phrases occurs.
+var (
+	userIntents = map[string][]string{
+		"frustrated": {"not working", "doesn't work", "does not work", "frustrat", "annoy", "useless", "terrible", "waste of time", "still broken", "fed up"},
+		"satisfied":  {"thank", "perfect", "awesome", "great job", "love it", "that works", "that worked", "excellent", "well done"},
+		"curious":    {"how do", "how does", "how can", "why ", "what is", "what are", "wonder", "curious", "explain", "tell me more"},
+	}
+	agentIntents = map[string][]string{
+		"apologetic": {"sorry", "apolog", "my mistake", "regret"},
+		"refusal":    {"i can't", "i cannot", "i'm unable", "i am unable", "i won't", "not able to help", "can't help with", "cannot help with", "must decline"},
+		"uncertain":  {"not sure", "uncertain", "i don't know", "i do not know", "might be", "it's possible", "it is possible", "hard to say", "unclear"},
+	}
+)
+
+func words(intents map[string][]string) []string { return slices.Sorted(maps.Keys(intents)) }
+
+func classify(text string, intents map[string][]string) (found []string) {
+	text = strings.ReplaceAll(strings.ToLower(text), "’", "'")
+	for _, intent := range words(intents) {
+		if slices.ContainsFunc(intents[intent], func(phrase string) bool { return strings.Contains(text, phrase) }) {
+			found = append(found, intent)
+		}
+	}
+	return found
+}

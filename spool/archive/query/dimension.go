@@ -1,0 +1,205 @@
+package query
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// dimension is a series for each of some names: models, templates, versions.
+type dimension[K comparable] struct {
+	clock   *clock
+	by      map[K]buckets
+	cells   int
+	leftOut int64 // requests of names beyond cellsMax
+
+	scores map[K]*scoreSums
+	totals *scoreBound // of scores
+	series *scoreBound // of the scores by bucket; nil: these are not told
+}
+
+func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
+	return &dimension[K]{
+		clock:  c,
+		by:     make(map[K]buckets),
+		scores: make(map[K]*scoreSums),
+		totals: newScoreBound(asked, scoreTotalsMax),
+	}
+}
+
+// bySeries has the scores told by bucket, too.
+func (d *dimension[K]) bySeries() *dimension[K] {
+	d.series = newScoreBound(d.totals.asked, scoreSeriesMax)
+	return d
+}
+
+// at returns the tally for a name in a bucket; nil if there is no room for another. more is false when longer buckets
+// would make room.
+func (d *dimension[K]) at(name K, bucket int64) *tally {
+	b := d.by[name]
+	if b == nil {
+		if d.cells >= cellsMax {
+			return nil
+		}
+		b = make(buckets)
+		d.by[name] = b
+	}
+	if d.cells >= cellsMax && b[bucket] == nil {
+		return nil
+	}
+	t, isNew := b.at(bucket)
+	if isNew {
+		d.cells++
+	}
+	return t
+}
+
+func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
+
+func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
+	t := d.at(name, bucket)
+	if t == nil {
+		d.leftOut += n
+		return
+	}
+
+	t.add(row, n)
+	for _, s := range row.Scores {
+		d.totals.add(d.scoresOf(name), s, n)
+		if d.series != nil {
+			d.series.add(&t.scores, s, n)
+		}
+	}
+	d.lowerScores()
+}
+
+// scoresOf returns the sums of a name's scores.
+func (d *dimension[K]) scoresOf(name K) *scoreSums {
+	s := d.scores[name]
+	if s == nil {
+		s = &scoreSums{}
+		d.scores[name] = s
+	}
+
+	return s
+}
+
+// lowerScores makes room where scores have too many names.
+func (d *dimension[K]) lowerScores() {
+	d.totals.lower(func(shrink func(*scoreSums)) {
+		for _, s := range d.scores {
+			shrink(s)
+		}
+	})
+	if d.series == nil {
+		return
+	}
+	d.series.lower(func(shrink func(*scoreSums)) {
+		for _, b := range d.by {
+			for _, t := range b {
+				shrink(&t.scores)
+			}
+		}
+	})
+}
+
+// prune lets go of what holds no request, because all were taken back.
+func (d *dimension[K]) prune() {
+	for name, b := range d.by {
+		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
+		if len(b) == 0 {
+			delete(d.by, name)
+			delete(d.scores, name)
+		}
+	}
+}
+
+// recut goes over to the clock's longer buckets.
+func (d *dimension[K]) recut() {
+	d.cells = 0
+	if d.series != nil {
+		d.series.held = 0
+	}
+	for name, b := range d.by {
+		d.by[name] = b.recut(d.clock, d.series)
+		d.cells += len(d.by[name])
+	}
+}
+
+// share is one name's part of the whole.
+type share[K comparable] struct {
+	name   K
+	sum    *tally
+	scores *scoreSums
+	by     buckets
+}
+
+// shares are the names' parts, those with the most requests first.
+func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
+	all := make([]share[K], 0, len(d.by))
+	for name, b := range d.by {
+		all = append(all, share[K]{name, b.sum(), d.scoresOf(name), b})
+	}
+	slices.SortFunc(all, func(a, b share[K]) int {
+		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name))
+	})
+	return all
+}
+
+// counts are requests, cost and tokens by name, for many names: no more than countsMax are told apart.
+type counts[K comparable] map[K]*count
+
+type count struct{ requests, costNanos, input, output int64 }
+
+const countsMax = 20_000
+
+// at returns the count of a name; nil if there is no room for another.
+func (c counts[K]) at(name K) *count {
+	n := c[name]
+	if n == nil && len(c) < countsMax {
+		n = &count{}
+		c[name] = n
+	}
+	return n
+}
+
+// add counts a row n times, as tally.add does.
+func (c counts[K]) add(name K, row *wire.Row, n int64) {
+	if at := c.at(name); at != nil {
+		at.add(row, n)
+	}
+}
+
+func (c *count) add(row *wire.Row, n int64) {
+	c.requests += n
+	if row.Price != nil {
+		c.costNanos = plus(c.costNanos, n*nanos(*row.Price))
+	}
+	c.input = plus(c.input, n*orZero(row.InputTokens))
+	c.output = plus(c.output, n*orZero(row.OutputTokens))
+}
+
+func (c *count) merge(other count) {
+	c.requests += other.requests
+	c.costNanos = plus(c.costNanos, other.costNanos)
+	c.input = plus(c.input, other.input)
+	c.output = plus(c.output, other.output)
+}
+
+func (c counts[K]) prune() {
+	maps.DeleteFunc(c, func(_ K, n *count) bool { return n.requests == 0 })
+}
+
+// top are the first AnalyticsListMax names by order.
+func (c counts[K]) top(order func(a, b *count) int, names func(a, b K) int) []K {
+	all := slices.SortedFunc(maps.Keys(c), func(a, b K) int { return cmp.Or(order(c[a], c[b]), names(a, b)) })
+	return all[:min(len(all), wire.AnalyticsListMax)]
+}
+
+func byRequests(a, b *count) int { return cmp.Compare(b.requests, a.requests) }
+
+func byCost(a, b *count) int {
+	return cmp.Or(cmp.Compare(b.costNanos, a.costNanos), byRequests(a, b))
+}

@@ -1,0 +1,181 @@
+package query
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/rowcode"
+)
+
+// field is something of a row that a filter can ask about. Every field is a set of values: none where the row knows
+// nothing, one for most fields, several for lists. Exactly one of text, number, time and flag is set; each returns the values,
+// under key where the field is nested.
+type field struct {
+	column rowcode.Column
+	nested nesting
+	// word marks a text that is one of a few words, which providers and people write in different cases: whole values match
+	// in any case. Other texts match exactly.
+	word   bool
+	text   func(row *wire.Row, key string) []string
+	number func(row *wire.Row, key string) []float64
+	time   func(row *wire.Row, key string) []time.Time
+	flag   func(row *wire.Row) bool
+
+	// These look into the body instead.
+	content func(c *Content, key string) []string
+	intents []string // what content may say, for a field that classifies
+}
+
+// nesting says whether a field takes a nested_key.
+type nesting int
+
+const (
+	flat nesting = iota
+	keyOptional
+	keyRequired
+)
+
+// fields is what filters can ask about, by the peer's names and ours.
+var fields = map[string]field{
+	"pl_id":                 {column: rowcode.ColumnID, text: requestID},
+	"id":                    {column: rowcode.ColumnID, text: requestID},
+	"request_id":            {column: rowcode.ColumnID, text: requestID},
+	"function_name":         oneText(rowcode.ColumnFunction, func(r *wire.Row) string { return r.FunctionName }),
+	"engine":                {column: rowcode.ColumnModel, text: engine},
+	"model":                 {column: rowcode.ColumnModel, text: engine},
+	"provider_type":         {column: rowcode.ColumnProvider, text: providerType, word: true},
+	"provider":              {column: rowcode.ColumnProvider, text: providerType, word: true},
+	"status":                oneWord(rowcode.ColumnStatus, func(r *wire.Row) string { return r.Status }),
+	"sidecar":               oneText(rowcode.ColumnSidecar, func(r *wire.Row) string { return r.Sidecar }),
+	"prompt_id":             {column: rowcode.ColumnTemplate, text: promptName},
+	"prompt_name":           {column: rowcode.ColumnTemplate, text: promptName},
+	"label":                 {column: rowcode.ColumnLabel, text: func(r *wire.Row, _ string) []string { return present(r.PromptLabel) }},
+	"tags":                  {column: rowcode.ColumnTags, text: func(r *wire.Row, _ string) []string { return r.Tags }},
+	"group_id":              {column: rowcode.ColumnGroups, text: func(r *wire.Row, _ string) []string { return r.GroupIDs }},
+	"metadata_keys":         {column: rowcode.ColumnMetadata, text: metadataKeys},
+	"metadata":              {column: rowcode.ColumnMetadata, text: metadataValues, nested: keyRequired},
+	"score_name":            {column: rowcode.ColumnScores, text: scoreNames},
+	"score":                 {column: rowcode.ColumnScores, number: scores, nested: keyOptional},
+	"prompt_version_number": {column: rowcode.ColumnVersion, number: promptVersion},
+	"input_tokens":          {column: rowcode.ColumnInputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.InputTokens) }},
+	"output_tokens":         {column: rowcode.ColumnOutputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.OutputTokens) }},
+	"cost":                  {column: rowcode.ColumnCost, number: func(r *wire.Row, _ string) []float64 { return present(r.Price) }},
+	"latency_ms":            {column: rowcode.ColumnLatency, number: latencyMS},
+	"request_start_time":    {column: rowcode.ColumnStart, time: func(r *wire.Row, _ string) []time.Time { return present(r.StartTime) }},
+	"request_end_time":      {column: rowcode.ColumnEnd, time: func(r *wire.Row, _ string) []time.Time { return present(r.EndTime) }},
+	"input_text":            {column: rowcode.ColumnBody, content: func(c *Content, _ string) []string { return present(rowcode.Optional(c.Input)) }},
+	"output_text":           {column: rowcode.ColumnBody, content: func(c *Content, _ string) []string { return present(rowcode.Optional(c.Output)) }},
+	"is_json":               isShape(calls.ShapeJSON),
+	"is_tool_call":          isShape(calls.ShapeToolCall),
+	"is_plain_text":         isShape(calls.ShapePlainText),
+	"tool_names":            {column: rowcode.ColumnTools, text: func(r *wire.Row, _ string) []string { return r.ToolNames }},
+	"cached_tokens":         {column: rowcode.ColumnCachedTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.CachedTokens) }},
+	"reasoning_tokens":      {column: rowcode.ColumnReasoningTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.ReasoningTokens) }},
+	"finish_reason":         oneWord(rowcode.ColumnFinish, func(r *wire.Row) string { return r.FinishReason }),
+	"error_type":            oneWord(rowcode.ColumnErrorType, func(r *wire.Row) string { return r.ErrorType }),
+	"output":                {column: rowcode.ColumnBody, content: (*Content).outputValues, nested: keyRequired},
+	"output_keys":           {column: rowcode.ColumnBody, content: (*Content).outputKeys},
+	"input_variables":       {column: rowcode.ColumnBody, content: (*Content).variableValues, nested: keyRequired},
+	"input_variable_keys":   {column: rowcode.ColumnBody, content: (*Content).variableKeys},
+	"user_intent":           {column: rowcode.ColumnBody, content: (*Content).userIntent, intents: words(userIntents)},
+	"agent_intent":          {column: rowcode.ColumnBody, content: (*Content).agentIntent, intents: words(agentIntents)},
+	"accepted_at":           {column: rowcode.ColumnTime, time: func(r *wire.Row, _ string) []time.Time { return []time.Time{r.AcceptedAt} }},
+}
+
+// fieldNames lists fields for error messages.
+var fieldNames = slices.Sorted(maps.Keys(fields))
+
+// oneText is a text that is absent when it is empty.
+func oneText(column rowcode.Column, get func(*wire.Row) string) field {
+	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(rowcode.Optional(get(r))) }}
+}
+
+// oneWord is oneText for one of a few words.
+func oneWord(column rowcode.Column, get func(*wire.Row) string) field {
+	f := oneText(column, get)
+	f.word = true
+
+	return f
+}
+
+// isShape is true of outputs of one shape.
+func isShape(shape string) field {
+	return field{column: rowcode.ColumnShape, flag: func(r *wire.Row) bool { return r.OutputShape == shape }}
+}
+
+func requestID(r *wire.Row, _ string) []string    { return []string{r.RequestID} }
+func engine(r *wire.Row, _ string) []string       { return present(rowcode.Optional(r.Engine)) }
+func providerType(r *wire.Row, _ string) []string { return present(rowcode.Optional(r.Provider)) }
+func promptName(r *wire.Row, _ string) []string   { return present(r.PromptName) }
+
+func promptVersion(r *wire.Row, _ string) []float64 {
+	if r.PromptVersion == nil {
+		return nil
+	}
+	return []float64{float64(*r.PromptVersion)}
+}
+
+func latencyMS(r *wire.Row, _ string) []float64 {
+	if r.Latency == nil {
+		return nil
+	}
+	return []float64{Milliseconds(*r.Latency)}
+}
+
+// Milliseconds is what latency_ms is of a row's seconds; *1000 alone gives 1234.0000000000002.
+func Milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
+
+func metadataKeys(r *wire.Row, _ string) []string {
+	keys := make([]string, len(r.Metadata))
+	for i, m := range r.Metadata {
+		keys[i] = m.Key
+	}
+	return keys
+}
+
+func metadataValues(r *wire.Row, key string) []string {
+	for _, m := range r.Metadata {
+		if m.Key == key {
+			return []string{m.Value}
+		}
+	}
+	return nil
+}
+
+func scoreNames(r *wire.Row, _ string) []string {
+	names := make([]string, len(r.Scores))
+	for i, s := range r.Scores {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// scores are those called name, or all of them if it is empty.
+func scores(r *wire.Row, name string) []float64 {
+	var values []float64
+	for _, s := range r.Scores {
+		if name == "" || s.Name == name {
+			values = append(values, float64(s.Score))
+		}
+	}
+	return values
+}
+
+// present is the value, or none.
+func present[T any](v *T) []T {
+	if v == nil {
+		return nil
+	}
+	return []T{*v}
+}
+
+func number(n *int64) []float64 {
+	if n == nil {
+		return nil
+	}
+	return []float64{float64(*n)}
+}

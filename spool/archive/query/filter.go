@@ -1,0 +1,70 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of a filter.
+const (
+	filterDepthMax      = 16
+	filterConditionsMax = 100
+	filterValuesMax     = 1000 // of one in or not_in
+)
+
+// compileFilter returns nil for a filter that says nothing.
+func compileFilter(f wire.Filter) (Condition, error) {
+	if f.Field == "" && f.Operator == "" && len(f.Filters) == 0 {
+		return nil, checkLogic(f.Logic, "filter_group")
+	}
+	c := filterCompiler{}
+	return c.compile(f, "filter_group", 1)
+}
+
+// filterCompiler counts the conditions of one filter.
+type filterCompiler struct{ conditions int }
+
+// compile makes the part of the filter that stands at path ready.
+func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Condition, error) {
+	if f.Filters == nil {
+		if c.conditions++; c.conditions > filterConditionsMax {
+			return nil, invalid("filter_group", "has more than %d conditions", filterConditionsMax)
+		}
+		return compileCondition(f, path)
+	}
+	if depth > filterDepthMax {
+		return nil, invalid(path, "is nested too deep; at most %d groups may lie in each other", filterDepthMax)
+	}
+	if err := checkLogic(f.Logic, path); err != nil {
+		return nil, err
+	}
+	if f.Field != "" || f.Operator != "" {
+		return nil, invalid(path, "has both filters and a condition; put the condition among the filters")
+	}
+	parts := make([]Condition, 0, min(len(f.Filters), filterConditionsMax))
+	for i, part := range f.Filters {
+		p, err := c.compile(part, fmt.Sprintf("%s.filters[%d]", path, i), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	if strings.EqualFold(f.Logic, "OR") && len(parts) > 0 {
+		return Any(parts), nil
+	}
+	return All(parts), nil
+}
+
+func checkLogic(logic, path string) error {
+	if logic == "" || strings.EqualFold(logic, "AND") || strings.EqualFold(logic, "OR") {
+		return nil
+	}
+	return invalid(path+".logic", "must be AND or OR")
+}
+
+// invalid is a 422 about one field.
+func invalid(field, format string, args ...any) error {
+	return wire.Invalid(wire.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
+}

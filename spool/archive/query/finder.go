@@ -1,0 +1,131 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Finder makes the page of a query out of the rows that match it, which a store gives it newest first: all of them, or those behind
+// the cursor if nothing before it counts (Query.Streams, or no filter in the order of time). Not safe for concurrent use.
+type Finder struct {
+	query  *Query
+	skip   int
+	page   Page
+	rows   PageRows
+	behind bool    // the cursor
+	sorted topRows // of an order other than time
+}
+
+// Fill returns a row that is lent, with at least the columns that are wanted.
+type Fill func(want rowcode.Columns) (*wire.Row, error)
+
+// NewFinder begins a page of q, which must not change meanwhile.
+func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows: q.NewPage()} }
+
+// Total says how many rows there are, for a query without a filter.
+func (f *Finder) Total(n int) { f.page.Total = n }
+
+// Visit takes a row that matches and says whether it wants more of them.
+func (f *Finder) Visit(fill Fill) (more bool, err error) {
+	q := f.query
+	if q.Filtered() {
+		if f.page.Total == TotalMax && !q.Streams() {
+			f.page.TotalIsLowerBound = true
+		} else {
+			f.page.Total++
+		}
+	}
+	if q.Order.By != "" {
+		return true, f.sort(fill)
+	}
+	if q.After != nil && !f.behind {
+		row, err := fill(rowcode.PlaceColumns)
+		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
+			return true, err
+		}
+		f.behind = true
+	}
+	switch {
+	case f.skip > 0:
+		f.skip--
+	case !f.rows.Full():
+		row, err := fill(rowcode.AllColumns)
+		if err != nil {
+			return false, err
+		}
+		f.rows.Add(rowcode.Clone(row))
+	default:
+		f.page.More = true
+	}
+	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
+}
+
+// sort puts a row among the best so far.
+func (f *Finder) sort(fill Fill) error {
+	q := f.query
+	row, err := fill(rowcode.PlaceColumns | rowcode.ColumnsOf(q.Order.Column()))
+	if err != nil {
+		return err
+	}
+	p := q.Order.PositionOf(row)
+	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
+		return nil
+	}
+	f.sorted.add(q, p)
+	return nil
+}
+
+// Finish returns the page. stopped is where looking into bodies ended, if it did. record reads the row of a record: for an order other than
+// time, rows are not kept while they are found.
+func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.Row, error)) (Page, error) {
+	q := f.query
+	f.page.Stopped = stopped
+	if q.Streams() {
+		f.page.TotalIsLowerBound = q.After != nil || f.page.More || stopped != nil
+	}
+	if q.Order.By == "" {
+		f.page.Rows = f.rows.Rows
+		return f.page, nil
+	}
+	f.sorted.trim(q)
+	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
+	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
+		row, err := record(places[0].RequestID)
+		if err != nil {
+			return Page{}, err
+		}
+		f.rows.Add(row)
+	}
+	f.page.Rows, f.page.More = f.rows.Rows, len(places) > 0
+	return f.page, nil
+}
+
+// topRows are where the first rows of an order stand, as many as a page and those before it need.
+type topRows struct {
+	places []Position
+	last   *Position // of them, once there are enough
+}
+
+func (t *topRows) wants(q *Query, p Position) bool {
+	return t.last == nil || q.Order.Compare(p, *t.last) < 0
+}
+
+func (t *topRows) add(q *Query, p Position) {
+	p.Value.Text = strings.Clone(p.Value.Text)
+	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
+		t.trim(q)
+	}
+}
+
+// trim sorts the places and lets go of those that are too many.
+func (t *topRows) trim(q *Query) {
+	slices.SortFunc(t.places, q.Order.Compare)
+	if most := q.Offset + q.Limit + 1; len(t.places) >= most {
+		t.places = t.places[:most]
+		last := t.places[most-1]
+		t.last = &last
+	}
+}

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"math"
+	"time"
+)
+
+// histogram counts latencies in classes of which each is 1 % around its middle, so that every percentile is at most 1 % beside the
+// true one (Masson and others, "DDSketch", VLDB 2019). Adding and merging commute. The zero histogram is empty.
+type histogram struct {
+	first   int      // class of counts[0]
+	counts  []uint32 // by class
+	total   int64
+	sumMics int64 // of microseconds: exact, in any order
+}
+
+var (
+	classRatio = math.Log((1 + latencyError) / (1 - latencyError))
+	// latencyUnit is the smallest that is told from 0.
+	latencyUnit = float64(time.Microsecond)
+)
+
+const latencyError = 0.01
+
+// classOf is the class of a latency; 0 and less than a microsecond are in class 0.
+func classOf(d time.Duration) int {
+	if float64(d) < latencyUnit {
+		return 0
+	}
+	return 1 + int(math.Ceil(math.Log(float64(d)/latencyUnit)/classRatio))
+}
+
+// middleOf is the latency that stands for a class, in seconds.
+func middleOf(class int) float64 {
+	if class == 0 {
+		return 0
+	}
+	return math.Exp(float64(class-1)*classRatio) * (1 - latencyError) * latencyUnit / 1e9
+}
+
+func (h *histogram) add(d time.Duration, n int64) {
+	h.count(classOf(d), n)
+	h.sumMics = plus(h.sumMics, n*d.Microseconds())
+}
+
+// count counts n more in a class; n may be negative where there are as many.
+func (h *histogram) count(class int, n int64) {
+	h.total += n
+	switch {
+	case len(h.counts) == 0:
+		h.first, h.counts = class, make([]uint32, 1, 16)
+	case class < h.first:
+		h.counts = append(make([]uint32, h.first-class, h.first-class+len(h.counts)), h.counts...)
+		h.first = class
+	}
+	for class-h.first >= len(h.counts) {
+		h.counts = append(h.counts, 0)
+	}
+	h.counts[class-h.first] += uint32(n)
+}
+
+func (h *histogram) merge(other *histogram) {
+	for i, n := range other.counts {
+		if n > 0 {
+			h.count(other.first+i, int64(n))
+		}
+	}
+	h.sumMics = plus(h.sumMics, other.sumMics)
+}
+
+// mean is in seconds; nil for none.
+func (h *histogram) mean() *float64 {
+	if h.total == 0 {
+		return nil
+	}
+	m := float64(h.sumMics) / float64(h.total) / 1e6
+	return &m
+}
+
+// quantile is the latency below or at which a share q of all lie (the nearest rank), in seconds; nil for none.
+func (h *histogram) quantile(q float64) *float64 {
+	if h.total == 0 {
+		return nil
+	}
+	rank := max(int64(math.Ceil(q*float64(h.total))), 1)
+	for i, n := range h.counts {
+		if rank -= int64(n); rank <= 0 {
+			v := middleOf(h.first + i)
+			return &v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,442 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// negations are the operators that turn another one round. A field with several values, or with none, obeys two rules: an
+// operator holds if it holds for one of the values, and its negation holds exactly when it does not. So tags is_not "a"
+// means that no tag is "a", and finds records without tags too.
+var negations = map[string]string{
+	"is_not": "is", "neq": "eq", "not_in": "in", "not_contains": "contains", "is_not_empty": "is_empty", "is_not_null": "is_null",
+	"key_not_equals": "key_equals", "is_false": "is_true",
+}
+
+// Operators by the type of the field, which is also how an error lists them.
+var (
+	anyOperators    = []string{"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty"}
+	textOperators   = append([]string{"contains", "not_contains", "starts_with", "ends_with"}, anyOperators...)
+	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
+	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)
+	timeOperators   = append([]string{"before", "after"}, numberOperators...)
+	flagOperators   = []string{"is_true", "is_false"}
+	intentOperators = []string{"is", "is_not", "in", "not_in"}
+)
+
+// operation is one condition being read: what it says and where it stands in the filter.
+type operation struct {
+	wire.Filter
+	path string
+	word bool // see field
+}
+
+// compileCondition makes a single condition ready.
+func compileCondition(f wire.Filter, path string) (Condition, error) {
+	fd, ok := fields[f.Field]
+	o := operation{f, path, fd.word}
+	switch {
+	case f.Field == "":
+		return nil, invalid(path+".field", "is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
+	case !ok:
+		return nil, invalid(path+".field", "is not known; it may be one of: %s", strings.Join(fieldNames, ", "))
+	case fd.nested == flat && f.NestedKey != "":
+		return nil, invalid(path+".nested_key", "does not apply to %s", f.Field)
+	case fd.nested == keyRequired && f.NestedKey == "":
+		return nil, invalid(path+".nested_key", "is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
+	}
+	allowed := numberOperators
+	switch {
+	case fd.intents != nil:
+		allowed = intentOperators
+	case fd.flag != nil:
+		allowed = flagOperators
+	case fd.nested == keyRequired:
+		allowed = keyOperators
+	case fd.text != nil || fd.content != nil:
+		allowed = textOperators
+	case fd.time != nil:
+		allowed = timeOperators
+	}
+	if !slices.Contains(allowed, f.Operator) {
+		return nil, invalid(path+".operator", "must be one of these for %s: %s", f.Field, strings.Join(allowed, ", "))
+	}
+	if positive, negative := negations[f.Operator]; negative {
+		o.Operator = positive
+		t, err := o.compile(fd)
+		return Not{t}, err
+	}
+	return o.compile(fd)
+}
+
+// compile makes a condition of a positive operator that the field allows.
+func (o operation) compile(fd field) (*Test, error) {
+	t := &Test{Column: fd.column}
+	key := o.NestedKey
+	switch {
+	case fd.flag != nil:
+		t.match = func(s *Subject) bool { return fd.flag(s.Row) }
+		return t, nil
+	case fd.intents != nil:
+		return t, o.intent(t, fd)
+	case fd.content != nil:
+		holds, err := o.text()
+		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
+		return t, err
+	case fd.text != nil:
+		if fd.column == rowcode.ColumnMetadata && key != "" {
+			return t, o.metadata(t, fd)
+		}
+		holds, err := o.text()
+		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
+		t.Texts = o.texts()
+		return t, err
+	case fd.time != nil:
+		holds, err := ordered(o, parseMoment, time.Time.Compare)
+		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
+		if err == nil {
+			t.From, t.To = o.span()
+		}
+		return t, err
+	}
+	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
+	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
+	if fd.column == rowcode.ColumnScores {
+		t.Key = key
+	} else {
+		t.Number = holds
+	}
+	t.Ranges = o.ranges()
+	return t, err
+}
+
+// metadata makes the test of a metadata value. Whole values are told by what is stored of them; for parts, a long one is
+// looked into.
+func (o operation) metadata(t *Test, fd field) error {
+	t.Key = o.NestedKey
+	t.Texts = o.texts()
+	for _, text := range t.Texts { // indexes of earlier versions know the value itself
+		if stored := rowcode.StoredValue(t.Key, text); stored != text {
+			t.Texts = append(t.Texts, stored)
+		}
+	}
+	switch {
+	case t.Texts != nil:
+		if _, err := o.text(); err != nil {
+			return err
+		}
+		wanted := make([]string, len(t.Texts))
+		for i, text := range t.Texts {
+			wanted[i] = rowcode.Shortened(t.Key, text)
+		}
+		t.match = func(s *Subject) bool {
+			return slices.ContainsFunc(fd.text(s.Row, t.Key), func(v string) bool { return slices.Contains(wanted, v) })
+		}
+		return nil
+	case o.Operator == "is_null" || o.Operator == "is_empty":
+		holds, err := o.text()
+		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, t.Key)) }
+		return err
+	}
+
+	holds, err := o.text()
+	t.whole = true
+	t.match = func(s *Subject) bool {
+		values := fd.text(s.Row, t.Key)
+		if len(values) == 0 {
+			return holds(values)
+		}
+		value, ok := s.wholeOf(t.Key, values[0])
+		return ok && holds([]string{value})
+	}
+	return err
+}
+
+// texts are the values of which the field must have one; nil if the operator asks something else.
+func (o operation) texts() (wanted []string) {
+	switch o.Operator {
+	case "in":
+		wanted, _ = list(o, parseText)
+	case "is", "eq", "key_equals":
+		if want, _, ok := parseText(o.Value); ok {
+			wanted = []string{want}
+		}
+	}
+	if !o.word || wanted == nil {
+		return wanted
+	}
+
+	spelled := []string{}
+	for _, want := range wanted {
+		spelled = append(spelled, Spellings(want)...)
+	}
+
+	return spelled
+}
+
+// Spellings are the forms in which an index is asked for a word: in lower and upper case, and as it is. An index must know a
+// word of mixed case by its lower case as well.
+func Spellings(word string) []string {
+	lower := strings.ToLower(word)
+	all := []string{lower}
+	for _, other := range []string{strings.ToUpper(lower), word} {
+		if !slices.Contains(all, other) && strings.ToLower(other) == lower {
+			all = append(all, other)
+		}
+	}
+
+	return all
+}
+
+// ranges are those in one of which a number must lie; nil if the operator asks something else.
+func (o operation) ranges() []Range {
+	var numbers []float64
+	switch o.Operator {
+	case "is_null", "is_empty":
+		return nil
+	case "in", "between":
+		numbers, _ = list(o, parseNumber)
+	default:
+		if x, _, ok := parseNumber(o.Value); ok {
+			numbers = []float64{x}
+		}
+	}
+	if o.Operator == "between" && len(numbers) == 2 {
+		return []Range{{Least: numbers[0], Most: numbers[1]}}
+	}
+	ranges := make([]Range, len(numbers))
+	for i, x := range numbers {
+		r := Range{Least: x, Most: x}
+		switch o.Operator {
+		case "gt", "gte":
+			r = Range{Least: x, Most: math.Inf(1), AboveOnly: o.Operator == "gt"}
+		case "lt", "lte":
+			r = Range{Least: math.Inf(-1), Most: x, BelowOnly: o.Operator == "lt"}
+		}
+		ranges[i] = r
+	}
+	return ranges
+}
+
+// intent makes the test of a field that classifies a text: what the peer's words are is checked.
+func (o operation) intent(t *Test, fd field) error {
+	wanted, err := []string(nil), error(nil)
+	if o.Operator == "in" {
+		wanted, err = list(o, parseText)
+	} else {
+		var w string
+		w, err = one(o, o.Value, parseText)
+		wanted = []string{w}
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range lowered(wanted) {
+		if !slices.Contains(fd.intents, w) {
+			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
+		}
+	}
+	t.match = func(s *Subject) bool {
+		return slices.ContainsFunc(fd.content(s.Read(), ""), func(v string) bool { return slices.Contains(wanted, v) })
+	}
+	return nil
+}
+
+// span is the first and the last moment for which a positive operator on a time can hold, to the nanosecond; zero: no bound.
+func (o operation) span() (from, to time.Time) {
+	switch o.Operator {
+	case "is", "eq":
+		at, _, _ := parseMoment(o.Value)
+		return at, at
+	case "gte":
+		from, _, _ = parseMoment(o.Value)
+	case "lte":
+		to, _, _ = parseMoment(o.Value)
+	case "after", "gt":
+		from, _, _ = parseMoment(o.Value)
+		from = from.Add(1)
+	case "before", "lt":
+		to, _, _ = parseMoment(o.Value)
+		to = to.Add(-1)
+	case "between":
+		if ends, err := list(o, parseMoment); err == nil && len(ends) == 2 {
+			return ends[0], ends[1]
+		}
+	}
+	return from, to
+}
+
+func lowered(texts []string) []string {
+	for i := range texts {
+		texts[i] = strings.ToLower(texts[i])
+	}
+
+	return texts
+}
+
+// text makes the test of a text field: exact for is and in, but of words; in any case for parts of a text.
+func (o operation) text() (func([]string) bool, error) {
+	switch o.Operator {
+	case "is_null":
+		return isNull[string], nil
+	case "is_empty":
+		return func(values []string) bool {
+			return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
+		}, nil
+	case "in":
+		wanted, err := list(o, parseText)
+		if o.word {
+			wanted = lowered(wanted)
+			return func(values []string) bool {
+				return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, strings.ToLower(v)) })
+			}, err
+		}
+		return func(values []string) bool {
+			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
+		}, err
+	}
+	want, err := one(o, o.Value, parseText)
+	if err != nil {
+		return nil, err
+	}
+	part := strings.ToLower(want)
+	holds := func(v string) bool { return v == want }
+	if o.word {
+		holds = func(v string) bool { return strings.ToLower(v) == part }
+	}
+	switch o.Operator {
+	case "contains", "key_contains":
+		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
+	case "starts_with":
+		holds = func(v string) bool { return strings.HasPrefix(strings.ToLower(v), part) }
+	case "ends_with":
+		holds = func(v string) bool { return strings.HasSuffix(strings.ToLower(v), part) }
+	}
+	return func(values []string) bool { return slices.ContainsFunc(values, holds) }, nil
+}
+
+// ordered makes the test of a field whose values have an order.
+func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (func([]T) bool, error) {
+	var holds func(T) bool
+	switch o.Operator {
+	case "is_null", "is_empty":
+		return isNull[T], nil
+	case "in":
+		wanted, err := list(o, parse)
+		if err != nil {
+			return nil, err
+		}
+		holds = func(v T) bool { return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 }) }
+	case "between":
+		ends, err := list(o, parse)
+		if err != nil {
+			return nil, err
+		}
+		if len(ends) != 2 {
+			return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
+		}
+		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
+	default:
+		want, err := one(o, o.Value, parse)
+		if err != nil {
+			return nil, err
+		}
+		holds = func(v T) bool { return comparison(o.Operator, compare(v, want)) }
+	}
+	return func(values []T) bool { return slices.ContainsFunc(values, holds) }, nil
+}
+
+// comparison says whether the sign of a comparison satisfies an operator.
+func comparison(operator string, sign int) bool {
+	switch operator {
+	case "gt", "after":
+		return sign > 0
+	case "gte":
+		return sign >= 0
+	case "lt", "before":
+		return sign < 0
+	case "lte":
+		return sign <= 0
+	}
+	return sign == 0 // is, eq
+}
+
+func isNull[T any](values []T) bool { return len(values) == 0 }
+
+// parser reads a JSON value; what says what it should be, for the message when ok is false.
+type parser[T any] func(raw json.RawMessage) (v T, what string, ok bool)
+
+func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
+	v, what, ok := parse(raw)
+	if !ok {
+		return v, invalid(o.path+".value", "must be %s for %s %s", what, o.Field, o.Operator)
+	}
+	return v, nil
+}
+
+func list[T any](o operation, parse parser[T]) ([]T, error) {
+	var raws []json.RawMessage
+	if json.Unmarshal(o.Value, &raws) != nil || raws == nil || len(raws) > filterValuesMax {
+		return nil, invalid(o.path+".value", "must be an array of at most %d values for %s %s", filterValuesMax, o.Field, o.Operator)
+	}
+	values := make([]T, len(raws))
+	for i, raw := range raws {
+		var err error
+		if values[i], err = one(o, raw, parse); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// parseText takes an integer too, for some clients send ids as numbers.
+func parseText(raw json.RawMessage) (string, string, bool) {
+	const what = "a string"
+	var s string
+	if json.Unmarshal(raw, &s) == nil && !isNullValue(raw) {
+		return s, what, true
+	}
+	var n json.Number
+	if isNullValue(raw) || json.Unmarshal(raw, &n) != nil {
+		return "", what, false
+	}
+	_, err := n.Int64()
+	return n.String(), what, err == nil
+}
+
+func parseNumber(raw json.RawMessage) (float64, string, bool) {
+	var x float64
+	ok := !isNullValue(raw) && json.Unmarshal(raw, &x) == nil
+	return x, "a number", ok
+}
+
+func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
+	const what = "an ISO-8601 time or a number of seconds since 1970"
+	if x, _, ok := parseNumber(raw); ok {
+		if math.Abs(x) > 1e11 { // about 3,000 years; more cannot be seconds
+			return time.Time{}, what, false
+		}
+		whole, fraction := math.Modf(x)
+		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), what, true
+	}
+	s, _, ok := parseText(raw)
+	if !ok {
+		return time.Time{}, what, false
+	}
+	t, ok := wire.ParseTime(s)
+	return t, what, ok
+}
+
+// isNullValue says whether a value is absent or null, which json.Unmarshal would take for anything.
+func isNullValue(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}

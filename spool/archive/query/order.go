@@ -1,0 +1,159 @@
+package query
+
+import (
+	"cmp"
+	"encoding/base64"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Order is what a search is sorted by. The zero Order is newest first by order time.
+type Order struct {
+	By        string // one of wire.SortFields; "": the order time, then by request id
+	Ascending bool
+}
+
+// Position is a record's place in a list.
+type Position struct {
+	At        time.Time
+	RequestID string
+	Value     SortValue // the zero one in the order of time
+}
+
+// SortValue is what a record is sorted by: a number or a text, or nothing where it is not known.
+type SortValue struct {
+	Known  bool
+	Number float64
+	Text   string
+}
+
+func compileOrder(by, order string) (Order, error) {
+	o := Order{By: by, Ascending: order == "asc"}
+	switch {
+	case by != "" && !slices.Contains(wire.SortFields, by):
+		return o, invalid("sort_by", "must be one of: %s", strings.Join(wire.SortFields, ", "))
+	case order != "" && order != "asc" && order != "desc":
+		return o, invalid("sort_order", "must be asc or desc")
+	case by == "" && o.Ascending:
+		return o, invalid("sort_order", "needs sort_by; without it, rows come newest first")
+	}
+	return o, nil
+}
+
+// Column is what the order looks at, beside time and id.
+func (o Order) Column() rowcode.Column {
+	if o.By == "" {
+		return rowcode.ColumnTime
+	}
+	return fields[o.By].column
+}
+
+// PositionOf is where a row stands.
+func (o Order) PositionOf(row *wire.Row) Position {
+	p := Position{At: row.AcceptedAt, RequestID: row.RequestID}
+	switch o.By {
+	case "":
+		return p
+	case "status":
+		p.Value = SortValue{Known: row.Status != "", Text: row.Status}
+	case "accepted_at":
+		p.Value = SortValue{Known: true, Number: float64(row.AcceptedAt.UnixMicro())}
+	case "request_start_time":
+		if row.StartTime != nil {
+			p.Value = SortValue{Known: true, Number: float64(row.StartTime.UnixMicro())}
+		}
+	default:
+		if v := fields[o.By].number(row, ""); len(v) > 0 {
+			p.Value = SortValue{Known: true, Number: v[0]}
+		}
+	}
+	return p
+}
+
+// PositionOf is where a row stands in the order of time.
+func PositionOf(row *wire.Row) Position { return Order{}.PositionOf(row) }
+
+// Compare is negative when a comes before b in a list. What is not known comes last; what is equal comes newest first.
+func (o Order) Compare(a, b Position) int {
+	if a.Value.Known != b.Value.Known {
+		if a.Value.Known {
+			return -1
+		}
+		return 1
+	}
+	c := cmp.Or(cmp.Compare(a.Value.Number, b.Value.Number), cmp.Compare(a.Value.Text, b.Value.Text))
+	if !o.Ascending {
+		c = -c
+	}
+	return cmp.Or(c, a.Compare(b))
+}
+
+// Compare is negative when p is newer than other: the order of time.
+func (p Position) Compare(other Position) int {
+	if c := other.At.Compare(p.At); c != 0 {
+		return c
+	}
+	return strings.Compare(other.RequestID, p.RequestID)
+}
+
+// A cursor is the position of the last row of a page, as text that callers have no reason to take apart: the time, the id, and
+// for an order of its own the order and the value.
+func formatCursor(p Position, o Order) string {
+	text := p.At.UTC().Format(time.RFC3339Nano) + " " + p.RequestID
+	if o.By != "" {
+		text += " " + o.name()
+		if p.Value.Known {
+			text += " " + strconv.FormatFloat(p.Value.Number, 'g', -1, 64) + " " + p.Value.Text
+		}
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// Cursor is the text that stands for a position in the order of time.
+func (p Position) Cursor() string { return formatCursor(p, Order{}) }
+
+// ParseCursor reads what Position.Cursor returned.
+func ParseCursor(s string) (Position, bool) { return parseCursor(s, Order{}) }
+
+func (o Order) name() string {
+	if o.Ascending {
+		return o.By + "+"
+	}
+	return o.By + "-"
+}
+
+func parseCursor(s string, o Order) (p Position, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return p, false
+	}
+	parts := strings.SplitN(string(text), " ", 5)
+	if len(parts) < 2 {
+		return p, false
+	}
+	t, timeErr := time.Parse(time.RFC3339Nano, parts[0])
+	id, idErr := wire.ParseID(parts[1])
+	if timeErr != nil || idErr != nil {
+		return p, false
+	}
+	p = Position{At: t.UTC(), RequestID: id}
+	switch {
+	case o.By == "":
+		return p, len(parts) == 2
+	case len(parts) < 3 || parts[2] != o.name():
+		return p, false
+	case len(parts) == 3:
+		return p, true
+	case len(parts) < 5:
+		return p, false
+	}
+	p.Value.Known, p.Value.Text = true, parts[4]
+	p.Value.Number, err = strconv.ParseFloat(parts[3], 64)
+	return p, err == nil && !math.IsNaN(p.Value.Number)
+}

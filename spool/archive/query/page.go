@@ -1,0 +1,48 @@
+package query
+
+import (
+	"cmp"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// PageBytesMax bounds what the rows of a page weigh: a page ends with the row that brings it
+// there, however few rows it has then.
+const PageBytesMax = 8 << 20
+
+// Page is what a Store finds.
+type Page struct {
+	Rows  []wire.Row
+	More  bool // rows follow the last one
+	Total int  // of all that match, wherever the page begins
+	// TotalIsLowerBound says that more than Total match; only with a filter, and then Total is TotalMax.
+	TotalIsLowerBound bool
+	// Stopped is where looking into bodies ended because Query.Budget was spent; nil: it was not. Total counts what was found up to it.
+	Stopped *Position
+}
+
+// TotalMax is how far a search with a filter counts; beyond it the total is a lower bound.
+const TotalMax = 10_000
+
+// PageRows are the rows of a page while they are found. The zero value takes none; see Query.NewPage.
+type PageRows struct {
+	Rows []wire.Row
+
+	query *Query
+	bytes int
+}
+
+// NewPage returns a page without rows.
+func (q *Query) NewPage() PageRows { return PageRows{query: q} }
+
+// Full reports whether the page takes no more rows: it has as many as were asked for, or they weigh enough.
+func (p *PageRows) Full() bool {
+	return len(p.Rows) >= p.query.Limit || len(p.Rows) > 0 && p.bytes >= cmp.Or(p.query.BytesMax, PageBytesMax)
+}
+
+// Add appends a row, which the page keeps.
+func (p *PageRows) Add(row wire.Row) {
+	p.Rows = append(p.Rows, row)
+	p.bytes += rowcode.Weight(&row)
+}

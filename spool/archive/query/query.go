@@ -1,0 +1,181 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Query is a search made ready. It is not changed by use: any number of goroutines may share it.
+type Query struct {
+	Offset int // matches to leave out before the page begins
+	Limit  int // rows of the page, at least 1
+	// BytesMax is what the rows of the page may weigh (RowBytes), but for the last; 0: PageBytesMax.
+	BytesMax int
+	After    *Position // the page begins behind it; nil: at the first
+	Order    Order
+	Where    Condition // nil: every record
+	Words    []string  // lower case; each must be in the prompt or the response
+	// Budget is how long bodies may be looked into; 0: without end. See Page.Stopped.
+	Budget time.Duration
+
+	page int
+}
+
+// searchBudget is how long one search looks into prompts and responses. An answer that comes later is one that nobody
+// waits for; the cursor goes on.
+const searchBudget = 5 * time.Second
+
+// perPageDefault is the peer's.
+const perPageDefault = 10
+
+// Compile checks a search. Its errors are 422 and name the field at fault with what is allowed there.
+func Compile(s wire.Search) (Query, error) {
+	q := Query{Limit: s.PerPage, page: max(s.Page, 1)}
+	if q.Limit == 0 {
+		q.Limit = perPageDefault
+	}
+	if q.Limit < 0 || q.Limit > wire.PageItemsMax {
+		return Query{}, invalid("per_page", "must be an integer from 1 to %d", wire.PageItemsMax)
+	}
+	// The bound on page comes first, so that the product cannot overflow.
+	if q.page > wire.PageOffsetMax || (q.page-1)*q.Limit > wire.PageOffsetMax {
+		return Query{}, invalid("page", "reaches beyond the first %d records; go on with cursor, from next_cursor", wire.PageOffsetMax)
+	}
+	q.Offset = (q.page - 1) * q.Limit
+	var err error
+	if q.Order, err = compileOrder(s.SortBy, s.SortOrder); err != nil {
+		return Query{}, err
+	}
+	if s.Cursor != "" {
+		if q.Offset > 0 {
+			return Query{}, invalid("page", "cannot be combined with cursor; send one of them")
+		}
+		after, ok := parseCursor(s.Cursor, q.Order)
+		if !ok {
+			return Query{}, invalid("cursor", "is not one of this sort_by; send next_cursor of an earlier answer as it was")
+		}
+		q.After = &after
+	}
+	err = q.filter(s.FilterGroup, s.Q)
+	if q.NeedsBody() || q.NeedsWhole() {
+		q.Budget = searchBudget
+	}
+	return q, err
+}
+
+// compileMatch makes a query of everything that matches.
+func CompileMatch(f *wire.Filter, text string) (q Query, err error) {
+	q.Limit = 1
+	return q, q.filter(f, text)
+}
+
+func (q *Query) filter(f *wire.Filter, text string) (err error) {
+	q.Words = strings.Fields(strings.ToLower(text))
+	if len(q.Words) > filterConditionsMax {
+		return invalid("q", "has more than %d words", filterConditionsMax)
+	}
+	if f != nil {
+		q.Where, err = compileFilter(*f)
+	}
+	return err
+}
+
+// Filtered says whether there is a filter: without one every row matches.
+func (q *Query) Filtered() bool { return q.Where != nil || len(q.Words) > 0 }
+
+// NeedsWhole reports whether the whole of long metadata values may have to be looked into.
+func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where) }
+
+// NeedsBody says whether the bodies of requests must be looked into.
+func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
+
+// Streams says that a page is answered as soon as it is full, without counting what follows or what came before a cursor: looking
+// into bodies takes too long for that.
+func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
+
+// Columns are what Where looks at.
+func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
+
+// Span is the first and the last order time that can match; zero: no bound.
+func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
+
+// Spanned says whether the search finds all records of a stretch of time, that of Span.
+func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
+
+// StartSpan bounds the callers' start times of what can match; zero: no bound.
+func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnStart) }
+
+// Match says whether the search finds a record. It is the meaning of a search: stores that find rows by other means must
+// find the same.
+func (q *Query) Match(s *Subject) bool {
+	if q.Where != nil && !q.Where.Match(s) {
+		return false
+	}
+	return len(q.Words) == 0 || s.Read().Holds(q.Words)
+}
+
+// Select is the meaning of a whole search: the page that rows, newest first, give. subject is what it is
+// asked about of a row.
+func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Page {
+	var found []wire.Row
+	for i := range rows {
+		if q.Match(subject(&rows[i])) {
+			found = append(found, rows[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b wire.Row) int { return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b)) })
+	page := Page{Total: len(found)}
+	if q.After != nil {
+		found = slices.DeleteFunc(found, func(r wire.Row) bool { return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0 })
+	}
+	behind := found[min(q.Offset, len(found)):]
+	fitting := q.NewPage()
+	for ; len(behind) > 0 && !fitting.Full(); behind = behind[1:] {
+		fitting.Add(behind[0])
+	}
+	page.Rows, page.More = fitting.Rows, len(behind) > 0
+
+	switch {
+	case q.Streams():
+		page.Total = min(len(found), q.Offset+len(page.Rows)+1)
+		page.TotalIsLowerBound = q.After != nil || page.More
+	case q.Filtered() && page.Total > TotalMax:
+		page.Total, page.TotalIsLowerBound = TotalMax, true
+	}
+
+	return page
+}
+
+// answer puts a page in the peer's form. Behind a cursor there are no page numbers, nor behind
+// a page that weighs too much: the next number would leave rows out.
+func (q *Query) Answer(page Page) wire.SearchPage {
+	for i := range page.Rows {
+		metadata := page.Rows[i].Metadata
+		for j := range metadata {
+			metadata[j].Truncated = rowcode.IsReference(metadata[j].Value)
+			metadata[j].Value = rowcode.ShownValue(metadata[j].Value)
+		}
+	}
+	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound, Complete: page.Stopped == nil,
+		BudgetMS: int(q.Budget / time.Millisecond)}
+	if a.Items == nil {
+		a.Items = []wire.Row{}
+	}
+	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
+	a.HasNext, a.NextNum = page.More, nil
+	if page.More {
+		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
+		a.NextCursor = rowcode.Optional(formatCursor(last, q.Order))
+		whole := len(page.Rows) == q.Limit
+		if next := q.page + 1; whole && q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
+			a.NextNum = &next
+		}
+	} else if page.Stopped != nil && q.Order.By == "" {
+		a.HasNext, a.NextCursor = true, rowcode.Optional(formatCursor(*page.Stopped, q.Order))
+	}
+	return a
+}

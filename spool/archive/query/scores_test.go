@@ -1,0 +1,160 @@
+package query
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+)
+
+// manyScores are rows a minute apart, newest first, each with names of its own.
+func manyScores(rows, names int) []wire.Row {
+	all := make([]wire.Row, rows)
+	for i := range all {
+		all[i] = wire.Row{AcceptedAt: time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Minute), Engine: "m", Status: "SUCCESS"}
+		for j := range names {
+			name := fmt.Sprintf("score-%02d-%04d", i, j)
+			all[i].Scores = append(all[i].Scores, wire.Score{Name: name, Score: j % 101})
+		}
+	}
+
+	return all
+}
+
+func TestScoresOfManyNamesTakeLittleRoom(t *testing.T) {
+	rows := manyScores(20, 5000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	a := NewAnalytics(wire.StatisticsQuery{})
+	for i := range rows {
+		if err := a.Add(&rows[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := a.Answer()
+	runtime.ReadMemStats(&after)
+
+	text, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 || len(text) > 4<<20 {
+		t.Errorf("100,000 names allocate %d MiB and make an answer of %d bytes", used>>20, len(text))
+	}
+
+	told := answer.Overall.Scores
+	if len(told) != scoreNamesMax+1 || told[0].Name != "score-00-0000" || told[scoreNamesMax].Name != wire.ScoresOther {
+		t.Fatalf("of 100,000 names %d are told", len(told))
+	}
+	if all := told[scoreNamesMax].Count + scoreNamesMax; all != 100_000 {
+		t.Errorf("%d scores are counted", all)
+	}
+}
+
+func TestAScoreAskedForByNameIsToldAmongMany(t *testing.T) {
+	rows := manyScores(20, 5000)
+	for _, f := range []wire.Filter{
+		{Field: "score_name", Operator: "is", Value: json.RawMessage(`"score-07-4321"`)},
+		{Filters: []wire.Filter{{Field: "score_name", Operator: "in", Value: json.RawMessage(`["x", "score-07-4321"]`)}}},
+		{Field: "score", NestedKey: "score-07-4321", Operator: "gte", Value: json.RawMessage(`0`)},
+	} {
+		got, _, err := Statistics(rows[7:8], wire.StatisticsQuery{FilterGroup: &f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(got.Overall.Scores, func(s wire.ScoreSum) bool { return s.Name == "score-07-4321" })
+		if i < 0 || got.Overall.Scores[i].Count != 1 || got.Overall.Scores[i].P50 != 4321%101 {
+			t.Errorf("%+v: the score is not told among %d", f, len(got.Overall.Scores))
+		}
+	}
+}
+
+// Statistics must not depend on what a store has summed up at the moment.
+func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfN(rapid.IntRange(0, 400), 1, 40)
+		rows := make([]wire.Row, rapid.IntRange(1, 40).Draw(t, "rows"))
+		for i := range rows {
+			at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour)
+			rows[i] = wire.Row{AcceptedAt: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
+			drawn := names.Draw(t, "names")
+			slices.Sort(drawn)
+			for _, n := range slices.Compact(drawn) {
+				rows[i].Scores = append(rows[i].Scores, wire.Score{Name: fmt.Sprintf("name-%03d", n), Score: n % 101})
+			}
+		}
+		want, _, err := Statistics(rows, wire.StatisticsQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// Some rows of each summary are taken back and counted by themselves, as after a score that came late.
+		got := NewAnalytics(wire.StatisticsQuery{})
+		got.Reach(rows[len(rows)-1].AcceptedAt)
+		got.Reach(rows[0].AcceptedAt)
+		for part := range slices.Chunk(rows, rapid.IntRange(1, 40).Draw(t, "block")) {
+			late := rapid.IntRange(0, min(3, len(part))).Draw(t, "late")
+			summary := Summarize(len(part), func(i int) *wire.Row { return &part[i] })
+			merged, err := got.Merge(summary, late == 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !merged {
+				late = len(part)
+			}
+			for i := range part[:late] {
+				if merged {
+					got.Remove(&part[i])
+				}
+			}
+			for i := range part[:late] {
+				if err := got.Add(&part[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got.Answer()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestASummaryOfAnEarlierVersionIsTaken(t *testing.T) {
+	summary, err := os.ReadFile("testdata/summary_v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := hourly(60)
+	for i := range rows {
+		for j := range 4 {
+			name := string(rune('a'+j)) + "-" + string(rune('0'+i%10))
+			rows[i].Scores = append(rows[i].Scores, wire.Score{Name: name, Score: i})
+		}
+	}
+	q := wire.StatisticsQuery{Bucket: "day"}
+	want, _, err := Statistics(rows, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := NewAnalytics(q)
+	if ok, err := got.Merge(summary, true); !ok || err != nil {
+		t.Fatalf("it is not: %v, %v", ok, err)
+	}
+	if diff := cmp.Diff(want, got.Answer()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !IsSummary(summary, len(rows), func(i int) *wire.Row { return &rows[i] }) ||
+		IsSummary(summary, len(rows)-1, func(i int) *wire.Row { return &rows[i] }) {
+		t.Error("whose summary it is cannot be told")
+	}
+}

@@ -1,0 +1,88 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Bounds of suggestions.
+const (
+	suggestionsDefault = 50
+	suggestionsSeenMax = 10_000  // distinct values, wanted or not
+	suggestionBytesMax = 1 << 10 // a longer value is none that anybody picks from a list
+)
+
+// suggestionFields are the peer's names for fields that have another name in a filter.
+var suggestionFields = map[string]string{"prompt": "prompt_name", "metadata_values": "metadata", "output_values": "output",
+	"input_variable_values": "input_variables"}
+
+// suggestion gathers values of one field.
+type Suggestion struct {
+	field  field
+	key    string
+	prefix string // lower case
+	limit  int
+	seen   map[string]bool
+	Values []string
+}
+
+func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
+	name := s.Field
+	if other, ok := suggestionFields[name]; ok {
+		name = other
+	}
+	f, ok := fields[name]
+	switch {
+	case !ok || f.text == nil && f.content == nil || f.column == rowcode.ColumnID:
+		return nil, invalid("field", "must be one of: %s", strings.Join(suggestible(), ", "))
+	case f.nested == keyRequired && s.Key == "":
+		return nil, invalid("metadata_key", "is missing: whose values are wanted")
+	case s.Limit < 0 || s.Limit > wire.PageItemsMax:
+		return nil, invalid("limit", "must be an integer from 1 to %d", wire.PageItemsMax)
+	}
+	g := &Suggestion{field: f, key: s.Key, prefix: strings.ToLower(s.Prefix), limit: s.Limit, seen: make(map[string]bool), Values: []string{}}
+	if g.limit == 0 {
+		g.limit = suggestionsDefault
+	}
+	return g, nil
+}
+
+func suggestible() (names []string) {
+	for _, name := range fieldNames {
+		if f := fields[name]; (f.text != nil || f.content != nil) && f.column != rowcode.ColumnID {
+			names = append(names, name)
+		}
+	}
+	names = append(names, sortedKeys(suggestionFields)...)
+	slices.Sort(names)
+	return names
+}
+
+// column is what the values are read from.
+func (g *Suggestion) Column() rowcode.Column { return g.field.column }
+
+// add takes the values of one record and says whether more are wanted.
+func (g *Suggestion) Add(s *Subject) (more bool) {
+	var values []string
+	if g.field.content != nil {
+		values = g.field.content(s.Read(), g.key)
+	} else {
+		values = g.field.text(s.Row, g.key)
+	}
+	for _, v := range values {
+		if v == "" || len(v) > suggestionBytesMax || rowcode.IsReference(v) || g.seen[v] {
+			continue
+		}
+		if len(g.Values) == g.limit || len(g.seen) == suggestionsSeenMax {
+			return false
+		}
+		g.seen[strings.Clone(v)] = true
+		if strings.HasPrefix(strings.ToLower(v), g.prefix) {
+			g.Values = append(g.Values, strings.Clone(v))
+		}
+	}
+	return true
+}

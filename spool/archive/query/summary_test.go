@@ -1,0 +1,127 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+)
+
+// hourly are rows an hour apart, newest first, each with a session of its own and one of two users.
+func hourly(n int) []wire.Row {
+	rows := make([]wire.Row, n)
+	for i := range rows {
+		price, latency, input, name := float64(i%7)/1000, float64(i%90)/10, int64(i%5), "greet"
+		rows[i] = wire.Row{AcceptedAt: time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour), Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS",
+			Price: &price, Latency: &latency, InputTokens: &input, PromptName: &name, Tags: []string{fmt.Sprint("tag-", i%4)}, ToolNames: []string{"search"},
+			Scores:   []wire.Score{{Name: "default", Score: i % 101}},
+			Metadata: []wire.MetadataRow{{Key: "session", Value: fmt.Sprint(i)}, {Key: "user", Value: fmt.Sprint("user-", i%2)}}}
+		if i%10 == 0 {
+			rows[i].Status = "ERROR"
+		}
+	}
+	return rows
+}
+
+func summarized(t *testing.T, rows []wire.Row, q wire.StatisticsQuery) wire.Analytics {
+	t.Helper()
+	a := NewAnalytics(q)
+	const block = 1100
+	for len(rows) > 0 {
+		part := rows[:min(len(rows), block)]
+		rows = rows[len(part):]
+		if ok, err := a.Merge(Summarize(len(part), func(i int) *wire.Row { return &part[i] }), true); err != nil || !ok {
+			t.Fatalf("the summary of %d rows is not taken: %v", len(part), err)
+		}
+	}
+	return a.Answer()
+}
+
+func TestSummariesThatAreMergedGiveWhatTheRowsGive(t *testing.T) {
+	rows := hourly(900)
+	want, _, err := Statistics(rows, wire.StatisticsQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, summarized(t, rows, wire.StatisticsQuery{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAKeyWithAValueForEachRequestIsNotSummedUp(t *testing.T) {
+	rows := hourly(2500)
+	got := summarized(t, rows, wire.StatisticsQuery{})
+	if diff := cmp.Diff([]string{"session"}, got.MetadataKeysWide); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.MetadataValueBreakdown) != 2 || got.MetadataValueBreakdown[0].Requests != 1250 || len(got.MetadataKeysTop) != 2 {
+		t.Errorf("the values are %+v", got.MetadataValueBreakdown)
+	}
+	// Asked for by its name, it wants the rows.
+	a := NewAnalytics(wire.StatisticsQuery{MetadataKey: "session"})
+	if ok, err := a.Merge(Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }), true); ok || err != nil {
+		t.Errorf("a summary without the values asked for is taken: %v, %v", ok, err)
+	}
+}
+
+func TestASummaryOfDaysIsNotTakenForHours(t *testing.T) {
+	rows := hourly(100)
+	for bucket, want := range map[string]bool{"": false, "hour": false, "day": true} { // 100 hours are few enough to show each
+		a := NewAnalytics(wire.StatisticsQuery{Bucket: bucket})
+		if ok, err := a.Merge(Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }), true); ok != want || err != nil {
+			t.Errorf("bucket %q: %v, %v", bucket, ok, err)
+		}
+	}
+}
+
+// A busy hour is as quick to sum up as a quiet year.
+func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
+	rows := hourly(900)
+	for i := range rows {
+		rows[i].AcceptedAt = rows[0].AcceptedAt.Add(-time.Duration(i) * time.Second) // a quarter of an hour
+	}
+	q := wire.StatisticsQuery{PointsMax: 50}
+	want, _, err := Statistics(rows, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := NewAnalytics(q)
+	got.Reach(rows[len(rows)-1].AcceptedAt)
+	for part := range slices.Chunk(rows, 45) {
+		row := func(i int) *wire.Row { return &part[i] }
+		summary := Summarize(len(part), row)
+		if ok, err := got.Merge(summary, true); err != nil || !ok {
+			t.Fatalf("the summary of %d seconds is not taken: %v", len(part), err)
+		}
+		if !IsSummary(summary, len(part), row) || IsSummary(summary, len(part)-1, row) {
+			t.Fatal("whose summary it is cannot be told")
+		}
+		if older := summarize("hour", len(part), row); !IsSummary(older, len(part), row) {
+			t.Fatal("a summary by the hour, as earlier versions made, is not taken for one")
+		}
+	}
+	if diff := cmp.Diff(want, got.Answer()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzMerge(f *testing.F) {
+	rows := hourly(60)
+	whole := Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte{summaryVersion, 3})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a := NewAnalytics(wire.StatisticsQuery{})
+		if ok, err := a.Merge(b, true); err == nil {
+			a.Answer()
+		} else if ok {
+			t.Errorf("it is taken and at fault: %v", err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package query
+
+import (
+	"math"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// tally sums up rows. All sums are of integers, so that they are the same in any order. The zero tally is empty.
+type tally struct {
+	requests, errors, unpriced      int64
+	costNanos                       int64 // of billionths of a dollar; this and the tokens by plus
+	input, output, cached, thinking int64
+	latency                         histogram
+	scores                          scoreSums // where a dimension tells them by bucket
+}
+
+// tallyColumns are what add looks at.
+var tallyColumns = rowcode.ColumnsOf(rowcode.ColumnStatus, rowcode.ColumnCost, rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens, rowcode.ColumnCachedTokens,
+	rowcode.ColumnReasoningTokens, rowcode.ColumnLatency, rowcode.ColumnScores)
+
+// add counts a row, apart from its scores, n times: once, or with -1 it takes back one that was counted.
+func (t *tally) add(row *wire.Row, n int64) {
+	t.requests += n
+	if row.Status != "SUCCESS" {
+		t.errors += n
+	}
+	if row.Price == nil {
+		t.unpriced += n
+	} else {
+		t.costNanos = plus(t.costNanos, n*nanos(*row.Price))
+	}
+	t.input = plus(t.input, n*orZero(row.InputTokens))
+	t.output = plus(t.output, n*orZero(row.OutputTokens))
+	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
+	t.thinking = plus(t.thinking, n*orZero(row.ReasoningTokens))
+	if row.Latency != nil {
+		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
+	}
+}
+
+// merge adds another tally, apart from its scores.
+func (t *tally) merge(other *tally) {
+	t.requests += other.requests
+	t.errors += other.errors
+	t.unpriced += other.unpriced
+	t.costNanos = plus(t.costNanos, other.costNanos)
+	t.input = plus(t.input, other.input)
+	t.output = plus(t.output, other.output)
+	t.cached = plus(t.cached, other.cached)
+	t.thinking = plus(t.thinking, other.thinking)
+	t.latency.merge(&other.latency)
+}
+
+// plus adds to a sum. A sum that would overflow stays at the most that there is, whatever is taken back from it: it says
+// that there was too much to count, in whatever order it came.
+func plus(sum, n int64) int64 {
+	switch {
+	case sum == math.MaxInt64 || n > 0 && sum > math.MaxInt64-n:
+		return math.MaxInt64
+	case n < 0 && sum < math.MinInt64-n:
+		return math.MinInt64
+	default:
+		return sum + n
+	}
+}
+
+func nanos(dollars float64) int64 { return int64(math.Round(dollars * 1e9)) }
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func (t *tally) cost() float64 { return float64(t.costNanos) / 1e9 }
+
+func (t *tally) tokens() int64 { return plus(t.input, t.output) }
+
+func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
+	w := wire.Totals{
+		Requests: t.requests, Errors: t.errors, Cost: t.cost(), Unpriced: t.unpriced,
+		InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, ThinkingTokens: t.thinking,
+		Latency: wire.Percentiles{Mean: t.latency.mean(), P50: t.latency.quantile(0.5), P90: t.latency.quantile(0.9),
+			P95: t.latency.quantile(0.95), P99: t.latency.quantile(0.99)},
+		Scores: scores,
+	}
+	if t.requests > 0 {
+		w.ErrorRate = float64(t.errors) / float64(t.requests)
+	}
+	return w
+}

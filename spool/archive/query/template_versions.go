@@ -1,0 +1,83 @@
+package query
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// versionKey names a version of a template; number 0 is one that is not known.
+type versionKey struct {
+	template string
+	number   int
+}
+
+func compareVersions(a, b versionKey) int {
+	return cmp.Or(strings.Compare(a.template, b.template), cmp.Compare(a.number, b.number))
+}
+
+// versions sums up rows by template version. Rows without a template are passed over.
+type TemplateVersions struct {
+	clock clock
+	by    *dimension[versionKey]
+}
+
+// versionColumns are what add looks at.
+var TemplateVersionsColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnTemplate, rowcode.ColumnVersion)
+
+func NewTemplateVersions(q wire.StatisticsQuery) *TemplateVersions {
+	v := &TemplateVersions{clock: newClock(q)}
+	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
+	return v
+}
+
+func (v *TemplateVersions) Add(row *wire.Row) error {
+	if row.PromptName == nil {
+		return nil
+	}
+	longer := v.clock.see(row.AcceptedAt)
+	if !longer && v.by.full() && !v.clock.longest() {
+		v.clock.lengthen()
+		longer = true
+	}
+	if longer {
+		v.by.recut()
+	}
+	key := versionKey{template: *row.PromptName}
+	if row.PromptVersion != nil {
+		key.number = *row.PromptVersion
+	}
+	v.by.add(key, v.clock.of(row.AcceptedAt), row, 1)
+	if v.by.leftOut > 0 && len(v.clock.steps) == 1 {
+		return errTooManyBuckets(v.clock.name())
+	}
+	return nil
+}
+
+func (v *TemplateVersions) Answer() wire.TemplateStatistics {
+	w := wire.TemplateStatistics{Success: true, ChartInterval: v.clock.interval(), Versions: []wire.VersionTotals{},
+		PercentileError: wire.PercentileError, VersionsLeftOut: v.by.leftOut}
+	shares := v.by.shares(compareVersions)
+	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
+	inTotals, inSeries := scoresToldOf(shares)
+	for _, s := range shares {
+		t := wire.VersionTotals{
+			Template: s.name.template,
+			Version:  rowcode.Optional(s.name.number),
+			Totals:   s.sum.totals(s.scores.told(inTotals)),
+			Series:   []wire.BucketTotals{},
+		}
+		for _, at := range s.by.sorted() {
+			part := s.by[at]
+			t.Series = append(t.Series, wire.BucketTotals{Date: v.clock.date(at), Totals: part.totals(part.scores.told(inSeries))})
+		}
+		w.Versions = append(w.Versions, t)
+	}
+	return w
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,100 @@
+package rowcode
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+)
+
+// A metadata value of more than longBytes is only in the body of its event. States and rows hold a
+// reference to it instead, which is
+//
+//	longMark   a noncharacter, which no text should have; what begins with it is referred to as well
+//	32         HashValue, in hex
+//	           the beginning of the value, at most longPrefixBytes
+//
+// so that equal values have equal references, and only they. Earlier versions kept long values whole:
+// they are replaced where rows are read.
+const (
+	LongBytes       = 1024
+	longPrefixBytes = 256
+	longMark        = "\U0010FFFF"
+)
+
+// StoredValue is what states and rows hold of a metadata value: the value itself, or a reference to it.
+func StoredValue(key, value string) string {
+	if len(value) <= LongBytes && !strings.HasPrefix(value, longMark) {
+		return value
+	}
+	hash := HashValue(key, value)
+
+	return longMark + hex.EncodeToString(hash[:]) + CutBytes(value, longPrefixBytes)
+}
+
+// Shortened is StoredValue of what an earlier version may have stored whole.
+func Shortened(key, stored string) string {
+	if len(stored) <= LongBytes {
+		return stored
+	}
+
+	return StoredValue(key, stored)
+}
+
+// HashStored is HashValue of what a state or a row holds.
+func HashStored(key, stored string) [16]byte {
+	if hash, _, ok := readReference(stored); ok {
+		return hash
+	}
+
+	return HashValue(key, stored)
+}
+
+// readReference takes a reference apart; ok is false for anything else.
+func readReference(stored string) (hash [16]byte, prefix string, ok bool) {
+	rest, ok := strings.CutPrefix(stored, longMark)
+	if !ok || len(rest) < hex.EncodedLen(len(hash)) {
+		return hash, "", false
+	}
+	digits, prefix := rest[:hex.EncodedLen(len(hash))], rest[hex.EncodedLen(len(hash)):]
+	_, err := hex.Decode(hash[:], []byte(digits))
+
+	return hash, prefix, err == nil
+}
+
+func IsReference(stored string) bool {
+	_, _, ok := readReference(stored)
+	return ok
+}
+
+// shownValue is what lists show of a stored value.
+func ShownValue(stored string) string {
+	if _, prefix, ok := readReference(stored); ok {
+		return prefix + "…"
+	}
+
+	return stored
+}
+
+// HashValue is what a tombstone of a metadata value keeps of it. It does not tell the value: somebody asked to be forgotten. Every
+// Store uses this one, so that tombstones can move from one to another.
+func HashValue(name, value string) [16]byte {
+	h := sha256.New()
+	h.Write(binary.AppendUvarint(nil, uint64(len(name))))
+	h.Write([]byte(name))
+	h.Write([]byte(value))
+	return [16]byte(h.Sum(nil))
+}
+
+// cutBytes cuts a text to so many bytes, between two characters.
+func CutBytes(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+
+	return strings.Clone(s[:most])
+}

@@ -1,0 +1,61 @@
+package rowcode
+
+import "encoding/binary"
+
+// Reader takes values off the front of bytes. After a fault it returns zero values. Not safe for concurrent use.
+type Reader struct {
+	Rest []byte // what was not read yet; nil after a fault
+	Err  error  // nil, or ErrRow
+}
+
+func (r *Reader) fail() { r.Rest, r.Err = nil, ErrRow }
+
+// pass goes over a number that took so many bytes; none, or fewer, if there was no whole one.
+func (r *Reader) pass(used int) {
+	if used <= 0 {
+		r.fail()
+		return
+	}
+	r.Rest = r.Rest[used:]
+}
+
+// Uvarint reads what binary.AppendUvarint wrote.
+func (r *Reader) Uvarint() uint64 {
+	n, used := binary.Uvarint(r.Rest)
+	r.pass(used)
+	return n
+}
+
+// Varint reads what binary.AppendVarint wrote.
+func (r *Reader) Varint() int64 {
+	n, used := binary.Varint(r.Rest)
+	r.pass(used)
+	return n
+}
+
+// Take returns the next n bytes, which alias those that are read.
+func (r *Reader) Take(n uint64) []byte {
+	if n > uint64(len(r.Rest)) {
+		r.fail()
+		return nil
+	}
+	b := r.Rest[:n]
+	r.Rest = r.Rest[n:]
+	return b
+}
+
+// Text reads what AppendText wrote.
+func (r *Reader) Text() string { return string(r.Take(r.Uvarint())) }
+
+// AppendText appends a text and its length.
+func AppendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// AppendTexts appends texts, not their number.
+func AppendTexts(b []byte, texts []string) []byte {
+	for _, s := range texts {
+		b = AppendText(b, s)
+	}
+	return b
+}

@@ -1,0 +1,64 @@
+package rowcode
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// CloneRow copies a row that is only lent.
+func Clone(row *wire.Row) wire.Row {
+	r := *row
+	r.InputTokens, r.OutputTokens = clone(row.InputTokens), clone(row.OutputTokens)
+	r.CachedTokens, r.ReasoningTokens = clone(row.CachedTokens), clone(row.ReasoningTokens)
+	r.Price, r.Latency = clone(row.Price), clone(row.Latency)
+	r.StartTime, r.EndTime = clone(row.StartTime), clone(row.EndTime)
+	r.PromptName, r.PromptVersion, r.PromptLabel = clone(row.PromptName), clone(row.PromptVersion), clone(row.PromptLabel)
+	r.Tags, r.Metadata, r.Scores = slices.Clone(row.Tags), slices.Clone(row.Metadata), slices.Clone(row.Scores)
+	r.GroupIDs, r.ToolNames = slices.Clone(row.GroupIDs), slices.Clone(row.ToolNames)
+	return r
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// RowBytes is about how much a row weighs: its texts, and a little for all else.
+func Weight(row *wire.Row) int {
+	const fixed, each = 200, 8
+
+	n := fixed + len(row.FunctionName) + len(row.Engine) + len(row.Sidecar)
+	for _, m := range row.Metadata {
+		n += each + len(m.Key) + len(m.Value)
+	}
+	for _, s := range row.Scores {
+		n += each + len(s.Name)
+	}
+	for _, texts := range [][]string{row.Tags, row.GroupIDs, row.ToolNames} {
+		for _, text := range texts {
+			n += each + len(text)
+		}
+	}
+
+	return n
+}
+
+// compareMetadata orders metadata by key, then by value.
+func CompareMetadata(a, b wire.MetadataRow) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value))
+}
+
+// known is nil for the zero value, which stands for unknown.
+func Optional[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,110 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"promptspool/api/wire"
+)
+
+// Progress is how far a Copy is.
+type Progress struct {
+	Stage string   // "copying", then "counting" what the source holds if an earlier run copied some of it, then "checking"
+	Done  Contents // of this stage; while copying, only what this run has copied. Only to be read before told returns
+}
+
+// Copy brings all that is in source into target, which must be empty or hold what an unfinished Copy of the same source has brought, and
+// then proves that both hold the same. It goes on where an earlier one ended. told is called after each step. It returns what both
+// hold. wire.CodeConflict says that target holds something else; then nothing was changed.
+func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
+	switch _, unfinished, err := source.Copying(ctx); {
+	case err != nil:
+		return nil, err
+	case unfinished:
+		return nil, wire.Errorf(wire.CodeConflict, "The source is itself the target of a copy that is not finished. Finish that first.")
+	}
+	place, unfinished, err := target.Copying(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !unfinished {
+		if err := empty(ctx, target); err != nil {
+			return nil, err
+		}
+	}
+	brought, err := bring(ctx, source, target, place, told)
+	if err != nil {
+		return nil, err
+	}
+	if place != "" { // an earlier run brought the rest
+		if brought, err = Count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
+			return nil, err
+		}
+	}
+	there, err := Count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
+	if err != nil {
+		return nil, err
+	}
+	if !maps.Equal(brought, there) {
+		return nil, wire.Errorf(wire.CodeInternal, "The copy is not the same as its source, which holds %v; the copy holds %v. "+
+			"Did a server write to either meanwhile? Empty the target, and copy again.", brought, there)
+	}
+	return there, target.Copied(ctx)
+}
+
+// errFound ends an Export at its first item.
+var errFound = errors.New("there is something")
+
+func empty(ctx context.Context, target Mover) error {
+	err := target.Export(ctx, "", func(Item, string) error { return errFound })
+	if errors.Is(err, errFound) {
+		return wire.Errorf(wire.CodeConflict, "The target is not empty. Give one in which no server has run yet.")
+	}
+	return err
+}
+
+// bring copies everything behind place, and counts it.
+func bring(ctx context.Context, source, target Mover, place string, told func(Progress)) (Contents, error) {
+	done := Contents{}
+	var batch []Item
+	bytes := 0
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := target.Import(ctx, batch, place)
+		batch, bytes = batch[:0], 0
+		told(Progress{"copying", done})
+		return err
+	}
+	err := source.Export(ctx, place, func(item Item, at string) error {
+		if err := done.Add(item); err != nil {
+			return err
+		}
+		if weight := item.Bytes(); len(batch) == ImportItemsMax || bytes+weight > ImportBytesMax {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		batch, bytes, place = append(batch, item), bytes+item.Bytes(), at
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	return done, err
+}
+
+// Count reads everything that a database holds.
+func Count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
+	there := Contents{}
+	read := 0
+	err := db.Export(ctx, "", func(item Item, _ string) error {
+		if read++; read%ImportItemsMax == 0 {
+			told(there)
+		}
+		return there.Add(item)
+	})
+	return there, err
+}

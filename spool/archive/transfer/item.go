@@ -1,0 +1,240 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Item is one thing that moves from one server's database to another, with everything that is known of it. Of its pointers one is set.
+type Item struct {
+	// Of the server.
+	Account *wire.Account         `json:"account,omitempty"`
+	Key     *Hashed[wire.Key]     `json:"key,omitempty"`
+	User    *Person               `json:"user,omitempty"`
+	Invite  *Hashed[wire.Invite]  `json:"invite,omitempty"`
+	Session *Hashed[wire.Session] `json:"session,omitempty"`
+
+	// Of one account, by its id.
+	Of        string             `json:"of,omitempty"`
+	Audit     *wire.AuditEntry   `json:"audit,omitempty"`
+	Sidecar   *wire.FleetSidecar `json:"sidecar,omitempty"`
+	Registry  *Registry          `json:"registry,omitempty"`
+	Template  *wire.Template     `json:"template,omitempty"`
+	Version   *wire.Version      `json:"version,omitempty"`
+	Tombstone *Tombstone         `json:"tombstone,omitempty"`
+	Forgotten *Forgotten         `json:"forgotten,omitempty"`
+	Record    *Record            `json:"record,omitempty"`
+}
+
+// Hashed is what is found by the SHA-256 of a secret.
+type Hashed[T any] struct {
+	Hash [32]byte `json:"hash"`
+	Of   T        `json:"of"`
+}
+
+// Person is somebody who signs in.
+type Person struct {
+	wire.User
+	Password string `json:"password"` // its hash
+}
+
+// Registry is what an account's templates were given last.
+type Registry struct {
+	Template int64  `json:"template"`
+	Version  int64  `json:"version"`
+	Revision uint64 `json:"revision"`
+}
+
+// Tombstone keeps out a record that was deleted.
+type Tombstone struct {
+	RequestID string    `json:"request_id"`
+	At        time.Time `json:"at"`
+	Unseen    bool      `json:"unseen,omitempty"` // there was no record when it was deleted; see UnseenMax
+}
+
+// Forgotten keeps out what has a metadata value that was deleted, up to a moment.
+type Forgotten struct {
+	Hash   [16]byte  `json:"hash"` // HashValue
+	Before time.Time `json:"before"`
+}
+
+// Whole is a record with the bodies that are kept of its events, by event id.
+type Record struct {
+	State  archive.State              `json:"state"`
+	Bodies map[string]json.RawMessage `json:"bodies"`
+}
+
+// Mover is a database that can be copied to another. While it is, nobody else may write to either.
+type Mover interface {
+	// Export gives fn every item behind place, in an order that is always the same, and the item's own place; "" is before the first. fn owns
+	// the item. Export ends with fn's error.
+	Export(ctx context.Context, place string, fn func(item Item, place string) error) error
+	// Import keeps items, and that a copy has come as far as place in its source, durably and in one transaction. An item that is there is
+	// replaced by itself, which changes nothing.
+	Import(ctx context.Context, items []Item, place string) error
+	// Copying says how far an unfinished copy into this database has come. A database into which one is copied must not serve.
+	Copying(ctx context.Context) (place string, unfinished bool, err error)
+	// Copied says that the copy is finished.
+	Copied(ctx context.Context) error
+}
+
+// Bounds of what Import is given at once. A larger item comes alone.
+const (
+	ImportItemsMax = 200
+	ImportBytesMax = 4 << 20
+)
+
+// Bytes are about how much an item weighs.
+func (i *Item) Bytes() (n int) {
+	switch {
+	case i.Record != nil:
+		n = i.Record.State.Weight()
+		for _, body := range i.Record.Bodies {
+			n += len(body)
+		}
+	case i.Version != nil:
+		n = len(i.Version.Blueprint) + len(i.Version.Metadata)
+	case i.Template != nil:
+		n = 100 * (len(i.Template.Versions) + len(i.Template.Moves))
+	}
+	return n + 200
+}
+
+// Kind names what the item is.
+func (i *Item) Kind() string {
+	switch {
+	case i.Account != nil:
+		return "accounts"
+	case i.Key != nil:
+		return "keys"
+	case i.User != nil:
+		return "people"
+	case i.Invite != nil:
+		return "invites"
+	case i.Session != nil:
+		return "sessions"
+	case i.Audit != nil:
+		return "audit entries"
+	case i.Sidecar != nil:
+		return "sidecars"
+	case i.Registry != nil:
+		return "registries"
+	case i.Template != nil:
+		return "templates"
+	case i.Version != nil:
+		return "template versions"
+	case i.Tombstone != nil, i.Forgotten != nil:
+		return "tombstones"
+	}
+	return "records"
+}
+
+// Contents counts what a database holds, kind by kind, and sums it up such that two databases with the same contents have the same sum, in
+// whatever order they give them.
+type Contents map[string]Holding
+
+// Holding is what there is of one kind.
+type Holding struct {
+	Items  int64  `json:"items"`
+	Events int64  `json:"events,omitempty"` // of records
+	Sum    uint64 `json:"-"`
+}
+
+// String lists the kinds by name, for people.
+func (c Contents) String() string {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(c)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", c[kind].Items, kind))
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// Add counts an item. Times of what has no history are looked at to the microsecond, for not every database keeps more.
+func (c Contents) Add(i Item) error {
+	i = i.rounded()
+	if i.Record != nil { // bodies byte by byte: as JSON they would be brought into one form
+		bodies := make(map[string]json.RawMessage, len(i.Record.Bodies))
+		for id, body := range i.Record.Bodies {
+			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
+		}
+		i.Record = &Record{i.Record.State, bodies}
+	}
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(i); err != nil {
+		return fmt.Errorf("%s: %w", i.Kind(), err)
+	}
+	sum := sha256.Sum256(text.Bytes())
+	kind := c[i.Kind()]
+	kind.Items++
+	if i.Record != nil {
+		kind.Events += int64(len(i.Record.State.History))
+	}
+	for n, b := range sum[:8] {
+		kind.Sum += uint64(b) << (8 * n) // modulo 2^64: the order does not matter, and nothing cancels
+	}
+	c[i.Kind()] = kind
+	return nil
+}
+
+// rounded is the item with the times that a database may round to the microsecond cut to it.
+func (i Item) rounded() Item {
+	cut := func(t *time.Time) { *t = t.UTC().Truncate(time.Microsecond) }
+	cutPointer := func(t **time.Time) {
+		if *t != nil {
+			at := **t
+			cut(&at)
+			*t = &at
+		}
+	}
+	switch {
+	case i.Account != nil:
+		a := *i.Account
+		cut(&a.CreatedAt)
+		i.Account = &a
+	case i.Key != nil:
+		k := *i.Key
+		cut(&k.Of.CreatedAt)
+		cutPointer(&k.Of.RevokedAt)
+		cutPointer(&k.Of.LastUsedAt)
+		i.Key = &k
+	case i.User != nil:
+		u := *i.User
+		cut(&u.CreatedAt)
+		cut(&u.SessionsFrom)
+		cutPointer(&u.DisabledAt)
+		i.User = &u
+	case i.Invite != nil:
+		v := *i.Invite
+		cut(&v.Of.CreatedAt)
+		cut(&v.Of.ExpiresAt)
+		i.Invite = &v
+	case i.Session != nil:
+		s := *i.Session
+		cut(&s.Of.CreatedAt)
+		cut(&s.Of.ExpiresAt)
+		i.Session = &s
+	case i.Sidecar != nil:
+		s := *i.Sidecar
+		cut(&s.LastSeen)
+		i.Sidecar = &s
+	case i.Tombstone != nil:
+		t := *i.Tombstone
+		cut(&t.At)
+		i.Tombstone = &t
+	case i.Forgotten != nil:
+		f := *i.Forgotten
+		cut(&f.Before)
+		i.Forgotten = &f
+	}
+	return i
+}
