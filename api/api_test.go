@@ -20,6 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"promptspool/api"
+	"promptspool/api/dashboard/docs"
+	"promptspool/api/openapi"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -123,7 +125,9 @@ func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, str
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ln) }()
 	transport := &http.Transport{DialContext: dial}
-	s.http = &http.Client{Transport: transport}
+	s.http = &http.Client{Transport: &openapi.Transport{RoundTripper: transport, Checker: description(), Report: func(err error) {
+		t.Errorf("the description of the API differs: %v", err)
+	}}}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		if err := server.Shutdown(context.Background()); err != nil {
@@ -135,6 +139,15 @@ func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, str
 	})
 	return s
 }
+
+// description is what the calls of all scenes are compared with.
+var description = sync.OnceValue(func() *openapi.Checker {
+	c, err := openapi.NewChecker([]byte(docs.OpenAPI("test")))
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
 
 // answer is what came back, decoded.
 type answer struct {
@@ -279,7 +292,7 @@ func (querier) Request(context.Context, wire.Identity, string) (wire.Record, err
 }
 
 func (querier) Search(context.Context, wire.Identity, wire.Search) (wire.SearchPage, error) {
-	return wire.SearchPage{Success: true}, nil
+	return wire.SearchPage{Success: true, Items: []wire.Row{}}, nil
 }
 
 func (querier) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {

@@ -21,7 +21,7 @@ func (c *changes) Changes(_ context.Context, _ wire.Identity, q wire.ChangesQuer
 		<-c.release
 	}
 
-	return wire.Changes{Success: true, Revision: q.Since}, nil
+	return wire.Changes{Success: true, Revision: q.Since, Names: []string{}}, nil
 }
 
 func TestTheLongPollsOfAKeyAreBounded(t *testing.T) {

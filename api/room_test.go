@@ -29,7 +29,10 @@ func (p *publisher) Publish(_ context.Context, _ wire.Identity, w wire.Publish) 
 		<-time.After(50 * time.Millisecond)
 	}
 
-	return wire.Published{Success: true, Name: w.Name, Blueprint: w.Blueprint}, nil
+	none := []string{}
+	return wire.Published{
+		Success: true, Name: w.Name, Blueprint: w.Blueprint, Tags: none, Labels: none, ExternalIDs: []any{},
+	}, nil
 }
 
 func TestLargeCallsArePassedOnFewAtATime(t *testing.T) {

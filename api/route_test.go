@@ -2,11 +2,15 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/dashboard/docs"
 	"promptspool/api/wire"
 )
 
@@ -103,3 +107,49 @@ type oneKey struct{}
 func (oneKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
 	return wire.Identity{Account: "a", Scope: wire.ScopeApp, Verified: true}, nil
 }
+
+// TestTheDescriptionHasEveryRouteAndNoOther compares openapi.json with the route table: methods, paths, scopes, and whether there
+// is a body.
+func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
+	var description struct {
+		Paths map[string]map[string]struct {
+			Scope wire.Scope `json:"x-scope"`
+			Body  *struct {
+				Required bool
+			} `json:"requestBody"`
+		}
+	}
+	if err := json.Unmarshal([]byte(docs.OpenAPI("test")), &description); err != nil {
+		t.Fatal(err)
+	}
+
+	type facts struct {
+		scope wire.Scope
+		body  bodyKind
+	}
+	described, served := map[string]facts{}, map[string]facts{}
+	for path, methods := range description.Paths {
+		for method, operation := range methods {
+			body := noBody
+			switch {
+			case operation.Body != nil && operation.Body.Required:
+				body = objectBody
+			case operation.Body != nil:
+				body = optionalBody
+			}
+			described[strings.ToUpper(method)+" "+identifier.ReplaceAllString(path, "{}")] = facts{operation.Scope, body}
+		}
+	}
+	for i, call := range Routes() {
+		body := routes[i].body
+		if body == batchBody {
+			body = objectBody
+		}
+		served[call] = facts{routes[i].scope, body}
+	}
+	if diff := cmp.Diff(served, described, cmp.AllowUnexported(facts{})); diff != "" {
+		t.Errorf("openapi.json (+) and the route table (-) differ:\n%s", diff)
+	}
+}
+
+var identifier = regexp.MustCompile(`\{[a-z_]+\}`)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -30,6 +31,8 @@ func (d *Dashboard) docRoutes() {
 	d.open("GET /docs", d.docsList)
 	d.open("GET /docs/{page}", d.docsPage)
 	d.open("GET /llms.txt", func(c *call) error { return plainText(c, docs.LLMs()) })
+	d.open("GET /openapi.json", func(c *call) error { return sendText(c, "application/json", docs.OpenAPI(d.Version)) })
+	d.open("GET /openapi.yaml", func(c *call) error { return sendText(c, "application/yaml", docs.OpenAPIAsYAML(d.Version)) })
 }
 
 func (d *Dashboard) docsList(c *call) error {
@@ -81,9 +84,13 @@ func (d *Dashboard) knowReader(c *call) {
 	}
 }
 
-func plainText(c *call, text string) error {
-	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err := c.w.Write([]byte(text))
+func plainText(c *call, content string) error {
+	return sendText(c, "text/plain; charset=utf-8", content)
+}
+
+func sendText(c *call, kind, content string) error {
+	c.w.Header().Set("Content-Type", kind)
+	_, err := io.WriteString(c.w, content)
 
 	return err
 }

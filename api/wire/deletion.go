@@ -16,8 +16,8 @@ type Deletion struct {
 // back; their bytes leave the disk soon after.
 type Deleted struct {
 	Success bool  `json:"success"`
-	Records int64 `json:"records"` // that were deleted
-	Events  int64 `json:"events"`  // that those records had
+	Records int64 `json:"records"` // records that were deleted
+	Events  int64 `json:"events"`  // events that those records had
 	// GoneBy is when the bytes are gone from the server's files at the latest; zero, and left out, where a database of its own decides
 	// (PostgreSQL: when it has vacuumed, and the room is used again).
 	GoneBy time.Time `json:"gone_by,omitzero"`

@@ -1,8 +1,8 @@
 package wire
 
-// ExportMark stands in the lines of an export that are no events: {"export": ExportMark}.
+// ExportMark is in the lines of an export that are not events: {"export": {"cursor", "done"}}.
 type ExportMark struct {
-	Cursor string `json:"cursor"` // goes on behind the lines before; "" at the end
+	Cursor string `json:"cursor"` // continues after the lines before it; "" at the end
 	Done   bool   `json:"done"`
 }
 

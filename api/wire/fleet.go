@@ -14,12 +14,12 @@ type Heartbeat struct {
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at"`
 
-	BacklogEvents int64   `json:"backlog_events"` // that wait in its spool
+	BacklogEvents int64   `json:"backlog_events"` // events that wait in its spool
 	BacklogBytes  int64   `json:"backlog_bytes"`
-	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest of them; 0 without any
-	HeldEvents    int64   `json:"held_events"`    // whose key the server refuses
-	DeadLetters   int64   `json:"dead_letters"`   // whose content the server refuses
-	LostEvents    int64   `json:"lost_events"`    // by damage to its disk, since it was started
+	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest event in its spool; 0 without any
+	HeldEvents    int64   `json:"held_events"`    // events whose key the server refuses
+	DeadLetters   int64   `json:"dead_letters"`   // events whose content the server refuses
+	LostEvents    int64   `json:"lost_events"`    // events lost by damage to its disk, since it was started
 	// ClockAhead is by how many seconds its clock is ahead of the server's; null while it does not know.
 	ClockAhead *float64 `json:"clock_ahead_seconds"`
 }
@@ -35,7 +35,7 @@ const (
 type FleetSidecar struct {
 	Heartbeat
 	LastSeen time.Time `json:"last_seen"` // by the server's clock
-	Alive    bool      `json:"alive"`     // it was heard within AliveFor
+	Alive    bool      `json:"alive"`     // it was heard from within 45 seconds
 }
 
 // Fleet answers GET /sync/fleet: the account's sidecars, by name and id. One that was not heard for a month is forgotten.

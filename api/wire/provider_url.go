@@ -12,7 +12,7 @@ import (
 // ProviderBaseURLs are the URLs under which apps are to call providers, by the provider's name.
 type ProviderBaseURLs map[string]string
 
-// ProviderBaseURL is what a template's reply says of one of them. Clients of the peer read its url; the rest is for people.
+// ProviderBaseURL is one of ProviderBaseURLs, as the reply to a fetch has it. Clients of the peer read its url; the rest is for people.
 type ProviderBaseURL struct {
 	ID       int64  `json:"id"` // from 1, in the order of the providers' names
 	Name     string `json:"name"`

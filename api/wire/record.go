@@ -9,7 +9,7 @@ import (
 // Record is what a server holds for one request; GET /api/public/v2/requests/{id} answers with it.
 type Record struct {
 	Success         bool              `json:"success"`
-	ID              string            `json:"id"` // the same as RequestID, for clients that read id
+	ID              string            `json:"id"` // the same as request_id, for clients that read id
 	RequestID       string            `json:"request_id"`
 	FunctionName    string            `json:"function_name"`
 	Provider        string            `json:"provider"`
@@ -20,15 +20,15 @@ type Record struct {
 	CachedTokens    *int64            `json:"cached_tokens"`      // of the input tokens: read from the provider's cache
 	ReasoningTokens *int64            `json:"reasoning_tokens"`   // of the output tokens
 	Price           *float64          `json:"price"`              // US dollars, in whole billionths; null if unknown
-	StartTime       *time.Time        `json:"request_start_time"` // as the caller said; null if it was no moment
+	StartTime       *time.Time        `json:"request_start_time"` // as the caller said; null if it was not a time
 	EndTime         *time.Time        `json:"request_end_time"`
-	LatencyMS       *float64          `json:"latency_ms"` // null if the times make no sense
+	LatencyMS       *float64          `json:"latency_ms"` // null if the times are unknown, or the end is before the start
 	Status          string            `json:"status"`     // SUCCESS, or what the caller said
 	ErrorType       string            `json:"error_type,omitempty"`
 	ErrorMessage    string            `json:"error_message,omitempty"` // the caller's, else the provider's
 	FinishReason    string            `json:"finish_reason"`           // as the provider calls it; "" if unknown
-	ToolNames       []string          `json:"tool_names"`              // of the tools that the model called, once for each call
-	Readable        bool              `json:"readable"`                // false: the response could not be parsed; it is kept as it came
+	ToolNames       []string          `json:"tool_names"`              // tools that the model called, once for each call
+	Readable        bool              `json:"readable"`                // false if the response could not be parsed
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"`
 	Scores          []Score           `json:"scores"` // sorted by name
@@ -36,15 +36,15 @@ type Record struct {
 	GroupIDs        []string          `json:"group_ids"` // sorted
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as it was sent, less secrets
-	Events          []RecordEvent     `json:"events"`                     // by order time
-	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // the one that arrived first before the others
-	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, in the peer's form that belongs to no provider
+	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
+	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents that came under the same id
+	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, as a blueprint
 }
 
 // Conflict is another content under a record's request_id: the request that was accepted first is the record's.
 type Conflict struct {
-	EventID string          `json:"event_id"` // see Record.Events
-	Request json.RawMessage `json:"request"`  // as it was sent; null where all together are too large: an export of events has it
+	EventID string          `json:"event_id"` // the event that brought it
+	Request json.RawMessage `json:"request"`  // as it was sent; null if they are too large for one answer
 }
 
 // Score is a named score of 0 to 100.
@@ -65,7 +65,7 @@ type RecordPrompt struct {
 type RecordEvent struct {
 	ID         string    `json:"id"`
 	Kind       Kind      `json:"kind"`
-	AcceptedAt time.Time `json:"accepted_at"` // by the clock of who accepted it
+	AcceptedAt time.Time `json:"accepted_at"` // by the clock of the process that accepted it
 	ArrivedAt  time.Time `json:"arrived_at"`  // by the server's clock
 	Sidecar    string    `json:"sidecar"`
 	Conflict   bool      `json:"conflict,omitempty"` // another request came first under this id, with other content
@@ -101,7 +101,7 @@ func NewPaging(page, perPage, total int) Paging {
 type Row struct {
 	ID              string        `json:"id"`
 	RequestID       string        `json:"request_id"`
-	AcceptedAt      time.Time     `json:"accepted_at"` // its order time
+	AcceptedAt      time.Time     `json:"accepted_at"` // corrected where a sidecar's clock was ahead
 	FunctionName    string        `json:"function_name"`
 	Engine          string        `json:"engine"`
 	Provider        string        `json:"provider_type"`
@@ -124,17 +124,17 @@ type Row struct {
 	Sidecar         string        `json:"sidecar,omitempty"`
 	FinishReason    string        `json:"finish_reason,omitempty"`
 	ErrorType       string        `json:"error_type,omitempty"`
-	ToolNames       []string      `json:"tool_names,omitempty"`   // once for each call
+	ToolNames       []string      `json:"tool_names,omitempty"`   // tools that the model called, once for each call
 	Turns           int           `json:"turns,omitempty"`        // messages that were sent
-	OutputShape     string        `json:"output_shape,omitempty"` // json, tool_call or plain_text
-	Readable        bool          `json:"readable"`               // false: the response could not be parsed
+	OutputShape     string        `json:"output_shape,omitempty"` // one of json, tool_call and plain_text
+	Readable        bool          `json:"readable"`               // false if the response could not be parsed
 }
 
 // MetadataRow is one key of a record's metadata.
 type MetadataRow struct {
 	Key       string `json:"key"`
 	Value     string `json:"value"`
-	Truncated bool   `json:"truncated,omitempty"` // Value is the beginning of a long one, and "…"; the record has all of it
+	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has all of it
 }
 
 // Truncated reports whether some metadata value of the row is only the beginning of it.

@@ -12,26 +12,28 @@ import (
 // QueryRunesMax bounds the free text of a search.
 const QueryRunesMax = 1000
 
-// Filter is one condition of a search, or a group of them: a group when Filters is not nil.
+// Filter is one condition of a search, or a group of them, which has filters.
 type Filter struct {
 	Logic   string   `json:"logic,omitempty"` // AND (the default) or OR
 	Filters []Filter `json:"filters,omitempty"`
 
-	Field     string          `json:"field,omitempty"`
-	Operator  string          `json:"operator,omitempty"`
-	Value     json.RawMessage `json:"value,omitempty"`
-	NestedKey string          `json:"nested_key,omitempty"`
+	Field     string          `json:"field,omitempty"`      // such as tags or cost
+	Operator  string          `json:"operator,omitempty"`   // such as is, contains, gte or between
+	Value     json.RawMessage `json:"value,omitempty"`      // an array for in and between
+	NestedKey string          `json:"nested_key,omitempty"` // of a field that has keys, such as metadata
 }
 
 // Search is the body of POST /api/public/v2/requests/search. Newest first by order time, unless SortBy says otherwise.
 type Search struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"`
-	Q           string  `json:"q,omitempty"`          // words that the prompt or the response must hold, each of them, in any case
-	SortBy      string  `json:"sort_by,omitempty"`    // one of SortFields; "" for the order time
-	SortOrder   string  `json:"sort_order,omitempty"` // asc or desc; "" is desc
-	Page        int     `json:"page,omitempty"`       // from 1; 0 is 1
-	PerPage     int     `json:"per_page,omitempty"`   // 0 is 10, at most PageItemsMax
-	Cursor      string  `json:"cursor,omitempty"`     // from next_cursor; instead of Page
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must fit
+	Q           string  `json:"q,omitempty"`            // words that prompt or response must hold, all of them, in any case
+	// By what to sort: accepted_at, if it is left out, request_start_time, input_tokens, output_tokens, cost, latency_ms
+	// or status.
+	SortBy    string `json:"sort_by,omitempty"`
+	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; desc if it is left out
+	Page      int    `json:"page,omitempty"`       // from 1
+	PerPage   int    `json:"per_page,omitempty"`   // 10 if it is left out, at most 1,000
+	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page, in place of page
 }
 
 // SortFields are what a search can be sorted by; accepted_at is the order time, by which rows come newest first without any.
@@ -47,7 +49,7 @@ type SearchPage struct {
 	// Complete is false when the time for looking into prompts and responses ran out before the page was full: matches may
 	// follow, and next_cursor goes on where it ended.
 	Complete bool `json:"complete"`
-	BudgetMS int  `json:"budget_ms,omitempty"` // that time; 0 for a search that need not look into them
+	BudgetMS int  `json:"budget_ms,omitempty"` // the time for prompts and responses; absent if the search need not look into them
 }
 
 // DecodeSearch reads the body of a search. Nothing, as of an absent body, means everything. The filter's meaning is the archive's

@@ -13,10 +13,13 @@ var Buckets = []string{"second", "minute", "hour", "day"}
 // StatisticsQuery is the body of POST /api/public/v2/requests/analytics and of a template's statistics. Its records are
 // those that a search with the same filter_group and q would find.
 type StatisticsQuery struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"`
-	Q           string  `json:"q,omitempty"`
-	Bucket      string  `json:"bucket,omitempty"`                      // one of Buckets; "" is chosen by the time that the records span
-	MetadataKey string  `json:"metadata_cost_breakdown_key,omitempty"` // whose values are counted; "" for the most frequent of all keys
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must fit
+	Q           string  `json:"q,omitempty"`            // words that prompt or response must hold, all of them, in any case
+	// How long a part of a series is: second, minute, hour or day; it follows from the time that the records span, if it
+	// is left out.
+	Bucket string `json:"bucket,omitempty"`
+	// The key whose values are counted; the most frequent one, if it is left out.
+	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 
 	// PointsMax bounds the series where Bucket is "": its parts are then any even stretch of time. 0 for Buckets.
 	PointsMax int `json:"-"`
@@ -40,7 +43,7 @@ func DecodeStatistics(object Object) (StatisticsQuery, error) {
 type Progress struct {
 	// Incomplete reports that time ran out: records older than Since are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Since is when the oldest counted record was accepted, if Incomplete; zero if none is counted yet.
+	// Since is when the oldest counted record was accepted, if the answer is incomplete; zero if none is counted yet.
 	Since time.Time `json:"since,omitzero"`
 	// Counting reports that a later answer to the same question will count more.
 	Counting bool `json:"-"`
@@ -67,11 +70,11 @@ const PercentileError = 0.01
 // Totals are what is counted of any set of records. Counts and sums are exact.
 type Totals struct {
 	Requests       int64       `json:"requests"`
-	Errors         int64       `json:"errors"`           // whose status is not SUCCESS
-	ErrorRate      float64     `json:"error_rate"`       // of Requests; 0 for none
-	Cost           float64     `json:"cost"`             // US dollars, of those that have a price
+	Errors         int64       `json:"errors"`           // requests whose status is not SUCCESS
+	ErrorRate      float64     `json:"error_rate"`       // errors as a share of requests; 0 without requests
+	Cost           float64     `json:"cost"`             // US dollars, of requests that have a price
 	Unpriced       int64       `json:"unpriced"`         // requests whose cost is unknown
-	InputTokens    int64       `json:"input_tokens"`     // of those whose tokens are known
+	InputTokens    int64       `json:"input_tokens"`     // of requests whose tokens are known
 	OutputTokens   int64       `json:"output_tokens"`    //
 	CachedTokens   int64       `json:"cached_tokens"`    // part of the input tokens
 	ThinkingTokens int64       `json:"thinking_tokens"`  // part of the output tokens
@@ -122,7 +125,7 @@ type TemplateStatistics struct {
 	Success         bool            `json:"success"`
 	ChartInterval   ChartInterval   `json:"chartInterval"`
 	Versions        []VersionTotals `json:"versions"`
-	PercentileError float64         `json:"percentile_error"` // bound of the relative error of percentiles
+	PercentileError float64         `json:"percentile_error"` // by how much percentiles may be off, as a share
 	// VersionsLeftOut counts requests of versions beyond those that are listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
 	Progress
@@ -130,7 +133,7 @@ type TemplateStatistics struct {
 
 // ChartInterval says how a series is cut.
 type ChartInterval struct {
-	Interval      string `json:"interval"` // one of Buckets
+	Interval      string `json:"interval"` // one of second, minute, hour and day
 	BucketSizeMS  int64  `json:"bucketSizeMs"`
 	BucketMinutes *int64 `json:"bucketMinutes"` // null for seconds and days
 }
@@ -174,7 +177,7 @@ type Analytics struct {
 	// MetadataKeysWide have so many values that these are not summed up, as the ids of sessions have; a filter, or the key in
 	// metadata_cost_breakdown_key, sums them up all the same.
 	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
-	PercentileError  float64  `json:"percentileError"` // bound of the relative error of percentiles; the rest is exact
+	PercentileError  float64  `json:"percentileError"` // by how much percentiles may be off, as a share; the rest is exact
 	Progress
 }
 
@@ -206,7 +209,7 @@ type LatencyByDay struct {
 	P99     map[string]float64 `json:"p99_latency"`
 }
 
-// DimensionLatency is the same for one model, template or provider, as pairs.
+// DimensionLatency has latencies of one model, template or provider: pairs of a date and seconds.
 type DimensionLatency struct {
 	Average []Pair `json:"average_latency"`
 	P50     []Pair `json:"p50_latency"`
@@ -214,7 +217,7 @@ type DimensionLatency struct {
 	P95     []Pair `json:"p95_latency"`
 }
 
-// Breakdown is a part of the whole; exactly one of Provider, PromptID and Tag is set.
+// Breakdown is a part of the whole; exactly one of provider, promptId and tag is there.
 type Breakdown struct {
 	Provider     string  `json:"provider,omitempty"`
 	PromptID     string  `json:"promptId,omitempty"`
@@ -257,7 +260,7 @@ type MetadataCost struct {
 	Requests int64   `json:"requests"`
 	Cost     float64 `json:"cost"`
 
-	Truncated bool `json:"truncated,omitempty"` // as in MetadataRow
+	Truncated bool `json:"truncated,omitempty"` // the value is the beginning of a long one
 }
 
 // Pair is a name with a number; on the wire an array of the two.

@@ -63,7 +63,7 @@ func (t *Template) ResolveAt(s Selector, at time.Time) (version int, ok bool) {
 
 // Label points to a version.
 type Label struct {
-	ID      int64  `json:"id,omitempty"` // unique in the account; see LabelID
+	ID      int64  `json:"id,omitempty"` // unique in the account
 	Name    string `json:"name"`
 	Version int    `json:"version"`
 }

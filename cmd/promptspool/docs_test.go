@@ -60,7 +60,7 @@ func TestTheReadmeFitsOneLook(t *testing.T) {
 }
 
 func TestThePageOfCallsNamesEveryRouteAndError(t *testing.T) {
-	page := docs.Find("calls").Source
+	page := docs.Find("api").Source
 	for _, call := range api.Routes() {
 		method, path, _ := strings.Cut(call, " ")
 		if !namesCall(page, method, path) {

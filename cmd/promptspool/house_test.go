@@ -27,6 +27,7 @@ var imports = map[string]string{
 	"api/auth":           "api/wire",
 	"api/client":         "api/room api/wire",
 	"api/closest":        "api/wire",
+	"api/openapi":        "api/wire api/wire/jsonscan",
 	"api/dashboard":      "api/closest api/dashboard/docs api/wire api/wire/jsonscan",
 	"api/dashboard/docs": "",
 	"registry":           "api/room api/wire api/wire/jsonscan metrics registry/render",

@@ -21,7 +21,7 @@ var sections = []struct{ title, pages string }{
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search"},
 	{"Operate", "deploy kubernetes postgresql backup alerts troubleshooting"},
-	{"Reference", "commands configuration metrics calls limits security"},
+	{"Reference", "commands configuration metrics api limits security"},
 	{"Contribute", "architecture contributing"},
 }
 
@@ -108,6 +108,7 @@ func LLMs() string {
 			fmt.Fprintf(&b, "- [%s](/docs/%s.md): %s\n", p.Title, p.Name, p.Summary)
 		}
 	}
+	b.WriteString("\n## Optional\n\n- [OpenAPI 3.1](/openapi.json): The HTTP API for programs.\n")
 
 	return b.String()
 }

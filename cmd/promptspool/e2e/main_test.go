@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	if runHelper() {
 		return
 	}
-	if err := ownFolder(); err != nil {
+	if err := errors.Join(ownFolder(), compareCalls()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	code := postgrestest.Main(m)
 	stopChromium()
 	_ = os.RemoveAll(folder)
-	os.Exit(code)
+	os.Exit(differences.report(code))
 }
 
 // build compiles the command and returns where it lies until the tests end.

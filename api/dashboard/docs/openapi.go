@@ -1,0 +1,48 @@
+package docs
+
+import (
+	_ "embed" // for the description
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// openAPI is what package openapi makes; its tests keep it up to date.
+//
+//go:embed openapi.json
+var openAPI string
+
+// OpenAPI is the description of the HTTP API as JSON, for a version of the program.
+func OpenAPI(version string) string {
+	return strings.Replace(openAPI, `"version": "VERSION"`, `"version": `+strconv.Quote(version), 1)
+}
+
+// OpenAPIAsYAML is the same as YAML.
+func OpenAPIAsYAML(version string) string {
+	return strings.Replace(asYAML(), "version: VERSION", "version: "+strconv.Quote(version), 1)
+}
+
+// asYAML converts the description, once: it takes a while, and anybody may ask for it.
+var asYAML = sync.OnceValue(func() string {
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(openAPI), &document); err != nil {
+		panic("docs: " + err.Error()) // it is ours, and JSON is YAML
+	}
+	asBlocks(&document)
+
+	text, err := yaml.Marshal(&document)
+	if err != nil {
+		panic("docs: " + err.Error())
+	}
+	return string(text)
+})
+
+// asBlocks takes away how JSON writes it: braces and quotes.
+func asBlocks(n *yaml.Node) {
+	n.Style = 0
+	for _, inner := range n.Content {
+		asBlocks(inner)
+	}
+}

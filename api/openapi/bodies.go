@@ -1,0 +1,415 @@
+package openapi
+
+import (
+	"encoding/json"
+
+	"promptspool/api/wire"
+)
+
+// The bodies that are read member by member, and the answers that package api keeps to itself, as types. Their comments
+// are the texts of the description.
+
+// WithKey is in the bodies that apps send.
+type WithKey struct {
+	// The key, if it is not in the header.
+	APIKey string `json:"api_key,omitempty"`
+}
+
+// TrackRequest is a call to a model, as the provider's client made it.
+type TrackRequest struct {
+	open
+	WithKey
+	// The function that was called, such as openai.ChatCompletion.create; it tells how to read the response.
+	FunctionName string `json:"function_name" jsonschema:"minLength=1,maxLength=1024"`
+	// The provider, if function_name does not begin with it.
+	ProviderType string `json:"provider_type,omitempty" jsonschema:"maxLength=512"`
+	// The arguments of the call: model, messages or prompt, and so on.
+	Kwargs map[string]any `json:"kwargs"`
+	// Positional arguments of the call.
+	Args any `json:"args,omitempty"`
+	// The provider's response, as it came.
+	Response map[string]any `json:"request_response"`
+	// When the call began: seconds since 1970, or an ISO 8601 time.
+	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
+	// When the call ended.
+	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
+	// Words to find the call by.
+	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
+	// Strings to find the call by, such as user_id and session_id.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// The template that the call was made with: its name or its id.
+	PromptID any `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The template's version; without it and a label, the latest.
+	PromptVersion any `json:"prompt_version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by; it wins over the version.
+	PromptLabel string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
+	// What the template was filled with.
+	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
+	// The group that the call belongs to.
+	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// SUCCESS, WARNING or ERROR; SUCCESS if it is left out and the response holds no error.
+	Status string `json:"status,omitempty" jsonschema:"maxLength=512"`
+	// What kind of error it was.
+	ErrorType string `json:"error_type,omitempty"`
+	// What the error said.
+	ErrorMessage string `json:"error_message,omitempty"`
+	// An id of your own, a UUIDv7: the same id again is the same call.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
+	// The span of your own trace: 16 hexadecimal digits. Anything else is passed over.
+	SpanID any `json:"span_id,omitempty"`
+	// If true, the answer has the call as a blueprint, which can be published as a template.
+	ReturnBlueprint any `json:"return_prompt_blueprint,omitempty"`
+}
+
+// TrackAnyRequest is the same, with anything as its response.
+type TrackAnyRequest struct {
+	TrackRequest
+	// The response, whatever it is.
+	Response any `json:"request_response"`
+}
+
+// LogRequest is a call to a model of any provider, as blueprints of what went in and what came out.
+type LogRequest struct {
+	open
+	WithKey
+	// The provider's name, such as openai.
+	Provider string `json:"provider" jsonschema:"minLength=1,maxLength=512"`
+	// The model's name.
+	Model string `json:"model" jsonschema:"minLength=1,maxLength=512"`
+	// What was sent to the model.
+	Input Blueprint `json:"input"`
+	// What came back.
+	Output Blueprint `json:"output"`
+	// When the call began: seconds since 1970, or an ISO 8601 time.
+	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
+	// When the call ended.
+	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
+	// The function that was called.
+	FunctionName string `json:"function_name,omitempty" jsonschema:"maxLength=1024"`
+	// Which of the provider's APIs was called.
+	APIType string `json:"api_type,omitempty" jsonschema:"maxLength=512"`
+	// The parameters of the call, such as temperature.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// Tokens that were sent.
+	InputTokens *int64 `json:"input_tokens,omitempty" jsonschema:"minimum=0"`
+	// Tokens that came back.
+	OutputTokens *int64 `json:"output_tokens,omitempty" jsonschema:"minimum=0"`
+	// What the call cost, in US dollars; computed if it is left out.
+	Price *float64 `json:"price,omitempty" jsonschema:"minimum=0,maximum=1000000"`
+	// A score.
+	Score *int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
+	// The score's name; "default" if it is left out.
+	ScoreName string `json:"score_name,omitempty" jsonschema:"maxLength=512"`
+	// Words to find the call by.
+	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
+	// Strings to find the call by.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// The name of the template that the call was made with.
+	PromptName string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
+	// The template's id, if its name is left out.
+	PromptID any `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The template's version; without it and a label, the latest.
+	PromptVersion any `json:"prompt_version_number,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by.
+	PromptLabel string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
+	// What the template was filled with.
+	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
+	// The group that the call belongs to.
+	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// SUCCESS if it is left out.
+	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR"`
+	// What kind of error it was, such as PROVIDER_TIMEOUT.
+	ErrorType string `json:"error_type,omitempty"`
+	// What the error said.
+	ErrorMessage string `json:"error_message,omitempty" jsonschema:"maxLength=1024"`
+	// An id of your own, a UUIDv7: the same id again is the same call.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
+}
+
+// OfRequest names the call that a write is about.
+type OfRequest struct {
+	WithKey
+	// The id that the logging of the call was answered with.
+	RequestID string `json:"request_id" jsonschema:"format=uuid"`
+}
+
+// TrackScore is a score of a call.
+type TrackScore struct {
+	open
+	OfRequest
+	// The score, from 0 to 100.
+	Score int `json:"score" jsonschema:"minimum=0,maximum=100"`
+	// What is scored; "default" if it is left out.
+	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
+}
+
+// TrackMetadata is metadata of a call. A key that is there already gets the new value.
+type TrackMetadata struct {
+	open
+	OfRequest
+	// Strings by their names.
+	Metadata map[string]string `json:"metadata"`
+}
+
+// TrackPrompt links a call to a template.
+type TrackPrompt struct {
+	open
+	OfRequest
+	// The template's name or id.
+	PromptName any `json:"prompt_name" jsonschema:"anyof_type=string;integer"`
+	// What the template was filled with.
+	PromptInputVariables map[string]any `json:"prompt_input_variables"`
+	// The version; without it and a label, the latest.
+	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by; it wins over the version.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+}
+
+// TrackGroup puts a call into a group.
+type TrackGroup struct {
+	open
+	OfRequest
+	// The group's id.
+	GroupID any `json:"group_id" jsonschema:"anyof_type=string;integer"`
+}
+
+// CreateGroup asks for the id of a new group.
+type CreateGroup struct {
+	open
+	WithKey
+}
+
+// Blueprint is what goes to a model or comes from it, in a form that belongs to no provider.
+type Blueprint struct {
+	open
+	// Which of the two it is: a chat has messages, a completion has content.
+	Type string `json:"type,omitempty" jsonschema:"enum=chat,enum=completion"`
+	// The messages of a chat.
+	Messages []Message `json:"messages,omitempty"`
+	// The content of a completion.
+	Content any `json:"content,omitempty"`
+}
+
+// Message is one message of a chat.
+type Message struct {
+	open
+	// Who says it.
+	Role string `json:"role" jsonschema:"enum=system,enum=user,enum=assistant,enum=function,enum=tool,enum=developer,enum=placeholder"`
+	// What is said: content blocks, such as {"type": "text", "text": "Hello"}; or, in a template, one string.
+	Content any `json:"content,omitempty"`
+}
+
+// FetchTemplate chooses a version of a template, and what it is filled with.
+type FetchTemplate struct {
+	open
+	WithKey
+	// The version; without it and a label, the latest.
+	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label whose version to fetch; it wins over the version.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+	// The provider that llm_kwargs are made for, such as openai; the template's own if it is left out.
+	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
+	// The model that llm_kwargs are made for; the template's own if it is left out.
+	Model string `json:"model,omitempty" jsonschema:"maxLength=512"`
+	// What the template is filled with. Without it the placeholders stay.
+	InputVariables map[string]any `json:"input_variables,omitempty"`
+	// Parameters of the model that replace the template's own.
+	Overrides map[string]any `json:"model_parameter_overrides,omitempty"`
+	// Whether to leave the placeholders as they are.
+	SkipRendering bool `json:"skip_input_variable_rendering,omitempty"`
+}
+
+// PublishTemplate is a version of a template, to be published.
+type PublishTemplate struct {
+	open
+	WithKey
+	Template PublishedName    `json:"prompt_template"`
+	Version  PublishedVersion `json:"prompt_version"`
+	// Labels that point to this version from now on.
+	Labels []string `json:"release_labels,omitempty"`
+}
+
+// PublishedName says which template it is. One that does not exist is made.
+type PublishedName struct {
+	open
+	// The template's name; it may have slashes, for folders.
+	Name string `json:"prompt_name" jsonschema:"minLength=1,maxLength=512"`
+	// The template's tags; as they are if they are left out.
+	Tags []string `json:"tags,omitempty"`
+}
+
+// PublishedVersion is what the version holds.
+type PublishedVersion struct {
+	open
+	Blueprint Blueprint `json:"prompt_template"`
+	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you want to keep.
+	Metadata map[string]any `json:"metadata,omitempty"`
+	// What changed, and why.
+	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
+}
+
+// PublishTemplateOld is the same in one object, as older clients send it.
+type PublishTemplateOld struct {
+	open
+	WithKey
+	// The template's name.
+	Name string `json:"prompt_name" jsonschema:"minLength=1,maxLength=512"`
+	// The text: a blueprint, or what LangChain serialises.
+	Blueprint map[string]any `json:"prompt_template"`
+	// The template's tags.
+	Tags []string `json:"tags,omitempty"`
+	// The model, and whatever else you want to keep.
+	Metadata map[string]any `json:"metadata,omitempty"`
+	// What changed, and why.
+	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
+	// Labels that point to this version from now on.
+	Labels []string `json:"release_labels,omitempty"`
+}
+
+// PatchTemplate is what the next version has otherwise than its base.
+type PatchTemplate struct {
+	open
+	WithKey
+	// The base: a version; without it and a label, the latest.
+	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The base: the version that a label points to.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+	// Messages of a chat: an object of index and message replaces these, an array replaces all.
+	Messages any `json:"messages,omitempty" jsonschema:"anyof_type=object;array"`
+	// Content of a completion, in the same way.
+	Content any `json:"content,omitempty" jsonschema:"anyof_type=object;array"`
+	// Tools, in the same way; null removes them.
+	Tools any `json:"tools,omitempty" jsonschema:"anyof_type=object;array;null"`
+	// Functions, in the same way; null removes them.
+	Functions any `json:"functions,omitempty" jsonschema:"anyof_type=object;array;null"`
+	// Which function the model must call; null removes it.
+	FunctionCall any `json:"function_call,omitempty" jsonschema:"anyof_type=string;object;null"`
+	// Which tool the model must call; null removes it.
+	ToolChoice any `json:"tool_choice,omitempty" jsonschema:"anyof_type=string;object;null"`
+	// Parameters of the model, which replace those of the same names.
+	ModelParameters map[string]any `json:"model_parameters,omitempty"`
+	// The model's response_format; null removes it.
+	ResponseFormat any `json:"response_format,omitempty" jsonschema:"anyof_type=object;null"`
+	// What changed, and why.
+	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
+	// Labels that point to the new version from now on.
+	Labels []string `json:"release_labels,omitempty"`
+}
+
+// CreateLabel points a label to a version. A label of this name moves.
+type CreateLabel struct {
+	open
+	WithKey
+	// The label, such as prod.
+	Name string `json:"name" jsonschema:"minLength=1,maxLength=512"`
+	MoveLabel
+}
+
+// MoveLabel is the version that a label points to.
+type MoveLabel struct {
+	open
+	// The version.
+	Version any `json:"prompt_version_number" jsonschema:"anyof_type=integer;string"`
+}
+
+// Empty is a body without members of its own.
+type Empty struct {
+	open
+	WithKey
+}
+
+// Search chooses records.
+type Search struct {
+	open
+	wire.Search
+}
+
+// Continue goes on with work that one call did not finish.
+type Continue struct {
+	open
+	// The cursor of the last answer; left out at first.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// Scan asks for credentials in stored records.
+type Scan struct {
+	Continue
+	// Whether to mask them.
+	Mask bool `json:"mask,omitempty"`
+}
+
+// BacktestQuery asks what a template's newest requests would send with another version.
+type BacktestQuery struct {
+	open
+	WithKey
+	// The template's name or id.
+	Name any `json:"prompt_name" jsonschema:"anyof_type=string;integer"`
+	// The version to render with; without it and a label, the latest.
+	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label whose version to render with.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+	// Only requests that were sent with this version.
+	SentVersion any `json:"sent_version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// How many requests; 20 if it is left out.
+	Last int `json:"last,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// The provider that llm_kwargs are made for.
+	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
+	// Only requests that this filter finds.
+	Filter *wire.Filter `json:"filter_group,omitempty"`
+}
+
+// Tracked answers a write.
+type Tracked struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	// The call's id: scores, metadata and links name it.
+	RequestID string `json:"request_id" jsonschema:"format=uuid"`
+}
+
+// TrackedRequest answers the logging of a call.
+type TrackedRequest struct {
+	Tracked
+	// The call as a blueprint, if it was asked for.
+	Blueprint json.RawMessage `json:"prompt_blueprint"`
+}
+
+// Logged answers the logging of a call as blueprints.
+type Logged struct {
+	Tracked
+	// The same as request_id.
+	ID string `json:"id" jsonschema:"format=uuid"`
+	// Always null: the record has the link to the template.
+	PromptVersion *int `json:"prompt_version"`
+	// What was logged.
+	Status string `json:"status"`
+	// What was logged.
+	ErrorType *string `json:"error_type"`
+	// What was logged.
+	ErrorMessage *string `json:"error_message"`
+}
+
+// GroupCreated answers with the id of a new group.
+type GroupCreated struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	// The group's id.
+	ID string `json:"id" jsonschema:"format=uuid"`
+}
+
+// Done answers what has nothing to show.
+type Done struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+}
+
+// OK answers a heartbeat.
+type OK struct {
+	Success bool `json:"success"`
+}
+
+// ExportLine is a line of an export: an event, or now and then, and at the end, a mark.
+type ExportLine struct {
+	open
+	// A cursor that goes on behind the lines before it. An export without a mark that is done was cut.
+	Export *wire.ExportMark `json:"export,omitempty"`
+}

@@ -1,0 +1,298 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Checker compares calls with a description. Answers must have no member that the description does not list. Safe for
+// concurrent use.
+type Checker struct {
+	document any
+	routes   []documented
+
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema // under mu; by place in the document
+}
+
+// resource is what the description is called within the compiler; nothing is loaded from there.
+const resource = "https://promptspool/openapi.json"
+
+// documented is one operation of a document.
+type documented struct {
+	method         string
+	prefix, suffix string // of the path, around its identifier
+	exact          bool   // it has none
+	place          string // a JSON pointer to it
+}
+
+// NewChecker makes a Checker of a description as JSON.
+func NewChecker(description []byte) (*Checker, error) {
+	c := &Checker{compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	c.compiler.AssertFormat()
+
+	var err error
+	if c.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(description)); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	closeObjects(c.document)
+	if err := c.compiler.AddResource(resource, c.document); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+
+	paths, _ := member(c.document, "paths").(map[string]any)
+	for path, methods := range paths {
+		prefix, rest, named := strings.Cut(path, "{")
+		_, suffix, _ := strings.Cut(rest, "}")
+		for method := range methods.(map[string]any) {
+			c.routes = append(c.routes, documented{
+				method: strings.ToUpper(method), prefix: prefix, suffix: suffix, exact: !named,
+				place: "/paths/" + escaped(path) + "/" + method,
+			})
+		}
+	}
+	return c, nil
+}
+
+// Calls lists what the description describes, as api.Routes does.
+func (c *Checker) Calls() (all []string) {
+	for _, r := range c.routes {
+		path := r.prefix
+		if !r.exact {
+			path += "{}" + r.suffix
+		}
+		all = append(all, r.method+" "+path)
+	}
+
+	return all
+}
+
+// closeObjects lets no object have members that its schema does not list, unless the schema says that it may.
+func closeObjects(schema any) {
+	switch v := schema.(type) {
+	case map[string]any:
+		if _, ok := v["properties"].(map[string]any); ok && v["additionalProperties"] == nil {
+			v["additionalProperties"] = false
+		}
+		for _, inner := range v {
+			closeObjects(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			closeObjects(inner)
+		}
+	}
+}
+
+// escaped is a member's name within a JSON pointer of a URL.
+func escaped(name string) string {
+	return url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+}
+
+// member follows names through objects; nil where one is missing.
+func member(v any, names ...string) any {
+	for _, name := range names {
+		object, _ := v.(map[string]any)
+		v = object[name]
+	}
+
+	return v
+}
+
+// find returns the operation of a call: of those that fit, the one that says most about the path.
+func (c *Checker) find(method, path string) (best documented, ok bool) {
+	path = "/" + strings.TrimLeft(path, "/")
+	for _, r := range c.routes {
+		fits := path == r.prefix && r.exact
+		if !r.exact && len(path) > len(r.prefix)+len(r.suffix) {
+			fits = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
+		}
+		if fits && r.method == method && (!ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix)) {
+			best, ok = r, true
+		}
+	}
+
+	return best, ok
+}
+
+// CheckRequest reports how the body of a call that was accepted differs from the description.
+func (c *Checker) CheckRequest(method, path string, body []byte) error {
+	r, ok := c.find(method, path)
+	content, _ := c.at(r.place + "/requestBody/content").(map[string]any)
+	if !ok || content == nil || len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil || content[mediaJSON] == nil || value == nil {
+		return nil
+	}
+
+	schema := r.place + "/requestBody/content/" + escaped(mediaJSON) + "/schema"
+	if c.validate(schema, value) == nil {
+		return nil
+	}
+	return c.validate(schema, withoutNull(value))
+}
+
+// withoutNull takes members that are null away: they count as absent.
+func withoutNull(v any) any {
+	object, _ := v.(map[string]any)
+	for name, inner := range object {
+		if withoutNull(inner) == nil {
+			delete(object, name)
+		}
+	}
+
+	return v
+}
+
+// CheckAnswer reports how an answer differs from the description.
+func (c *Checker) CheckAnswer(method, path string, status int, header http.Header, body []byte) error {
+	place := "/components/responses/not_found"
+	r, ok := c.find(method, path)
+	if ok {
+		place = r.place + "/responses/" + strconv.Itoa(status)
+	}
+	response := c.at(place)
+	if ref, _ := member(response, "$ref").(string); ref != "" {
+		place = strings.TrimPrefix(ref, "#")
+		response = c.at(place)
+	}
+	if response == nil {
+		return fmt.Errorf("the status %d is not described", status)
+	}
+
+	content, _ := member(response, "content").(map[string]any)
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	switch {
+	case content == nil && len(body) == 0:
+		return nil
+	case content[kind] == nil:
+		return fmt.Errorf("the Content-Type %q is not described for %d", kind, status)
+	case kind == mediaCSV:
+		return nil
+	}
+
+	schema := place + "/content/" + escaped(kind) + "/schema"
+	for values := json.NewDecoder(bytes.NewReader(body)); ; {
+		values.UseNumber()
+		var value any
+		err := values.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the answer is not JSON: %w", err)
+		}
+		if err := c.validate(schema, value); err != nil {
+			return err
+		}
+	}
+}
+
+// at is what the document has at a JSON pointer of ours; nil if there is nothing.
+func (c *Checker) at(place string) any {
+	v := c.document
+	for _, name := range strings.Split(strings.TrimPrefix(place, "/"), "/") {
+		unescaped, _ := url.PathUnescape(name)
+		v = member(v, strings.NewReplacer("~1", "/", "~0", "~").Replace(unescaped))
+	}
+
+	return v
+}
+
+func (c *Checker) validate(place string, value any) error {
+	c.mu.Lock()
+	schema, ok := c.compiled[place]
+	if !ok {
+		var err error
+		if schema, err = c.compiler.Compile(resource + "#" + place); err != nil {
+			c.mu.Unlock()
+			return fmt.Errorf("openapi: %w", err)
+		}
+		c.compiled[place] = schema
+	}
+	c.mu.Unlock()
+
+	return schema.Validate(value)
+}
+
+// Transport is an http.RoundTripper that checks what passes through it. Answers that are not from promptspool, and
+// those larger than a MiB, pass unseen.
+type Transport struct {
+	http.RoundTripper
+	Checker *Checker
+	Report  func(error) // may be called by several goroutines at once
+}
+
+const checkedBytesMax = 1 << 20
+
+// RoundTrip checks a call once its answer has been read to its end.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.RoundTripper.RoundTrip(req)
+	if err != nil || res.Header.Get("Promptspool-Version") == "" || !t.checks(req, res) {
+		return res, err
+	}
+
+	var sent []byte
+	if req.GetBody != nil && req.ContentLength <= checkedBytesMax && req.Header.Get("Content-Encoding") == "" {
+		if body, err := req.GetBody(); err == nil {
+			sent, _ = io.ReadAll(body)
+		}
+	}
+	res.Body = &witness{ReadCloser: res.Body, end: func(body []byte) {
+		path := req.URL.EscapedPath()
+		err := t.Checker.CheckAnswer(req.Method, path, res.StatusCode, res.Header, body)
+		if err == nil && res.StatusCode < 300 {
+			err = t.Checker.CheckRequest(req.Method, path, sent)
+		}
+		if err != nil {
+			t.Report(fmt.Errorf("%s %s: %w\nsent: %.2000s\nanswer: %.2000s", req.Method, path, err, sent, body))
+		}
+	}}
+
+	return res, nil
+}
+
+// checks reports whether an answer is of the API: other pages are no routes, and a header that cannot be read has none.
+func (t *Transport) checks(req *http.Request, res *http.Response) bool {
+	_, known := t.Checker.find(req.Method, req.URL.EscapedPath())
+
+	return known && !res.Uncompressed && res.Header.Get("Content-Encoding") == "" &&
+		!slices.Contains([]int{http.StatusMethodNotAllowed, http.StatusRequestHeaderFieldsTooLarge}, res.StatusCode)
+}
+
+// witness keeps what is read, for its end.
+type witness struct {
+	io.ReadCloser
+	seen bytes.Buffer
+	end  func(body []byte)
+}
+
+func (w *witness) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if w.seen.Len() <= checkedBytesMax {
+		w.seen.Write(p[:n])
+	}
+	if errors.Is(err, io.EOF) && w.end != nil && w.seen.Len() <= checkedBytesMax {
+		w.end(w.seen.Bytes())
+		w.end = nil
+	}
+
+	return n, err
+}

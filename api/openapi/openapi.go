@@ -1,0 +1,194 @@
+// Package openapi describes the HTTP API for programs, as OpenAPI 3.1, and for people, as a page of the documentation.
+//
+// The description is made of a table of operations and of the types that cross the wire. The binary carries what comes
+// out (openapi.json and api.md in api/dashboard/docs); nothing here is part of it. Tests compare both with this package,
+// with the route table, and with the calls that the tests themselves make; see Checker.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Document is an OpenAPI description.
+type Document struct {
+	OpenAPI    string                           `json:"openapi"`
+	Info       info                             `json:"info"`
+	Servers    []server                         `json:"servers"`
+	Security   []map[string][]string            `json:"security"`
+	Tags       []tag                            `json:"tags"`
+	Paths      map[string]map[string]*Operation `json:"paths"` // by path and method
+	Components components                       `json:"components"`
+}
+
+type info struct {
+	Title       string            `json:"title"`
+	Version     string            `json:"version"`
+	Summary     string            `json:"summary"`
+	Description string            `json:"description"`
+	License     map[string]string `json:"license"`
+}
+
+type server struct {
+	URL         string `json:"url"`
+	Description string `json:"description"`
+}
+
+type tag struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type components struct {
+	SecuritySchemes map[string]map[string]string  `json:"securitySchemes"`
+	Schemas         map[string]*jsonschema.Schema `json:"schemas"`
+	Responses       map[string]*Response          `json:"responses"`
+	Headers         map[string]*Header            `json:"headers"`
+}
+
+// Operation is one method of one path.
+type Operation struct {
+	ID          string               `json:"operationId"`
+	Tags        []string             `json:"tags"`
+	Summary     string               `json:"summary"`
+	Description string               `json:"description,omitempty"`
+	Scope       wire.Scope           `json:"x-scope"` // of the key
+	Deprecated  bool                 `json:"deprecated,omitempty"`
+	Parameters  []Parameter          `json:"parameters,omitempty"`
+	Body        *Body                `json:"requestBody,omitempty"`
+	Responses   map[string]*Response `json:"responses"` // by status
+}
+
+// Parameter is an identifier in the path, a field of the query, or a header.
+type Parameter struct {
+	Name        string             `json:"name"`
+	In          string             `json:"in"`
+	Description string             `json:"description,omitempty"`
+	Required    bool               `json:"required,omitempty"`
+	Schema      *jsonschema.Schema `json:"schema"`
+	Example     any                `json:"example,omitempty"`
+}
+
+// Body is what a call sends.
+type Body struct {
+	Required bool             `json:"required"`
+	Content  map[string]Media `json:"content"` // by media type
+}
+
+// Response is an answer, or a reference to one.
+type Response struct {
+	Ref         string             `json:"$ref,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Headers     map[string]*Header `json:"headers,omitempty"`
+	Content     map[string]Media   `json:"content,omitempty"`
+}
+
+// Header is a header of an answer, or a reference to one.
+type Header struct {
+	Ref         string             `json:"$ref,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Schema      *jsonschema.Schema `json:"schema,omitempty"`
+}
+
+// Media is a body of one media type. Of newline-delimited JSON, schema and example are those of a line.
+type Media struct {
+	Schema  *jsonschema.Schema `json:"schema"`
+	Example any                `json:"example,omitempty"`
+}
+
+// VersionMark stands for the program's version until the description is served.
+const VersionMark = "VERSION"
+
+const about = "The HTTP API of promptspool, the same for a server and a sidecar. A sidecar answers writes and " +
+	"fetched templates by itself, and passes everything else on to its server.\n\n" +
+	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`. A member of a body that is null counts as " +
+	"absent. Unknown members are kept and forwarded. Bodies may be compressed with gzip or zstd. Every answer has the " +
+	"header `Promptspool-Version`; answers may gain members."
+
+// Describe makes the description. It reads the comments of the types, so it works only in this package's folder.
+func Describe() (*Document, error) {
+	s, err := newSchemas()
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{
+		OpenAPI: "3.1.0",
+		Info: info{
+			Title:       "promptspool",
+			Version:     VersionMark,
+			Summary:     "A durable record of every call to a language model, and a registry of prompt templates.",
+			Description: about,
+			License:     map[string]string{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		Servers:  []server{{"/", "where this description was read"}},
+		Security: []map[string][]string{{"key": {}}},
+		Tags:     tags,
+		Paths:    make(map[string]map[string]*Operation),
+		Components: components{
+			SecuritySchemes: map[string]map[string]string{"key": {
+				"type": "apiKey", "in": "header", "name": "X-API-KEY",
+				"description": "As `promptspool keys create` or the dashboard makes them. A key of scope `app` logs calls and " +
+					"fetches templates; one of scope `full` also searches, publishes and deletes.",
+			}},
+			Schemas:   s.all,
+			Responses: errorResponses(s),
+			Headers:   headers,
+		},
+	}
+
+	for _, o := range operations() {
+		for i, call := range append([]string{o.call}, strings.Fields(o.older)...) {
+			d.add(s, o, call, i)
+		}
+	}
+	return d, nil
+}
+
+// add adds an operation under one of its spellings, of which the first is the usual one.
+func (d *Document) add(s *schemas, o operation, call string, spelling int) {
+	method, path, _ := strings.Cut(o.call, " ")
+	described := &Operation{
+		ID:          o.id,
+		Tags:        []string{o.tag},
+		Summary:     o.summary,
+		Description: o.detail,
+		Scope:       o.scope,
+		Parameters:  o.parameters(s),
+		Body:        o.requestBody(s),
+		Responses:   o.responses(s),
+	}
+	if spelling > 0 {
+		path = call
+		described.ID += strconv.Itoa(spelling + 1)
+		described.Description = "Another spelling of `" + o.call + "`, which older clients use."
+		described.Deprecated = true
+	}
+
+	if d.Paths[path] == nil {
+		d.Paths[path] = make(map[string]*Operation)
+	}
+	d.Paths[path][strings.ToLower(method)] = described
+}
+
+// JSON is the description as it is served.
+func (d *Document) JSON() ([]byte, error) {
+	text, err := jsonscan.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	text = bytes.ReplaceAll(text, []byte(`"#/$defs/`), []byte(`"`+schemaPrefix))
+
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", " "); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	return append(indented.Bytes(), '\n'), nil
+}

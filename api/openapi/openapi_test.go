@@ -1,0 +1,183 @@
+package openapi
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the description and the page anew")
+
+// served is where the binary takes the description from.
+const served = "../dashboard/docs/openapi.json"
+
+func TestTheServedDescriptionFollowsTheTypes(t *testing.T) {
+	d, err := Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := d.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(served, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(served); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s differs from the code (%v); run this test with -update", served, err)
+	}
+}
+
+// description is what the binary serves.
+func description(t *testing.T) *Checker {
+	t.Helper()
+	text, err := os.ReadFile(served)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewChecker(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// examplesOf calls fn with each example of a document, and the place of the schema beside it.
+func examplesOf(v any, place string, fn func(place string, example any)) {
+	object, _ := v.(map[string]any)
+	for name, inner := range object {
+		at := place + "/" + escaped(name)
+		if example := member(inner, "example"); example != nil && member(inner, "schema") != nil {
+			fn(at+"/schema", example)
+		}
+		if name != "example" {
+			examplesOf(inner, at, fn)
+		}
+	}
+}
+
+func TestEveryExampleFitsItsSchema(t *testing.T) {
+	c := description(t)
+	seen := 0
+	examplesOf(c.document, "", func(place string, example any) {
+		seen++
+		if err := c.validate(place, example); err != nil {
+			t.Errorf("%s: %v", place, err)
+		}
+	})
+	if seen < 85 {
+		t.Errorf("only %d examples were seen", seen)
+	}
+}
+
+func TestTheCheckerSeesWhatDiffers(t *testing.T) {
+	c := description(t)
+	kind := http.Header{"Content-Type": {"application/json"}}
+	good := `{"success": true, "message": "Score recorded.", "request_id": "` + exampleRequest + `"}`
+	for _, tt := range []struct {
+		path   string
+		status int
+		header http.Header
+		body   string
+		says   string
+	}{
+		{"/rest/track-score", 200, kind, good, ""},
+		{"/library-track-score", 200, kind, good, ""},
+		{"/rest/track-score", 200, kind, strings.Replace(good, "true", `"yes"`, 1), "success"},
+		{"/rest/track-score", 200, kind, strings.Replace(good, "{", `{"more": 1, `, 1), "more"},
+		{"/rest/track-score", 200, kind, `{"success": true}`, "missing"},
+		{"/rest/track-score", 200, kind, `[`, "not JSON"},
+		{"/rest/track-score", 202, kind, good, "202 is not described"},
+		{"/rest/track-score", 200, http.Header{"Content-Type": {"text/html"}}, good, "text/html"},
+		{"/rest/track-score", 401, kind, good, "missing"},
+		{"/rest/backtest", 200, http.Header{"Content-Type": {"application/x-ndjson"}}, "{}\n", "missing"},
+	} {
+		err := c.CheckAnswer("POST", tt.path, tt.status, tt.header, []byte(tt.body))
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s %d %s: %v, want %q", tt.path, tt.status, tt.body, err, tt.says)
+		}
+	}
+
+	for body, ok := range map[string]bool{
+		`{"request_id": "` + exampleRequest + `", "score": 1, "name": null, "more": 1}`: true,
+		`{"request_id": "` + exampleRequest + `", "score": 101}`:                        false,
+		`{"score": 1}`: false,
+	} {
+		if err := c.CheckRequest("POST", "/rest/track-score", []byte(body)); (err == nil) != ok {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// reference is the page that shows the description to people.
+const reference = "../dashboard/docs/api.md"
+
+func TestTheReferenceFollowsTheDescription(t *testing.T) {
+	d, err := Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := string(content)
+	for name, text := range map[string]string{"calls": d.CallsTable(), "reference": d.Reference()} {
+		begin, end := "<!-- generated: "+name+" -->\n\n", "\n<!-- end -->"
+		before, rest, ok := strings.Cut(want, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !ok || !ended {
+			t.Fatalf("%s has no place for %s", reference, name)
+		}
+		want = before + begin + text + end + after
+	}
+	if want == string(content) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s differs from the code; run this test with -update", reference)
+	}
+	if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheTransportReportsWhatDiffers(t *testing.T) {
+	var reported []error
+	transport := &Transport{Checker: description(t), Report: func(err error) { reported = append(reported, err) }}
+	for _, tt := range []struct {
+		path, version, answer string
+		reports               bool
+	}{
+		{"/rest/create-group", "1", `{"success": true, "message": "Group created.", "id": "` + exampleEvent + `"}`, false},
+		{"/rest/create-group", "1", `{"success": true}`, true},
+		{"/rest/create-group", "", `{"success": true}`, false}, // of something in between
+		{"/docs", "1", `{}`, false},
+	} {
+		reported = nil
+		transport.RoundTripper = answering(func(*http.Request) *http.Response {
+			header := http.Header{"Content-Type": {"application/json"}, "Promptspool-Version": {tt.version}}
+			return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(tt.answer))}
+		})
+		res, err := (&http.Client{Transport: transport}).Post("http://x"+tt.path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || string(body) != tt.answer || (len(reported) > 0) != tt.reports {
+			t.Errorf("%s %s: %v, reported %v", tt.path, tt.answer, err, reported)
+		}
+	}
+}
+
+// answering is a RoundTripper that needs no server.
+type answering func(*http.Request) *http.Response
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }

@@ -1,0 +1,227 @@
+package openapi
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"promptspool/api/wire"
+)
+
+// operation is a line of the table: what a route does, takes and answers.
+type operation struct {
+	id      string
+	tag     string
+	call    string // method and path, in its usual spelling
+	older   string // other paths, of the same method
+	scope   wire.Scope
+	summary string
+	detail  string
+
+	query    any // its type has the fields, itself is the example; nil: none
+	retries  bool
+	body     any // the example of a body, whose type gives the schema; nil: no body
+	bodyType string
+	optional bool // the body may be absent
+
+	answers []answer
+	errors  []wire.Code // beyond those that every route may answer with
+}
+
+// answer is one of an operation's good answers.
+type answer struct {
+	status  int
+	text    string
+	media   string // application/json if it is ""
+	example any    // its type gives the schema; nil: no body
+	cached  bool   // a sidecar says how it came by it
+}
+
+const (
+	mediaJSON  = "application/json"
+	mediaLines = "application/x-ndjson"
+	mediaCSV   = "text/csv"
+)
+
+// operations is the whole table.
+func operations() []operation {
+	var all []operation
+	for _, part := range [][]operation{writeOperations, templateOperations, requestOperations, syncOperations} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+const (
+	tagWrites    = "Log calls"
+	tagTemplates = "Templates"
+	tagRequests  = "Find and count"
+	tagSync      = "Sidecars"
+)
+
+var tags = []tag{
+	{tagWrites, "What an app sends: calls to models, and what is said of them afterwards."},
+	{tagTemplates, "Fetching, publishing and labelling prompt templates."},
+	{tagRequests, "Reading, searching, summing up, exporting and deleting what was logged."},
+	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too."},
+}
+
+// pathParameters are what the identifiers in paths mean.
+var pathParameters = map[string]Parameter{
+	"template": {
+		Description: "A template's name, its slashes written as %2F, or its id.",
+		Schema:      &jsonschema.Schema{Type: "string"}, Example: "greet",
+	},
+	"request_id": {
+		Description: "The id that the logging of the request was answered with.",
+		Schema:      &jsonschema.Schema{Type: "string", Format: "uuid"}, Example: exampleRequest,
+	},
+	"label_id": {
+		Description: "The label's id, as the list of a template's labels has it.",
+		Schema:      &jsonschema.Schema{Type: "integer"}, Example: 65537,
+	},
+}
+
+var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+func (o *operation) parameters(s *schemas) (all []Parameter) {
+	for _, m := range pathParameter.FindAllStringSubmatch(o.call, -1) {
+		p := pathParameters[m[1]]
+		p.Name, p.In, p.Required = m[1], "path", true
+		all = append(all, p)
+	}
+	if o.retries {
+		all = append(all, Parameter{
+			Name:        "Idempotency-Key",
+			In:          "header",
+			Description: "Any text. The same key again means the same request, so that a call can be repeated.",
+			Schema:      &jsonschema.Schema{Type: "string"},
+		})
+	}
+
+	return append(all, s.query(o.query)...)
+}
+
+func (o *operation) requestBody(s *schemas) *Body {
+	if o.body == nil {
+		return nil
+	}
+
+	media := Media{Schema: s.of(o.body), Example: s.example(o.body)}
+	return &Body{Required: !o.optional, Content: map[string]Media{cmp.Or(o.bodyType, mediaJSON): media}}
+}
+
+func (o *operation) responses(s *schemas) map[string]*Response {
+	all := make(map[string]*Response)
+	for _, a := range o.answers {
+		status := strconv.Itoa(a.status)
+		if all[status] == nil {
+			all[status] = &Response{Description: a.text}
+		}
+		all[status].add(s, a)
+	}
+	for _, code := range o.errorCodes() {
+		all[strconv.Itoa(wire.Errorf(code, "").Status())] = &Response{Ref: "#/components/responses/" + string(code)}
+	}
+
+	return all
+}
+
+// add adds an answer to those with its status.
+func (r *Response) add(s *schemas, a answer) {
+	if a.cached {
+		r.Headers = map[string]*Header{
+			"X-Cache": {Ref: "#/components/headers/X-Cache"}, "Age": {Ref: "#/components/headers/Age"},
+		}
+	}
+	if a.example == nil {
+		return
+	}
+	if r.Content == nil {
+		r.Content = make(map[string]Media)
+	}
+
+	media := Media{Schema: &jsonschema.Schema{Type: "string"}, Example: a.example}
+	if a.media != mediaCSV {
+		media = Media{Schema: s.of(a.example), Example: s.example(a.example)}
+	}
+	r.Content[cmp.Or(a.media, mediaJSON)] = media
+}
+
+// errorCodes are the errors that the operation may answer with.
+func (o *operation) errorCodes() []wire.Code {
+	all := []wire.Code{
+		wire.CodeBadJSON, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeInternal,
+		wire.CodeNotImplemented, wire.CodeUnavailable,
+	}
+	if o.body != nil {
+		all = append(all, wire.CodeTimeout, wire.CodeTooLarge, wire.CodeEncoding)
+	}
+	if o.body != nil || o.query != nil || strings.Contains(o.call, "{request_id}") {
+		all = append(all, wire.CodeInvalid)
+	}
+	if strings.Contains(o.call, "{") {
+		all = append(all, wire.CodeNotFound)
+	}
+
+	return append(all, o.errors...)
+}
+
+// headers are those of answers.
+var headers = map[string]*Header{
+	"Retry-After": {Description: "After how many seconds to send the call again.", Schema: &jsonschema.Schema{Type: "integer"}},
+	"X-Cache": {
+		Description: "How a sidecar came by its answer: hit, stale (the server is away) or miss. A server does not send it.",
+		Schema:      &jsonschema.Schema{Type: "string", Enum: []any{"hit", "stale", "miss"}},
+	},
+	"Age": {
+		Description: "For how many seconds a sidecar's copy has not been compared with the server's.",
+		Schema:      &jsonschema.Schema{Type: "integer"},
+	},
+}
+
+// failures are the errors, with an example of the message of each.
+var failures = []struct {
+	code          wire.Code
+	text, message string
+}{
+	{wire.CodeBadJSON, "The body is not a JSON object, or the request itself is malformed.",
+		"The body is not JSON. Send one JSON object with Content-Type: application/json."},
+	{wire.CodeUnauthorized, "The key is missing or unknown.", "This key is not known."},
+	{wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
+		`This key's scope is "app"; the call needs "full". Make a key with ` + "`promptspool keys create --scope full`."},
+	{wire.CodeNotFound, "No such template, label or request.", "There is no template called greet."},
+	{wire.CodeTimeout, "The body came too slowly.", "The call did not come in time. Send it again, on a new connection."},
+	{wire.CodeConflict, "Somebody else changed the same thing meanwhile.", "The template was changed meanwhile. Read it again."},
+	{wire.CodeTooLarge, "The body is too large.", "The body is larger than 33554432 bytes. Send less in one request."},
+	{wire.CodeEncoding, "A Content-Encoding that is not gzip or zstd.", `Content-Encoding "br" is not known here.`},
+	{wire.CodeInvalid, "A field is missing or wrong; `fields` lists them.", "score must be an integer from 0 to 100."},
+	{wire.CodeTooMany, "A limit of the key.", "This key met its limit of calls in a second. Send this again after the time in Retry-After."},
+	{wire.CodeInternal, "A fault of promptspool; its log says what.", "Something failed inside promptspool; its log says what."},
+	{wire.CodeNotImplemented, "This process does not serve the route.", "/sync/changes is not served here. Call the server."},
+	{wire.CodeUnavailable, "No room, or no server or database at the moment.", "The server cannot be reached. Send this again later."},
+}
+
+// errorResponses are the error answers by their codes.
+func errorResponses(s *schemas) map[string]*Response {
+	all := make(map[string]*Response)
+	for _, f := range failures {
+		body := wire.Errorf(f.code, "%s", f.message).Body()
+		if f.code == wire.CodeInvalid {
+			body.Fields = []wire.FieldError{{Field: "score", Reason: "must be an integer from 0 to 100"}}
+		}
+		r := &Response{
+			Description: f.text,
+			Content:     map[string]Media{mediaJSON: {Schema: s.of(body), Example: s.example(body)}},
+		}
+		if f.code == wire.CodeTooMany || f.code == wire.CodeUnavailable {
+			r.Headers = map[string]*Header{"Retry-After": {Ref: "#/components/headers/Retry-After"}}
+		}
+		all[string(f.code)] = r
+	}
+
+	return all
+}

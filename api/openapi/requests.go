@@ -1,0 +1,213 @@
+package openapi
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+var exampleRow = wire.Row{
+	ID:           exampleRequest,
+	RequestID:    exampleRequest,
+	AcceptedAt:   exampleTime,
+	FunctionName: "openai.ChatCompletion.create",
+	Engine:       "gpt-4o-mini-2024-07-18",
+	Provider:     "openai",
+	InputTokens:  new(int64(12)),
+	OutputTokens: new(int64(4)),
+	Price:        new(0.0000042),
+	Latency:      new(0.75),
+	Status:       "SUCCESS",
+	Tags:         []string{"demo"},
+	Metadata:     []wire.MetadataRow{{Key: "user_id", Value: "ann"}},
+	Scores:       []wire.Score{{Name: "default", Score: 100}},
+	PromptName:   new("greet"), PromptVersion: new(1),
+	FinishReason: "stop",
+	Turns:        1,
+	OutputShape:  "plain_text",
+	Readable:     true,
+}
+
+var exampleTotals = wire.Totals{
+	Requests: 1, Cost: 0.0000042, InputTokens: 12, OutputTokens: 4,
+	Latency: wire.Percentiles{Mean: new(0.75), P50: new(0.75), P90: new(0.75), P95: new(0.75), P99: new(0.75)},
+}
+
+var (
+	days       = wire.ChartInterval{Interval: "day", BucketSizeMS: 86400000}
+	today      = &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"demo"`)}
+	onlyDemo   = &wire.Filter{Logic: "AND", Filters: []wire.Filter{*today}}
+	statistics = Statistics{StatisticsQuery: wire.StatisticsQuery{FilterGroup: onlyDemo, Bucket: "day"}}
+)
+
+// Statistics chooses the records that are summed up.
+type Statistics struct {
+	open
+	wire.StatisticsQuery
+}
+
+// Export chooses the records of an export.
+type Export struct {
+	open
+	wire.Search
+	// Events, one a line, or CSV: a line for each record, without its texts.
+	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
+}
+
+type suggestQuery struct {
+	Field  string `json:"field" jsonschema_description:"A field of a filter."`
+	Prefix string `json:"prefix,omitempty" jsonschema_description:"What the values begin with, in any case."`
+	Key    string `json:"metadata_key,omitempty" jsonschema_description:"Which metadata, of a field that has keys."`
+	ID     int64  `json:"prompt_id,omitempty" jsonschema:"minimum=1" jsonschema_description:"Only names of the template with this id; with the field prompt."`
+	Filter string `json:"filter_group,omitempty" jsonschema_description:"Only values of the records that this filter finds: JSON, as in a search."`
+	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000,default=50"`
+}
+
+type orphanQuery struct {
+	PerPage int    `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=100"`
+	Cursor  string `json:"cursor,omitempty" jsonschema_description:"next_cursor of an earlier page."`
+}
+
+type deletionQuery struct {
+	Key    string    `json:"metadata_key" jsonschema:"minLength=1"`
+	Value  string    `json:"metadata_value" jsonschema:"minLength=1"`
+	Before time.Time `json:"before,omitzero" jsonschema_description:"Only what came up to this time; up to now, if it is left out."`
+}
+
+var deleted = wire.Deleted{Success: true, Records: 1, Events: 4, GoneBy: exampleTime.Add(24 * time.Hour)}
+
+var requestOperations = []operation{
+	{
+		id: "searchRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "POST /api/public/v2/requests/search",
+		summary: "Find records",
+		detail: "Newest first, unless `sort_by` says otherwise. Pages go by `page` through the first 100,000 records, or by `cursor` " +
+			"without an end. A wrong field or operator is answered with those that exist.",
+		optional: true,
+		body:     Search{Search: wire.Search{FilterGroup: onlyDemo, Q: "hello ann", PerPage: 20}},
+		answers:  one("A page of records.", wire.SearchPage{Success: true, Items: []wire.Row{exampleRow}, Paging: wire.NewPaging(1, 20, 1), Complete: true, BudgetMS: 5000}),
+	},
+	{
+		id: "getRequest", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "GET /api/public/v2/requests/{request_id}",
+		summary: "Read a record",
+		answers: one("The record.", wire.Record{
+			Success: true, ID: exampleRequest, RequestID: exampleRequest, FunctionName: exampleRow.FunctionName, Provider: "openai",
+			Model: exampleRow.Engine, InputTokens: exampleRow.InputTokens, OutputTokens: exampleRow.OutputTokens, Tokens: new(int64(16)),
+			Price: exampleRow.Price, LatencyMS: new(750.0), Status: "SUCCESS", FinishReason: "stop", Readable: true,
+			Tags: []string{"demo"}, Metadata: map[string]string{"user_id": "ann"}, Scores: exampleRow.Scores, AcceptedAt: exampleTime,
+			Prompt:  &wire.RecordPrompt{Name: "greet", Version: new(1), InputVariables: json.RawMessage(rawVariables)},
+			Request: json.RawMessage(`{"function_name":"openai.ChatCompletion.create","kwargs":` + rawKwargs + `}`),
+			Events: []wire.RecordEvent{{ID: exampleEvent, Kind: wire.KindRequest, AcceptedAt: exampleTime,
+				ArrivedAt: exampleTime.Add(time.Second), Sidecar: "pod-1"}},
+		}),
+	},
+	{
+		id: "analyzeRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:     "POST /api/public/v2/requests/analytics",
+		summary:  "Sum up what a search finds",
+		detail:   "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has everything in one place.",
+		optional: true,
+		body:     statistics,
+		answers: one("The sums.", wire.Analytics{
+			Success: true, ChartInterval: days, AverageLatency: new(0.75), TotalCost: 0.0000042, TotalTokens: 16, TotalRequests: 1,
+			Stats: []wire.AnalyticsStat{{Date: "2026-11-21", DateLabel: "Nov 21", Requests: 1, Tokens: 16, InputTokens: 12,
+				OutputTokens: 4, Cost: 0.0000042, Latency: new(0.75), StatusCounts: map[string]int64{"SUCCESS": 1}}},
+			MostUsedModels: []wire.Pair{{Name: "gpt-4o-mini-2024-07-18", Value: 1}}, Overall: exampleTotals,
+			ByModel: map[string]wire.Totals{"gpt-4o-mini-2024-07-18": exampleTotals}, PercentileError: wire.PercentileError,
+		}),
+	},
+	{
+		id: "templateStatistics", tag: tagRequests, scope: wire.ScopeFull,
+		call:     "POST /api/public/v2/requests/template-statistics",
+		summary:  "Compare the versions of templates",
+		detail:   "What a search finds, summed up by template and version.",
+		optional: true,
+		body:     statistics,
+		answers: one("The sums.", wire.TemplateStatistics{
+			Success: true, ChartInterval: days, PercentileError: wire.PercentileError,
+			Versions: []wire.VersionTotals{{Template: "greet", Version: new(1), Totals: exampleTotals,
+				Series: []wire.BucketTotals{{Date: "2026-11-21", Totals: exampleTotals}}}},
+		}),
+	},
+	{
+		id: "suggestValues", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "GET /api/public/v2/requests/suggestions",
+		summary: "List values that a field has",
+		query:   suggestQuery{Field: "tags", Prefix: "de"},
+		answers: one("The values, those of the newest records first.", wire.Suggestions{Success: true, Values: []string{"demo"}, Complete: true}),
+	},
+	{
+		id: "listOrphans", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "GET /api/public/v2/requests/orphans",
+		summary: "List requests that have not arrived",
+		detail:  "Although their scores, metadata or links have.",
+		query:   orphanQuery{PerPage: 100},
+		answers: one("A page of them.", wire.OrphanPage{Success: true, Total: 1, Events: 1, Items: []wire.Orphan{{
+			RequestID: exampleRequest, Events: 1, Kinds: []wire.Kind{wire.KindScore}, Sidecars: []string{"pod-1"},
+			FirstArrivedAt: exampleTime, LastArrivedAt: exampleTime}}}),
+	},
+	{
+		id: "exportRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "POST /api/public/v2/requests/export",
+		summary: "Export what a search finds",
+		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line for each record. A long export comes " +
+			"in several answers: the next call sends the last `cursor`. An answer that ends without `\"done\": true` was cut.",
+		optional: true,
+		body:     Export{Search: wire.Search{FilterGroup: onlyDemo}, Format: wire.FormatEvents},
+		answers: []answer{
+			{status: 200, text: "The events or records.", media: mediaLines, example: ExportLine{Export: &wire.ExportMark{Done: true}}},
+			{status: 200, media: mediaCSV, example: strings.Join(wire.CSVColumns, ",") + "\n"},
+		},
+	},
+	{
+		id: "backtest", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "POST /rest/backtest",
+		summary: "Render the requests of a template with another version",
+		detail:  "Nothing is sent to a model. A line for each request, newest first.",
+		body:    BacktestQuery{Name: "greet", Version: 1, Last: 20},
+		answers: []answer{{status: 200, text: "What was sent then, and what would be sent now.", media: mediaLines, example: wire.Backtest{
+			RequestID: exampleRequest, AcceptedAt: exampleTime, InputVariables: json.RawMessage(rawVariables),
+			Sent: wire.BacktestSent{Version: new(1), Provider: "openai", Model: exampleRow.Engine,
+				Request: json.RawMessage(`{"kwargs":` + rawKwargs + `}`), LatencyMS: new(750.0), Scores: exampleRow.Scores},
+			Rendered: &wire.BacktestRender{Version: 1, Blueprint: json.RawMessage(rawGreeting), LLMKwargs: json.RawMessage(rawKwargs)},
+		}}},
+		errors: []wire.Code{wire.CodeNotFound},
+	},
+	{
+		id: "deleteRequest", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "DELETE /api/public/v2/requests/{request_id}",
+		summary: "Delete a record for good",
+		answers: one("It can no longer be found. Events of it that arrive later are dropped.", deleted),
+	},
+	{
+		id: "deleteRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "DELETE /api/public/v2/requests",
+		summary: "Delete all records with a metadata value for good",
+		query:   deletionQuery{Key: "user_id", Value: "ann"},
+		answers: one("They can no longer be found. Events of them that arrive later are dropped.", deleted),
+	},
+	{
+		id: "repriceRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:     "POST /api/public/v2/requests/reprice",
+		summary:  "Compute costs again",
+		detail:   "With the prices of this version. One call works for a few seconds; send `cursor` until `done` is true.",
+		optional: true,
+		body:     Continue{},
+		answers:  one("How far it came.", wire.Repriced{Success: true, Seen: 1, Changed: 1, Done: true}),
+	},
+	{
+		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
+		call:     "POST /api/public/v2/requests/scan",
+		summary:  "Find credentials in stored records",
+		detail:   "With `mask` they are masked. One call works for a few seconds; send `cursor` until `done` is true.",
+		optional: true,
+		body:     Scan{Mask: true},
+		answers: one("How far it came.", wire.Scanned{Success: true, Seen: 1, Found: 1, Masked: 1,
+			Kinds: map[wire.SecretKind]int{wire.SecretKey: 1}, Done: true,
+			Items: []wire.FoundSecret{{RequestID: exampleRequest, SecretFinding: wire.SecretFinding{
+				Kind: wire.SecretKey, Path: "kwargs.messages[0].content", Begins: "sk-a..."}}}}),
+	},
+}

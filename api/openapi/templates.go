@@ -1,0 +1,210 @@
+package openapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// exampleTime is when everything happens in examples.
+var exampleTime = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+const (
+	rawGreeting = `{"type":"chat","messages":[{"role":"user","content":[{"type":"text","text":"Say hello to {name}."}],` +
+		`"input_variables":["name"]}],"input_variables":["name"]}`
+	rawModel     = `{"model":{"provider":"openai","name":"gpt-4o-mini","parameters":{"temperature":0.2}}}`
+	rawVariables = `{"name":"Ann"}`
+	rawKwargs    = `{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Say hello to Ann."}],"temperature":0.2}`
+)
+
+var rendered = wire.RenderedTemplate{
+	Success:       true,
+	ID:            1,
+	Name:          "greet",
+	Version:       1,
+	WorkspaceID:   1,
+	Tags:          []string{"demo"},
+	CommitMessage: new("first version"),
+	Metadata:      json.RawMessage(rawModel),
+	Blueprint:     json.RawMessage(rawGreeting),
+	LLMKwargs:     json.RawMessage(rawKwargs),
+}
+
+var published = wire.Published{
+	Success:       true,
+	ID:            1,
+	Name:          "greet",
+	VersionID:     1,
+	VersionNumber: 1,
+	Labels:        []string{"prod"},
+	Blueprint:     json.RawMessage(rawGreeting),
+	Metadata:      json.RawMessage(rawModel),
+	CommitMessage: new("first version"),
+}
+
+var placed = wire.PlacedLabel{
+	Success: true, CreatedAt: exampleTime, ID: 65537, Name: "prod", PromptID: 1, VersionID: 1, Version: 1,
+}
+
+// versionQuery chooses a version.
+type versionQuery struct {
+	Version int    `json:"version,omitempty" jsonschema:"minimum=1" jsonschema_description:"The version; without it and a label, the latest."`
+	Label   string `json:"label,omitempty" jsonschema_description:"The label whose version to return; it wins over the version."`
+}
+
+type rawQuery struct {
+	versionQuery
+	Resolve bool `json:"resolve_snippets,omitempty" jsonschema:"default=true" jsonschema_description:"Whether to put snippets into their places."`
+	Kwargs  bool `json:"include_llm_kwargs,omitempty" jsonschema_description:"Whether to return the arguments of the model call, without variables."`
+}
+
+type namedQuery struct {
+	Name string `json:"prompt_name" jsonschema_description:"The template's name or id."`
+	versionQuery
+}
+
+type listQuery struct {
+	Page          int       `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
+	PerPage       int       `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=30"`
+	Name          string    `json:"name,omitempty" jsonschema_description:"A part of the name, in any case."`
+	Label         string    `json:"label,omitempty" jsonschema_description:"A label that the template has."`
+	Tags          []string  `json:"tags,omitempty" jsonschema_description:"Tags that the template has, all of them."`
+	Status        string    `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
+	Author        string    `json:"created_by_email,omitempty" jsonschema_description:"Who published the first version."`
+	CreatedAfter  time.Time `json:"created_after,omitzero"`
+	CreatedBefore time.Time `json:"created_before,omitzero"`
+	UpdatedAfter  time.Time `json:"updated_after,omitzero"`
+	UpdatedBefore time.Time `json:"updated_before,omitzero"`
+	SortBy        string    `json:"sort_by,omitempty" jsonschema:"enum=name,enum=id,enum=created_at,enum=updated_at,default=name"`
+	SortOrder     string    `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
+}
+
+var templateOperations = []operation{
+	{
+		id: "fetchTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		call:     "POST /prompt-templates/{template}",
+		summary:  "Fetch a template",
+		detail:   "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. A sidecar answers from its cache.",
+		optional: true,
+		body:     FetchTemplate{Label: "prod", InputVariables: object{"name": "Ann"}},
+		answers:  []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
+	},
+	{
+		id: "readTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		call:    "GET /prompt-templates/{template}",
+		summary: "Read a template as it was published",
+		query:   rawQuery{versionQuery: versionQuery{Label: "prod"}},
+		answers: one("The version.", wire.RawTemplate{
+			Success: true, ID: 1, Name: "greet", Version: 1, VersionID: 1, WorkspaceID: 1, Labels: []string{"prod"},
+			Blueprint: json.RawMessage(rawGreeting), Metadata: json.RawMessage(rawModel), CreatedAt: exampleTime,
+			Revision: 2, Latest: 1, AllLabels: []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
+		}),
+	},
+	{
+		id: "getTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		call:    "GET /rest/get-prompt-template",
+		older:   "/library-get-prompt-template",
+		summary: "Fetch a template by a query",
+		detail:  "For older clients. New ones use `POST /prompt-templates/{template}`.",
+		query:   namedQuery{Name: "greet"},
+		answers: []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
+		errors:  []wire.Code{wire.CodeNotFound},
+	},
+	{
+		id: "listTemplates", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "GET /prompt-templates",
+		older:   "/rest/prompts",
+		summary: "List templates",
+		query:   listQuery{Label: "prod", PerPage: 30},
+		answers: []answer{{status: 200, text: "A page of templates, each with its latest version.", cached: true,
+			example: wire.TemplateList{Success: true, Paging: wire.NewPaging(1, 30, 1), Items: []wire.TemplateListItem{{
+				ID: 1, Name: "greet", Version: 1, Labels: []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
+				Blueprint: json.RawMessage(rawGreeting), Metadata: json.RawMessage(rawModel), LLMKwargs: json.RawMessage(rawKwargs),
+				CreatedAt: exampleTime, UpdatedAt: exampleTime,
+			}}}}},
+	},
+	{
+		id: "publishTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "POST /rest/prompt-templates",
+		summary: "Publish a version of a template",
+		detail: "A template that does not exist is made. If the latest version has the same text and metadata, no version is made; " +
+			"labels and tags are set all the same.",
+		body: PublishTemplate{
+			Template: PublishedName{Name: "greet"},
+			Version:  PublishedVersion{Blueprint: greeting("user", "Say hello to {name}."), CommitMessage: "first version"},
+			Labels:   []string{"prod"},
+		},
+		answers: []answer{{status: 201, text: "The version.", example: published}},
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "publishTemplateOld", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "POST /rest/publish-prompt-template",
+		older:   "/library-publish-prompt-template",
+		summary: "Publish a version, as older clients do",
+		detail:  "New clients use `POST /rest/prompt-templates`.",
+		body: PublishTemplateOld{Name: "greet", Blueprint: object{
+			"_type": "prompt", "template": "Say hello to {name}.", "input_variables": []string{"name"}}},
+		answers: one("The version.", published),
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "patchTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "PATCH /rest/prompt-templates/{template}",
+		summary: "Publish a version with some parts changed",
+		body:    PatchTemplate{ModelParameters: object{"temperature": 0.7}, CommitMessage: "warmer"},
+		answers: []answer{{status: 201, text: "The version.", example: published}},
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "archiveTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "DELETE /rest/prompt-templates/{template}",
+		summary: "Archive a template",
+		detail:  "Apps that fetch it get a 404. Its versions are kept; publishing or restoring it brings it back.",
+		answers: one("It is archived.", Done{true, "The template is archived. Publishing or restoring it brings it back."}),
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "restoreTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		call:     "POST /rest/prompt-templates/{template}/restore",
+		summary:  "Restore an archived template",
+		optional: true,
+		body:     Empty{},
+		answers:  one("It is in use.", Done{true, "The template is in use."}),
+		errors:   []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "listLabels", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "GET /prompt-templates/{template}/labels",
+		summary: "List labels and their history",
+		answers: one("The labels.", wire.Labels{
+			Success: true,
+			Labels:  []wire.ReleaseLabel{{VersionID: 1, Version: 1, Name: "prod", ID: 65537}},
+			Moves:   []wire.Move{{Label: "prod", Version: 1, At: exampleTime, By: "ann@example.com"}},
+		}),
+	},
+	{
+		id: "createLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "POST /prompts/{template}/label",
+		summary: "Make a label, or move it",
+		body:    CreateLabel{Name: "prod", MoveLabel: MoveLabel{Version: 1}},
+		answers: one("Where the label points.", placed),
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "moveLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "PATCH /prompt-labels/{label_id}",
+		summary: "Move a label to another version",
+		body:    MoveLabel{Version: 1},
+		answers: one("Where the label points.", placed),
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "deleteLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		call:    "DELETE /prompt-labels/{label_id}",
+		summary: "Delete a label",
+		answers: []answer{{status: 204, text: "It is deleted. The answer has no body."}},
+		errors:  []wire.Code{wire.CodeConflict},
+	},
+}

@@ -1,0 +1,125 @@
+package openapi
+
+import "promptspool/api/wire"
+
+const (
+	exampleRequest = "0198c5a0-7a3c-7b62-9d0e-5f8a4c2b1e90"
+	exampleEvent   = "0198c5a0-7a3d-7c11-8a44-0d9e6b7f2a15"
+)
+
+type object = map[string]any
+
+// of names the example's request.
+func of() OfRequest { return OfRequest{RequestID: exampleRequest} }
+
+// one is the usual answer.
+func one(text string, example any) []answer {
+	return []answer{{status: 200, text: text, example: example}}
+}
+
+func tracked(message string) []answer {
+	return one("It is on disk.", Tracked{Success: true, Message: message, RequestID: exampleRequest})
+}
+
+// greeting is a chat of one message.
+func greeting(role, text string) Blueprint {
+	content := []object{{"type": "text", "text": text}}
+
+	return Blueprint{Type: "chat", Messages: []Message{{Role: role, Content: content}}}
+}
+
+var trackedCall = TrackRequest{
+	FunctionName: "openai.ChatCompletion.create",
+	Kwargs:       object{"model": "gpt-4o-mini", "messages": []object{{"role": "user", "content": "Say hello to Ann."}}},
+	Response: object{
+		"model":   "gpt-4o-mini-2024-07-18",
+		"choices": []object{{"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "Hello, Ann!"}}},
+		"usage":   object{"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16},
+	},
+	Start:    1795224000.10,
+	End:      1795224000.85,
+	Tags:     []string{"demo"},
+	Metadata: map[string]string{"user_id": "ann"},
+}
+
+var writeOperations = []operation{
+	{
+		id: "trackRequest", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/track-request",
+		summary: "Log a call",
+		detail: "Call the model yourself, then send what went in and what came out. A 200 means that it is on disk. " +
+			"Scores, metadata and links to templates follow with the `request_id` of the answer.",
+		retries: true,
+		body:    trackedCall,
+		answers: one("It is on disk.", TrackedRequest{Tracked: Tracked{true, "Request logged.", exampleRequest}}),
+	},
+	{
+		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /track-request",
+		summary: "Log a call with any response",
+		detail:  "As `POST /rest/track-request`, but `request_response` may be any JSON. SDKs use it.",
+		retries: true,
+		body:    TrackAnyRequest{trackedCall, "Hello, Ann!"},
+		answers: one("It is on disk.", TrackedRequest{Tracked: Tracked{true, "Request logged.", exampleRequest}}),
+	},
+	{
+		id: "logRequest", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /log-request",
+		summary: "Log a call of any provider",
+		detail:  "For providers whose responses are of no known form: what went in and what came out, as blueprints.",
+		retries: true,
+		body: LogRequest{
+			Provider: "acme",
+			Model:    "acme-large",
+			Input:    greeting("user", "Say hello to Ann."),
+			Output:   greeting("assistant", "Hello, Ann!"),
+			Start:    "2026-11-21T10:00:00.100Z",
+			End:      "2026-11-21T10:00:00.850Z",
+			Score:    new(100),
+		},
+		answers: []answer{{status: 201, text: "It is on disk.", example: Logged{
+			Tracked: Tracked{true, "Request logged.", exampleRequest}, ID: exampleRequest, Status: "SUCCESS"}}},
+	},
+	{
+		id: "trackScore", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/track-score",
+		older:   "/library-track-score",
+		summary: "Score a call",
+		detail:  "A call has one score for each name; the last one counts.",
+		body:    TrackScore{OfRequest: of(), Score: 100, Name: "helpful"},
+		answers: tracked("Score recorded."),
+	},
+	{
+		id: "trackMetadata", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/track-metadata",
+		older:   "/library-track-metadata",
+		summary: "Attach metadata to a call",
+		body:    TrackMetadata{OfRequest: of(), Metadata: map[string]string{"user_id": "ann", "session_id": "s-17"}},
+		answers: tracked("Metadata recorded."),
+	},
+	{
+		id: "trackPrompt", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/track-prompt",
+		older:   "/library-track-prompt",
+		summary: "Link a call to a template",
+		body:    TrackPrompt{OfRequest: of(), PromptName: "greet", PromptInputVariables: object{"name": "Ann"}, Label: "prod"},
+		answers: tracked("Prompt template linked."),
+	},
+	{
+		id: "createGroup", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/create-group",
+		older:   "/create-group",
+		summary: "Make a group",
+		detail:  "A group is only an id that calls share. You may use an id of your own instead.",
+		body:    CreateGroup{},
+		answers: one("The id of a group.", GroupCreated{true, "Group created.", exampleEvent}),
+	},
+	{
+		id: "trackGroup", tag: tagWrites, scope: wire.ScopeApp,
+		call:    "POST /rest/track-group",
+		older:   "/track-group",
+		summary: "Put a call into a group",
+		body:    TrackGroup{OfRequest: of(), GroupID: exampleEvent},
+		answers: tracked("Group recorded."),
+	},
+}
