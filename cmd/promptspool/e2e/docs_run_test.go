@@ -128,7 +128,7 @@ func documentedAtBoth(t *testing.T, sidecar, server string) {
 	for addr, own := range map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"} {
 		for path, says := range map[string]string{
 			"/docs": "Ten-minute tutorial", "/docs/log-curl": "/rest/track-score", "/docs/limits.md": "# Limits",
-			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose",
+			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose", "/openapi.yaml": "openapi: 3.1.0",
 		} {
 			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, says) {
 				t.Errorf("%s%s: %d %.200s", addr, path, status, body)

@@ -63,6 +63,7 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	}
 	documentedAtBoth(t, sidecar, server)
 	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
+	generatedClientRuns(t, sidecar, server, strings.TrimSpace(string(key)))
 	examplesRun(t, dir, sidecar, server)
 
 	// What up itself prints works too.
