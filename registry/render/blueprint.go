@@ -16,10 +16,15 @@ const (
 	blocksMax   = 1000 // content blocks of a message or a completion
 )
 
-// Check judges a blueprint that is to be published and returns it in its normal form: type set, a content that is a plain string
-// made a list of one text block, the types of text and image blocks set, input_variables (of the whole and of each message)
-// computed from the texts where they are absent or empty, no blanks between tokens. Members that it does not know are kept. With
-// faults the blueprint is nil; a fault's Field is a path within the blueprint, "" for the whole.
+// Check validates a blueprint that is to be published, and returns it in its normal form.
+//
+// In the normal form type is set, a content that was a plain string is a list of one text
+// block, and text and image blocks have their type. input_variables, of the whole and of
+// each message, are computed from the texts if they were absent or empty. There is no
+// whitespace between tokens. Unknown members are kept.
+//
+// With faults the blueprint is nil. A fault's Field is a path within the blueprint, ""
+// for the whole.
 func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 	c := &checker{}
 	o, ok := c.object("", blueprint)
@@ -37,11 +42,14 @@ func Check(blueprint json.RawMessage) (json.RawMessage, []wire.FieldError) {
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
+
 	return rawjson.Compact(rawjson.Encode(o)), nil
 }
 
-// langchain makes a completion of the prompt that LangChain serialises, which older clients publish:
-// {"_type":"prompt","template":"...","input_variables":[...],"template_format":"f-string"}.
+// langchain converts a prompt in the form that LangChain serialises, which older clients
+// publish, to a completion:
+//
+//	{"_type":"prompt","template":"...","input_variables":[...],"template_format":"f-string"}
 func (c *checker) langchain(o wire.Object) wire.Object {
 	kind := c.text("_type", o, "_type", false)
 	if kind != "" && kind != "prompt" {
@@ -52,68 +60,13 @@ func (c *checker) langchain(o wire.Object) wire.Object {
 	}
 
 	source := c.text("template", o, "template", true)
+	block := rawjson.NewObject().Str("type", "text").Str("text", source).End()
 	o = rawjson.Set(rawjson.Without(o, "template"), "type", rawjson.Quote("completion"))
 
-	return rawjson.Set(o, "content", rawjson.Array([]json.RawMessage{rawjson.NewObject().Str("type", "text").Str("text", source).End()}))
+	return rawjson.Set(o, "content", rawjson.Array([]json.RawMessage{block}))
 }
 
-// checker gathers what is wrong with a document.
-type checker struct {
-	faults []wire.FieldError
-	data   bool // the messages are given for a placeholder: braces in them mean nothing
-}
-
-func (c *checker) fault(path, format string, args ...any) {
-	if len(c.faults) < language.FaultsMax {
-		c.faults = append(c.faults, wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
-	}
-}
-
-// object reads the object at path.
-func (c *checker) object(path string, raw json.RawMessage) (wire.Object, bool) {
-	o, err := wire.ParseObject(raw)
-	if err == nil {
-		return o, true
-	}
-	e := wire.AsError(err)
-	for _, f := range e.Fields {
-		c.fault(join(path, f.Field), "%s", f.Reason)
-	}
-	if len(e.Fields) == 0 {
-		c.fault(path, "must be a JSON object")
-	}
-	return nil, false
-}
-
-// list reads the array at path.
-func (c *checker) list(path string, raw json.RawMessage, most int) []json.RawMessage {
-	if len(raw) == 0 || raw[0] != '[' {
-		c.fault(path, "must be an array")
-		return nil
-	}
-	list := rawjson.Elements(raw)
-	if len(list) > most {
-		c.fault(path, "has more than %d entries", most)
-		return nil
-	}
-	return list
-}
-
-// text reads a member that must be a string and, if it is required, not empty.
-func (c *checker) text(path string, o wire.Object, name string, required bool) string {
-	v, ok := o.Get(name)
-	if ok && v[0] != '"' {
-		c.fault(path, "must be a string")
-		return ""
-	}
-	s := rawjson.Text(v)
-	if required && s == "" {
-		c.fault(path, "is missing")
-	}
-	return s
-}
-
-// kind is the blueprint's type: what it says, else what its members show.
+// kind returns the blueprint's type: what it says, or else what its members show.
 func (c *checker) kind(o wire.Object) string {
 	switch kind := c.text("type", o, "type", false); {
 	case kind == "chat", kind == "completion":
@@ -127,6 +80,7 @@ func (c *checker) kind(o wire.Object) string {
 	case len(c.faults) == 0:
 		c.fault("type", "is missing; a chat has messages, a completion has content")
 	}
+
 	return ""
 }
 
@@ -136,6 +90,7 @@ func (c *checker) chat(o wire.Object) wire.Object {
 		c.fault("messages", "is missing")
 		return o
 	}
+
 	var all language.Names
 	messages := c.list("messages", raw, messagesMax)
 	for i, m := range messages {
@@ -146,6 +101,7 @@ func (c *checker) chat(o wire.Object) wire.Object {
 	c.templateFormat("template_format", o)
 	c.tools(o)
 	o = rawjson.Set(o, "messages", rawjson.Array(messages))
+
 	return c.inputVariables("", o, all.List)
 }
 
@@ -155,12 +111,14 @@ func (c *checker) completion(o wire.Object) wire.Object {
 		c.fault("content", "is missing")
 		return o
 	}
+
 	c.templateFormat("template_format", o)
 	content, used := c.content("content", prompt.FormatOf(o), raw)
+
 	return c.inputVariables("", rawjson.Set(o, "content", content), used)
 }
 
-// tools checks the shapes of what the model may call.
+// tools checks the form of what the model may call.
 func (c *checker) tools(o wire.Object) {
 	for _, name := range []string{"tools", "functions"} {
 		raw, ok := o.Get(name)
@@ -168,21 +126,10 @@ func (c *checker) tools(o wire.Object) {
 			continue
 		}
 		for i, e := range c.list(name, raw, blocksMax) {
-			path := fmt.Sprintf("%s[%d]", name, i)
-			tool, ok := c.object(path, e)
-			if !ok {
-				continue
-			}
-			if kind := c.text(path+".type", tool, "type", false); name == "tools" && (kind == "" || kind == "function") {
-				path += ".function"
-				f, _ := tool.Get("function")
-				if tool, ok = c.object(path, f); !ok {
-					continue
-				}
-			}
-			c.text(path+".name", tool, "name", true)
+			c.tool(fmt.Sprintf("%s[%d]", name, i), e, name == "functions")
 		}
 	}
+
 	for _, name := range []string{"tool_choice", "function_call"} {
 		if raw, ok := o.Get(name); ok && raw[0] != '"' && raw[0] != '{' {
 			c.fault(name, "must be a string or an object")
@@ -190,10 +137,30 @@ func (c *checker) tools(o wire.Object) {
 	}
 }
 
-func (c *checker) templateFormat(path string, o wire.Object) {
-	if c.data {
+func (c *checker) tool(path string, raw json.RawMessage, isFunction bool) {
+	tool, ok := c.object(path, raw)
+	if !ok {
 		return
 	}
+
+	// A tool of the type function has its name one level deeper.
+	kind := c.text(path+".type", tool, "type", false)
+	if !isFunction && (kind == "" || kind == "function") {
+		path += ".function"
+		function, _ := tool.Get("function")
+		tool, ok = c.object(path, function)
+		if !ok {
+			return
+		}
+	}
+	c.text(path+".name", tool, "name", true)
+}
+
+func (c *checker) templateFormat(path string, o wire.Object) {
+	if c.isData {
+		return
+	}
+
 	switch format := c.text(path, o, "template_format", false); format {
 	case "", "f-string", "jinja2":
 	default:
@@ -201,11 +168,13 @@ func (c *checker) templateFormat(path string, o wire.Object) {
 	}
 }
 
-// inputVariables sets input_variables to what the texts use, unless the publisher listed some.
+// inputVariables sets input_variables to what the texts use, unless the publisher listed
+// some.
 func (c *checker) inputVariables(path string, o wire.Object, used []string) wire.Object {
-	if c.data {
+	if c.isData {
 		return o
 	}
+
 	path = join(path, "input_variables")
 	if raw, ok := o.Get("input_variables"); ok {
 		listed := c.list(path, raw, language.VariablesMax)
@@ -218,20 +187,20 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 			return o
 		}
 	}
+
 	if len(used) > language.VariablesMax {
 		c.fault(path, "would be more than %d; a fetch cannot give so many", language.VariablesMax)
 		return o
 	}
-	list := make([]json.RawMessage, len(used))
-	for i, name := range used {
-		list[i] = rawjson.Quote(name)
-	}
-	return rawjson.Set(o, "input_variables", rawjson.Array(list))
+
+	return rawjson.Set(o, "input_variables", quotedList(used))
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+func quotedList(names []string) json.RawMessage {
+	list := make([]json.RawMessage, len(names))
+	for i, name := range names {
+		list[i] = rawjson.Quote(name)
 	}
-	return path + "." + name
+
+	return rawjson.Array(list)
 }

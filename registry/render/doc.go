@@ -1,6 +1,11 @@
-// Package render turns a prompt template into the arguments of a model call: it checks a blueprint when it is published, fills
-// in variables (Python's format grammar), and translates the outcome for a provider's own client (llm_kwargs). It is pure:
-// the same input gives the same bytes, on a server and on a sidecar, without I/O, state or clock. Work, output and nesting
-// are bounded, for both templates and variables come from callers. Numbers and members that it does not know
-// keep their text. Safe for concurrent use; what comes in is never changed, what goes out may alias it.
+// Package render turns a prompt template into the arguments of a model call.
+//
+// It checks a blueprint when it is published (Check), joins its snippets (Expand), parses
+// its texts (Prepare), and then, for each call, fills in variables and writes the
+// arguments of a provider's own client (Prepared.Kwargs).
+//
+// It is pure: the same input gives the same bytes, on a server and on a sidecar, without
+// I/O, state or clock. Work, output and nesting are bounded, because both templates and
+// variables come from callers. Numbers and unknown members keep their text. It is safe
+// for concurrent use; input is never changed, and output may alias it.
 package render

@@ -11,24 +11,27 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// filler makes a prompt without variables of one with them.
+// filler turns a prompt with variables into one without.
 type filler struct {
 	language.Rendering
-	text     []byte // what is being written; used again for the next text
+	text     []byte // the text that is being written; its memory is used again for the next one
 	warnings []string
 }
 
-// fill puts variables into the texts, and into image and media urls, of a prompt; the messages of a variable in the place of the
-// placeholder of its name; and the images of a variable in the place of the block that names it. What was filled in is data: it
-// is not looked at for variables again. With vars nil the prompt stays as it is.
+// fill puts variables into the texts and into the image and media urls of a prompt. A
+// placeholder is replaced by the messages of its variable, and an image block by the
+// images of its variable. What was filled in is data: it is not searched for variables
+// again. If vars is nil, the prompt stays as it is.
 //
-// Nothing is an error here; warnings, each a sentence, say what is not as the publisher meant it: variables that are missing
-// render as empty text, a placeholder without messages is dropped, and a text that cannot be rendered is left as it is. The prompt is nil
-// if done was closed before the end.
-func fill(p *prompt.Prompt, vars map[string]json.RawMessage, done <-chan struct{}) (*prompt.Prompt, []string) {
+// Nothing is an error here. Warnings, each a sentence, say what is not as the publisher
+// meant it. The prompt is nil if done was closed before the end.
+func fill(
+	p *prompt.Prompt, vars map[string]json.RawMessage, done <-chan struct{},
+) (*prompt.Prompt, []string) {
 	if vars == nil {
 		return p, nil
 	}
+
 	f := filler{Rendering: language.NewRendering(vars)}
 	f.Done = done
 	out := *p
@@ -48,7 +51,8 @@ func fill(p *prompt.Prompt, vars map[string]json.RawMessage, done <-chan struct{
 	if f.Ended {
 		return nil, nil
 	}
-	return &out, f.told()
+
+	return &out, f.allWarnings()
 }
 
 func (f *filler) warn(format string, args ...any) {
@@ -57,19 +61,23 @@ func (f *filler) warn(format string, args ...any) {
 	}
 }
 
-// told is every warning, the missing variables first.
-func (f *filler) told() []string {
+// allWarnings returns every warning, the missing variables first.
+func (f *filler) allWarnings() []string {
 	if len(f.Missing) == 0 {
 		return f.warnings
 	}
+
 	names := make([]string, len(f.Missing))
 	for i, name := range f.Missing {
 		names[i] = language.Shorten(name)
 	}
-	return append([]string{"These variables were not given and are empty: " + strings.Join(names, ", ") + "."}, f.warnings...)
+	missing := "These variables were not given and are empty: " + strings.Join(names, ", ") + "."
+
+	return append([]string{missing}, f.warnings...)
 }
 
-// blocks are those of a message, filled; the same ones where there is nothing to fill.
+// blocks returns the blocks of a message, filled in. If there is nothing to fill in, it
+// returns list itself.
 func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 	var out []prompt.Block
 	for i := range list {
@@ -80,7 +88,8 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 			}
 			continue
 		}
-		if out == nil {
+
+		if out == nil { // the first one that changes
 			out = append(make([]prompt.Block, 0, len(list)), list[:i]...)
 		}
 		switch {
@@ -93,59 +102,68 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 			out = append(out, f.block(b))
 		}
 	}
+
 	if out == nil {
 		return list
 	}
+
 	return out
 }
 
-// block renders the text of one.
+// block renders the text of one block.
 func (f *filler) block(b *prompt.Block) prompt.Block {
 	filled := *b
 	missing := len(f.Missing)
 	f.text = slices.Grow(f.text[:0], len(b.Text)+len(b.Text)/4+256)
 	text, err := b.Template.AppendTo(f.text, &f.Rendering)
 	if err != nil {
-		f.Missing = f.Missing[:missing]
+		f.Missing = f.Missing[:missing] // the text stays, so nothing in it is empty
 		f.warn("%s was left as it is: it %v.", prompt.Place(b.At), err)
 		return filled
 	}
+
 	f.text = text
 	filled.Text, filled.Template = string(text), nil
+
 	return filled
 }
 
-// placeholder is the messages that the variable holds.
+// placeholder returns the messages that a variable holds.
 func (f *filler) placeholder(at, name string) []prompt.Message {
+	dropped := func(format string, args ...any) []prompt.Message {
+		f.warn("%s, the placeholder %s, was dropped: %s.",
+			prompt.Place(at), language.Shorten(name), fmt.Sprintf(format, args...))
+		return nil
+	}
+
 	value, ok := f.Variables[name]
 	if !ok || rawjson.IsNull(value) {
-		f.warn("%s, the placeholder %s, was dropped: no messages were given for it.", prompt.Place(at), language.Shorten(name))
-		return nil
+		return dropped("no messages were given for it")
 	}
 	if f.Output -= len(value); f.Output < 0 {
-		f.warn("%s, the placeholder %s, was dropped: the outcome %v.", prompt.Place(at), language.Shorten(name), language.ErrOutput)
-		return nil
+		return dropped("the outcome %v", language.ErrOutput)
 	}
-	c := &checker{data: true}
+
+	c := &checker{isData: true}
 	list := c.list(name, value, messagesMax)
 	messages := make([]prompt.Message, 0, len(list))
 	for i, raw := range list {
 		normal, _ := c.message(fmt.Sprintf("%s[%d]", name, i), raw)
 		if len(c.faults) > 0 {
-			f.warn("%s, the placeholder %s, was dropped: %s %s.", prompt.Place(at), language.Shorten(name), language.Shorten(c.faults[0].Field), c.faults[0].Reason)
-			return nil
+			break
 		}
-		messages = append(messages, prompt.ParseMessage(fmt.Sprintf("input_variables.%s[%d]", language.Shorten(name), i), rawjson.Object(normal), true))
+		at := fmt.Sprintf("input_variables.%s[%d]", language.Shorten(name), i)
+		messages = append(messages, prompt.ParseMessage(at, rawjson.Object(normal), true))
 	}
 	if len(c.faults) > 0 {
-		f.warn("%s, the placeholder %s, was dropped: %s %s.", prompt.Place(at), language.Shorten(name), language.Shorten(c.faults[0].Field), c.faults[0].Reason)
-		return nil
+		return dropped("%s %s", language.Shorten(c.faults[0].Field), c.faults[0].Reason)
 	}
+
 	return messages
 }
 
-// images are the blocks that stand for a variable that holds images: a url, or a list of urls or of objects with one. A
-// media_variable takes files of other types as well.
+// images returns the blocks for a variable that holds images: a url, or a list of urls or
+// of objects with one. A media_variable takes files of other types as well.
 func (f *filler) images(b *prompt.Block) []prompt.Block {
 	value, ok := f.Variables[b.Variable]
 	if !ok || rawjson.IsNull(value) {
@@ -156,24 +174,30 @@ func (f *filler) images(b *prompt.Block) []prompt.Block {
 		f.warn("%s was dropped: the outcome %v.", prompt.Place(b.At), language.ErrOutput)
 		return nil
 	}
+
+	name := language.Shorten(b.Variable)
 	list := []json.RawMessage{value}
 	if value[0] == '[' {
 		list = rawjson.Elements(value)
 	}
 	if len(list) > blocksMax {
-		f.warn("%s was dropped: the variable %s has more than %d images.", prompt.Place(b.At), language.Shorten(b.Variable), blocksMax)
+		f.warn("%s was dropped: the variable %s has more than %d images.",
+			prompt.Place(b.At), name, blocksMax)
 		return nil
 	}
+
 	blocks := make([]prompt.Block, 0, len(list))
 	for i, e := range list {
 		image, ok := imageOf(b, e)
 		if !ok {
-			f.warn("%s was dropped: the variable %s must hold the url of an image, or a list of them.", prompt.Place(b.At), language.Shorten(b.Variable))
+			f.warn("%s was dropped: the variable %s must hold the url of an image, or a list of them.",
+				prompt.Place(b.At), name)
 			return nil
 		}
-		image.At = fmt.Sprintf("input_variables.%s[%d]", language.Shorten(b.Variable), i)
+		image.At = fmt.Sprintf("input_variables.%s[%d]", name, i)
 		blocks = append(blocks, image)
 	}
+
 	return blocks
 }
 
@@ -183,22 +207,29 @@ func imageOf(b *prompt.Block, value json.RawMessage) (prompt.Block, bool) {
 	if b.Kind == "media_variable" {
 		out.Kind = "media"
 	}
-	if value[0] == '{' {
-		o := rawjson.Object(value)
-		for _, inner := range []string{"image_url", "media"} {
-			if v, ok := o.Get(inner); ok {
-				out.Kind, value = inner, v
-				break
-			}
+
+	// A url takes over what the block says beside its own url, such as detail.
+	if value[0] != '{' {
+		if raw, ok := b.Raw.Get(out.Kind); ok {
+			out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, raw))
 		}
-		if out.Text = rawjson.Text(value); out.Text == "" {
-			out.Text = rawjson.Text(rawjson.Member(value, "url"))
-		}
-		if value[0] == '{' {
-			out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, value))
-		}
-	} else if raw, ok := b.Raw.Get(out.Kind); ok { // detail
-		out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, raw))
+		return out, out.Text != ""
 	}
+
+	o := rawjson.Object(value)
+	for _, inner := range []string{"image_url", "media"} {
+		if v, ok := o.Get(inner); ok {
+			out.Kind, value = inner, v
+			break
+		}
+	}
+	out.Text = rawjson.Text(value)
+	if out.Text == "" {
+		out.Text = rawjson.Text(rawjson.Member(value, "url"))
+	}
+	if value[0] == '{' {
+		out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, value))
+	}
+
 	return out, out.Text != ""
 }

@@ -16,9 +16,11 @@ import (
 // findingsMax bounds the findings of one blueprint.
 const findingsMax = language.FaultsMax
 
-// Findings reports what of a blueprint cannot be rendered: texts that a fetch would leave as they are, and what the provider that the
-// metadata names has no place for. A text with snippets is judged as a whole; what is wrong within a snippet is found at the
-// reference to it.
+// Findings reports what of a blueprint cannot be rendered: texts that a fetch would leave
+// as they are, and what the metadata's provider has no place for.
+//
+// A text with snippets is judged as a whole; what is wrong inside a snippet is reported
+// at the reference to it.
 func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	o, err := wire.ParseObject(x.Blueprint)
 	if err != nil {
@@ -29,7 +31,7 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	var findings []wire.Finding
 	for b := range p.Blocks {
 		if b.Variable == "" {
-			findings = append(findings, x.judge(b)...)
+			findings = append(findings, x.textFindings(b)...)
 		}
 		if len(findings) >= findingsMax {
 			return findings[:findingsMax]
@@ -39,56 +41,80 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 		return findings
 	}
 
-	return inexpressibles(p, provider.ParseModel(metadata))
+	return providerFindings(p, provider.ParseModel(metadata))
 }
 
-// Unresolved makes findings of what has no line in a text, such as an error of Expand: a snippet that does not exist
-// any more, a circle.
+// Unresolved turns an error without a place in a text into findings. Such an error comes
+// from Expand: a snippet that no longer exists, a cycle.
 func Unresolved(err error) (findings []wire.Finding) {
 	for _, f := range wire.AsError(err).Fields {
-		findings = append(findings, wire.Finding{Path: prompt.Place(f.Field), Line: 1, Column: 1, Message: f.Reason})
+		findings = append(findings, wire.Finding{
+			Path:    prompt.Place(f.Field),
+			Line:    1,
+			Column:  1,
+			Message: f.Reason,
+		})
 	}
+
 	return findings
 }
 
-// judge reports what is wrong with the text of a block.
-func (x Expanded) judge(b *prompt.Block) (findings []wire.Finding) {
-	var faults []*language.Error
-	if fault := (*language.Error)(nil); errors.As(b.Fault, &fault) {
-		faults = append(faults, fault)
-	} else if b.Fault != nil {
-		faults = append(faults, &language.Error{Message: b.Fault.Error()})
-	}
-	if j, ok := b.Template.(*jinja.Template); ok {
-		faults = append(faults, j.Doubts()...)
-	}
+// textFindings reports what is wrong with the text of a block.
+func (x Expanded) textFindings(b *prompt.Block) (findings []wire.Finding) {
+	joined, isJoined := x.joined[prompt.Place(b.At)]
+	for _, fault := range faultsOf(b) {
+		f := wire.Finding{
+			Path:    textPath(b),
+			Line:    max(fault.Line, 1),
+			Column:  max(fault.Column, 1),
+			Message: fault.Message,
+		}
 
-	for _, fault := range faults {
-		f := wire.Finding{Path: textPath(b), Message: fault.Message}
-		f.Line, f.Column = max(fault.Line, 1), max(fault.Column, 1)
-		if t, ok := x.joined[prompt.Place(b.At)]; ok {
-			at, snippet := t.origin(fault.At)
-			f.Line, f.Column = language.Position(t.source, at)
+		// The fault's place is in the expanded text; people look for it in what they
+		// wrote.
+		if isJoined {
+			at, snippet := joined.origin(fault.At)
+			f.Line, f.Column = language.Position(joined.source, at)
 			if snippet != nil {
-				f.Message = fmt.Sprintf("refers to the snippet %s, with which the text %s", language.Shorten(snippet.String()), fault.Message)
+				f.Message = fmt.Sprintf("refers to the snippet %s, with which the text %s",
+					language.Shorten(snippet.String()), fault.Message)
 			}
 		}
 		findings = append(findings, f)
 	}
+
 	return findings
 }
 
-// textPath is where the text of a block is in the blueprint.
+// faultsOf returns why the text of a block cannot be rendered, or not every part of it.
+func faultsOf(b *prompt.Block) []*language.Error {
+	var fault *language.Error
+	switch {
+	case errors.As(b.Fault, &fault):
+		return []*language.Error{fault}
+	case b.Fault != nil:
+		return []*language.Error{{Message: b.Fault.Error()}}
+	}
+
+	if t, ok := b.Template.(*jinja.Template); ok {
+		return t.Doubts()
+	}
+
+	return nil
+}
+
+// textPath returns where the text of a block is in the blueprint.
 func textPath(b *prompt.Block) string {
 	if b.Kind == "text" {
 		return prompt.Place(b.At) + ".text"
 	}
+
 	return prompt.Place(b.At) + "." + b.Kind + ".url"
 }
 
-// inexpressibles reports what the metadata's provider has no place for, whatever the variables are: where they
-// may bring messages or files, nothing can be told before.
-func inexpressibles(p *prompt.Prompt, m provider.Model) []wire.Finding {
+// providerFindings reports what the provider has no place for, whatever the variables
+// are. If variables may bring messages or files, nothing is known before the call.
+func providerFindings(p *prompt.Prompt, m provider.Model) []wire.Finding {
 	if !provider.Known(m.Provider) {
 		return nil
 	}
@@ -97,7 +123,8 @@ func inexpressibles(p *prompt.Prompt, m provider.Model) []wire.Finding {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(p.Messages, func(m prompt.Message) bool { return m.Role == "placeholder" }) {
+	isPlaceholder := func(m prompt.Message) bool { return m.Role == "placeholder" }
+	if slices.ContainsFunc(p.Messages, isPlaceholder) {
 		return nil
 	}
 
@@ -105,5 +132,6 @@ func inexpressibles(p *prompt.Prompt, m provider.Model) []wire.Finding {
 	if err == nil {
 		return nil
 	}
+
 	return Unresolved(err)
 }

@@ -14,23 +14,25 @@ import (
 
 var roles = []string{"system", "user", "assistant", "function", "tool", "developer", "placeholder"}
 
-// message judges one message and returns its normal form and the variables of its texts.
+// message checks one message, and returns its normal form and the variables of its texts.
 func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []string) {
 	o, ok := c.object(path, raw)
 	if !ok {
 		return raw, nil
 	}
 	role := c.text(path+".role", o, "role", true)
-	if role != "" && !slices.Contains(roles, role) || c.data && role == "placeholder" {
-		c.fault(path+".role", "must be one of system, user, assistant, function, tool, developer, placeholder")
+	if role != "" && !slices.Contains(roles, role) || c.isData && role == "placeholder" {
+		c.fault(path+".role", "must be one of %s", strings.Join(roles, ", "))
 		return raw, nil
 	}
+
 	c.templateFormat(path+".template_format", o)
 	c.text(path+".name", o, "name", role == "function")
 	c.calls(path, o)
 	if role == "tool" {
 		c.text(path+".tool_call_id", o, "tool_call_id", true)
 	}
+
 	var used language.Names
 	if role == "placeholder" { // its name is the variable that holds the messages
 		used.Add(c.text(path+".name", o, "name", true))
@@ -42,14 +44,16 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 	} else if role != "" && role != "assistant" && role != "function" && role != "placeholder" {
 		c.fault(path+".content", "is missing")
 	}
+
 	return rawjson.Encode(c.inputVariables(path, o, used.List)), used.List
 }
 
-// calls checks what an assistant's message says it called.
+// calls checks the calls in an assistant's message.
 func (c *checker) calls(path string, o wire.Object) {
 	if raw, ok := o.Get("function_call"); ok {
-		c.called(path+".function_call", raw)
+		c.call(path+".function_call", raw)
 	}
+
 	raw, ok := o.Get("tool_calls")
 	if !ok {
 		return
@@ -59,21 +63,24 @@ func (c *checker) calls(path string, o wire.Object) {
 		if call, ok := c.object(at, e); ok {
 			c.text(at+".id", call, "id", true)
 			function, _ := call.Get("function")
-			c.called(at+".function", function)
+			c.call(at+".function", function)
 		}
 	}
 }
 
-func (c *checker) called(path string, raw json.RawMessage) {
-	if call, ok := c.object(path, raw); ok {
-		c.text(path+".name", call, "name", true)
-		if arguments, ok := call.Get("arguments"); !ok || arguments[0] != '"' {
-			c.fault(path+".arguments", "must be a string that holds JSON")
-		}
+func (c *checker) call(path string, raw json.RawMessage) {
+	call, ok := c.object(path, raw)
+	if !ok {
+		return
+	}
+
+	c.text(path+".name", call, "name", true)
+	if arguments, ok := call.Get("arguments"); !ok || arguments[0] != '"' {
+		c.fault(path+".arguments", "must be a string that holds JSON")
 	}
 }
 
-// content judges a list of blocks, or a plain string, which it makes a list of one text block.
+// content checks a list of blocks. A plain string becomes a list of one text block.
 func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMessage, []string) {
 	if raw[0] == '"' {
 		raw = rawjson.Array([]json.RawMessage{rawjson.Encode(textBlock(raw))})
@@ -82,6 +89,7 @@ func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMes
 		c.fault(path, "must be a string or an array of blocks")
 		return raw, nil
 	}
+
 	var used language.Names
 	blocks := c.list(path, raw, blocksMax)
 	for i, b := range blocks {
@@ -97,25 +105,46 @@ func (c *checker) content(path, format string, raw json.RawMessage) (json.RawMes
 		used.Add(c.block(at, kind, format, o)...)
 		blocks[i] = rawjson.Encode(o)
 	}
+
 	return rawjson.Array(blocks), used.List
 }
 
 func textBlock(quotedText json.RawMessage) wire.Object {
-	return wire.Object{{Name: "type", Value: rawjson.Quote("text")}, {Name: "text", Value: quotedText}}
+	return wire.Object{
+		rawjson.MemberOf("type", rawjson.Quote("text")),
+		rawjson.MemberOf("text", quotedText),
+	}
 }
 
-// blockTypes are the types of content blocks that there are, in the words of the hosted service's schema, with the members that
-// must be there as strings.
+// blockTypes lists the types of content blocks, in the words of the hosted service's
+// schema, with the members that must be strings.
 var blockTypes = map[string]string{
-	"text": "text", "image_url": "", "media": "", "media_variable": "name", "thinking": "thinking", "code": "code", "output_media": "url",
-	"server_tool_use": "id name", "web_search_tool_result": "tool_use_id", "code_execution_result": "output",
-	"bash_code_execution_tool_result": "tool_use_id", "text_editor_code_execution_tool_result": "tool_use_id",
-	"mcp_list_tools": "", "mcp_call": "", "mcp_approval_request": "", "mcp_approval_response": "",
-	"shell_call": "", "shell_call_output": "", "apply_patch_call": "", "apply_patch_call_output": "",
+	"text":           "text",
+	"image_url":      "",
+	"media":          "",
+	"media_variable": "name",
+	"thinking":       "thinking",
+	"code":           "code",
+	"output_media":   "url",
+
+	"server_tool_use":                        "id name",
+	"web_search_tool_result":                 "tool_use_id",
+	"code_execution_result":                  "output",
+	"bash_code_execution_tool_result":        "tool_use_id",
+	"text_editor_code_execution_tool_result": "tool_use_id",
+
+	"mcp_list_tools":          "",
+	"mcp_call":                "",
+	"mcp_approval_request":    "",
+	"mcp_approval_response":   "",
+	"shell_call":              "",
+	"shell_call_output":       "",
+	"apply_patch_call":        "",
+	"apply_patch_call_output": "",
 }
 
-// blockType is what a block says it is, else what its members show. Types that are not known are kept as they are: no provider
-// takes them, and each says so.
+// blockType returns what a block says it is, or else what its members show. Unknown types
+// are kept as they are: no provider takes them, and each says so.
 func (c *checker) blockType(path string, o wire.Object) string {
 	kind := c.text(path+".type", o, "type", false)
 	switch {
@@ -129,16 +158,18 @@ func (c *checker) blockType(path string, o wire.Object) string {
 	default:
 		c.fault(path+".type", "is missing")
 	}
+
 	return kind
 }
 
-// block judges the members of one block and returns the variables in it.
+// block checks the members of one block and returns its variables.
 func (c *checker) block(path, kind, format string, o wire.Object) []string {
 	for _, name := range strings.Fields(blockTypes[kind]) {
 		if v, ok := o.Get(name); !ok || v[0] != '"' {
 			c.fault(path+"."+name, "must be a string")
 		}
 	}
+
 	var source string
 	var used language.Names
 	switch kind {
@@ -151,22 +182,25 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 			return nil
 		}
 		used.Add(c.text(path+".image_variable", o, "image_variable", false))
-		source = c.text(path+"."+kind+".url", inner, "url", len(used.List) == 0 || used.List[0] == "")
+		source = c.text(path+"."+kind+".url", inner, "url", len(used.List) == 0)
 	case "media_variable":
 		used.Add(c.text(path+".name", o, "name", true))
 	}
-	if c.data {
+	if c.isData {
 		return nil
 	}
 	used.Add(variables(format, source)...)
+
 	return used.List
 }
 
-// variables are those of a text; none if it does not parse, for then it is left as it is.
+// variables returns those of a text. A text that does not parse has none, because it is
+// left as it is.
 func variables(format, source string) []string {
 	t, err := prompt.ParseTemplate(format, source)
 	if t == nil || err != nil {
 		return nil
 	}
+
 	return t.Variables()
 }

@@ -8,24 +8,26 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// completed is the version's metadata with the api_type that it means.
+// completed returns the version's metadata with its api_type as clients expect it.
 func completed(m *provider.Model, metadata json.RawMessage) json.RawMessage {
 	apiType := provider.NormalAPI(m.Provider, m.APIType)
 	if apiType == m.APIType {
 		return metadata
 	}
 
-	return withModel(metadata, rawjson.Set(rawjson.Object(rawjson.Member(metadata, "model")), "api_type", rawjson.Quote(apiType)))
+	model := rawjson.Object(rawjson.Member(metadata, "model"))
+
+	return withModel(metadata, rawjson.Set(model, "api_type", rawjson.Quote(apiType)))
 }
 
-// withModel is metadata with another model in it.
+// withModel returns metadata with another model.
 func withModel(metadata json.RawMessage, m wire.Object) json.RawMessage {
 	return rawjson.Encode(rawjson.Set(rawjson.Object(metadata), "model", rawjson.Encode(m)))
 }
 
-// Metadata returns the version's metadata as the reply to a call shows it. metadata.model is
-// what Kwargs are made for; "" for the provider or the model means the published one. If that
-// leaves no model, its name is null.
+// Metadata returns the version's metadata as the answer to a call shows it.
+// metadata.model is what Kwargs are made for; "" for the provider or the model means the
+// published one. If that leaves no model, its name is null.
 func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
 	if providerName == "" {
 		providerName = p.model.Provider
@@ -35,7 +37,6 @@ func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
 	}
 
 	settled := provider.Settle(providerName, p.prompt, p.model, modelName)
-
 	m := wire.Object{
 		rawjson.MemberOf("provider", rawjson.Quote(providerName)),
 		rawjson.MemberOf("name", json.RawMessage("null")),
@@ -47,29 +48,38 @@ func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
 		m = append(m, rawjson.MemberOf("api_type", rawjson.Quote(apiType)))
 	}
 
-	return withModel(p.metadata, append(m, rawjson.MemberOf("parameters", rawjson.Encode(settled.Parameters))))
+	m = append(m, rawjson.MemberOf("parameters", rawjson.Encode(settled.Parameters)))
+
+	return withModel(p.metadata, m)
 }
 
-// CheckMetadata says what is wrong with the metadata of a version that is to be published; absent and null are fine.
-// Parameters that would send the app's client elsewhere, or give it credentials, are refused: who may publish a template must
-// not be able to redirect the calls of every app that fetches it.
+// CheckMetadata validates the metadata of a version that is to be published. Absent and
+// null are valid.
+//
+// It rejects parameters that would send the app's client elsewhere, or give it
+// credentials: whoever may publish a template must not be able to redirect the calls of
+// every app that fetches it.
 func CheckMetadata(metadata json.RawMessage) []wire.FieldError {
 	if rawjson.IsNull(metadata) {
 		return nil
 	}
+
 	c := &checker{}
-	top, ok := c.object("", metadata)
-	if !ok {
-		return c.faults
+	if top, ok := c.object("", metadata); ok {
+		if raw, ok := top.Get("model"); ok {
+			c.model(raw)
+		}
 	}
-	raw, ok := top.Get("model")
-	if !ok {
-		return nil
-	}
+
+	return c.faults
+}
+
+func (c *checker) model(raw json.RawMessage) {
 	m, ok := c.object("model", raw)
 	if !ok {
-		return c.faults
+		return
 	}
+
 	for _, name := range []string{"provider", "name", "api_type"} {
 		c.text("model."+name, m, name, false)
 	}
@@ -81,5 +91,4 @@ func CheckMetadata(metadata json.RawMessage) []wire.FieldError {
 			}
 		}
 	}
-	return c.faults
 }

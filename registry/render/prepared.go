@@ -10,65 +10,86 @@ import (
 	"promptspool/registry/render/provider"
 )
 
-// Prepared is one version of a template with its texts parsed, ready to be filled many times. Safe for concurrent use. It keeps the
-// bytes that it was made from.
+// Prepared is one version of a template with its texts parsed, ready to be filled in many
+// times. It is safe for concurrent use, and keeps the bytes that it was made from.
 type Prepared struct {
 	prompt   *prompt.Prompt
-	metadata json.RawMessage // as replies tell it, unless they are for another provider or model
+	metadata json.RawMessage // as answers show it, unless they are for another provider or model
 	model    provider.Model
 	bytes    int
 
-	plans    atomic.Pointer[[]*plan] // of the calls that came so far; neither the slice nor a plan ever changes
-	planning sync.Mutex              // held by who adds one
-	planRoom int                     // bytes that there may be of them still; under planning
+	plans    atomic.Pointer[[]*plan] // of earlier calls; neither the slice nor a plan ever changes
+	planning sync.Mutex              // held while a plan is added
+	planRoom int                     // bytes that plans may still take; guarded by planning
 }
 
-// Prepare takes apart a blueprint that Check made and that Expand expanded, and the metadata of its version (an object, null or
-// nil). Its error says that the blueprint is none.
+// Prepare parses a blueprint, checked and expanded, and the metadata of its version. The
+// metadata is an object, null or nil. An error means that the blueprint is not an object.
 func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	o, err := wire.ParseObject(blueprint)
 	if err != nil {
 		return nil, err
 	}
-	room := 2*len(blueprint) + len(metadata) + 512 // of a call with variables and one without
-	// The parsed form is some pointers and paths per block beside the bytes themselves.
-	m := provider.ParseModel(metadata)
-	return &Prepared{prompt: prompt.Parse(o), metadata: completed(&m, metadata), model: m, planRoom: room, bytes: room + 3*len(blueprint) + 2*len(metadata) + 1024}, nil
+
+	// Room for the plans of a call with variables and of one without. Besides the bytes
+	// themselves, the parsed form takes some pointers and paths per block.
+	room := 2*len(blueprint) + len(metadata) + 512
+	model := provider.ParseModel(metadata)
+
+	return &Prepared{
+		prompt:   prompt.Parse(o),
+		metadata: completed(&model, metadata),
+		model:    model,
+		planRoom: room,
+		bytes:    room + 3*len(blueprint) + 2*len(metadata) + 1024,
+	}, nil
 }
 
-// Silence drops the warnings about texts that cannot be parsed, for a caller who has the findings. It comes before the first Kwargs.
+// Silence drops the warnings about texts that cannot be parsed, for a caller that has the
+// findings. Call it before the first Kwargs.
 func (p *Prepared) Silence() {
 	for b := range p.prompt.Blocks {
 		b.Fault = nil
 	}
 }
 
-// Provider is the provider that the version's metadata names; "" if none.
+// Provider returns the provider that the version's metadata names; "" if none.
 func (p *Prepared) Provider() string { return p.model.Provider }
 
-// Bytes is about how much memory it takes, with the blueprint and the metadata that it was made from.
+// Bytes estimates how much memory p takes, with the blueprint and the metadata that it
+// was made from.
 func (p *Prepared) Bytes() int { return p.bytes }
 
 // Call is what a fetch asks for.
 type Call struct {
-	Provider  string                     // wins over the metadata's; "" for that
-	Model     string                     // wins over the metadata's; "" for that
-	Variables map[string]json.RawMessage // nil: texts stay as they are, and what is not text is left out
+	Provider  string                     // wins over the metadata's; "" means that one
+	Model     string                     // wins over the metadata's; "" means that one
 	Overrides map[string]json.RawMessage // win over the metadata's parameters
-	Done      <-chan struct{}            // ends the rendering of jinja2 when it is closed; nil: nothing does
-	Room      *[]byte                    // where kwargs may be written, see wire.TemplateFetch; nil: nowhere
+
+	// Variables fill in the texts. nil leaves texts as they are, and drops what is not
+	// text.
+	Variables map[string]json.RawMessage
+
+	// Done ends the rendering of jinja2 when it is closed. It may be nil.
+	Done <-chan struct{}
+
+	// Room is memory that kwargs may be written to, see wire.TemplateFetch. It may be
+	// nil.
+	Room *[]byte
 }
 
-// Kwargs fills in the variables and makes the arguments with which the provider's own client is called. kwargs is nil, without an
-// error, if neither the call nor the metadata name a provider. warnings are sentences for the caller. An error is a
-// wire.CodeInvalid that says which part of the blueprint or the call the provider cannot express, and what to do; or, if c.Done was
-// closed meanwhile, wire.CodeUnavailable.
+// Kwargs fills in the variables and makes the arguments for the provider's own client.
+// kwargs is nil, without an error, if neither the call nor the metadata names a provider.
 //
-// The members of kwargs have a fixed order: those of the provider's documentation, then parameters as they were published, then
-// overrides by name.
+// The members of kwargs have a fixed order: those of the provider's documentation, then
+// parameters as they were published, then overrides by name.
 //
-// Filling: variables that are missing render as empty text, and a warning names them; a placeholder without messages is dropped,
-// with a warning; a text that cannot be rendered is left as it is, with a warning.
+// warnings are sentences for the caller. Missing variables render as empty text, a
+// placeholder without messages is dropped, and a text that cannot be rendered is left as
+// it is, each with a warning.
+//
+// wire.CodeInvalid says which part of the blueprint or the call the provider cannot
+// express, and what to do. wire.CodeUnavailable means that c.Done was closed.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	name := c.Provider
 	if name == "" {
@@ -77,6 +98,7 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 	if name == "" {
 		return nil, nil, nil
 	}
+
 	if len(c.Overrides) == 0 {
 		if pl := p.plan(planKey{name, c.Model, c.Variables != nil}); pl != nil {
 			if kwargs, ok := pl.fill(c); ok {
@@ -84,16 +106,19 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 			}
 		}
 	}
+
 	return p.kwargs(name, c)
 }
 
 // kwargs is Kwargs without a plan.
-func (p *Prepared) kwargs(providerName string, c Call) (kwargs json.RawMessage, warnings []string, err error) {
+func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
 	filled, warnings := fill(p.prompt, c.Variables, c.Done)
 	if filled == nil {
 		return nil, nil, wire.Unavailable(0, "The call ended before the template was rendered.")
 	}
+
 	kwargs, more, err := provider.Kwargs(providerName, p.model, filled, c.Model, c.Overrides)
+
 	return kwargs, append(warnings, more...), err
 }
 
