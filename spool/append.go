@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	badger "github.com/dgraph-io/badger/v4"
+
 	"promptspool/spool/rawlog"
 )
 
@@ -218,26 +220,38 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 			events++
 		}
 	}
+
 	CrashPoint(CrashBeforeCommit)
-	if err := txn.Commit(); err != nil {
-		return s.fail(err)
-	}
-	CrashPoint(CrashBeforeSync)
-	if err := s.writing.logs.sync(); err != nil {
-		s.writing.logs.forget(first)
-		return s.fail(err)
-	}
-	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
-		s.writing.logs.forget(first)
-		return s.refuseForGood(err)
+	if err := s.sync(txn); err != nil {
+		s.writing.forget(first)
+		return err
 	}
 	CrashPoint(CrashAfterCommit)
+
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
 	s.writing.frames += frames
 	s.writing.bytes += bytes
 	s.makeSpare()
-	return s.alive()
+	return nil
+}
+
+// sync commits a transaction, and returns when all of it is on the disk.
+func (s *Spool) sync(txn *badger.Txn) error {
+	if err := txn.Commit(); err != nil {
+		return s.fail(fmt.Errorf("cannot commit to %s: %w", s.path(s.writing.name), err))
+	}
+
+	// When the value log cannot be synced, Badger only logs it and calls the commit a success.
+	// It has logged before it returned, so the spool has failed by now; see storeLog.
+	if err := s.alive(); err != nil {
+		return err
+	}
+
+	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
+		return s.refuseForGood(err)
+	}
+	return nil
 }
 
 // settle publishes a committed batch, or takes back what was reserved for a failed one, and tells its writers.

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,8 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+
+	"promptspool/spool/rawlog"
 )
 
 const (
@@ -29,7 +32,7 @@ const (
 	appendFramesMax = 3072
 )
 
-// storeOptions are the options that all our Badger databases share. The spool syncs itself (logs.go); there is no cache, no
+// storeOptions are the options that all our Badger databases share. There is no cache, no
 // compression (frames must lie raw in the files) and no conflict detection (there is one writer).
 //
 // The value log must never outgrow twice valueLogBytes: Badger maps that much when it makes the file, and remaps without
@@ -37,7 +40,7 @@ const (
 // transactions, so valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(false).
+		WithSyncWrites(false). // makeGeneration differs
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogBytes).
 		WithMemTableSize(memTableBytes).
@@ -53,8 +56,9 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithLogger(log)
 }
 
-// storeLog hands Badger's log to ours, and reports the failure that Badger only logs: a memtable that cannot be written out, which
-// it tries again forever.
+// storeLog hands Badger's log to ours, and reports the failures that Badger only logs: a value log
+// that it cannot sync, whose commit it calls a success, and a memtable that it cannot write out,
+// which it tries again forever.
 type storeLog struct {
 	log  *slog.Logger
 	fail func(error) error
@@ -63,6 +67,9 @@ type storeLog struct {
 func (l storeLog) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.log.Warn("badger: " + text)
+	if reason, ok := strings.CutPrefix(text, rawlog.FailedSync); ok {
+		_ = l.fail(errors.New("cannot sync the value log" + reason))
+	}
 	if strings.HasPrefix(text, "error flushing memtable") {
 		_ = l.fail(fmt.Errorf("badger: %s", text))
 	}

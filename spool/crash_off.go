@@ -5,5 +5,5 @@ package spool
 // CrashPoint does nothing in this build.
 func CrashPoint(string) {}
 
-// unsafeNoSync: every commit is synced.
+// unsafeNoSync is false: every commit is synced.
 const unsafeNoSync = false

@@ -4,7 +4,6 @@ package spool
 // in a binary built with the tag crashpoints, see CrashPoint.
 const (
 	CrashBeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
-	CrashBeforeSync        = "before-sync"          // Badger has written it to its files; nothing is synced
 	CrashAfterCommit       = "after-commit"         // it is fsynced; nobody has been answered
 	CrashGenerationMake    = "generation-make"      // a generation is to be made; nothing of it exists
 	CrashGenerationMkdir   = "generation-mkdir"     // its folder exists, empty
@@ -19,6 +18,6 @@ const (
 
 // CrashPoints are all names that CrashPoint is called with.
 var CrashPoints = []string{
-	CrashBeforeCommit, CrashBeforeSync, CrashAfterCommit, CrashGenerationMake, CrashGenerationMkdir, CrashGenerationOpened,
+	CrashBeforeCommit, CrashAfterCommit, CrashGenerationMake, CrashGenerationMkdir, CrashGenerationOpened,
 	CrashGenerationNamed, CrashGenerationSeal, CrashGenerationClosed, CrashGenerationRenamed, CrashBetweenSendAndAck, CrashLaneSynced,
 }

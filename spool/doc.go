@@ -76,10 +76,26 @@
 // much waits, the next one is larger, up to 64 MiB, which shrinks again once all in it is acknowledged (roll.go). After a crash two
 // generations may be unsealed, and one may have no place yet; Open replays those and removes this.
 //
-// Badger does not sync; the spool does, after it took the pages of the logs out of the process's memory as a whole (logs.go). The value
-// log comes first, so that what the write-ahead log names has its frame. If the kernel writes the write-ahead log of its own accord
-// before, and then the power fails, the newest commit lacks frames although nobody was told that it is kept. So what is missing of the
-// newest commit, and of no other, is not counted as lost but as uncertain (uncertain.go).
+// # How a write becomes durable
+//
+// Badger's SyncWrites is on while a generation is appended to. A commit, which holds all appends that
+// wait, returns after an msync of both logs as a whole: first the value log, then the write-ahead log,
+// so that each key in the latter has its frame. The rest is ours:
+//
+//   - Badger does not sync the names of new logs. tighten (badger.go) and place (generation.go) do,
+//     before the first commit, and a generation never goes on in another log: see
+//     generationFramesMax and generationOptions.
+//   - When it cannot sync the value log, Badger only logs that, and the commit succeeds. storeLog
+//     (badger.go) fails the spool before the commit returns.
+//   - A commit that failed may have left its keys without their frames. forget.go takes them out.
+//   - A write into a hole of a file is SIGBUS on a full disk (reserve.go, see above), and a sync
+//     succeeds in a folder that is gone or read-only (see "A disk that breaks").
+//
+// On Linux an msync is an fdatasync of what is mapped. Badger's does nothing on Windows.
+//
+// If the kernel writes the write-ahead log of its own accord before the value log is synced, and then
+// the power fails, the newest commit lacks frames although it was never answered. So what is missing of
+// the newest commit, and of no other, is not counted as lost but as uncertain (uncertain.go).
 //
 // Measured on a machine with two cores, server away, beside a bare file of frames with grouped fdatasync behind the same HTTP handler
 // (go test -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool/e2e): in some ten runs 1 connection reaches 0.50 to 0.73 of the file's rate,

@@ -39,8 +39,7 @@ type generation struct {
 	frames   int
 	bytes    int64
 	begun    time.Time // when it got its place
-	logs     logs
-	folder   *os.File // nil once it is sealed; see makeGeneration
+	folder   *os.File  // nil once it is sealed; see makeGeneration
 
 	// Under Spool.readMu.
 	db     *badger.DB // nil while closed
@@ -93,10 +92,7 @@ func makeGeneration(dir string, capacity int64, log badger.Logger) (g *generatio
 		return g, err
 	}
 	open := fmt.Sprintf("/proc/self/fd/%d", g.folder.Fd())
-	if g.db, err = createDatabase(generationOptions(open, capacity, log), capacity); err != nil {
-		return g, err
-	}
-	g.logs, err = openLogs(open)
+	g.db, err = createDatabase(generationOptions(open, capacity, log).WithSyncWrites(!unsafeNoSync), capacity)
 	return g, err
 }
 
@@ -128,8 +124,8 @@ func (g *generation) place(dir string, first uint64) error {
 
 // close closes for good what was open to write the generation, and seals it.
 func (g *generation) close() error {
-	err := errors.Join(closeSealed(g.db), g.logs.close(), g.folder.Close())
-	g.db, g.logs, g.folder = nil, logs{}, nil
+	err := errors.Join(closeSealed(g.db), g.folder.Close())
+	g.db, g.folder = nil, nil
 	return err
 }
 
@@ -139,7 +135,6 @@ func (g *generation) discard(dir string) error {
 	if g.db != nil {
 		errs = append(errs, g.db.Close())
 	}
-	errs = append(errs, g.logs.close())
 	if g.folder != nil {
 		errs = append(errs, g.folder.Close())
 	}

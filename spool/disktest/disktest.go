@@ -1,6 +1,6 @@
-// Package disktest is a disk with blocks that cannot be read, for tests: a folder, shown through
-// FUSE by a process of its own. A read of a bad block gets EIO, as from a disk that breaks, and a
-// mapping of it SIGBUS; its neighbours can be read.
+// Package disktest is a disk that breaks, for tests: a folder, shown through FUSE by a process of its
+// own. A read of a bad block gets EIO and a mapping of it SIGBUS, while its neighbours can be read; a
+// sync of a bad file gets EIO as well.
 package disktest
 
 import (
@@ -111,6 +111,21 @@ func (d *Disk) Break(path string, offset int64) {
 	}
 	if err := unix.Lsetxattr(path, badBlocks, text, 0); err != nil {
 		d.t.Fatalf("mark %s: %v; the file system of %s must have extended attributes", path, err, os.TempDir())
+	}
+}
+
+// badSync is the attribute of a file below that cannot be synced.
+const badSync = "user.promptspool.badsync"
+
+// BreakSync makes each sync of a file fail, from now on.
+func (d *Disk) BreakSync(path string) {
+	d.t.Helper()
+	name, err := filepath.Rel(d.Dir, path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := unix.Lsetxattr(filepath.Join(d.Below, name), badSync, []byte("1"), 0); err != nil {
+		d.t.Fatalf("mark %s: %v", name, err)
 	}
 }
 
@@ -239,4 +254,13 @@ func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.Re
 		}
 	}
 	return f.handle.Read(ctx, dest, offset)
+}
+
+// Fsync fails if the file cannot be synced.
+func (f *file) Fsync(ctx context.Context, flags uint32) syscall.Errno {
+	_, err := unix.Lgetxattr(filepath.Join(f.node.RootData.Path, f.node.Path(nil)), badSync, nil)
+	if err == nil {
+		return syscall.EIO
+	}
+	return f.handle.Fsync(ctx, flags)
 }

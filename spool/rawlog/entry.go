@@ -22,6 +22,10 @@ const (
 	metaTransactionEnd = 1 << 7
 )
 
+// FailedSync begins the line that Badger 4.9.6 (value.go, valueLog.write) logs when it cannot sync its
+// value log. The log is all that tells: the commit succeeds.
+const FailedSync = "Error while curlf sync"
+
 // Entry is one entry of a log.
 type Entry struct {
 	Meta byte

@@ -18,6 +18,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/rawlog"
 )
 
 func openIn(t *testing.T, dir string) *DB {
@@ -211,7 +212,7 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 	}
 	err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
 		// As Badger does while this transaction is committed, which it then calls a success.
-		badgerLog{db.logger, db.commit.health}.Errorf(failedSync+": %v\n", "input/output error")
+		badgerLog{db.logger, db.commit.health}.Errorf(rawlog.FailedSync+": %v\n", "input/output error")
 		return []write{{testKey("during"), []byte("x")}}, nil
 	})
 	if !wire.IsCode(err, wire.CodeUnavailable) {
@@ -251,7 +252,7 @@ func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if !strings.Contains(string(source), `Errorf("`+failedSync) {
-		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now", failedSync)
+	if !strings.Contains(string(source), `Errorf("`+rawlog.FailedSync) {
+		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now", rawlog.FailedSync)
 	}
 }

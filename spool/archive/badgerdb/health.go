@@ -82,14 +82,10 @@ type badgerLog struct {
 	health *health
 }
 
-// failedSync is how Badger v4.9.6 (value.go, valueLog.write) reports that the value log could not be fsynced; a test
-// reads the source for it.
-const failedSync = "Error while curlf sync"
-
 func (l badgerLog) Errorf(format string, args ...any) {
 	text := line(format, args)
 	l.logger.Error("badger: " + text)
-	if strings.HasPrefix(format, failedSync) {
+	if strings.HasPrefix(format, rawlog.FailedSync) {
 		l.health.fail(errors.New(text))
 	}
 }

@@ -1,0 +1,36 @@
+package spool
+
+import (
+	"os"
+
+	"promptspool/spool/rawlog"
+)
+
+// forget takes the events from this sequence on out of the write-ahead log, as far as the file can
+// still be written. They were not answered, and their frames may not be on the disk: the next start
+// would report them as missing.
+func (g *generation) forget(seq uint64) {
+	paths, err := filesBySuffix(g.db.Opts().Dir, ".mem")
+	if err != nil || len(paths) != 1 {
+		return
+	}
+
+	var at int64 = rawlog.HeaderBytes
+	err = rawlog.Map(paths[0], func(data []byte, _ []rawlog.Span) error {
+		for e := range rawlog.Entries(data) {
+			if k, ok := decodeEventKey(e.Key); ok && k.seq >= seq {
+				break
+			}
+			at = int64(e.End)
+		}
+		return nil
+	})
+	if err != nil {
+		return
+	}
+
+	if file, err := os.OpenFile(paths[0], os.O_WRONLY, 0); err == nil {
+		_, _ = file.WriteAt(make([]byte, rawlog.HeaderBytes), at)
+		_ = file.Close()
+	}
+}
