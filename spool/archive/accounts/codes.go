@@ -19,7 +19,7 @@ func (s *Store) CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) 
 
 // Invite finds an invite; see auth.InviteStore.
 func (s *Store) Invite(ctx context.Context, hash [32]byte) (wire.Invite, error) {
-	return find[wire.Invite](ctx, s, Invites, hash, errNoInvite())
+	return find[wire.Invite](ctx, s, Invites, hash, errNoInvite)
 }
 
 // Invites lists the invites of an account; see auth.InviteStore.
@@ -87,8 +87,8 @@ func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User
 }
 
 func getLink(tx Tx, hash [32]byte) (l link, err error) {
-	if l.Reset, err = get[wire.Reset](tx, Resets, string(hash[:]), errNoReset()); err == nil {
-		l.Person, err = get[transfer.Person](tx, Users, l.UserID, errNoUser())
+	if l.Reset, err = get[wire.Reset](tx, Resets, string(hash[:]), errNoReset); err == nil {
+		l.Person, err = get[transfer.Person](tx, Users, l.UserID, errNoUser)
 	}
 	return l, err
 }

@@ -29,7 +29,7 @@ func (s *Store) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.
 
 // KeyByHash finds a key; see auth.Store.
 func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error) {
-	return find[wire.Key](ctx, s, Keys, hash, errNoKey())
+	return find[wire.Key](ctx, s, Keys, hash, errNoKey)
 }
 
 // Keys lists all keys, oldest first; see auth.Store.
@@ -45,7 +45,7 @@ func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Ke
 		if err != nil {
 			return wire.Key{}, err
 		}
-		k, err := get[wire.Key](tx, Keys, hash, errNoKey())
+		k, err := get[wire.Key](tx, Keys, hash, errNoKey)
 		if err != nil || k.RevokedAt != nil {
 			return k, err
 		}

@@ -24,10 +24,10 @@ func (s *Store) CreateSession(ctx context.Context, hash [32]byte, session wire.S
 // Session finds a session; see auth.SessionStore.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Session, u wire.User, err error) {
 	err = s.db.Read(ctx, func(tx Tx) error {
-		if session, err = get[wire.Session](tx, Sessions, string(hash[:]), errNoSession()); err != nil {
+		if session, err = get[wire.Session](tx, Sessions, string(hash[:]), errNoSession); err != nil {
 			return err
 		}
-		p, err := get[transfer.Person](tx, Users, session.UserID, errNoUser())
+		p, err := get[transfer.Person](tx, Users, session.UserID, errNoUser)
 		u = p.User
 		return err
 	})

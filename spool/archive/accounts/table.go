@@ -52,6 +52,8 @@ func (t Table) New() any {
 
 // Database is where the rows are. Safe for concurrent use.
 type Database interface {
+	// Get is Tx.Get of one row, as each call with a key asks for it.
+	Get(ctx context.Context, t Table, key string, row any) (found bool, err error)
 	// Read calls fn once. What it reads need not be of one moment.
 	Read(ctx context.Context, fn func(Tx) error) error
 	// Change calls fn in a transaction, one Change after the other, and makes what it wrote durable; nothing, if fn
@@ -123,18 +125,23 @@ func read[T any](ctx context.Context, s *Store, fn func(Tx) (T, error)) (found T
 }
 
 // get reads one row. none is the error if it does not exist.
-func get[T any](tx Tx, t Table, key string, none *wire.Error) (row T, err error) {
+func get[T any](tx Tx, t Table, key string, none func() *wire.Error) (row T, err error) {
 	found, err := tx.Get(t, key, &row)
 	if err == nil && !found {
-		err = none
+		err = none()
 	}
 
 	return row, err
 }
 
-// find is get in a Read of its own.
-func find[T any](ctx context.Context, s *Store, t Table, hash [32]byte, none *wire.Error) (T, error) {
-	return read(ctx, s, func(tx Tx) (T, error) { return get[T](tx, t, string(hash[:]), none) })
+// find is get of one row by itself.
+func find[T any](ctx context.Context, s *Store, t Table, hash [32]byte, none func() *wire.Error) (row T, err error) {
+	found, err := s.db.Get(ctx, t, string(hash[:]), &row)
+	if err == nil && !found {
+		err = none()
+	}
+
+	return row, err
 }
 
 // list returns the rows that keep wants, oldest first. It is never nil.

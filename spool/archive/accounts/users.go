@@ -33,7 +33,7 @@ func (s *Store) join(tx Tx, u *wire.User, invite [32]byte) (err error) {
 		return err
 	}
 
-	i, err := get[wire.Invite](tx, Invites, string(invite[:]), errNoInvite())
+	i, err := get[wire.Invite](tx, Invites, string(invite[:]), errNoInvite)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, strin
 		if !found || err != nil {
 			return p, cmp.Or(err, error(errNoUser()))
 		}
-		return get[transfer.Person](tx, Users, id, errNoUser())
+		return get[transfer.Person](tx, Users, id, errNoUser)
 	})
 
 	return p.User, p.Password, err
@@ -93,7 +93,7 @@ func (s *Store) users(ctx context.Context, keep func(*transfer.Person) bool) ([]
 // ChangeUser changes a person; see auth.UserStore.
 func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error) {
 	return changed(ctx, s, true, func(tx Tx) (wire.User, error) {
-		p, err := get[transfer.Person](tx, Users, id, errNoUser())
+		p, err := get[transfer.Person](tx, Users, id, errNoUser)
 		if err == nil && p.AccountID != account {
 			err = errNoUser()
 		}

@@ -29,6 +29,15 @@ func emailKey(email string) []byte { return append([]byte{ofServer, emailLetter}
 // accountTables is the accounts.Database of a DB.
 type accountTables struct{ *DB }
 
+// Get is accounts.Database's.
+func (db accountTables) Get(_ context.Context, t accounts.Table, key string, row any) (found bool, err error) {
+	err = db.view(func(txn *badger.Txn) (err error) {
+		found, err = load(txn, serverKey(t, key), row)
+		return err
+	})
+	return found, err
+}
+
 // Read is accounts.Database's.
 func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) error {
 	return db.view(func(txn *badger.Txn) error { return fn(&accountTx{db: db.DB, ctx: ctx, txn: txn}) })

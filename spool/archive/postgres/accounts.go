@@ -117,11 +117,20 @@ func accountRows(ctx context.Context, q querier, of accounts.Table, where string
 // accountTables is the accounts.Database of a DB.
 type accountTables struct{ *DB }
 
+// Get is accounts.Database's.
+func (db accountTables) Get(ctx context.Context, t accounts.Table, key string, row any) (bool, error) {
+	return db.reader(ctx).Get(t, key, row)
+}
+
 // Read is accounts.Database's.
 func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) error {
-	return fn(&accountTx{ctx: ctx, ask: func(fn func(q querier) error) error {
+	return fn(db.reader(ctx))
+}
+
+func (db accountTables) reader(ctx context.Context) *accountTx {
+	return &accountTx{ctx: ctx, ask: func(fn func(q querier) error) error {
 		return db.ask(ctx, func(conn *pgx.Conn) error { return fn(conn) })
-	}})
+	}}
 }
 
 // Change is accounts.Database's. At whatever server, one comes after the other.
