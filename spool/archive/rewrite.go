@@ -2,6 +2,8 @@ package archive
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
@@ -35,4 +37,35 @@ func RewritePage(ctx context.Context, s Store, account string, after *query.Posi
 	}
 
 	return end, changed, nil
+}
+
+// Edited lets change work on a record with these bodies, and gives keep those that it changed.
+func (s *State) Edited(
+	bodies map[string]json.RawMessage, change Edit, keep func(eventID string, body json.RawMessage) error,
+) (changed bool, err error) {
+	hashes := make(map[string]string)
+	for _, h := range s.History {
+		hashes[h.ID] = h.Hash
+	}
+	if changed, err = change(s, bodies); err != nil || !changed {
+		return false, err
+	}
+
+	for _, h := range s.History {
+		if h.Hash == hashes[h.ID] {
+			continue
+		}
+		if err := keep(h.ID, bodies[h.ID]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// SelectorOf is a deletion by a metadata value, as the only one.
+func SelectorOf(d wire.Deletion) Selectors {
+	hash := rowcode.HashValue(d.Key, d.Value)
+	return func(key, value string) (time.Time, bool) {
+		return d.Before, key == d.Key && rowcode.HashStored(key, value) == hash
+	}
 }

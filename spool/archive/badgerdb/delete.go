@@ -48,7 +48,7 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		return wire.Deleted{}, err
 	}
 	db.tombstones.Add(int64(buried))
-	which := func(s *archive.State) bool { return s.Deleted(selectorOf(d)) }
+	which := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
 	sum, err := db.deleteOrphans(ctx, k, which, true)
 	if err != nil {
 		return sum, err
@@ -68,14 +68,6 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 	sum.Records, sum.Events = sum.Records+shown.Records, sum.Events+shown.Events
 
 	return sum, err
-}
-
-// selectorOf is a deletion as the only one.
-func selectorOf(d wire.Deletion) archive.Selectors {
-	hash := rowcode.HashValue(d.Key, d.Value)
-	return func(key, value string) (time.Time, bool) {
-		return d.Before, key == d.Key && rowcode.HashStored(key, value) == hash
-	}
 }
 
 // deleteShown deletes the records whose rows show a deleted value, as which says.

@@ -112,32 +112,20 @@ func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change arc
 
 // edit lets change work on a record, and keeps the bodies that it changed.
 func (f *folding) edit(r *record, change archive.Edit) error {
-	bodies := make(map[string]json.RawMessage)
-	hashes := make(map[string]string)
-	for _, h := range r.state.History {
-		if h.Hash == "" {
-			continue
-		}
-		body, err := f.db.loadBody(f.txn, f.keys, r.id, h)
-		if err != nil {
-			return err
-		}
-		bodies[h.ID], hashes[h.ID] = body, h.Hash
-	}
-
-	var err error
-	if r.changed, err = change(&r.state.State, bodies); err != nil || !r.changed {
+	bodies, err := f.db.bodies(f.txn, f.keys, r.id, &r.state.State, false)
+	if err != nil {
 		return err
 	}
-	for _, h := range r.state.History {
-		if h.Hash == hashes[h.ID] {
-			continue
-		}
-		event, ok := parseUUID(h.ID)
+	r.changed, err = r.state.Edited(bodies, change, func(eventID string, body json.RawMessage) error {
+		event, ok := parseUUID(eventID)
 		if !ok {
-			return badID(h.ID)
+			return badID(eventID)
 		}
-		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(bodies[h.ID])})
+		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(body)})
+		return nil
+	})
+	if err != nil || !r.changed {
+		return err
 	}
 
 	if now := r.state.Waiting(); now != r.waiting {

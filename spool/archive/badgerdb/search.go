@@ -16,8 +16,24 @@ import (
 
 // Record returns a state and the body of its request; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
-	var state archive.State
-	var bodies map[string]json.RawMessage
+	state, bodies, err := db.readRecord(account, requestID, true)
+	if err != nil {
+		return archive.State{}, nil, err
+	}
+	state.Restore(bodies)
+	if state.Orphan() {
+		return state, nil, nil
+	}
+	return state, bodies[state.Request.ID], nil
+}
+
+// Bodies returns a state and the bodies of its events; see archive.Store.
+func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
+	return db.readRecord(account, requestID, false)
+}
+
+// readRecord reads a record and bodies of its events.
+func (db *DB) readRecord(account, requestID string, shown bool) (state archive.State, bodies map[string]json.RawMessage, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return state, nil, err
@@ -26,39 +42,41 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
-	err = db.view(func(txn *badger.Txn) (err error) { state, bodies, err = db.whole(txn, k, id); return err })
-	if err == nil && len(state.History) == 0 {
-		err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
-	}
-	if err != nil {
-		return archive.State{}, nil, err
-	}
-	if state.Orphan() {
-		return state, nil, nil
-	}
-	return state, bodies[state.Request.ID], nil
+
+	err = db.view(func(txn *badger.Txn) error {
+		stored, err := db.state(txn, k, id)
+		if err == nil && len(stored.History) == 0 {
+			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+		}
+		if err != nil {
+			return err
+		}
+		state = stored.State
+		bodies, err = db.bodies(txn, k, id, &state, shown)
+		return err
+	})
+	return state, bodies, err
 }
 
-// whole reads a state with long values restored, and the bodies that this takes, that of the request among them. A record
-// that there is not has no history.
-func (db *DB) whole(txn *badger.Txn, k keys, id uuid) (state archive.State, bodies map[string]json.RawMessage, err error) {
-	stored, err := db.state(txn, k, id)
-	if err != nil || len(stored.History) == 0 {
-		return archive.State{}, nil, err
+// bodies reads the bodies that are kept of a record's events, or only those that it takes to show the record.
+func (db *DB) bodies(txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool) (map[string]json.RawMessage, error) {
+	var wanted []string
+	if shown {
+		wanted = s.Shown()
 	}
-	state = stored.State
-	wanted := state.Shown()
-	bodies = make(map[string]json.RawMessage)
-	for _, h := range state.History {
-		if h.Hash == "" || !slices.Contains(wanted, h.ID) {
+
+	bodies := make(map[string]json.RawMessage)
+	for _, h := range s.History {
+		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
 			continue
 		}
-		if bodies[h.ID], err = db.loadBody(txn, k, id, h); err != nil {
-			return archive.State{}, nil, err
+		body, err := db.loadBody(txn, k, id, h)
+		if err != nil {
+			return nil, err
 		}
+		bodies[h.ID] = body
 	}
-	state.Restore(bodies)
-	return state, bodies, nil
+	return bodies, nil
 }
 
 // metadata reads a record's, with long values whole.
@@ -67,37 +85,14 @@ func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]st
 	if !ok {
 		return nil, badID(requestID)
 	}
-	state, _, err := db.whole(txn, k, id)
-	return state.Whole(), err
-}
-
-// Bodies returns a state and the bodies of its events; see archive.Store.
-func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
-	var state archive.State
-	k, err := keysOf(account)
+	stored, err := db.state(txn, k, id)
 	if err != nil {
-		return state, nil, err
+		return nil, err
 	}
-	id, ok := parseUUID(requestID)
-	if !ok {
-		return state, nil, badID(requestID)
-	}
-	bodies := map[string]json.RawMessage{}
-	err = db.view(func(txn *badger.Txn) error {
-		stored, err := db.state(txn, k, id)
-		state = stored.State
-		if err == nil && len(state.History) == 0 {
-			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
-		}
-		for _, h := range state.History {
-			if err != nil || h.Hash == "" {
-				continue
-			}
-			bodies[h.ID], err = db.loadBody(txn, k, id, h)
-		}
-		return err
-	})
-	return state, bodies, err
+	bodies, err := db.bodies(txn, k, id, &stored.State, true)
+	stored.Restore(bodies)
+
+	return stored.Whole(), err
 }
 
 // loadBody reads the body of one event and proves that it is what was stored.

@@ -65,8 +65,7 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	var events []uuid
-	wanted := state.Shown()
-	for _, id := range wanted {
+	for _, id := range state.Shown() {
 		event, _ := parseUUID(id)
 		events = append(events, event)
 	}
@@ -75,13 +74,11 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed := make(map[uuid][]byte)
-	var event uuid
-	var body []byte
-	if _, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { packed[event] = body; body = nil; return nil }); err != nil {
+	packed, err := packedBodies(rows)
+	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.db.codec.unpackBodies(&state.State, packed, wanted)
+	bodies, err := s.db.codec.unpackBodies(&state.State, packed, true)
 	state.Restore(bodies)
 	return state.Whole(), err
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,12 +56,7 @@ func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Delet
 	if err := db.forget(ctx, key, d); err != nil {
 		return sum, err
 	}
-	hash := rowcode.HashValue(d.Key, d.Value)
-	which := func(s *archive.State) bool {
-		return s.Deleted(func(key, value string) (time.Time, bool) {
-			return d.Before, key == d.Key && rowcode.HashStored(key, value) == hash
-		})
-	}
+	which := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
 	sum, err = db.deleteOrphans(ctx, key, which, true)
 	var terms []int64
 	for _, value := range []string{d.Value, rowcode.StoredValue(d.Key, d.Value)} { // earlier versions stored long ones whole

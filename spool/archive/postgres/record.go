@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,7 @@ import (
 
 // Record returns a state and the body of its request; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
-	state, bodies, err := db.readRecord(ctx, account, requestID, (*archive.State).Shown)
+	state, bodies, err := db.readRecord(ctx, account, requestID, true)
 	if err != nil {
 		return archive.State{}, nil, err
 	}
@@ -26,17 +27,12 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 
 // Bodies returns a state and the bodies of its events; see archive.Store.
 func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
-	return db.readRecord(ctx, account, requestID, func(s *archive.State) (ids []string) {
-		for _, h := range s.History {
-			ids = append(ids, h.ID)
-		}
-		return ids
-	})
+	return db.readRecord(ctx, account, requestID, false)
 }
 
-// readRecord reads a record with the bodies of those events that are wanted.
+// readRecord reads a record with the bodies of its events, or only those that it takes to show the record.
 func (db *DB) readRecord(
-	ctx context.Context, account, requestID string, wanted func(*archive.State) []string,
+	ctx context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
 	key, err := accountKey(account)
 	if err != nil {
@@ -47,10 +43,9 @@ func (db *DB) readRecord(
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
 	var stored archive.Stored
-	kept := make(map[uuid][]byte)
+	var kept map[uuid][]byte
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		var packed []byte
-		clear(kept)
 		b := &pgx.Batch{}
 		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&packed)
@@ -59,10 +54,8 @@ func (db *DB) readRecord(
 			}
 			return err
 		})
-		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).Query(func(rows pgx.Rows) error {
-			var event uuid
-			var body []byte
-			_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { kept[event] = body; body = nil; return nil })
+		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).Query(func(rows pgx.Rows) (err error) {
+			kept, err = packedBodies(rows)
 			return err
 		})
 		err := tx.SendBatch(ctx, b).Close()
@@ -78,19 +71,33 @@ func (db *DB) readRecord(
 		return state, nil, err
 	}
 	state = stored.State
-	bodies, err = db.codec.unpackBodies(&state, kept, wanted(&state))
+	bodies, err = db.codec.unpackBodies(&state, kept, shown)
 	return state, bodies, err
 }
 
-// unpackBodies unpacks the bodies of those events that are wanted.
-func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, wanted []string) (map[string]json.RawMessage, error) {
-	want := make(map[string]bool, len(wanted))
-	for _, id := range wanted {
-		want[id] = true
+// packedBodies reads rows of events and their bodies.
+func packedBodies(rows pgx.Rows) (map[uuid][]byte, error) {
+	packed := make(map[uuid][]byte)
+	var event uuid
+	var body []byte
+	_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error {
+		packed[event], body = body, nil
+		return nil
+	})
+
+	return packed, err
+}
+
+// unpackBodies unpacks the bodies that are kept of a record's events, or only those that it takes to show the record.
+func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, shown bool) (map[string]json.RawMessage, error) {
+	var wanted []string
+	if shown {
+		wanted = s.Shown()
 	}
+
 	bodies := make(map[string]json.RawMessage)
 	for _, h := range s.History {
-		if h.Hash == "" || !want[h.ID] {
+		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
 			continue
 		}
 		event, _ := parseUUID(h.ID)

@@ -128,38 +128,20 @@ func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edi
 	if err != nil {
 		return err
 	}
-	packed := make(map[uuid][]byte)
-	var event uuid
-	var body []byte
-	if _, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error { packed[event] = body; body = nil; return nil }); err != nil {
+	packed, err := packedBodies(rows)
+	if err != nil {
+		return err
+	}
+	bodies, err := db.codec.unpackBodies(&r.state.State, packed, false)
+	if err != nil {
 		return err
 	}
 
-	bodies := make(map[string]json.RawMessage)
-	hashes := make(map[string]string)
-	for _, h := range r.state.History {
-		if h.Hash == "" {
-			continue
-		}
-		event, _ := parseUUID(h.ID)
-		if bodies[h.ID], err = db.codec.unpackBody(packed[event], h); err != nil {
-			return err
-		}
-		hashes[h.ID] = h.Hash
-	}
-	if r.changed, err = change(&r.state.State, bodies); err != nil || !r.changed {
+	r.changed, err = r.state.Edited(bodies, change, func(eventID string, body json.RawMessage) error {
+		event, _ := parseUUID(eventID)
+		_, err := tx.Exec(ctx, `UPDATE record_bodies SET body = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
+			r.account, r.id, r.ts, event, pack(db.codec.bodies, body))
 		return err
-	}
-
-	for _, h := range r.state.History {
-		if h.Hash == hashes[h.ID] {
-			continue
-		}
-		event, _ := parseUUID(h.ID)
-		if _, err := tx.Exec(ctx, `UPDATE record_bodies SET body = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
-			r.account, r.id, r.ts, event, pack(db.codec.bodies, bodies[h.ID])); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
+	return err
 }
