@@ -1,7 +1,6 @@
 package badgerdb
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -10,15 +9,11 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
-)
-
-const (
-	fleetMax  = 10_000              // sidecars of an account
-	fleetKept = 30 * 24 * time.Hour // for one that is not heard any more
+	"promptspool/spool/archive"
 )
 
 // Beat notes what a sidecar tells of itself, durably. A new one makes room for itself among those that were not heard for long;
-// beyond fleetMax that are alive it is CodeTooMany.
+// beyond archive.FleetMax that are alive it is CodeTooMany.
 func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	k, err := keysOf(id.Account)
 	if err != nil {
@@ -65,10 +60,10 @@ const (
 	fleetSilentMax  = 1000
 )
 
-// makeRoom removes who was not heard for fleetKept, now and then, and from a full fleet who was not heard the longest.
+// makeRoom removes who was not heard for archive.FleetKept, now and then, and from a full fleet who was not heard the longest.
 func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (writes []write, err error) {
 	f := db.fleets[k]
-	exhausted := f != nil && f.known >= fleetMax && len(f.silent) == 0 && !now.Before(f.fullUntil)
+	exhausted := f != nil && f.known >= archive.FleetMax && len(f.silent) == 0 && !now.Before(f.fullUntil)
 	if f == nil || now.Sub(f.counted) > fleetCountedFor || exhausted {
 		if f, writes, err = db.countFleet(ctx, txn, k, now); err != nil {
 			return nil, err
@@ -76,7 +71,7 @@ func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Ti
 		db.fleets[k] = f
 	}
 
-	if f.known < fleetMax {
+	if f.known < archive.FleetMax {
 		f.known++
 		return writes, nil
 	}
@@ -95,10 +90,10 @@ func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Ti
 		}
 	}
 
-	return nil, wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
+	return nil, archive.ErrFleetFull()
 }
 
-// countFleet reads the account's sidecars, and returns the removals of those that were not heard for fleetKept.
+// countFleet reads the account's sidecars, and returns the removals of those that were not heard for archive.FleetKept.
 func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (*fleet, []write, error) {
 	var writes []write
 	var all []silentSince
@@ -106,14 +101,14 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 		id, ok := parseUUID(s.ID)
 		switch {
 		case !ok:
-		case now.Sub(s.LastSeen) > fleetKept:
+		case now.Sub(s.LastSeen) > archive.FleetKept:
 			writes = append(writes, write{key: k.sidecar(id)})
 		default:
 			all = append(all, silentSince{id, s.LastSeen})
 		}
 	})
 	f := &fleet{known: len(all), counted: now}
-	if err != nil || len(all) < fleetMax {
+	if err != nil || len(all) < archive.FleetMax {
 		return f, writes, err
 	}
 
@@ -135,25 +130,15 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 
 // Fleet lists the account's sidecars, by name and id.
 func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
-	fleet := wire.Fleet{Success: true, Items: []wire.FleetSidecar{}}
+	items := []wire.FleetSidecar{}
 	k, err := keysOf(id.Account)
-	if err != nil {
-		return fleet, err
-	}
-	now := db.now()
-	err = db.view(func(txn *badger.Txn) error {
-		return db.sidecars(ctx, txn, k, func(s wire.FleetSidecar) {
-			silent := now.Sub(s.LastSeen)
-			s.Alive = silent <= wire.AliveFor
-			if silent <= fleetKept {
-				fleet.Items = append(fleet.Items, s)
-			}
+	if err == nil {
+		err = db.view(func(txn *badger.Txn) error {
+			return db.sidecars(ctx, txn, k, func(s wire.FleetSidecar) { items = append(items, s) })
 		})
-	})
-	slices.SortFunc(fleet.Items, func(a, b wire.FleetSidecar) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	return fleet, err
+	}
+
+	return archive.NewFleet(items, db.now()), err
 }
 
 // FleetOfAll counts the sidecars of all accounts, and those that are alive. One that serves several accounts counts once for each.

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive"
 )
 
 func sidecarID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
@@ -25,7 +26,7 @@ func TestAForgottenSidecarLeavesTheDisk(t *testing.T) {
 		if err := db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(fleetKept + time.Second)
+		now = now.Add(archive.FleetKept + time.Second)
 	}
 	if _, err := loadOf(db, keysFor(t, "a").sidecar(mustUUID(t, sidecarID(0)))); !errors.Is(err, badger.ErrKeyNotFound) {
 		t.Errorf("the row of a forgotten sidecar is still there (%v)", err)
@@ -47,13 +48,13 @@ func TestAFleetIsBounded(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for n := range strangers {
-			beat(fleetMax + n)
+			beat(archive.FleetMax + n)
 		}
 		runtime.ReadMemStats(&after)
 
 		// One look at all is some allocations for each sidecar of the fleet.
-		if made := (after.Mallocs - before.Mallocs) / strangers; made > fleetMax {
-			t.Errorf("%d allocations for each, in a fleet of %d", made, fleetMax)
+		if made := (after.Mallocs - before.Mallocs) / strangers; made > archive.FleetMax {
+			t.Errorf("%d allocations for each, in a fleet of %d", made, archive.FleetMax)
 		}
 	}
 
@@ -73,7 +74,7 @@ func TestAFleetIsBounded(t *testing.T) {
 	})
 
 	list, err := db.Fleet(context.Background(), wire.Identity{Account: "a"})
-	if err != nil || len(list.Items) != fleetMax {
+	if err != nil || len(list.Items) != archive.FleetMax {
 		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
 	}
 	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(7) }) {
@@ -86,7 +87,7 @@ func fillFleet(t *testing.T, db *DB, now time.Time) {
 	t.Helper()
 	k := keysFor(t, "a")
 	var writes []write
-	for n := range fleetMax {
+	for n := range archive.FleetMax {
 		s := wire.FleetSidecar{Heartbeat: wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}, LastSeen: now.Add(time.Duration(n) * time.Millisecond)}
 		value, err := jsonscan.Marshal(s)
 		if err != nil {

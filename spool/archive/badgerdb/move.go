@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/transfer"
 )
@@ -81,9 +81,8 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err 
 		item.Sidecar = new(wire.FleetSidecar)
 		err = decode(key, value, item.Sidecar)
 	case tableLast:
-		var l last
-		err = decode(key, value, &l)
-		item.Registry = &transfer.Registry{Template: l.Template, Version: l.Version, Revision: l.Revision}
+		item.Registry = new(archive.Registry)
+		err = decode(key, value, item.Registry)
 	case tableHead:
 		item.Template = new(wire.Template)
 		err = decode(key, value, item.Template)
@@ -114,18 +113,9 @@ func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.R
 	if err != nil {
 		return nil, err
 	}
-	w := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
-	for _, h := range w.State.History {
-		if h.Hash == "" {
-			continue
-		}
-		body, err := db.loadBody(txn, k, id, h)
-		if err != nil {
-			return nil, err
-		}
-		w.Bodies[h.ID] = body
-	}
-	return w, nil
+	bodies, err := db.bodies(txn, k, id, &state.State, false)
+
+	return &transfer.Record{State: state.State, Bodies: bodies}, err
 }
 
 // Import keeps items of another database; see transfer.Mover.
@@ -200,8 +190,7 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 		}
 		return store(writes, k.sidecar(id), item.Sidecar)
 	case item.Registry != nil:
-		r := item.Registry
-		return store(writes, k.last(), last{Template: r.Template, Version: r.Version, Revision: r.Revision})
+		return store(writes, k.last(), item.Registry)
 	case item.Template != nil:
 		t := item.Template
 		writes = append(writes, write{k.templateName(t.ID), []byte(t.Name)}, write{k.change(t.Revision), []byte(t.Name)})

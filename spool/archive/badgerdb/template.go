@@ -3,21 +3,14 @@ package badgerdb
 import (
 	"context"
 	"hash/maphash"
-	"strconv"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive"
 )
-
-// last is what an account's registry gave out last.
-type last struct {
-	Template int64  `json:"template"`
-	Version  int64  `json:"version"`
-	Revision uint64 `json:"revision"`
-}
 
 // UpdateTemplate changes one template in one durable transaction; see registry.Store. A head with many
 // versions takes long to read and to write as JSON, so only updates of the same account wait for that.
@@ -74,7 +67,7 @@ func (l *accountLocks) of(k keys) *sync.Mutex {
 type update struct {
 	keys   keys
 	head   wire.Template
-	last   last
+	last   archive.Registry
 	isNew  bool
 	writes []write
 }
@@ -86,8 +79,7 @@ func (u *update) load(txn *badger.Txn, name string) error {
 	found, err := load(txn, u.keys.head(name), &u.head)
 	if err == nil && !found {
 		u.isNew = true
-		u.last.Template++
-		u.head = wire.Template{ID: u.last.Template, Name: name}
+		u.head = u.last.NewTemplate(name)
 	}
 	return err
 }
@@ -95,16 +87,12 @@ func (u *update) load(txn *badger.Txn, name string) error {
 // store writes the head, the version if there is one, and the new revision; before is the one at which the template
 // changed the last time.
 func (u *update) store(v *wire.Version, before uint64) error {
+	u.last.Change(&u.head, v)
 	if v != nil {
-		u.last.Version++
-		v.ID, v.TemplateID, v.Number = u.last.Version, u.head.ID, len(u.head.Versions)+1
-		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
 		if err := u.put(u.keys.version(v.TemplateID, v.Number), v); err != nil {
 			return err
 		}
 	}
-	u.last.Revision++
-	u.head.Revision = u.last.Revision
 	if u.isNew {
 		u.writes = append(u.writes, write{u.keys.templateName(u.head.ID), []byte(u.head.Name)})
 	} else {
@@ -132,24 +120,18 @@ func (db *DB) Template(ctx context.Context, account, ident string) (wire.Templat
 	}
 	err = db.view(func(txn *badger.Txn) error {
 		found, err := load(txn, k.head(ident), &head)
-		if id, ok := templateID(ident); ok && err == nil && !found {
+		if id, ok := archive.TemplateID(ident); ok && err == nil && !found {
 			var name []byte
 			if name, err = loadBytes(txn, k.templateName(id)); err == nil && name != nil {
 				found, err = load(txn, k.head(string(name)), &head)
 			}
 		}
 		if err == nil && !found {
-			err = wire.Errorf(wire.CodeNotFound, "There is no template %.200q.", ident)
+			err = archive.ErrNoTemplate(ident)
 		}
 		return err
 	})
 	return head, err
-}
-
-// templateID reads an id in the one form in which it is written: "+1" and "01" are names.
-func templateID(ident string) (int64, bool) {
-	id, err := strconv.ParseInt(ident, 10, 64)
-	return id, err == nil && strconv.FormatInt(id, 10) == ident
 }
 
 // TemplateVersion returns one version; see registry.Store.
@@ -162,7 +144,7 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 	err = db.view(func(txn *badger.Txn) error {
 		found, err := load(txn, k.version(id, number), &v)
 		if err == nil && !found {
-			err = wire.Errorf(wire.CodeNotFound, "The template %d has no version %d.", id, number)
+			err = archive.ErrNoVersion(id, number)
 		}
 		return err
 	})
@@ -178,7 +160,7 @@ func (db *DB) TemplateName(ctx context.Context, account string, id int64) (strin
 	var name []byte
 	err = db.view(func(txn *badger.Txn) (err error) {
 		if name, err = loadBytes(txn, k.templateName(id)); err == nil && name == nil {
-			err = wire.Errorf(wire.CodeNotFound, "There is no template with the id %d.", id)
+			err = archive.ErrNoTemplateID(id)
 		}
 		return err
 	})
@@ -209,9 +191,6 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 	return page, total, nil
 }
 
-// changesMax is how many names one answer of TemplateChanges tells.
-const changesMax = 1000
-
 // TemplateChanges tells which templates changed after a revision; see registry.Store.
 func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
 	changes := wire.Changes{Success: true, Names: []string{}}
@@ -220,7 +199,7 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 		return wire.Changes{}, err
 	}
 	err = db.view(func(txn *badger.Txn) error {
-		var now last
+		var now archive.Registry
 		if _, err := load(txn, k.last(), &now); err != nil {
 			return err
 		}
@@ -230,7 +209,7 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 		}
 		told := uint64(0)
 		return db.each(ctx, txn, k.table(tableChange), k.change(since+1), func(key, name []byte) (bool, error) {
-			if len(changes.Names) == changesMax {
+			if len(changes.Names) == archive.TemplateChangesMax {
 				changes.Revision = told
 				return false, nil
 			}

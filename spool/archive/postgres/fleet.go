@@ -1,26 +1,20 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-)
-
-const (
-	fleetMax  = 10_000              // sidecars of an account
-	fleetKept = 30 * 24 * time.Hour // for one that is not heard any more
+	"promptspool/spool/archive"
 )
 
 const insertSidecar = `INSERT INTO sidecars (account_id, id, heartbeat, last_seen) VALUES ($1, $2::uuid, $3::json, $4)
 	ON CONFLICT (account_id, id) DO UPDATE SET heartbeat = EXCLUDED.heartbeat, last_seen = EXCLUDED.last_seen`
 
 // Beat notes what a sidecar tells of itself, durably. A new one makes room for itself among those that were not heard for long;
-// beyond fleetMax that are alive it is CodeTooMany.
+// beyond archive.FleetMax that are alive it is CodeTooMany.
 func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	if _, err := wire.ParseID(h.ID); err != nil {
 		return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the API should not have passed it on.", h.ID)
@@ -48,13 +42,13 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	})
 }
 
-// makeRoom removes who was not heard for fleetKept, and if that is not enough, who was not heard the longest.
+// makeRoom removes who was not heard for archive.FleetKept, and if that is not enough, who was not heard the longest.
 func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen < $2`, account, now.Add(-fleetKept)); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen < $2`, account, now.Add(-archive.FleetKept)); err != nil {
 		return err
 	}
 	var count int
-	if err := tx.QueryRow(ctx, `SELECT count(*) FROM sidecars WHERE account_id = $1`, account).Scan(&count); err != nil || count < fleetMax {
+	if err := tx.QueryRow(ctx, `SELECT count(*) FROM sidecars WHERE account_id = $1`, account).Scan(&count); err != nil || count < archive.FleetMax {
 		return err
 	}
 	var oldest string
@@ -63,7 +57,7 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 		return err
 	}
 	if now.Sub(seen) < wire.AliveFor {
-		return wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", fleetMax)
+		return archive.ErrFleetFull()
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND id = $2::uuid`, account, oldest)
 	return err
@@ -73,17 +67,11 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 	now := db.now()
 	items, err := list(ctx, db, func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
-		`SELECT heartbeat, last_seen FROM sidecars WHERE account_id = $1 AND last_seen >= $2`, id.Account, now.Add(-fleetKept))
+		`SELECT heartbeat, last_seen FROM sidecars WHERE account_id = $1 AND last_seen >= $2`, id.Account, now.Add(-archive.FleetKept))
 	if err != nil {
 		return wire.Fleet{}, err
 	}
-	for i := range items {
-		items[i].Alive = now.Sub(items[i].LastSeen) <= wire.AliveFor
-	}
-	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	return wire.Fleet{Success: true, Items: items}, nil
+	return archive.NewFleet(items, now), nil
 }
 
 // FleetOfAll counts the sidecars of all accounts, and those that are alive. One that serves several accounts counts once for each.

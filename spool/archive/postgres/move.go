@@ -104,9 +104,9 @@ func (db *DB) moveSidecars(ctx context.Context, after [3]string) ([]moved, error
 }
 
 func (db *DB) moveRegistries(ctx context.Context, after [3]string) ([]moved, error) {
-	return movedOf(ctx, db, func(o *owned[transfer.Registry]) []any {
+	return movedOf(ctx, db, func(o *owned[archive.Registry]) []any {
 		return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision}
-	}, func(o *owned[transfer.Registry]) moved {
+	}, func(o *owned[archive.Registry]) moved {
 		return moved{transfer.Item{Of: o.account, Registry: &o.of}, o.key()}
 	}, `SELECT account_id, template, version, revision FROM registries WHERE account_id > $1 ORDER BY account_id LIMIT $2`, after[0], movePage)
 }

@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
@@ -242,23 +243,23 @@ func TestAFleetIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.do(t.Context(), `INSERT INTO sidecars (account_id, id, heartbeat, last_seen)
-		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, $2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`, h, now, fleetMax); err != nil {
+		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, $2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`, h, now, archive.FleetMax); err != nil {
 		t.Fatal(err)
 	}
 	one := func(n int) error {
 		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: archivetest.SidecarID(n), Name: "new", Version: "1", StartedAt: now})
 	}
-	if err := one(fleetMax); !wire.IsCode(err, wire.CodeTooMany) {
+	if err := one(archive.FleetMax); !wire.IsCode(err, wire.CodeTooMany) {
 		t.Errorf("one more, while all are alive: %v", err)
 	}
 	if err := one(7); err != nil {
 		t.Errorf("one that is known: %v", err)
 	}
 	now = now.Add(time.Hour)
-	if err := one(fleetMax); err != nil {
+	if err := one(archive.FleetMax); err != nil {
 		t.Errorf("one more, while all are silent: %v", err)
 	}
-	if known, _, err := db.FleetOfAll(t.Context()); err != nil || known != fleetMax {
+	if known, _, err := db.FleetOfAll(t.Context()); err != nil || known != archive.FleetMax {
 		t.Errorf("%d sidecars are kept (%v)", known, err)
 	}
 }

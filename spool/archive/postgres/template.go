@@ -5,11 +5,11 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
 
 // UpdateTemplate changes one template in one durable transaction; see registry.Store. All changes of an account's templates wait for
@@ -54,11 +54,8 @@ type update struct {
 	tx      pgx.Tx
 	account string
 	head    wire.Template
-	last    last
+	last    archive.Registry
 }
-
-// last is what an account's registry gave out last.
-type last struct{ template, version, revision int64 }
 
 // load locks the account's registry and reads the template.
 func (u *update) load(ctx context.Context, name string) error {
@@ -66,13 +63,12 @@ func (u *update) load(ctx context.Context, name string) error {
 		return err
 	}
 	if err := u.tx.QueryRow(ctx, `SELECT template, version, revision FROM registries WHERE account_id = $1 FOR UPDATE`, u.account).
-		Scan(&u.last.template, &u.last.version, &u.last.revision); err != nil {
+		Scan(&u.last.Template, &u.last.Version, &u.last.Revision); err != nil {
 		return err
 	}
 	err := u.tx.QueryRow(ctx, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, u.account, name).Scan(&u.head)
 	if errors.Is(err, pgx.ErrNoRows) {
-		u.last.template++
-		u.head = wire.Template{ID: u.last.template, Name: name}
+		u.head = u.last.NewTemplate(name)
 		return nil
 	}
 	return err
@@ -86,10 +82,8 @@ const (
 
 // store writes the version if there is one, the head and the new revision, and tells the other servers.
 func (u *update) store(ctx context.Context, v *wire.Version) error {
+	u.last.Change(&u.head, v)
 	if v != nil {
-		u.last.version++
-		v.ID, v.TemplateID, v.Number = u.last.version, u.head.ID, len(u.head.Versions)+1
-		u.head.Versions = append(u.head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
 		version, err := encode(v)
 		if err != nil {
 			return err
@@ -98,17 +92,15 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 			return err
 		}
 	}
-	u.last.revision++
-	u.head.Revision = uint64(u.last.revision)
 	head, err := encode(u.head)
 	if err != nil {
 		return err
 	}
-	if _, err := u.tx.Exec(ctx, insertTemplate, u.account, u.head.Name, u.head.ID, u.last.revision, head); err != nil {
+	if _, err := u.tx.Exec(ctx, insertTemplate, u.account, u.head.Name, u.head.ID, int64(u.last.Revision), head); err != nil {
 		return err
 	}
 	if _, err := u.tx.Exec(ctx, `UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,
-		u.account, u.last.template, u.last.version, u.last.revision); err != nil {
+		u.account, u.last.Template, u.last.Version, int64(u.last.Revision)); err != nil {
 		return err
 	}
 	_, err = u.tx.Exec(ctx, `SELECT pg_notify($1, $2)`, templatesChannel, u.account)
@@ -117,8 +109,8 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 
 // Template returns a head by name, else by decimal id; see registry.Store.
 func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Template, err error) {
-	none := wire.Errorf(wire.CodeNotFound, "There is no template %.200q.", ident)
-	id, ok := templateID(ident)
+	none := archive.ErrNoTemplate(ident)
+	id, ok := archive.TemplateID(ident)
 	if !ok {
 		err = db.one(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
 		return head, err
@@ -128,23 +120,15 @@ func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Te
 	return head, err
 }
 
-// templateID reads an id in the one form in which it is written: "+1" and "01" are names.
-func templateID(ident string) (int64, bool) {
-	id, err := strconv.ParseInt(ident, 10, 64)
-	return id, err == nil && strconv.FormatInt(id, 10) == ident
-}
-
 // TemplateName returns the name of the template with an id; see registry.Store.
 func (db *DB) TemplateName(ctx context.Context, account string, id int64) (name string, err error) {
-	none := wire.Errorf(wire.CodeNotFound, "There is no template with the id %d.", id)
-	err = db.one(ctx, none, []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
+	err = db.one(ctx, archive.ErrNoTemplateID(id), []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
 	return name, err
 }
 
 // TemplateVersion returns one version; see registry.Store.
 func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (v wire.Version, err error) {
-	none := wire.Errorf(wire.CodeNotFound, "The template %d has no version %d.", id, number)
-	err = db.one(ctx, none, []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
+	err = db.one(ctx, archive.ErrNoVersion(id, number), []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
 		account, id, number)
 	return v, err
 }
@@ -160,9 +144,6 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 	return page, total, nil
 }
 
-// changesMax is how many names one answer of TemplateChanges tells.
-const changesMax = 1000
-
 // TemplateChanges tells which templates changed after a revision; see registry.Store. It is one statement, so it sees one moment.
 func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
 	type row struct {
@@ -172,7 +153,7 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 	}
 	rows, err := list(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} },
 		`SELECT r.revision, t.name, t.revision FROM registries r LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
-		WHERE r.account_id = $1 ORDER BY t.revision LIMIT $3`, account, int64(min(since, math.MaxInt64)), changesMax)
+		WHERE r.account_id = $1 ORDER BY t.revision LIMIT $3`, account, int64(min(since, math.MaxInt64)), archive.TemplateChangesMax)
 	if err != nil {
 		return wire.Changes{}, err
 	}

@@ -28,7 +28,7 @@ type Item struct {
 	Of        string             `json:"of,omitempty"`
 	Audit     *wire.AuditEntry   `json:"audit,omitempty"`
 	Sidecar   *wire.FleetSidecar `json:"sidecar,omitempty"`
-	Registry  *Registry          `json:"registry,omitempty"`
+	Registry  *archive.Registry  `json:"registry,omitempty"`
 	Template  *wire.Template     `json:"template,omitempty"`
 	Version   *wire.Version      `json:"version,omitempty"`
 	Tombstone *Tombstone         `json:"tombstone,omitempty"`
@@ -46,13 +46,6 @@ type Hashed[T any] struct {
 type Person struct {
 	wire.User
 	Password string `json:"password"` // its hash
-}
-
-// Registry is what an account's templates were given last.
-type Registry struct {
-	Template int64  `json:"template"`
-	Version  int64  `json:"version"`
-	Revision uint64 `json:"revision"`
 }
 
 // Tombstone keeps out a record that was deleted.

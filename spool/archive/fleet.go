@@ -1,0 +1,33 @@
+package archive
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of an account's fleet.
+const (
+	FleetMax  = 10_000
+	FleetKept = 30 * 24 * time.Hour // a sidecar that is silent for longer is forgotten
+)
+
+// ErrFleetFull refuses one more sidecar while FleetMax are alive.
+func ErrFleetFull() error {
+	return wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", FleetMax)
+}
+
+// NewFleet lists the sidecars that are not forgotten, by name and id, and marks those that are alive.
+func NewFleet(items []wire.FleetSidecar, now time.Time) wire.Fleet {
+	items = slices.DeleteFunc(items, func(s wire.FleetSidecar) bool { return now.Sub(s.LastSeen) > FleetKept })
+	for i := range items {
+		items[i].Alive = now.Sub(items[i].LastSeen) <= wire.AliveFor
+	}
+	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+
+	return wire.Fleet{Success: true, Items: items}
+}
