@@ -6,66 +6,76 @@ import (
 	"strings"
 )
 
-// Dollars is an amount of US dollars, exact, in billionths of one. Up to nine billion dollars fit.
+// Dollars is an exact amount of US dollars, in billionths of one. Up to nine billion
+// dollars fit.
 type Dollars int64
 
 // dollar is one dollar.
 const dollar Dollars = 1_000_000_000
 
-// String is the amount in decimal, without zeros at its end: 0.00000275.
+// String returns the amount in decimal, without trailing zeros: 0.00000275.
 func (d Dollars) String() string {
 	sign := ""
 	n := uint64(d)
 	if d < 0 {
 		sign, n = "-", -n
 	}
+
 	s := sign + strconv.FormatUint(n/uint64(dollar), 10)
 	if rest := n % uint64(dollar); rest > 0 {
-		digits := strconv.FormatUint(rest+uint64(dollar), 10)[1:]
+		digits := strconv.FormatUint(rest+uint64(dollar), 10)[1:] // with leading zeros
 		s += "." + strings.TrimRight(digits, "0")
 	}
+
 	return s
 }
 
-// Float is the nearest floating-point number of dollars, for statistics and filters.
+// Float returns the nearest floating-point number of dollars, for statistics and filters.
 func (d Dollars) Float() float64 { return float64(d) / float64(dollar) }
 
 // MarshalJSON writes a number of dollars.
 func (d Dollars) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalJSON reads a number of dollars; what lies beyond billionths is rounded.
+// UnmarshalJSON reads a number of dollars, rounded to billionths.
 func (d *Dollars) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
 	parsed, err := ParseDollars(string(raw))
 	*d = parsed
+
 	return err
 }
 
 var errDollars = errors.New("is not an amount of dollars below 9,000,000,000")
 
-// ParseDollars reads a decimal number of dollars, as JSON writes numbers, rounding half away from zero to billionths.
+// ParseDollars reads a number of dollars, written as in JSON. It rounds half away from
+// zero to billionths.
 func ParseDollars(s string) (Dollars, error) {
 	n, err := parseDecimal(s, 9)
 	if err != nil || n >= 9e18 || n <= -9e18 {
 		return 0, errDollars
 	}
+
 	return Dollars(n), nil
 }
 
-// parseDecimal reads a decimal number, with or without an exponent, and returns it times 10 to the power of places,
-// rounded half away from zero. No binary fraction is involved.
+var errDecimal = errors.New("is not a decimal number of a usual size")
+
+// parseDecimal reads a decimal number, with or without an exponent, and returns it times
+// 10 to the power of places, rounded half away from zero. No binary fraction is involved.
 func parseDecimal(s string, places int) (int64, error) {
 	sign := int64(1)
 	if rest, minus := strings.CutPrefix(s, "-"); minus {
 		s, sign = rest, -1
 	}
-	mantissa, exponent, exponential := strings.Cut(strings.ToLower(s), "e")
+
+	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
 	shift := 0
-	if exponential {
+	if hasExponent {
 		var err error
-		if shift, err = strconv.Atoi(exponent); err != nil || shift > 400 || shift < -400 {
+		shift, err = strconv.Atoi(exponent)
+		if err != nil || shift > 400 || shift < -400 {
 			return 0, errDecimal
 		}
 	}
@@ -74,8 +84,10 @@ func parseDecimal(s string, places int) (int64, error) {
 	if digits == "" || strings.Trim(digits, "0123456789") != "" || len(digits) > 400 {
 		return 0, errDecimal
 	}
-	cut := len(whole) + shift + places // how many of the digits are whole ones of the result
-	up := cut >= 0 && cut < len(digits) && digits[cut] >= '5'
+
+	// The result is the first cut digits; the next one decides on rounding.
+	cut := len(whole) + shift + places
+	roundUp := cut >= 0 && cut < len(digits) && digits[cut] >= '5'
 	switch {
 	case cut <= 0:
 		digits = "0"
@@ -84,17 +96,18 @@ func parseDecimal(s string, places int) (int64, error) {
 	default:
 		digits = strings.TrimLeft(digits, "0") + strings.Repeat("0", cut-len(digits))
 	}
-	if digits = strings.TrimLeft(digits, "0"); digits == "" {
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" {
 		digits = "0"
 	}
+
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n > 1<<62 {
 		return 0, errDecimal
 	}
-	if up {
+	if roundUp {
 		n++
 	}
+
 	return sign * n, nil
 }
-
-var errDecimal = errors.New("is not a decimal number of a usual size")

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// What calls add to the name of a model, from the end of it: the version of a Bedrock model, a date in the ways of the
-// providers (-2024-08-06, -20250514, @20250514), Gemini's -001, and the aliases of the newest.
+// endings match what calls add to the name of a model: the version of a Bedrock model, a
+// date in the spellings of the providers (-2024-08-06, -20250514, @20250514), Gemini's
+// -001, and aliases of the newest.
 var endings = []*regexp.Regexp{
 	regexp.MustCompile(`-v\d+(:\d+)?(:\d+k)?$|:\d+$`),
 	regexp.MustCompile(`[-@]20\d\d-?\d\d-?\d\d$`),
@@ -15,27 +16,37 @@ var endings = []*regexp.Regexp{
 	regexp.MustCompile(`[-@](latest|default)$`),
 }
 
-// regions are the areas that inference profiles of Bedrock name. A model without one runs in the region that is called, at
-// the same price.
+// regions matches the area that an inference profile of Bedrock names. A model without
+// one runs in the region that is called, at the same price.
 var regions = regexp.MustCompile(`^(us|eu|apac|au|jp|ca|us-gov)\.`)
 
-// communityProviders are our callers' names of providers in the community's file.
+// communityProviders maps our callers' names of providers to those in the community's
+// file.
 var communityProviders = map[string]string{
-	"openai.azure": "azure", "azureopenai": "azure", "google": "gemini", "vertexai": "vertex_ai", "amazon.bedrock": "bedrock",
-	"mistral": "mistral", "mistralai": "mistral", "cohere": "cohere",
+	"openai.azure":   "azure",
+	"azureopenai":    "azure",
+	"google":         "gemini",
+	"vertexai":       "vertex_ai",
+	"amazon.bedrock": "bedrock",
+	"mistral":        "mistral",
+	"mistralai":      "mistral",
+	"cohere":         "cohere",
 }
 
-// candidates are the names under which a model's price may stand, the most exact first.
+// candidates returns the names under which a model's price may be listed, the most exact
+// first.
 func candidates(provider, model string) []string {
 	model = strings.ToLower(strings.TrimSpace(model))
+	prefix, hasPrefix := communityProviders[strings.ToLower(provider)]
 	var names []string
 	add := func(name string) {
-		if prefix, ok := communityProviders[strings.ToLower(provider)]; ok {
+		if hasPrefix {
 			names = append(names, prefix+"/"+name)
 		}
 		names = append(names, name)
 	}
-	if strings.Contains(model, "/") { // a path of a cloud, or a gateway's provider/model
+
+	if strings.Contains(model, "/") { // a cloud's path, or a gateway's provider/model
 		names = append(names, model)
 		model = model[strings.LastIndexByte(model, '/')+1:]
 	}
@@ -43,6 +54,7 @@ func candidates(provider, model string) []string {
 		parts := strings.SplitN(model, ":", 3)
 		model = "ft:" + parts[1]
 	}
+
 	for {
 		add(model)
 		if bare := regions.ReplaceAllString(model, ""); strings.Contains(bare, ".") {
@@ -51,15 +63,22 @@ func candidates(provider, model string) []string {
 				add(bare)
 			}
 		}
-		shorter := model
-		for _, ending := range endings {
-			if shorter = ending.ReplaceAllString(model, ""); shorter != model {
-				break
-			}
-		}
+
+		shorter := withoutEnding(model)
 		if shorter == model || shorter == "" {
 			return names
 		}
 		model = shorter
 	}
+}
+
+// withoutEnding removes the first of the endings that matches.
+func withoutEnding(model string) string {
+	for _, ending := range endings {
+		if shorter := ending.ReplaceAllString(model, ""); shorter != model {
+			return shorter
+		}
+	}
+
+	return model
 }

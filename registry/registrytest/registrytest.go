@@ -1,4 +1,5 @@
-// Package registrytest is the suite that every registry.Store passes, and a store in memory for tests of what stands on one.
+// Package registrytest is the suite that every registry.Store passes. It also has a store
+// in memory, for tests of what uses a store.
 package registrytest
 
 import (
@@ -18,8 +19,8 @@ import (
 	"promptspool/registry"
 )
 
-// Run checks that a store keeps the promises of registry.Store. open returns an empty store; it is called once for each scene
-// and closes what it opened by t.Cleanup.
+// Run checks that a store keeps the promises of registry.Store. open returns an empty
+// store; it is called once for each scene, and closes the store in t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) registry.Store) {
 	scenes := []struct {
 		name  string
@@ -27,20 +28,21 @@ func Run(t *testing.T, open func(t *testing.T) registry.Store) {
 	}{
 		{"a template is found by name and by id, each version by its number", found},
 		{"what is not there is not found", notFound},
-		{"a change that says unchanged or fails writes nothing", nothingWritten},
-		{"the head that comes back is the one that is stored", headReturned},
+		{"a change that is unchanged or fails writes nothing", nothingWritten},
+		{"the head that is returned is the one that is stored", headReturned},
 		{"labels and their history are kept", labels},
-		{"names may hold slashes, blanks and any letter", names},
+		{"names may contain slashes, spaces and any letter", names},
 		{"a name that looks like a number wins over an id", numericNames},
 		{"fifty publishers at once leave no gap", gapless},
 		{"an id leads to its name, within the account", namesByID},
 		{"accounts do not see each other", isolation},
 		{"lists are paged, sorted and filtered", lists},
-		{"lists narrow and sort by all that they know", narrowed},
-		{"a deleted template is in no list, and its change is told", deleted},
-		{"changes are told once, from any revision on", changes},
-		{"changes come in pages, none twice and none left out", changePages},
+		{"lists narrow and sort by every field", narrowed},
+		{"a deleted template is in no list, and its change is reported", deleted},
+		{"changes are reported once, from any revision on", changes},
+		{"changes come in pages, none twice and none missing", changePages},
 	}
+
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) { s.scene(t, open(t)) })
 	}
@@ -52,19 +54,29 @@ var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // publish adds a version without going through a Registry.
 func publish(t *testing.T, s registry.Store, account, name, text string) wire.Template {
 	t.Helper()
-	head, err := s.UpdateTemplate(context.Background(), account, name, func(*wire.Template) (*wire.Version, bool, error) {
-		return version(text), true, nil
-	})
+	return update(t, s, account, name, func(*wire.Template) *wire.Version { return version(text) })
+}
+
+// update changes a head, and adds the version that change returns, if any.
+func update(
+	t *testing.T, s registry.Store, account, name string, change func(head *wire.Template) *wire.Version,
+) wire.Template {
+	t.Helper()
+	changed := func(head *wire.Template) (*wire.Version, bool, error) { return change(head), true, nil }
+	head, err := s.UpdateTemplate(context.Background(), account, name, changed)
 	if err != nil {
-		t.Fatalf("publish %s: %v", name, err)
+		t.Fatalf("update %s: %v", name, err)
 	}
+
 	return head
 }
 
 func version(text string) *wire.Version {
 	return &wire.Version{
-		Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"` + text + `"}]}`),
-		Metadata:  []byte(`{"n":1.50}`), CommitMessage: "says " + text, CreatedAt: moment,
+		Blueprint:     []byte(`{"type":"completion","content":[{"type":"text","text":"` + text + `"}]}`),
+		Metadata:      []byte(`{"n":1.50}`),
+		CommitMessage: "says " + text,
+		CreatedAt:     moment,
 	}
 }
 
@@ -74,6 +86,7 @@ func template(t *testing.T, s registry.Store, account, ident string) wire.Templa
 	if err != nil {
 		t.Fatalf("template %q: %v", ident, err)
 	}
+
 	return head
 }
 
@@ -83,11 +96,12 @@ func changesSince(t *testing.T, s registry.Store, account string, since uint64) 
 	if err != nil {
 		t.Fatalf("changes since %d: %v", since, err)
 	}
-	c.Success = true // a store need not say so
+	c.Success = true // a store need not set it
+
 	return c
 }
 
-// equal compares; an empty list is as good as none.
+// equal compares two values. An empty list equals nil.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -99,13 +113,16 @@ func found(t *testing.T, s registry.Store) {
 	publish(t, s, "acme", "greet", "one")
 	publish(t, s, "acme", "other", "else")
 	publish(t, s, "acme", "greet", "two")
+
 	byName := template(t, s, "acme", "greet")
 	equal(t, "by id", template(t, s, "acme", fmt.Sprint(byName.ID)), byName)
 	equal(t, "latest", byName.Latest(), 2)
-	equal(t, "stamp", byName.Versions[1], wire.Stamp{ID: byName.Versions[1].ID, At: moment, Message: "says two"})
+	stamp := byName.Versions[1]
+	equal(t, "stamp", stamp, wire.Stamp{ID: stamp.ID, At: moment, Message: "says two"})
 	if template(t, s, "acme", "other").ID == byName.ID {
 		t.Fatal("two templates have one id")
 	}
+
 	for i, text := range []string{"one", "two"} {
 		got, err := s.TemplateVersion(context.Background(), "acme", byName.ID, i+1)
 		if err != nil {
@@ -123,7 +140,10 @@ func found(t *testing.T, s registry.Store) {
 func notFound(t *testing.T, s registry.Store) {
 	head := publish(t, s, "acme", "greet", "one")
 	ctx := context.Background()
-	for _, ident := range []string{"", "gree", "greet2", "GREET", "0", "-1", "99", "99999999999999999999", "1.0", "+1", "01"} {
+
+	for _, ident := range []string{
+		"", "gree", "greet2", "GREET", "0", "-1", "99", "99999999999999999999", "1.0", "+1", "01",
+	} {
 		if _, err := s.Template(ctx, "acme", ident); !wire.IsCode(err, wire.CodeNotFound) {
 			t.Errorf("template %q: error %v, want not_found", ident, err)
 		}
@@ -140,28 +160,28 @@ func notFound(t *testing.T, s registry.Store) {
 
 func nothingWritten(t *testing.T, s registry.Store) {
 	ctx := context.Background()
+	unchanged := func(*wire.Template) (*wire.Version, bool, error) { return nil, false, nil }
 	refused := errors.New("refused")
-	_, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
-		return version("never"), true, refused
-	})
-	if err != refused {
+	fails := func(*wire.Template) (*wire.Version, bool, error) { return version("never"), true, refused }
+
+	if _, err := s.UpdateTemplate(ctx, "acme", "greet", fails); err != refused {
 		t.Fatalf("error %v, want the one that change returned", err)
 	}
-	if _, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
-		return nil, false, nil
-	}); err != nil {
+	if _, err := s.UpdateTemplate(ctx, "acme", "greet", unchanged); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Template(ctx, "acme", "greet"); !wire.IsCode(err, wire.CodeNotFound) {
 		t.Fatalf("error %v, want not_found", err)
 	}
-	equal(t, "revision of nothing", changesSince(t, s, "acme", 0), wire.Changes{Success: true, Names: []string{}})
+	none := wire.Changes{Success: true, Names: []string{}}
+	equal(t, "revision of nothing", changesSince(t, s, "acme", 0), none)
 
 	before := publish(t, s, "acme", "greet", "one")
-	after, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+	look := func(head *wire.Template) (*wire.Version, bool, error) {
 		equal(t, "head given to change", *head, before)
 		return nil, false, nil
-	})
+	}
+	after, err := s.UpdateTemplate(ctx, "acme", "greet", look)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,22 +190,20 @@ func nothingWritten(t *testing.T, s registry.Store) {
 }
 
 func headReturned(t *testing.T, s registry.Store) {
-	ctx := context.Background()
-	got, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+	got := update(t, s, "acme", "greet", func(head *wire.Template) *wire.Version {
 		if head.Name != "greet" || head.ID < 1 || head.Latest() != 0 {
 			t.Errorf("new head %+v, want name and id only", head)
 		}
 		head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a", "b"}, moment, moment
 		head.Labels = []wire.Label{{Name: "prod", Version: 1}}
-		return version("one"), true, nil
+
+		return version("one")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	equal(t, "head", template(t, s, "acme", "greet"), got)
 	equal(t, "head's tags", got.Tags, []string{"a", "b"})
 	equal(t, "revision", got.Revision, uint64(1))
-	got.Tags[0] = "changed by who got it"
+
+	got.Tags[0] = "changed by the caller"
 	equal(t, "stored tags", template(t, s, "acme", "greet").Tags, []string{"a", "b"})
 }
 
@@ -194,19 +212,18 @@ func labels(t *testing.T, s registry.Store) {
 	publish(t, s, "acme", "greet", "two")
 	for i, version := range []int{1, 2, 1} {
 		at := moment.Add(time.Duration(i) * time.Hour)
-		_, err := s.UpdateTemplate(context.Background(), "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+		update(t, s, "acme", "greet", func(head *wire.Template) *wire.Version {
 			head.Labels = []wire.Label{{Name: "prod", Version: version}}
 			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: version, At: at})
-			return nil, true, nil
+			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
+
 	head := template(t, s, "acme", "greet")
 	equal(t, "versions", head.Latest(), 2)
 	for i, want := range []int{0, 1, 2, 1} {
-		got, _ := head.ResolveAt(wire.Selector{Label: "prod"}, moment.Add(time.Duration(i)*time.Hour-time.Minute))
+		at := moment.Add(time.Duration(i)*time.Hour - time.Minute)
+		got, _ := head.ResolveAt(wire.Selector{Label: "prod"}, at)
 		equal(t, fmt.Sprintf("prod in hour %d", i), got, want)
 	}
 	now, ok := head.Resolve(wire.Selector{Label: "prod"})
@@ -219,6 +236,7 @@ func names(t *testing.T, s registry.Store) {
 	for _, name := range all {
 		publish(t, s, "acme", name, "x")
 	}
+
 	for i, name := range all {
 		head := template(t, s, "acme", name)
 		equal(t, "name", head.Name, name)
@@ -235,6 +253,7 @@ func numericNames(t *testing.T, s registry.Store) {
 	first := publish(t, s, "acme", "greet", "one")
 	id := fmt.Sprint(first.ID)
 	equal(t, "before", template(t, s, "acme", id).Name, "greet")
+
 	publish(t, s, "acme", id, "two")
 	equal(t, "after", template(t, s, "acme", id).Name, id)
 	equal(t, "by its own name", template(t, s, "acme", "greet").ID, first.ID)
@@ -245,20 +264,22 @@ func gapless(t *testing.T, s registry.Store) {
 	var wg sync.WaitGroup
 	for i := range publishers {
 		wg.Go(func() {
-			_, err := s.UpdateTemplate(context.Background(), "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+			change := func(head *wire.Template) (*wire.Version, bool, error) {
 				head.Labels = []wire.Label{{Name: "newest", Version: head.Latest() + 1}}
 				return version(fmt.Sprint(i)), true, nil
-			})
-			if err != nil {
+			}
+			if _, err := s.UpdateTemplate(context.Background(), "acme", "greet", change); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
+
 	head := template(t, s, "acme", "greet")
 	equal(t, "versions", head.Latest(), publishers)
 	equal(t, "label", head.Labels[0].Version, publishers)
 	equal(t, "revision", head.Revision, uint64(publishers))
+
 	texts, ids := map[string]bool{}, map[int64]bool{}
 	for i, stamp := range head.Versions {
 		v, err := s.TemplateVersion(context.Background(), "acme", head.ID, i+1)
@@ -273,11 +294,14 @@ func gapless(t *testing.T, s registry.Store) {
 
 func isolation(t *testing.T, s registry.Store) {
 	ctx := context.Background()
-	// "acme" is the beginning of "acmed": keys of one must not be a prefix of the other's.
+
+	// "acme" is a prefix of "acmed", but keys of one account must not be a prefix of the
+	// other's.
 	publish(t, s, "acme", "greet", "acme")
 	publish(t, s, "acmed", "greet", "acmed")
 	publish(t, s, "acmed", "dgreet", "acmed")
 	publish(t, s, "acmed", "greet", "again")
+
 	for account, latest := range map[string]int{"acme": 1, "acmed": 2} {
 		head := template(t, s, account, "greet")
 		equal(t, account+" latest", head.Latest(), latest)
@@ -288,13 +312,15 @@ func isolation(t *testing.T, s registry.Store) {
 		}
 		equal(t, account+" text", string(v.Blueprint), string(version(account).Blueprint))
 	}
+
 	if _, err := s.Template(ctx, "acme", "dgreet"); !wire.IsCode(err, wire.CodeNotFound) {
 		t.Fatalf("another's template: error %v, want not_found", err)
 	}
 	if _, err := s.TemplateVersion(ctx, "acme", 1, 2); !wire.IsCode(err, wire.CodeNotFound) {
 		t.Fatalf("another's version: error %v, want not_found", err)
 	}
-	equal(t, "changes", changesSince(t, s, "acme", 0), wire.Changes{Success: true, Revision: 1, Names: []string{"greet"}})
+	published := wire.Changes{Success: true, Revision: 1, Names: []string{"greet"}}
+	equal(t, "changes", changesSince(t, s, "acme", 0), published)
 	heads, total, err := s.Templates(ctx, "acme", wire.TemplateListQuery{Page: 1, PerPage: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -307,13 +333,11 @@ func lists(t *testing.T, s registry.Store) {
 		publish(t, s, "acme", fmt.Sprintf("t%d", 6-i), "x")
 	}
 	publish(t, s, "acme", "Big/Cat", "x")
-	_, err := s.UpdateTemplate(context.Background(), "acme", "t3", func(head *wire.Template) (*wire.Version, bool, error) {
+	update(t, s, "acme", "t3", func(head *wire.Template) *wire.Version {
 		head.Labels = []wire.Label{{Name: "prod", Version: 1}}
-		return nil, true, nil
+		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+
 	for _, c := range []struct {
 		query wire.TemplateListQuery
 		names []string
@@ -330,6 +354,7 @@ func lists(t *testing.T, s registry.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var names []string
 		for _, h := range heads {
 			names = append(names, h.Name)
@@ -342,26 +367,26 @@ func lists(t *testing.T, s registry.Store) {
 func deleted(t *testing.T, s registry.Store) {
 	ctx := context.Background()
 	publish(t, s, "acme", "greet", "one")
-	_, err := s.UpdateTemplate(ctx, "acme", "greet", func(head *wire.Template) (*wire.Version, bool, error) {
+	update(t, s, "acme", "greet", func(head *wire.Template) *wire.Version {
 		head.DeletedAt = &moment
-		return nil, true, nil
+		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+
 	_, total, err := s.Templates(ctx, "acme", wire.TemplateListQuery{Page: 1, PerPage: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "listed", total, 0)
 	equal(t, "deleted at", *template(t, s, "acme", "greet").DeletedAt, moment)
-	equal(t, "changes", changesSince(t, s, "acme", 1), wire.Changes{Success: true, Revision: 2, Names: []string{"greet"}})
+	gone := wire.Changes{Success: true, Revision: 2, Names: []string{"greet"}}
+	equal(t, "changes", changesSince(t, s, "acme", 1), gone)
 }
 
 func changes(t *testing.T, s registry.Store) {
 	for _, name := range []string{"a", "b", "c", "a"} {
 		publish(t, s, "acme", name, "x")
 	}
+
 	for since, want := range map[uint64]wire.Changes{
 		0:              {Success: true, Revision: 4, Names: []string{"b", "c", "a"}},
 		1:              {Success: true, Revision: 4, Names: []string{"b", "c", "a"}},
@@ -380,18 +405,22 @@ func changePages(t *testing.T, s registry.Store) {
 	for i := range templates {
 		publish(t, s, "acme", fmt.Sprintf("t%04d", i), "x")
 	}
+
 	first := changesSince(t, s, "acme", 0)
 	equal(t, "first page", len(first.Names), registry.ChangesNamesMax)
-	equal(t, "its revision is the last told", first.Revision, uint64(registry.ChangesNamesMax))
+	equal(t, "its revision is that of its last name", first.Revision, uint64(registry.ChangesNamesMax))
+
 	second := changesSince(t, s, "acme", first.Revision)
 	equal(t, "second page", second.Names, []string{"t1000", "t1001", "t1002", "t1003", "t1004"})
-	equal(t, "its revision is the present", second.Revision, uint64(templates))
+	equal(t, "its revision is the current one", second.Revision, uint64(templates))
 }
 
 func namesByID(t *testing.T, s registry.Store) {
 	ctx := context.Background()
-	a, b := publish(t, s, "acme", "greet/en", "x"), publish(t, s, "acme", "2", "x")
+	a := publish(t, s, "acme", "greet/en", "x")
+	b := publish(t, s, "acme", "2", "x")
 	publish(t, s, "others", "theirs", "x")
+
 	for id, want := range map[int64]string{a.ID: "greet/en", b.ID: "2"} {
 		if name, err := s.TemplateName(ctx, "acme", id); err != nil || name != want {
 			t.Errorf("template %d is %q, %v; want %q", id, name, err, want)
@@ -408,19 +437,20 @@ func narrowed(t *testing.T, s registry.Store) {
 	ctx := context.Background()
 	for i, name := range []string{"c", "a", "b"} {
 		at := moment.Add(time.Duration(i) * time.Hour)
-		_, err := s.UpdateTemplate(ctx, "acme", name, func(h *wire.Template) (*wire.Version, bool, error) {
+		update(t, s, "acme", name, func(head *wire.Template) *wire.Version {
+			head.Tags = []string{"all", name}
+			head.CreatedAt = at
+			head.UpdatedAt = at.Add(-time.Duration(2*i) * time.Hour)
+			if name == "b" {
+				head.DeletedAt = &at
+			}
+
 			v := version("x")
 			v.Author = "ann"
-			h.Tags, h.CreatedAt, h.UpdatedAt = []string{"all", name}, at, at.Add(-time.Duration(2*i)*time.Hour)
-			if name == "b" {
-				h.DeletedAt = &at
-			}
-			return v, true, nil
+			return v
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
+
 	for _, c := range []struct {
 		query wire.TemplateListQuery
 		want  string
@@ -446,6 +476,7 @@ func narrowed(t *testing.T, s registry.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var names []string
 		for _, h := range heads {
 			names = append(names, h.Name)
