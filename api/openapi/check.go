@@ -121,7 +121,10 @@ func (c *Checker) find(method, path string) (best documented, ok bool) {
 		if !r.exact && len(path) > len(r.prefix)+len(r.suffix) {
 			fits = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
 		}
-		if fits && r.method == method && (!ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix)) {
+		if !fits || r.method != method {
+			continue
+		}
+		if !ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix) {
 			best, ok = r, true
 		}
 	}

@@ -1,8 +1,8 @@
 // Package openapi describes the HTTP API for programs, as OpenAPI 3.1, and for people, as a page of the documentation.
 //
 // The description is made of a table of operations and of the types that cross the wire. The binary carries what comes
-// out (openapi.json and api.md in api/dashboard/docs); nothing here is part of it. Tests compare both with this package,
-// with the route table, and with the calls that the tests themselves make; see Checker.
+// out (openapi.json and api.md in api/dashboard/docs); nothing here is part of it. Tests compare both with this
+// package, with the route table, and with the calls that the tests themselves make; see Checker.
 package openapi
 
 import (

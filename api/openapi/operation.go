@@ -172,7 +172,10 @@ func (o *operation) errorCodes() []wire.Code {
 
 // headers are those of answers.
 var headers = map[string]*Header{
-	"Retry-After": {Description: "After how many seconds to send the call again.", Schema: &jsonschema.Schema{Type: "integer"}},
+	"Retry-After": {
+		Description: "After how many seconds to send the call again.",
+		Schema:      &jsonschema.Schema{Type: "integer"},
+	},
 	"X-Cache": {
 		Description: "How a sidecar came by its answer: hit, stale (the server is away) or miss. A server does not send it.",
 		Schema:      &jsonschema.Schema{Type: "string", Enum: []any{"hit", "stale", "miss"}},
@@ -188,21 +191,58 @@ var failures = []struct {
 	code          wire.Code
 	text, message string
 }{
-	{wire.CodeBadJSON, "The body is not a JSON object, or the request itself is malformed.",
-		"The body is not JSON. Send one JSON object with Content-Type: application/json."},
-	{wire.CodeUnauthorized, "The key is missing or unknown.", "This key is not known."},
-	{wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
-		`This key's scope is "app"; the call needs "full". Make a key with ` + "`promptspool keys create --scope full`."},
-	{wire.CodeNotFound, "No such template, label or request.", "There is no template called greet."},
-	{wire.CodeTimeout, "The body came too slowly.", "The call did not come in time. Send it again, on a new connection."},
-	{wire.CodeConflict, "Somebody else changed the same thing meanwhile.", "The template was changed meanwhile. Read it again."},
-	{wire.CodeTooLarge, "The body is too large.", "The body is larger than 33554432 bytes. Send less in one request."},
-	{wire.CodeEncoding, "A Content-Encoding that is not gzip or zstd.", `Content-Encoding "br" is not known here.`},
-	{wire.CodeInvalid, "A field is missing or wrong; `fields` lists them.", "score must be an integer from 0 to 100."},
-	{wire.CodeTooMany, "A limit of the key.", "This key met its limit of calls in a second. Send this again after the time in Retry-After."},
-	{wire.CodeInternal, "A fault of promptspool; its log says what.", "Something failed inside promptspool; its log says what."},
-	{wire.CodeNotImplemented, "This process does not serve the route.", "/sync/changes is not served here. Call the server."},
-	{wire.CodeUnavailable, "No room, or no server or database at the moment.", "The server cannot be reached. Send this again later."},
+	{
+		wire.CodeBadJSON, "The body is not a JSON object, or the request itself is malformed.",
+		"The body is not JSON. Send one JSON object with Content-Type: application/json.",
+	},
+	{
+		wire.CodeUnauthorized, "The key is missing or unknown.",
+		"This key is not known.",
+	},
+	{
+		wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
+		`This key's scope is "app"; the call needs "full". Make a key with ` + "`promptspool keys create --scope full`.",
+	},
+	{
+		wire.CodeNotFound, "No such template, label or request.",
+		"There is no template called greet.",
+	},
+	{
+		wire.CodeTimeout, "The body came too slowly.",
+		"The call did not come in time. Send it again, on a new connection.",
+	},
+	{
+		wire.CodeConflict, "Somebody else changed the same thing meanwhile.",
+		"The template was changed meanwhile. Read it again.",
+	},
+	{
+		wire.CodeTooLarge, "The body is too large.",
+		"The body is larger than 33554432 bytes. Send less in one request.",
+	},
+	{
+		wire.CodeEncoding, "A Content-Encoding that is not gzip or zstd.",
+		`Content-Encoding "br" is not known here.`,
+	},
+	{
+		wire.CodeInvalid, "A field is missing or wrong; `fields` lists them.",
+		"score must be an integer from 0 to 100.",
+	},
+	{
+		wire.CodeTooMany, "A limit of the key.",
+		"This key met its limit of calls in a second. Send this again after the time in Retry-After.",
+	},
+	{
+		wire.CodeInternal, "A fault of promptspool; its log says what.",
+		"Something failed inside promptspool; its log says what.",
+	},
+	{
+		wire.CodeNotImplemented, "This process does not serve the route.",
+		"/sync/changes is not served here. Call the server.",
+	},
+	{
+		wire.CodeUnavailable, "No room, or no server or database at the moment.",
+		"The server cannot be reached. Send this again later.",
+	},
 }
 
 // errorResponses are the error answers by their codes.

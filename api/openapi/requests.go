@@ -56,25 +56,37 @@ type Export struct {
 	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
 }
 
-type suggestQuery struct {
-	Field  string `json:"field" jsonschema_description:"A field of a filter."`
-	Prefix string `json:"prefix,omitempty" jsonschema_description:"What the values begin with, in any case."`
-	Key    string `json:"metadata_key,omitempty" jsonschema_description:"Which metadata, of a field that has keys."`
-	ID     int64  `json:"prompt_id,omitempty" jsonschema:"minimum=1" jsonschema_description:"Only names of the template with this id; with the field prompt."`
-	Filter string `json:"filter_group,omitempty" jsonschema_description:"Only values of the records that this filter finds: JSON, as in a search."`
+// SuggestQuery chooses values of a field.
+type SuggestQuery struct {
+	// A field of a filter.
+	Field string `json:"field"`
+	// What the values begin with, in any case.
+	Prefix string `json:"prefix,omitempty"`
+	// Which metadata, of a field that has keys.
+	Key string `json:"metadata_key,omitempty"`
+	// Only names of the template with this id; with the field prompt.
+	ID int64 `json:"prompt_id,omitempty" jsonschema:"minimum=1"`
+	// Only values of the records that this filter finds: JSON, as in a search.
+	Filter string `json:"filter_group,omitempty"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000,default=50"`
 }
 
-type orphanQuery struct {
-	PerPage int    `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=100"`
-	Cursor  string `json:"cursor,omitempty" jsonschema_description:"next_cursor of an earlier page."`
+// OrphanQuery chooses a page of orphans.
+type OrphanQuery struct {
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=100"`
+	// The next_cursor of an earlier page.
+	Cursor string `json:"cursor,omitempty"`
 }
 
-type deletionQuery struct {
-	Key    string    `json:"metadata_key" jsonschema:"minLength=1"`
-	Value  string    `json:"metadata_value" jsonschema:"minLength=1"`
-	Before time.Time `json:"before,omitzero" jsonschema_description:"Only what came up to this time; up to now, if it is left out."`
+// DeletionQuery chooses records by their metadata.
+type DeletionQuery struct {
+	Key   string `json:"metadata_key" jsonschema:"minLength=1"`
+	Value string `json:"metadata_value" jsonschema:"minLength=1"`
+	// Only what came up to this time; up to now, if it is left out.
+	Before time.Time `json:"before,omitzero"`
 }
+
+const backtestText = "What was sent then, and what would be sent now."
 
 var deleted = wire.Deleted{Success: true, Records: 1, Events: 4, GoneBy: exampleTime.Add(24 * time.Hour)}
 
@@ -83,36 +95,42 @@ var requestOperations = []operation{
 		id: "searchRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/search",
 		summary: "Find records",
-		detail: "Newest first, unless `sort_by` says otherwise. Pages go by `page` through the first 100,000 records, or by `cursor` " +
-			"without an end. A wrong field or operator is answered with those that exist.",
+		detail: "Newest first, unless `sort_by` says otherwise. Pages go by `page` through the first 100,000 records, or by " +
+			"`cursor` without an end. A wrong field or operator is answered with those that exist.",
 		optional: true,
 		body:     Search{Search: wire.Search{FilterGroup: onlyDemo, Q: "hello ann", PerPage: 20}},
-		answers:  one("A page of records.", wire.SearchPage{Success: true, Items: []wire.Row{exampleRow}, Paging: wire.NewPaging(1, 20, 1), Complete: true, BudgetMS: 5000}),
+		answers: one("A page of records.", wire.SearchPage{
+			Success: true, Items: []wire.Row{exampleRow}, Paging: wire.NewPaging(1, 20, 1), Complete: true, BudgetMS: 5000,
+		}),
 	},
 	{
 		id: "getRequest", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "GET /api/public/v2/requests/{request_id}",
 		summary: "Read a record",
 		answers: one("The record.", wire.Record{
-			Success: true, ID: exampleRequest, RequestID: exampleRequest, FunctionName: exampleRow.FunctionName, Provider: "openai",
-			Model: exampleRow.Engine, InputTokens: exampleRow.InputTokens, OutputTokens: exampleRow.OutputTokens, Tokens: new(int64(16)),
+			Success: true, ID: exampleRequest, RequestID: exampleRequest, FunctionName: exampleRow.FunctionName,
+			Provider: "openai", Model: exampleRow.Engine,
+			InputTokens: exampleRow.InputTokens, OutputTokens: exampleRow.OutputTokens, Tokens: new(int64(16)),
 			Price: exampleRow.Price, LatencyMS: new(750.0), Status: "SUCCESS", FinishReason: "stop", Readable: true,
-			Tags: []string{"demo"}, Metadata: map[string]string{"user_id": "ann"}, Scores: exampleRow.Scores, AcceptedAt: exampleTime,
-			Prompt:  &wire.RecordPrompt{Name: "greet", Version: new(1), InputVariables: json.RawMessage(rawVariables)},
-			Request: json.RawMessage(`{"function_name":"openai.ChatCompletion.create","kwargs":` + rawKwargs + `}`),
+			Tags: []string{"demo"}, Metadata: map[string]string{"user_id": "ann"}, Scores: exampleRow.Scores,
+			AcceptedAt: exampleTime,
+			Prompt:     &wire.RecordPrompt{Name: "greet", Version: new(1), InputVariables: json.RawMessage(rawVariables)},
+			Request:    json.RawMessage(`{"function_name":"openai.ChatCompletion.create","kwargs":` + rawKwargs + `}`),
 			Events: []wire.RecordEvent{{ID: exampleEvent, Kind: wire.KindRequest, AcceptedAt: exampleTime,
 				ArrivedAt: exampleTime.Add(time.Second), Sidecar: "pod-1"}},
 		}),
 	},
 	{
 		id: "analyzeRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:     "POST /api/public/v2/requests/analytics",
-		summary:  "Sum up what a search finds",
-		detail:   "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has everything in one place.",
+		call:    "POST /api/public/v2/requests/analytics",
+		summary: "Sum up what a search finds",
+		detail: "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has everything in " +
+			"one place.",
 		optional: true,
 		body:     statistics,
 		answers: one("The sums.", wire.Analytics{
-			Success: true, ChartInterval: days, AverageLatency: new(0.75), TotalCost: 0.0000042, TotalTokens: 16, TotalRequests: 1,
+			Success: true, ChartInterval: days,
+			AverageLatency: new(0.75), TotalCost: 0.0000042, TotalTokens: 16, TotalRequests: 1,
 			Stats: []wire.AnalyticsStat{{Date: "2026-11-21", DateLabel: "Nov 21", Requests: 1, Tokens: 16, InputTokens: 12,
 				OutputTokens: 4, Cost: 0.0000042, Latency: new(0.75), StatusCounts: map[string]int64{"SUCCESS": 1}}},
 			MostUsedModels: []wire.Pair{{Name: "gpt-4o-mini-2024-07-18", Value: 1}}, Overall: exampleTotals,
@@ -136,15 +154,17 @@ var requestOperations = []operation{
 		id: "suggestValues", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "GET /api/public/v2/requests/suggestions",
 		summary: "List values that a field has",
-		query:   suggestQuery{Field: "tags", Prefix: "de"},
-		answers: one("The values, those of the newest records first.", wire.Suggestions{Success: true, Values: []string{"demo"}, Complete: true}),
+		query:   SuggestQuery{Field: "tags", Prefix: "de"},
+		answers: one("The values, those of the newest records first.", wire.Suggestions{
+			Success: true, Values: []string{"demo"}, Complete: true,
+		}),
 	},
 	{
 		id: "listOrphans", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "GET /api/public/v2/requests/orphans",
 		summary: "List requests that have not arrived",
 		detail:  "Although their scores, metadata or links have.",
-		query:   orphanQuery{PerPage: 100},
+		query:   OrphanQuery{PerPage: 100},
 		answers: one("A page of them.", wire.OrphanPage{Success: true, Total: 1, Events: 1, Items: []wire.Orphan{{
 			RequestID: exampleRequest, Events: 1, Kinds: []wire.Kind{wire.KindScore}, Sidecars: []string{"pod-1"},
 			FirstArrivedAt: exampleTime, LastArrivedAt: exampleTime}}}),
@@ -153,12 +173,16 @@ var requestOperations = []operation{
 		id: "exportRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/export",
 		summary: "Export what a search finds",
-		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line for each record. A long export comes " +
-			"in several answers: the next call sends the last `cursor`. An answer that ends without `\"done\": true` was cut.",
+		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line for each record. A long " +
+			"export comes in several answers: the next call sends the last `cursor`. An answer that ends without " +
+			"`\"done\": true` was cut.",
 		optional: true,
 		body:     Export{Search: wire.Search{FilterGroup: onlyDemo}, Format: wire.FormatEvents},
 		answers: []answer{
-			{status: 200, text: "The events or records.", media: mediaLines, example: ExportLine{Export: &wire.ExportMark{Done: true}}},
+			{
+				status: 200, text: "The events or records.", media: mediaLines,
+				example: ExportLine{Export: &wire.ExportMark{Done: true}},
+			},
 			{status: 200, media: mediaCSV, example: strings.Join(wire.CSVColumns, ",") + "\n"},
 		},
 	},
@@ -168,11 +192,13 @@ var requestOperations = []operation{
 		summary: "Render the requests of a template with another version",
 		detail:  "Nothing is sent to a model. A line for each request, newest first.",
 		body:    BacktestQuery{Name: "greet", Version: 1, Last: 20},
-		answers: []answer{{status: 200, text: "What was sent then, and what would be sent now.", media: mediaLines, example: wire.Backtest{
+		answers: []answer{{status: 200, text: backtestText, media: mediaLines, example: wire.Backtest{
 			RequestID: exampleRequest, AcceptedAt: exampleTime, InputVariables: json.RawMessage(rawVariables),
 			Sent: wire.BacktestSent{Version: new(1), Provider: "openai", Model: exampleRow.Engine,
 				Request: json.RawMessage(`{"kwargs":` + rawKwargs + `}`), LatencyMS: new(750.0), Scores: exampleRow.Scores},
-			Rendered: &wire.BacktestRender{Version: 1, Blueprint: json.RawMessage(rawGreeting), LLMKwargs: json.RawMessage(rawKwargs)},
+			Rendered: &wire.BacktestRender{
+				Version: 1, Blueprint: json.RawMessage(rawGreeting), LLMKwargs: json.RawMessage(rawKwargs),
+			},
 		}}},
 		errors: []wire.Code{wire.CodeNotFound},
 	},
@@ -186,7 +212,7 @@ var requestOperations = []operation{
 		id: "deleteRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "DELETE /api/public/v2/requests",
 		summary: "Delete all records with a metadata value for good",
-		query:   deletionQuery{Key: "user_id", Value: "ann"},
+		query:   DeletionQuery{Key: "user_id", Value: "ann"},
 		answers: one("They can no longer be found. Events of them that arrive later are dropped.", deleted),
 	},
 	{

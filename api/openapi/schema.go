@@ -168,7 +168,10 @@ func (s *schemas) query(v any) (all []Parameter) {
 		return nil
 	}
 
-	schema := (&jsonschema.Reflector{Anonymous: true, ExpandedStruct: true, LookupComment: s.reflector.LookupComment}).Reflect(v)
+	reflector := *s.reflector
+	reflector.ExpandedStruct = true
+	reflector.Namer = nil
+	schema := reflector.Reflect(v)
 	var values map[string]any
 	if err := json.Unmarshal(s.example(v), &values); err != nil {
 		panic("openapi: " + err.Error())

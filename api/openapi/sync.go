@@ -6,10 +6,14 @@ import (
 	"promptspool/api/wire"
 )
 
-type changesQuery struct {
-	Since            uint64 `json:"since,omitempty" jsonschema:"minimum=0" jsonschema_description:"The revision up to which the caller knows all changes."`
-	Wait             string `json:"wait,omitempty" jsonschema_description:"How long to wait for a change, such as 30s; at most a minute."`
-	ProviderBaseURLs string `json:"provider_base_urls,omitempty" jsonschema_description:"The digest of the provider URLs that the caller knows."`
+// ChangesQuery says what a sidecar knows.
+type ChangesQuery struct {
+	// The revision up to which the caller knows all changes.
+	Since uint64 `json:"since,omitempty" jsonschema:"minimum=0"`
+	// How long to wait for a change, such as 30s; at most a minute.
+	Wait string `json:"wait,omitempty"`
+	// The digest of the provider URLs that the caller knows.
+	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
 }
 
 // Heartbeat is what a sidecar says of itself.
@@ -19,7 +23,8 @@ type Heartbeat struct {
 }
 
 var heartbeat = wire.Heartbeat{
-	ID: exampleEvent, Name: "pod-1", Version: "1.0.0", StartedAt: exampleTime, BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4,
+	ID: exampleEvent, Name: "pod-1", Version: "1.0.0", StartedAt: exampleTime,
+	BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4,
 }
 
 var syncOperations = []operation{
@@ -27,24 +32,28 @@ var syncOperations = []operation{
 		id: "syncEvents", tag: tagSync, scope: wire.ScopeApp,
 		call:    "POST /sync/events",
 		summary: "Deliver events",
-		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. `accepted`, `duplicate` and " +
-			"the length of `refused` add up to the events sent.",
+		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. `accepted`, " +
+			"`duplicate` and the length of `refused` add up to the events sent.",
 		bodyType: mediaLines,
-		body: wire.Event{ID: exampleEvent, Kind: wire.KindScore, RequestID: exampleRequest, AcceptedAt: exampleTime, Sidecar: "pod-1",
-			Body: json.RawMessage(`{"request_id":"` + exampleRequest + `","score":100}`)},
+		body: wire.Event{
+			ID: exampleEvent, Kind: wire.KindScore, RequestID: exampleRequest, AcceptedAt: exampleTime, Sidecar: "pod-1",
+			Body: json.RawMessage(`{"request_id":"` + exampleRequest + `","score":100}`),
+		},
 		answers: one("What became of them.", wire.BatchAnswer{Success: true, Accepted: 1, Refused: []wire.Result{}}),
 	},
 	{
 		id: "syncKey", tag: tagSync, scope: wire.ScopeApp,
 		call:    "GET /sync/key",
 		summary: "Ask what a key is good for",
-		answers: one("The key's account and scope.", wire.KeyVerdict{Success: true, Account: exampleEvent, KeyID: exampleRequest, Scope: wire.ScopeApp}),
+		answers: one("The key's account and scope.", wire.KeyVerdict{
+			Success: true, Account: exampleEvent, KeyID: exampleRequest, Scope: wire.ScopeApp,
+		}),
 	},
 	{
 		id: "syncChanges", tag: tagSync, scope: wire.ScopeApp,
 		call:    "GET /sync/changes",
 		summary: "Wait for changes of templates",
-		query:   changesQuery{Since: 2, Wait: "30s"},
+		query:   ChangesQuery{Since: 2, Wait: "30s"},
 		answers: one("What changed.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
 	},
 	{

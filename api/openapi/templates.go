@@ -47,31 +47,43 @@ var placed = wire.PlacedLabel{
 	Success: true, CreatedAt: exampleTime, ID: 65537, Name: "prod", PromptID: 1, VersionID: 1, Version: 1,
 }
 
-// versionQuery chooses a version.
-type versionQuery struct {
-	Version int    `json:"version,omitempty" jsonschema:"minimum=1" jsonschema_description:"The version; without it and a label, the latest."`
-	Label   string `json:"label,omitempty" jsonschema_description:"The label whose version to return; it wins over the version."`
+// VersionQuery chooses a version.
+type VersionQuery struct {
+	// The version; without it and a label, the latest.
+	Version int `json:"version,omitempty" jsonschema:"minimum=1"`
+	// The label whose version to return; it wins over the version.
+	Label string `json:"label,omitempty"`
 }
 
-type rawQuery struct {
-	versionQuery
-	Resolve bool `json:"resolve_snippets,omitempty" jsonschema:"default=true" jsonschema_description:"Whether to put snippets into their places."`
-	Kwargs  bool `json:"include_llm_kwargs,omitempty" jsonschema_description:"Whether to return the arguments of the model call, without variables."`
+// RawQuery chooses a version as it was published.
+type RawQuery struct {
+	VersionQuery
+	// Whether to put snippets into their places.
+	Resolve bool `json:"resolve_snippets,omitempty" jsonschema:"default=true"`
+	// Whether to return the arguments of the model call, without variables.
+	Kwargs bool `json:"include_llm_kwargs,omitempty"`
 }
 
-type namedQuery struct {
-	Name string `json:"prompt_name" jsonschema_description:"The template's name or id."`
-	versionQuery
+// NamedQuery chooses a version of a template that the path does not name.
+type NamedQuery struct {
+	// The template's name or id.
+	Name string `json:"prompt_name"`
+	VersionQuery
 }
 
-type listQuery struct {
-	Page          int       `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
-	PerPage       int       `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=30"`
-	Name          string    `json:"name,omitempty" jsonschema_description:"A part of the name, in any case."`
-	Label         string    `json:"label,omitempty" jsonschema_description:"A label that the template has."`
-	Tags          []string  `json:"tags,omitempty" jsonschema_description:"Tags that the template has, all of them."`
-	Status        string    `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
-	Author        string    `json:"created_by_email,omitempty" jsonschema_description:"Who published the first version."`
+// ListQuery chooses templates.
+type ListQuery struct {
+	Page    int `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=30"`
+	// A part of the name, in any case.
+	Name string `json:"name,omitempty"`
+	// A label that the template has.
+	Label string `json:"label,omitempty"`
+	// Tags that the template has, all of them.
+	Tags   []string `json:"tags,omitempty"`
+	Status string   `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
+	// Who published the first version.
+	Author        string    `json:"created_by_email,omitempty"`
 	CreatedAfter  time.Time `json:"created_after,omitzero"`
 	CreatedBefore time.Time `json:"created_before,omitzero"`
 	UpdatedAfter  time.Time `json:"updated_after,omitzero"`
@@ -83,9 +95,10 @@ type listQuery struct {
 var templateOperations = []operation{
 	{
 		id: "fetchTemplate", tag: tagTemplates, scope: wire.ScopeApp,
-		call:     "POST /prompt-templates/{template}",
-		summary:  "Fetch a template",
-		detail:   "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. A sidecar answers from its cache.",
+		call:    "POST /prompt-templates/{template}",
+		summary: "Fetch a template",
+		detail: "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. A sidecar answers " +
+			"from its cache.",
 		optional: true,
 		body:     FetchTemplate{Label: "prod", InputVariables: object{"name": "Ann"}},
 		answers:  []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
@@ -94,7 +107,7 @@ var templateOperations = []operation{
 		id: "readTemplate", tag: tagTemplates, scope: wire.ScopeApp,
 		call:    "GET /prompt-templates/{template}",
 		summary: "Read a template as it was published",
-		query:   rawQuery{versionQuery: versionQuery{Label: "prod"}},
+		query:   RawQuery{VersionQuery: VersionQuery{Label: "prod"}},
 		answers: one("The version.", wire.RawTemplate{
 			Success: true, ID: 1, Name: "greet", Version: 1, VersionID: 1, WorkspaceID: 1, Labels: []string{"prod"},
 			Blueprint: json.RawMessage(rawGreeting), Metadata: json.RawMessage(rawModel), CreatedAt: exampleTime,
@@ -107,7 +120,7 @@ var templateOperations = []operation{
 		older:   "/library-get-prompt-template",
 		summary: "Fetch a template by a query",
 		detail:  "For older clients. New ones use `POST /prompt-templates/{template}`.",
-		query:   namedQuery{Name: "greet"},
+		query:   NamedQuery{Name: "greet"},
 		answers: []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
 		errors:  []wire.Code{wire.CodeNotFound},
 	},
@@ -116,7 +129,7 @@ var templateOperations = []operation{
 		call:    "GET /prompt-templates",
 		older:   "/rest/prompts",
 		summary: "List templates",
-		query:   listQuery{Label: "prod", PerPage: 30},
+		query:   ListQuery{Label: "prod", PerPage: 30},
 		answers: []answer{{status: 200, text: "A page of templates, each with its latest version.", cached: true,
 			example: wire.TemplateList{Success: true, Paging: wire.NewPaging(1, 30, 1), Items: []wire.TemplateListItem{{
 				ID: 1, Name: "greet", Version: 1, Labels: []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
@@ -128,8 +141,8 @@ var templateOperations = []operation{
 		id: "publishTemplate", tag: tagTemplates, scope: wire.ScopeFull,
 		call:    "POST /rest/prompt-templates",
 		summary: "Publish a version of a template",
-		detail: "A template that does not exist is made. If the latest version has the same text and metadata, no version is made; " +
-			"labels and tags are set all the same.",
+		detail: "A template that does not exist is made. If the latest version has the same text and metadata, no version " +
+			"is made; labels and tags are set all the same.",
 		body: PublishTemplate{
 			Template: PublishedName{Name: "greet"},
 			Version:  PublishedVersion{Blueprint: greeting("user", "Say hello to {name}."), CommitMessage: "first version"},

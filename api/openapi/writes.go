@@ -32,9 +32,11 @@ var trackedCall = TrackRequest{
 	FunctionName: "openai.ChatCompletion.create",
 	Kwargs:       object{"model": "gpt-4o-mini", "messages": []object{{"role": "user", "content": "Say hello to Ann."}}},
 	Response: object{
-		"model":   "gpt-4o-mini-2024-07-18",
-		"choices": []object{{"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "Hello, Ann!"}}},
-		"usage":   object{"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16},
+		"model": "gpt-4o-mini-2024-07-18",
+		"choices": []object{{
+			"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "Hello, Ann!"},
+		}},
+		"usage": object{"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16},
 	},
 	Start:    1795224000.10,
 	End:      1795224000.85,
@@ -102,7 +104,9 @@ var writeOperations = []operation{
 		call:    "POST /rest/track-prompt",
 		older:   "/library-track-prompt",
 		summary: "Link a call to a template",
-		body:    TrackPrompt{OfRequest: of(), PromptName: "greet", PromptInputVariables: object{"name": "Ann"}, Label: "prod"},
+		body: TrackPrompt{
+			OfRequest: of(), PromptName: "greet", PromptInputVariables: object{"name": "Ann"}, Label: "prod",
+		},
 		answers: tracked("Prompt template linked."),
 	},
 	{
