@@ -93,6 +93,16 @@
 //
 // On Linux an msync is an fdatasync of what is mapped. Badger's does nothing on Windows.
 //
+// An earlier version found Badger's mappings in /proc/self/maps, gave up their pages, and synced both
+// files itself. In six pairs of runs, medians at 1, 64 and 256 connections of 4 KB:
+//
+//	                   processor time a write   requests/s            p99, ms          peak resident, MiB
+//	giving up pages    630, 132, 131 µs         604, 2,770, 1,818     12, 104, 502     37, 47, 54
+//	SyncWrites         630, 130, 125 µs         696, 3,558, 2,643     11,  66, 241     50, 62, 71
+//
+// (The machine was busy: compare the two.) What is resident in addition are pages of files, which the
+// kernel takes back: in a cgroup of 96 MiB the peaks are 116 and 114 MiB.
+//
 // If the kernel writes the write-ahead log of its own accord before the value log is synced, and then
 // the power fails, the newest commit lacks frames although it was never answered. So what is missing of
 // the newest commit, and of no other, is not counted as lost but as uncertain (uncertain.go).
