@@ -5,21 +5,23 @@ import (
 	"time"
 )
 
-// BacktestsMax bounds the requests of one backtest, and BacktestDefault is how many it takes when nobody says.
 const (
-	BacktestsMax    = 1000
+	// BacktestsMax bounds the requests of one backtest.
+	BacktestsMax = 1000
+
+	// BacktestDefault is how many requests a backtest takes unless told otherwise.
 	BacktestDefault = 20
 )
 
-// BacktestQuery is the body of POST /rest/backtest: the newest requests of a template, whose variables are rendered with another
-// version of it.
+// BacktestQuery is the body of POST /rest/backtest. It selects the newest requests of a
+// template, whose variables are rendered with another version of it.
 type BacktestQuery struct {
 	Name     string  `json:"prompt_name"`
 	Selector         // the version to render with; the zero Selector is the latest
-	Sent     int     `json:"sent_version,omitempty"` // only requests that were sent with this version; 0: with any
+	Sent     int     `json:"sent_version,omitempty"` // only requests sent with this version; 0: with any
 	Last     int     `json:"last,omitempty"`         // 0 is BacktestDefault
-	Provider string  `json:"provider,omitempty"`     // of llm_kwargs; "" as for a template fetch
-	Filter   *Filter `json:"filter_group,omitempty"` // only requests that it finds
+	Provider string  `json:"provider,omitempty"`     // for llm_kwargs; "" as in a template fetch
+	Filter   *Filter `json:"filter_group,omitempty"` // only requests that match
 }
 
 // DecodeBacktest reads a BacktestQuery.
@@ -38,6 +40,7 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 
 // MarshalJSON writes what DecodeBacktest reads.
 func (q BacktestQuery) MarshalJSON() ([]byte, error) {
+	// An embedded Selector would hide its fields behind names of its own.
 	type plain struct {
 		Name     string  `json:"prompt_name"`
 		Version  int     `json:"version,omitempty"`
@@ -47,10 +50,19 @@ func (q BacktestQuery) MarshalJSON() ([]byte, error) {
 		Provider string  `json:"provider,omitempty"`
 		Filter   *Filter `json:"filter_group,omitempty"`
 	}
-	return json.Marshal(plain{q.Name, q.Version, q.Label, q.Sent, q.Last, q.Provider, q.Filter})
+
+	return json.Marshal(plain{
+		Name:     q.Name,
+		Version:  q.Version,
+		Label:    q.Label,
+		Sent:     q.Sent,
+		Last:     q.Last,
+		Provider: q.Provider,
+		Filter:   q.Filter,
+	})
 }
 
-// Backtest is one line of the answer: what was sent and came back then, and what would be sent now.
+// Backtest is one line of the answer: the original call, and what would be sent now.
 type Backtest struct {
 	RequestID      string          `json:"request_id"`
 	AcceptedAt     time.Time       `json:"accepted_at"`
@@ -60,12 +72,12 @@ type Backtest struct {
 	Error          string          `json:"error,omitempty"` // why it could not
 }
 
-// BacktestSent is what was sent then.
+// BacktestSent is the original call.
 type BacktestSent struct {
 	Version   *int            `json:"version"`
 	Provider  string          `json:"provider"`
 	Model     string          `json:"model"`
-	Request   json.RawMessage `json:"request"` // the whole call as it was logged, with its response
+	Request   json.RawMessage `json:"request"` // the call as it was logged, with its response
 	Price     *float64        `json:"price"`
 	LatencyMS *float64        `json:"latency_ms"`
 	Scores    []Score         `json:"scores"`

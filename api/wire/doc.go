@@ -1,4 +1,7 @@
-// Package wire holds what crosses the wire between an app, a sidecar and a server: the types, their
-// validation and bounds, ids and errors. It does no I/O and keeps no state, so that both roles judge a
-// body by the same code.
+// Package wire defines what crosses the wire between an app, a sidecar and a server: the
+// types, their validation and limits, ids and errors. It does no I/O and keeps no state,
+// so that both roles judge a body by the same code.
+//
+// Field comments name what a JSON member means. jsonscan reads JSON below these types;
+// secrets masks credentials in bodies.
 package wire

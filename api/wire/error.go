@@ -11,7 +11,8 @@ import (
 // Code names what went wrong; it is the "error" member of an answer.
 type Code string
 
-// The codes and, by Status, the HTTP status of each. Of several faults in one call the first of this order is told.
+// The codes, in order of precedence: of several faults in one call, the first one is
+// reported. Status gives the HTTP status of each.
 const (
 	CodeNotFound       Code = "not_found"
 	CodeMethod         Code = "method_not_allowed"
@@ -30,27 +31,38 @@ const (
 )
 
 var statuses = map[Code]int{
-	CodeNotFound: 404, CodeMethod: 405, CodeTooLarge: 413, CodeEncoding: 415, CodeTimeout: 408, CodeBadJSON: 400,
-	CodeUnauthorized: 401, CodeForbidden: 403, CodeInvalid: 422, CodeConflict: 409, CodeTooMany: 429,
-	CodeNotImplemented: 501, CodeUnavailable: 503, CodeInternal: 500,
+	CodeNotFound:       404,
+	CodeMethod:         405,
+	CodeTooLarge:       413,
+	CodeEncoding:       415,
+	CodeTimeout:        408,
+	CodeBadJSON:        400,
+	CodeUnauthorized:   401,
+	CodeForbidden:      403,
+	CodeInvalid:        422,
+	CodeConflict:       409,
+	CodeTooMany:        429,
+	CodeNotImplemented: 501,
+	CodeUnavailable:    503,
+	CodeInternal:       500,
 }
 
-// FieldError says what is wrong with one field, by its path in the body ("tags[3]").
+// FieldError says what is wrong with one field.
 type FieldError struct {
-	Field  string `json:"field"`
-	Reason string `json:"reason"`
+	Field  string `json:"field"`  // its path in the body: "tags[3]"
+	Reason string `json:"reason"` // a predicate: "must be a string"
 }
 
-// Error is the one error type that crosses the wire. Message says what happened and the next step.
+// Error is the one error type that crosses the wire.
 type Error struct {
 	Code       Code
-	Message    string
+	Message    string // what happened, and the next step
 	Fields     []FieldError
 	RetryAfter time.Duration // sent as Retry-After, in whole seconds rounded up, when above 0
-	Cause      error         // logged; sent only as far as Message tells it
+	Cause      error         // logged; callers see only what Message repeats of it
 }
 
-// Error gives code, message, fields and cause, for logs.
+// Error returns code, message, fields and cause, for logs.
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message
 	for _, f := range e.Untold() {
@@ -59,6 +71,7 @@ func (e *Error) Error() string {
 	if e.Cause != nil && !strings.Contains(e.Message, e.Cause.Error()) {
 		s += ": " + e.Cause.Error()
 	}
+
 	return s
 }
 
@@ -70,26 +83,30 @@ type ErrorBody struct {
 	Fields  []FieldError `json:"fields"`
 }
 
-// Body returns what is sent of the error.
+// Body returns the part of the error that is sent.
 func (e *Error) Body() ErrorBody {
-	return ErrorBody{Error: e.Code, Message: e.Message, Fields: append([]FieldError{}, e.Fields...)}
+	return ErrorBody{
+		Error:   e.Code,
+		Message: e.Message,
+		Fields:  append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
+	}
 }
 
-// Untold returns the fields that Message does not tell, for a reader who gets both.
+// Untold returns the fields that Message does not mention, for a reader who gets both.
 func (e *Error) Untold() []FieldError {
-	if len(e.Fields) > 0 && e.Message == messageOf(e.Fields[0]) {
+	if len(e.Fields) > 0 && e.Message == e.Fields[0].sentence() {
 		return e.Fields[1:]
 	}
 	return e.Fields
 }
 
-// messageOf is the sentence that tells a field's error.
-func messageOf(f FieldError) string { return fmt.Sprintf("%s %s.", f.Field, f.Reason) }
+// sentence is the field's error as a message.
+func (f FieldError) sentence() string { return fmt.Sprintf("%s %s.", f.Field, f.Reason) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Status is the HTTP status that fits the code; 500 for a code it does not know.
+// Status returns the HTTP status of the code; 500 for an unknown code.
 func (e *Error) Status() int {
 	if s, ok := statuses[e.Code]; ok {
 		return s
@@ -97,7 +114,8 @@ func (e *Error) Status() int {
 	return 500
 }
 
-// CodeOfStatus is the reverse of Status, for a client that reads an answer without a code.
+// CodeOfStatus is the inverse of Status, for a client that reads an answer without a
+// code.
 func CodeOfStatus(status int) Code {
 	for c, s := range statuses {
 		if s == status {
@@ -107,49 +125,74 @@ func CodeOfStatus(status int) Code {
 	return CodeInternal
 }
 
-// Errorf makes an Error. What one %w verb in format stands for becomes its cause, and its text a part of the message that
-// the caller reads.
+// Errorf makes an Error with a formatted message. An error that is formatted with %w
+// becomes its cause, and its text part of the message that the caller reads.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
 }
 
-// Unavailable is a 503 that tells the caller when to come back.
+// Unavailable makes a CodeUnavailable that tells the caller when to retry.
 func Unavailable(retryAfter time.Duration, format string, args ...any) *Error {
 	e := Errorf(CodeUnavailable, format, args...)
 	e.RetryAfter = retryAfter
 	return e
 }
 
-// Invalid is a 422 for the fields given; its message tells the first. Names that callers chose are cut to 200 bytes.
+// Invalid makes a CodeInvalid for the given fields; its message is about the first. It
+// shortens long field names, which callers choose, to 200 bytes.
 func Invalid(fields ...FieldError) *Error {
 	for i := range fields {
 		if name := fields[i].Field; len(name) > 200 {
 			fields[i].Field = strings.ToValidUTF8(name[:200], "") + "..."
 		}
 	}
+
 	e := &Error{Code: CodeInvalid, Message: "The body was not accepted.", Fields: fields}
 	if len(fields) > 0 {
-		e.Message = messageOf(fields[0])
+		e.Message = fields[0].sentence()
 	}
+
 	return e
 }
 
-// AsError finds the Error in err's chain; any other error becomes a 500 that does not tell its text. A call
-// that was canceled, mostly because its caller left, is CodeUnavailable.
+// AsError returns the Error in err's chain. A canceled call, which mostly means that the
+// caller left, is CodeUnavailable. Any other error is CodeInternal and does not reveal
+// its text.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+
+	code, message := CodeInternal, "Something failed inside promptspool; its log says what."
 	if errors.Is(err, context.Canceled) {
-		return &Error{Code: CodeUnavailable, Message: "The call ended before it could be answered. Send it again.", Cause: err}
+		code, message = CodeUnavailable, "The call ended before it could be answered. Send it again."
 	}
 
-	return &Error{Code: CodeInternal, Message: "Something failed inside promptspool; its log says what.", Cause: err}
+	return &Error{Code: code, Message: message, Cause: err}
 }
 
-// IsCode says whether err carries an Error with this code.
+// IsCode reports whether err carries an Error with this code.
 func IsCode(err error, code Code) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == code
 }
+
+// Away is why a server could not be asked. It is in the chain of an Error with
+// CodeUnavailable, and distinguishes the server's own answer from one of something in
+// between, such as a proxy.
+type Away struct {
+	Status int   // of an answer that was not the server's; 0 if there was none
+	Err    error // the network's error; nil if there was an answer
+}
+
+// Error describes what happened.
+func (a *Away) Error() string {
+	if a.Err != nil {
+		return a.Err.Error()
+	}
+	return fmt.Sprintf("a foreign answer with status %d", a.Status)
+}
+
+// Unwrap returns the network's error.
+func (a *Away) Unwrap() error { return a.Err }

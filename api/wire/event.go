@@ -12,7 +12,8 @@ import (
 // Kind says what an event does to its record.
 type Kind string
 
-// The kinds of event. A server that does not know a kind answers CodeLater, so that a newer sidecar loses nothing.
+// The kinds of event. A server answers ResultLater to a kind that it does not know, so
+// that a newer sidecar loses nothing.
 const (
 	KindRequest  Kind = "request"
 	KindScore    Kind = "score"
@@ -21,7 +22,7 @@ const (
 	KindGroup    Kind = "group"
 )
 
-// Known says whether this version folds the kind.
+// Known reports whether this version folds the kind.
 func (k Kind) Known() bool {
 	switch k {
 	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup:
@@ -36,45 +37,56 @@ type Event struct {
 	Kind       Kind      `json:"kind"`        // what it does to the record
 	RequestID  string    `json:"request_id"`  // the record that it belongs to
 	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
-	Sidecar    string    `json:"sidecar"`     // who accepted it; a server accepts under its own name
-	// Clock identifies the clock of ID and AcceptedAt: several processes may share a name. Events
-	// with the same Sidecar and Clock were accepted in the order of AcceptedAt. Empty in events of
-	// older versions.
+	Sidecar    string    `json:"sidecar"`     // the acceptor; a server accepts under its own name
+
+	// Clock identifies the clock of id and accepted_at, because several processes may
+	// share a name. Events with the same Sidecar and Clock were accepted in the order of
+	// AcceptedAt. It is empty in events of older versions.
 	Clock string `json:"clock,omitempty"`
-	// OrderedAt is in events that a server exports: where it stood among those of its record, if that was before AcceptedAt,
-	// because the clock of who accepted it was ahead. Zero otherwise.
+
+	// OrderedAt is set in events that a server exports if their order time was before
+	// AcceptedAt, because the acceptor's clock was ahead. Zero otherwise.
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
-	// Version is the template version that a link in Body meant when it was accepted; 0 when that was not known.
+
+	// Version is the template version that a link in Body meant when it was accepted; 0
+	// if that was not known.
 	Version int `json:"version,omitempty"`
-	// Body is the write as it was sent, byte for byte, less secrets and line breaks between tokens.
+
+	// Body is the write as it was sent, byte for byte, without secrets and line breaks
+	// between tokens.
 	Body json.RawMessage `json:"body"`
-	// Link is the template link in Body, where the acceptor has read it; it does not travel.
+
+	// Link is the template link in Body, if the acceptor has read it. It is not sent.
 	Link PromptLink `json:"-"`
 }
 
-// clockBytesMax bounds Event.Clock, which a server keeps for each event.
+// clockBytesMax bounds Event.Clock, which a server stores with each event.
 const clockBytesMax = 64
 
-// AppendLine appends the event as one line of newline-delimited JSON. It is written by hand so that Body keeps its bytes
-// (encoding/json would escape and compact it). Body must be valid JSON without raw line breaks.
+// AppendLine appends the event as one line of newline-delimited JSON. Body must be valid
+// JSON without raw line breaks; its bytes stay the same, unlike with encoding/json, which
+// compacts and escapes them.
 func (e *Event) AppendLine(b []byte) []byte {
 	b = e.appendHead(b)
 	b = append(b, e.Body...)
 	return append(b, lineTail...)
 }
 
+// lineTail is what follows Body in a line.
 var lineTail = []byte("}\n")
 
-// headBytes is what mostly stands before Body in a line.
+// headBytes is room for what precedes Body in most lines.
 const headBytes = 320
 
-// LineParts returns the line of AppendLine in parts, of which one is Body.
+// LineParts returns the line of AppendLine in parts, one of which is Body itself, not a
+// copy.
 func (e *Event) LineParts() [][]byte {
 	return [][]byte{e.appendHead(make([]byte, 0, headBytes)), e.Body, lineTail}
 }
 
-// appendHead appends all that stands before Body.
+// appendHead appends everything that precedes Body.
 func (e *Event) appendHead(b []byte) []byte {
+	// Ids are UUIDs and need no escaping.
 	b = append(b, `{"id":"`...)
 	b = append(b, e.ID...)
 	b = append(b, `","kind":`...)
@@ -85,6 +97,7 @@ func (e *Event) appendHead(b []byte) []byte {
 	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","sidecar":`...)
 	b = jsonscan.AppendString(b, e.Sidecar)
+
 	if e.Clock != "" {
 		b = append(b, `,"clock":`...)
 		b = jsonscan.AppendString(b, e.Clock)
@@ -97,16 +110,18 @@ func (e *Event) appendHead(b []byte) []byte {
 	if e.Version > 0 {
 		b = fmt.Appendf(b, `,"version":%d`, e.Version)
 	}
+
 	return append(b, `,"body":`...)
 }
 
-// ParseEvent reads one line that AppendLine wrote, or an older or newer version did: members that it does not know are
-// ignored. The event's Body is a copy. The error names what a person would need to find the fault.
+// ParseEvent reads one line of AppendLine, of this or any other version: it ignores
+// unknown members. The event's Body is a copy. Errors name the field at fault.
 func ParseEvent(line []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return e, fmt.Errorf("not an event: %w", err)
 	}
+
 	id, err := ParseID(e.ID)
 	if err != nil {
 		return e, fmt.Errorf("id %w", err)
@@ -116,6 +131,7 @@ func ParseEvent(line []byte) (Event, error) {
 		return e, fmt.Errorf("request_id %w", err)
 	}
 	e.ID, e.RequestID, e.AcceptedAt = id, requestID, e.AcceptedAt.UTC()
+
 	switch {
 	case e.Kind == "":
 		return e, errors.New("kind is missing")
@@ -130,18 +146,19 @@ func ParseEvent(line []byte) (Event, error) {
 	case len(e.Body) == 0 || e.Body[0] != '{':
 		return e, errors.New("body must be a JSON object")
 	}
+
 	return e, nil
 }
 
 // ResultCode says what became of one event.
 type ResultCode string
 
-// Accepted: durable now. Duplicate: it was before. Invalid: never will be. Later: not now, send it again.
+// The results of an event.
 const (
-	ResultAccepted  ResultCode = "accepted"
-	ResultDuplicate ResultCode = "duplicate"
-	ResultInvalid   ResultCode = "invalid"
-	ResultLater     ResultCode = "later"
+	ResultAccepted  ResultCode = "accepted"  // it is durable now
+	ResultDuplicate ResultCode = "duplicate" // it was durable before
+	ResultInvalid   ResultCode = "invalid"   // it will never be accepted
+	ResultLater     ResultCode = "later"     // it cannot be accepted now: send it again
 )
 
 // Result is the answer for one event.
@@ -151,16 +168,16 @@ type Result struct {
 	Reason string     `json:"reason,omitempty"`
 }
 
-// BatchAnswer answers POST /sync/events. Accepted + Duplicate + len(Refused) equals the events sent, or the batch counts as
-// not delivered.
+// BatchAnswer answers POST /sync/events. Accepted + Duplicate + len(Refused) must equal
+// the number of events sent, or the batch counts as not delivered.
 type BatchAnswer struct {
 	Success   bool     `json:"success"`
 	Accepted  int      `json:"accepted"`
 	Duplicate int      `json:"duplicate"`
-	Refused   []Result `json:"refused"` // codes invalid and later
+	Refused   []Result `json:"refused"` // with the codes invalid and later
 }
 
-// Answer counts results into a BatchAnswer.
+// Answer sums results up in a BatchAnswer.
 func Answer(results []Result) BatchAnswer {
 	a := BatchAnswer{Success: true, Refused: []Result{}}
 	for _, r := range results {
@@ -173,5 +190,6 @@ func Answer(results []Result) BatchAnswer {
 			a.Refused = append(a.Refused, r)
 		}
 	}
+
 	return a
 }

@@ -142,7 +142,8 @@ func TestOnlyTheKindsOfThisVersionAreKnown(t *testing.T) {
 	}
 }
 
-// FuzzParseEvent: whatever is taken for an event can be written and read again without a change.
+// FuzzParseEvent: whatever is taken for an event can be written and read again without a
+// change.
 func FuzzParseEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		first, err := ParseEvent(line)

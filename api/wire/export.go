@@ -1,15 +1,22 @@
 package wire
 
-// ExportMark is in the lines of an export that are not events: {"export": {"cursor", "done"}}.
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ExportMark is in the lines of an export that are not events: {"export": {"cursor",
+// "done"}}.
 type ExportMark struct {
-	Cursor string `json:"cursor"` // continues after the lines before it; "" at the end
+	Cursor string `json:"cursor"` // continues behind the lines so far; "" at the end
 	Done   bool   `json:"done"`
 }
 
-// The forms of an export.
+// The formats of an export.
 const (
-	FormatEvents = "events" // newline-delimited, with an ExportMark now and then; the usual one
-	FormatCSV    = "csv"    // a line for each record, without its texts; see CSVColumns
+	FormatEvents = "events" // newline-delimited JSON, with an ExportMark now and then; the default
+	FormatCSV    = "csv"    // a line for each record, without prompts and responses; see CSVColumns
 )
 
 // Export is the body of POST /api/public/v2/requests/export.
@@ -25,6 +32,98 @@ func DecodeExport(object Object) (Export, error) {
 	if err := f.err(); err != nil {
 		return Export{}, err
 	}
+
 	s, err := DecodeSearch(object)
 	return Export{s, format}, err
+}
+
+// ExportQuery says which records to export, in full, newest first.
+type ExportQuery struct {
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	Q           string  `json:"q,omitempty"`
+	Cursor      string  `json:"cursor,omitempty"` // continues behind the record that came with it
+}
+
+// Exported is one record of an export.
+type Exported struct {
+	Record Record
+	Cursor string // continues behind it
+}
+
+// CSVColumns are the columns of an export as CSV. Its heading is sent only where the
+// export begins. The last column has a cursor now and then, which continues behind its
+// line.
+//
+// An answer that ends properly by HTTP is complete; one that breaks off is not.
+var CSVColumns = []string{
+	"request_id", "accepted_at", "function_name", "provider", "model",
+	"status", "error_type", "finish_reason", "latency_seconds",
+	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
+	"template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar", "cursor",
+}
+
+// CSVLine returns the row as a line of CSVColumns, with no cell that a spreadsheet takes
+// for a formula.
+func (r *Row) CSVLine(cursor string) []string {
+	var metadata, scores []string
+	for _, s := range r.Scores {
+		scores = append(scores, s.Name+"="+strconv.Itoa(s.Score))
+	}
+	for _, m := range r.Metadata {
+		metadata = append(metadata, m.Key+"="+m.Value)
+	}
+
+	version := ""
+	if r.PromptVersion != nil {
+		version = strconv.Itoa(*r.PromptVersion)
+	}
+
+	line := []string{
+		r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano), r.FunctionName, r.Provider, r.Engine,
+		r.Status, r.ErrorType, r.FinishReason, decimalCell(r.Latency),
+		integerCell(r.InputTokens), integerCell(r.OutputTokens),
+		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
+		textCell(r.PromptName), version, textCell(r.PromptLabel),
+		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
+		strings.Join(r.GroupIDs, ","), r.Sidecar, cursor,
+	}
+	for i := range line {
+		line[i] = withoutFormula(line[i])
+	}
+
+	return line
+}
+
+// The cells of values that may be unknown, which are empty.
+
+func integerCell(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func decimalCell(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'f', -1, 64)
+}
+
+func textCell(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// withoutFormula keeps a spreadsheet from taking a cell for a formula, which could run
+// commands (https://owasp.org/www-community/attacks/CSV_Injection). A cell that begins
+// like a formula gets an apostrophe in front, which spreadsheets do not show. No number
+// here is negative.
+func withoutFormula(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r\n|", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }

@@ -2,11 +2,14 @@ package wire
 
 import (
 	"encoding/json"
+	"strconv"
+	"time"
 
 	"promptspool/api/wire/jsonscan"
 )
 
-// TemplateFetch is the body of a template fetch. Raw members alias the body it was decoded from.
+// TemplateFetch is the body of a template fetch. Raw members alias the body that it was
+// decoded from.
 type TemplateFetch struct {
 	Selector
 	Provider  string
@@ -14,21 +17,23 @@ type TemplateFetch struct {
 	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
 	Overrides map[string]json.RawMessage // model_parameter_overrides
 
-	// Room is where llm_kwargs may be written, from its beginning; it is grown for them. nil: they are made anew.
+	// Room is a buffer to write llm_kwargs into; it is grown as needed. nil: allocate
+	// one.
 	Room *[]byte
 }
 
-// DecodeFetch reads the body of a template fetch. Nothing, as of an absent body, means the latest version.
+// DecodeFetch reads the body of a template fetch. A nil object, from an absent body,
+// means the latest version.
 func DecodeFetch(object Object) (TemplateFetch, error) {
 	f := fields{object: object}
 	w := TemplateFetch{
-		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
-		Provider: f.text("provider", false, NameRunesMax),
-		Model:    f.text("model", false, NameRunesMax),
-
+		Selector:  Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
+		Provider:  f.text("provider", false, NameRunesMax),
+		Model:     f.text("model", false, NameRunesMax),
 		Variables: f.values("input_variables"),
 		Overrides: f.values("model_parameter_overrides"),
 	}
+
 	if skip, ok := f.raw("skip_input_variable_rendering", false); ok {
 		switch string(skip) {
 		case "true":
@@ -38,24 +43,86 @@ func DecodeFetch(object Object) (TemplateFetch, error) {
 			f.fault("skip_input_variable_rendering", "must be true or false")
 		}
 	}
+
 	return w, f.err()
 }
 
-// values reads an object into a map; nil if it is absent.
-func (f *fields) values(name string) map[string]json.RawMessage {
-	v := f.json(name, false)
-	if v == nil {
-		return nil
+// RenderedTemplate answers a template fetch.
+type RenderedTemplate struct {
+	Success         bool             `json:"success"`
+	ID              int64            `json:"id"`
+	Name            string           `json:"prompt_name"`
+	Version         int              `json:"version"`
+	WorkspaceID     int64            `json:"workspace_id"`
+	Tags            []string         `json:"tags"`
+	CommitMessage   *string          `json:"commit_message"`
+	Metadata        json.RawMessage  `json:"metadata"`
+	Blueprint       json.RawMessage  `json:"prompt_template"`
+	LLMKwargs       json.RawMessage  `json:"llm_kwargs"`
+	ProviderBaseURL *ProviderBaseURL `json:"provider_base_url"`
+	Snippets        []UsedSnippet    `json:"snippets"`
+	Warning         *string          `json:"warning"`
+
+	Cache string        `json:"-"` // "hit", "stale" or "miss"; "" at the server. Sent as X-Cache
+	Age   time.Duration `json:"-"` // since the copy was known to be current; sent as Age, in seconds
+}
+
+// AppendJSON appends the template as encoding/json would, but copies raw members as they
+// are. They were checked when they were published or made; checking them again took
+// longer than the rest of a fetch.
+func (t *RenderedTemplate) AppendJSON(b []byte) []byte {
+	b = append(b, `{"success":`...)
+	b = strconv.AppendBool(b, t.Success)
+	b = strconv.AppendInt(append(b, `,"id":`...), t.ID, 10)
+	b = jsonscan.AppendString(append(b, `,"prompt_name":`...), t.Name)
+	b = strconv.AppendInt(append(b, `,"version":`...), int64(t.Version), 10)
+	b = strconv.AppendInt(append(b, `,"workspace_id":`...), t.WorkspaceID, 10)
+	b = appendList(append(b, `,"tags":`...), t.Tags, jsonscan.AppendString)
+	b = appendText(append(b, `,"commit_message":`...), t.CommitMessage)
+
+	b = appendRaw(append(b, `,"metadata":`...), t.Metadata)
+	b = appendRaw(append(b, `,"prompt_template":`...), t.Blueprint)
+	b = appendRaw(append(b, `,"llm_kwargs":`...), t.LLMKwargs)
+
+	b = appendProviderBaseURL(append(b, `,"provider_base_url":`...), t.ProviderBaseURL)
+	b = appendList(append(b, `,"snippets":`...), t.Snippets, appendSnippet)
+	b = appendText(append(b, `,"warning":`...), t.Warning)
+
+	return append(b, '}')
+}
+
+func appendSnippet(b []byte, s UsedSnippet) []byte {
+	b = jsonscan.AppendString(append(b, `{"prompt_name":`...), s.Name)
+	b = strconv.AppendInt(append(b, `,"version":`...), int64(s.Version), 10)
+	b = appendText(append(b, `,"label":`...), s.Label)
+	return append(b, '}')
+}
+
+func appendList[T any](b []byte, list []T, appendOne func([]byte, T) []byte) []byte {
+	if list == nil {
+		return append(b, "null"...)
 	}
 
-	values := make(map[string]json.RawMessage)
-	for m := range jsonscan.Members(v) {
-		if len(values) == ObjectMembersMax {
-			f.fault(name, "has more than %d members", ObjectMembersMax)
-			break
+	b = append(b, '[')
+	for i, e := range list {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		values[m.Name] = m.Value
+		b = appendOne(b, e)
 	}
+	return append(b, ']')
+}
 
-	return values
+func appendText(b []byte, text *string) []byte {
+	if text == nil {
+		return append(b, "null"...)
+	}
+	return jsonscan.AppendString(b, *text)
+}
+
+func appendRaw(b []byte, raw json.RawMessage) []byte {
+	if raw == nil {
+		return append(b, "null"...)
+	}
+	return append(b, raw...)
 }

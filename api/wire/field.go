@@ -10,21 +10,26 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// fields reads members of an object and gathers what is wrong with them, so that a caller hears of all faults at once.
+// fields reads members of an object and collects what is wrong with them, so that a
+// caller learns of all faults in one answer. Its methods return zero values for members
+// that are absent or at fault.
 type fields struct {
 	object Object
 	errs   []FieldError
 }
 
-// fault notes what is wrong with a field. A hostile body may have millions of faults: the first 32 are told.
+// faultsMax bounds the faults that are reported: a hostile body may have millions.
+const faultsMax = 32
+
+// fault notes what is wrong with a field.
 func (f *fields) fault(name, format string, args ...any) {
-	if len(f.errs) == 32 {
+	if len(f.errs) == faultsMax {
 		return
 	}
 	f.errs = append(f.errs, FieldError{name, fmt.Sprintf(format, args...)})
 }
 
-// err is the 422 for everything gathered, or nil.
+// err returns an Invalid of everything collected, or nil.
 func (f *fields) err() error {
 	if len(f.errs) == 0 {
 		return nil
@@ -32,7 +37,8 @@ func (f *fields) err() error {
 	return Invalid(f.errs...)
 }
 
-// raw returns a member; a missing one is a fault when it is required.
+// raw returns a member, and whether it exists and is not null. A missing one is a fault
+// if it is required.
 func (f *fields) raw(name string, required bool) (json.RawMessage, bool) {
 	v, ok := f.object.Get(name)
 	if !ok && required {
@@ -41,6 +47,7 @@ func (f *fields) raw(name string, required bool) (json.RawMessage, bool) {
 	return v, ok
 }
 
+// text reads a string of at most runesMax characters; a required one must not be empty.
 func (f *fields) text(name string, required bool, runesMax int) string {
 	v, ok := f.raw(name, required)
 	if !ok {
@@ -50,15 +57,17 @@ func (f *fields) text(name string, required bool, runesMax int) string {
 		f.fault(name, "must be a string")
 		return ""
 	}
+
 	s := jsonscan.Unquote(v)
 	if required && s == "" {
 		f.fault(name, "must not be empty")
 	}
 	f.bound(name, s, runesMax)
+
 	return s
 }
 
-// textOrInteger reads a name or a number, as text.
+// textOrInteger reads a string or an integer, as text: clients use ids of either type.
 func (f *fields) textOrInteger(name string, required bool, runesMax int) string {
 	v, ok := f.raw(name, required)
 	switch {
@@ -67,6 +76,7 @@ func (f *fields) textOrInteger(name string, required bool, runesMax int) string 
 	case v[0] == '"':
 		return f.text(name, required, runesMax)
 	}
+
 	n, ok := integer(v)
 	if !ok {
 		f.fault(name, "must be a string or an integer")
@@ -75,12 +85,15 @@ func (f *fields) textOrInteger(name string, required bool, runesMax int) string 
 	return strconv.FormatInt(n, 10)
 }
 
+// bound checks the length of a text.
 func (f *fields) bound(name, s string, runesMax int) {
+	// A text has no more characters than bytes, so most need not be counted.
 	if len(s) > runesMax && utf8.RuneCountInString(s) > runesMax {
 		f.fault(name, "is longer than %d characters", runesMax)
 	}
 }
 
+// json reads an object.
 func (f *fields) json(name string, required bool) json.RawMessage {
 	v, ok := f.raw(name, required)
 	if !ok {
@@ -93,13 +106,14 @@ func (f *fields) json(name string, required bool) json.RawMessage {
 	return v
 }
 
-// version reads a template version: a positive integer, or, from older clients, the same as a string of digits. An empty
-// string means absent.
+// version reads a template version: a positive integer or, from older clients, the same
+// as a string of digits. An empty string means absent.
 func (f *fields) version(name string) int {
 	v, ok := f.raw(name, false)
 	if !ok || string(v) == `""` {
 		return 0
 	}
+
 	var n int64
 	if v[0] == '"' {
 		digits, err := strconv.ParseUint(jsonscan.Unquote(v), 10, 31)
@@ -111,9 +125,11 @@ func (f *fields) version(name string) int {
 		f.fault(name, "must be an integer of at least 1")
 		return 0
 	}
+
 	return int(n)
 }
 
+// tags reads an array of strings; nil if it is absent.
 func (f *fields) tags(name string) []string {
 	v, ok := f.raw(name, false)
 	if !ok {
@@ -123,12 +139,14 @@ func (f *fields) tags(name string) []string {
 		f.fault(name, "must be an array of strings")
 		return nil
 	}
+
 	tags := []string{}
 	for i, e := range jsonscan.Elements(v) {
 		if i == TagsMax {
 			f.fault(name, "has more than %d entries", TagsMax)
 			break
 		}
+
 		path := name + "[" + strconv.Itoa(i) + "]"
 		if e[0] != '"' {
 			f.fault(path, "must be a string")
@@ -138,21 +156,25 @@ func (f *fields) tags(name string) []string {
 		f.bound(path, tag, NameRunesMax)
 		tags = append(tags, tag)
 	}
+
 	return tags
 }
 
+// metadata reads an object of strings; nil if it is absent.
 func (f *fields) metadata(name string, required bool) map[string]string {
 	v := f.json(name, required)
 	if v == nil {
 		return nil
 	}
-	m := make(map[string]string)
+
+	metadata := make(map[string]string)
 	size := 0
 	for e := range jsonscan.Members(v) {
-		if len(m) == MetadataKeysMax {
+		if len(metadata) == MetadataKeysMax {
 			f.fault(name, "has more than %d keys", MetadataKeysMax)
 			break
 		}
+
 		path := name + "." + e.Name
 		if utf8.RuneCountInString(e.Name) > MetadataKeyRunesMax {
 			f.fault(name, "has a key of more than %d characters", MetadataKeyRunesMax)
@@ -162,26 +184,48 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(path, "must be a string; metadata maps strings to strings")
 			continue
 		}
+
 		text := jsonscan.Unquote(e.Value)
 		if len(text) > MetadataValueBytesMax {
 			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue
 		}
-		if _, twice := m[e.Name]; twice {
+		if _, twice := metadata[e.Name]; twice {
 			f.fault(path, "is given twice")
 		}
-		m[e.Name] = text
+		metadata[e.Name] = text
 		size += len(e.Name) + len(text)
 	}
 	if size > MetadataBytesMax {
 		f.fault(name, "has more than %d bytes in keys and values", MetadataBytesMax)
 	}
-	return m
+
+	return metadata
+}
+
+// values reads an object into a map; nil if it is absent.
+func (f *fields) values(name string) map[string]json.RawMessage {
+	v := f.json(name, false)
+	if v == nil {
+		return nil
+	}
+
+	values := make(map[string]json.RawMessage)
+	for m := range jsonscan.Members(v) {
+		if len(values) == ObjectMembersMax {
+			f.fault(name, "has more than %d members", ObjectMembersMax)
+			break
+		}
+		values[m.Name] = m.Value
+	}
+
+	return values
 }
 
 func isNumber(v json.RawMessage) bool { return v[0] == '-' || v[0] >= '0' && v[0] <= '9' }
 
-// integer reads a JSON number with an integral value (87, 87.0, 8.7e1) that fits 53 bits, or a plain one that fits 64.
+// integer reads a JSON number with an integral value. It accepts plain digits that fit 64
+// bits, and other spellings (87.0, 8.7e1) up to 53 bits, which a float64 holds exactly.
 func integer(v json.RawMessage) (int64, bool) {
 	if !isNumber(v) {
 		return 0, false
@@ -189,6 +233,7 @@ func integer(v json.RawMessage) (int64, bool) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}
+
 	x, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
 		return 0, false

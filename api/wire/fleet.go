@@ -7,67 +7,85 @@ import (
 	"unicode/utf8"
 )
 
-// Heartbeat is what a sidecar tells the server of itself: at start, when the server is back, and every HeartbeatEvery.
+// Heartbeat is a sidecar's report of its own state. It sends one at start, when the
+// server is back, and every HeartbeatEvery.
 type Heartbeat struct {
 	ID        string    `json:"id"` // a UUIDv7 that the sidecar made once and keeps in its data folder
 	Name      string    `json:"name"`
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at"`
 
-	BacklogEvents int64   `json:"backlog_events"` // events that wait in its spool
+	BacklogEvents int64   `json:"backlog_events"` // events waiting in its spool
 	BacklogBytes  int64   `json:"backlog_bytes"`
 	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest event in its spool; 0 without any
-	HeldEvents    int64   `json:"held_events"`    // events whose key the server refuses
-	DeadLetters   int64   `json:"dead_letters"`   // events whose content the server refuses
-	LostEvents    int64   `json:"lost_events"`    // events lost by damage to its disk, since it was started
-	// ClockAhead is by how many seconds its clock is ahead of the server's; null while it does not know.
+	HeldEvents    int64   `json:"held_events"`    // events whose key the server rejects
+	DeadLetters   int64   `json:"dead_letters"`   // events whose content the server rejects
+	LostEvents    int64   `json:"lost_events"`    // events lost by damage to its disk, since it started
+
+	// ClockAhead is how many seconds its clock is ahead of the server's; null while that
+	// is unknown.
 	ClockAhead *float64 `json:"clock_ahead_seconds"`
 }
 
 const (
-	// HeartbeatEvery is how often a sidecar tells of itself.
+	// HeartbeatEvery is the interval between a sidecar's heartbeats.
 	HeartbeatEvery = 15 * time.Second
-	// AliveFor is how long a sidecar counts as alive after it was heard.
+
+	// AliveFor is how long a sidecar counts as alive after a heartbeat.
 	AliveFor = 3 * HeartbeatEvery
+
+	// heartbeatTextMax bounds a sidecar's name and version.
+	heartbeatTextMax = 255
 )
 
-// FleetSidecar is what the server knows of a sidecar.
+// TimeHeader is a header of every answer: the answering process's time, in RFC 3339 with
+// nanoseconds. A sidecar uses it to measure how far its clock is from the server's.
+const TimeHeader = "Promptspool-Time"
+
+// FleetSidecar is what the server knows about a sidecar.
 type FleetSidecar struct {
 	Heartbeat
 	LastSeen time.Time `json:"last_seen"` // by the server's clock
 	Alive    bool      `json:"alive"`     // it was heard from within 45 seconds
 }
 
-// Fleet answers GET /sync/fleet: the account's sidecars, by name and id. One that was not heard for a month is forgotten.
+// Fleet answers GET /sync/fleet: the account's sidecars, by name and id. A sidecar that
+// was not heard from for a month is removed.
 type Fleet struct {
 	Success bool           `json:"success"`
 	Items   []FleetSidecar `json:"items"`
 }
 
-// DecodeHeartbeat reads the body of POST /sync/heartbeat. Members that it does not know are those of a newer sidecar.
+// DecodeHeartbeat reads the body of POST /sync/heartbeat. It ignores unknown members,
+// which newer sidecars may send.
 func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	var h Heartbeat
 	if err := json.Unmarshal(body, &h); err != nil {
 		return h, Invalid(FieldError{"body", "must be a heartbeat: " + err.Error()})
 	}
+
 	id, err := ParseID(h.ID)
 	if err != nil {
 		return h, Invalid(FieldError{"id", "must be a UUIDv7"})
 	}
 	h.ID = id
+
 	for field, s := range map[string]string{"name": h.Name, "version": h.Version} {
 		if s == "" || len(s) > heartbeatTextMax || !utf8.ValidString(s) {
-			return h, Invalid(FieldError{field, "must be a text of 1 to " + strconv.Itoa(heartbeatTextMax) + " bytes"})
+			reason := "must be a string of 1 to " + strconv.Itoa(heartbeatTextMax) + " bytes"
+			return h, Invalid(FieldError{field, reason})
 		}
 	}
+
 	if !isMoment(h.StartedAt) {
 		return h, Invalid(FieldError{"started_at", "must be a time"})
 	}
 	h.StartedAt = h.StartedAt.UTC()
-	if h.BacklogEvents < 0 || h.BacklogBytes < 0 || h.OldestSeconds < 0 || h.HeldEvents < 0 || h.DeadLetters < 0 || h.LostEvents < 0 {
+
+	least := min(h.BacklogEvents, h.BacklogBytes, h.HeldEvents, h.DeadLetters, h.LostEvents)
+	if least < 0 || h.OldestSeconds < 0 {
 		return h, Invalid(FieldError{"backlog_events", "and the other counts must not be negative"})
 	}
+
 	return h, nil
 }
-
-const heartbeatTextMax = 255

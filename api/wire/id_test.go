@@ -61,7 +61,8 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// A changed result would log every retried call twice, once before and once after an upgrade.
+// A changed result would log every retried call twice, once before and once after an
+// upgrade.
 func TestDeriveIDNeverChanges(t *testing.T) {
 	for key, want := range map[string]string{
 		"":       "00000000-0000-7b56-8ecc-1effc273c6aa",

@@ -7,13 +7,16 @@ import (
 	"time"
 )
 
-// Secret is a key as its owner sends it. It prints, logs and marshals as "[secret]"; only a conversion to string shows it.
-// Keep it out of unexported fields of what is printed and out of keys of maps that become JSON: there no method is asked.
+// Secret is a key as its owner sends it. It prints, logs and marshals as "[secret]"; only
+// a conversion to string shows it.
+//
+// Keep it out of unexported fields of what is printed, and out of keys of maps that
+// become JSON: its methods are not called there.
 type Secret string
 
 const hidden = "[secret]"
 
-// String hides the secret from whoever asks for text.
+// String hides the secret.
 func (Secret) String() string { return hidden }
 
 // Format hides the secret from every verb of fmt.
@@ -22,20 +25,22 @@ func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 // LogValue hides the secret from slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// MarshalText hides the secret from encoding/json. Reading one from JSON works as for any string.
+// MarshalText hides the secret from encoding/json. Reading one from JSON works as for any
+// string.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Scope says what a key may do.
 type Scope string
 
-// ScopeApp covers track-*, groups, template fetch and /sync; ScopeFull also search, reading, publishing, deleting.
+// The scopes of keys.
 const (
-	ScopeApp  Scope = "app"
-	ScopeFull Scope = "full"
+	ScopeApp  Scope = "app"  // track-*, groups, template fetch and /sync
+	ScopeFull Scope = "full" // also search, read, publish and delete
 )
 
-// Identity is who calls. Account is empty when Verified is false: a sidecar that cannot ask its server takes writes of
-// a key that it has never seen, and leaves the judgement to the server.
+// Identity is the caller. If Verified is false, Account is empty: a sidecar that cannot
+// ask its server accepts writes of a key that it has never seen, and leaves the verdict
+// to the server.
 type Identity struct {
 	Account  string // the account's id, not its name
 	KeyID    string
@@ -44,12 +49,12 @@ type Identity struct {
 	Verified bool
 }
 
-// Allows says whether the identity's key covers scope.
+// Allows reports whether the identity's key covers scope.
 func (id Identity) Allows(scope Scope) bool {
 	return id.Verified && (id.Scope == ScopeFull || id.Scope == scope)
 }
 
-// KeyVerdict answers GET /sync/key: what the key is good for.
+// KeyVerdict answers GET /sync/key: what the key may do.
 type KeyVerdict struct {
 	Success bool   `json:"success"`
 	Account string `json:"account"`
@@ -57,7 +62,7 @@ type KeyVerdict struct {
 	Scope   Scope  `json:"scope"`
 }
 
-// Key is what a server knows of a key; the secret itself is not kept.
+// Key is what a server knows about a key; the secret itself is not stored.
 type Key struct {
 	ID          string     `json:"id"`
 	AccountID   string     `json:"account_id"`
@@ -66,7 +71,7 @@ type Key struct {
 	Scope       Scope      `json:"scope"`
 	CreatedAt   time.Time  `json:"created_at"`
 	RevokedAt   *time.Time `json:"revoked_at"`
-	LastUsedAt  *time.Time `json:"last_used_at"` // to a minute or so; nil: never
+	LastUsedAt  *time.Time `json:"last_used_at"` // to about a minute; nil: never
 }
 
 // Account owns records, templates and keys.

@@ -1,7 +1,7 @@
 package wire
 
-// Bounds of what is accepted; what lies beyond them is a 422 that names the field, or a 413 for the body.
-// Lengths are in characters (runes) where the contract says characters, in bytes where the name says so.
+// Limits of what is accepted. Beyond them a call gets a 422 that names the field, or a
+// 413 for the body. Lengths are in characters (Runes) or bytes, as the names say.
 const (
 	NameRunesMax          = 512       // tag, label, template name, score name, group id
 	MetadataKeyRunesMax   = 1024      // one metadata key
@@ -10,8 +10,8 @@ const (
 	MetadataKeysMax       = 256       // metadata keys of one write
 	MetadataBytesMax      = 256 << 10 // keys and values of the metadata of one write
 	SidecarBytesMax       = 255       // name of a sidecar
-	PriceMax              = 1_000_000 // dollars of one call, where the caller gives its price
-	TokensMax             = 1e12      // of one call, in or out, where the caller gives them
+	PriceMax              = 1_000_000 // dollars of one call, if the caller gives its price
+	TokensMax             = 1e12      // of one call, in or out, if the caller gives them
 	FunctionNameRunesMax  = 1024      // function_name
 	ObjectMembersMax      = 1000      // fields of a body, known and unknown
 	JSONDepthMax          = 512       // nesting of a body
@@ -21,9 +21,9 @@ const (
 	BatchEventsMax = 1000    // events of one POST /sync/events
 	BatchBytesMax  = 4 << 20 // its bytes before compression; one larger event travels alone
 	PageItemsMax   = 1000    // items of one page of a search or a list
-	PageOffsetMax  = 100_000 // how deep page numbers reach; further on, the cursor
+	PageOffsetMax  = 100_000 // how deep page numbers reach; beyond it, use the cursor
 )
 
-// BatchBodyBytesMax bounds a decompressed POST /sync/events: one batch, or one event whose body is as
-// large as a body may be, with its envelope.
+// BatchBodyBytesMax bounds a decompressed POST /sync/events. It has room for one event
+// with the largest body, and its envelope.
 const BatchBodyBytesMax = BodyBytesMax + 1<<20

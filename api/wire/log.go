@@ -11,10 +11,10 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// LogWrite is what a log-request says: a model call as blueprints of what went in and what came out. Raw members alias the
-// body it was decoded from.
+// LogWrite is a decoded log-request: a model call, with its input and output as
+// blueprints. Raw members alias the body that it was decoded from.
 type LogWrite struct {
-	RequestID     string // chosen by the caller; "" if not
+	RequestID     string // "" if the caller chose none
 	FunctionName  string
 	Provider      string
 	Model         string
@@ -36,10 +36,11 @@ type LogWrite struct {
 	ErrorMessage  string
 }
 
-// ErrorMessageRunesMax bounds error_message of a log-request.
+// ErrorMessageRunesMax bounds the error_message of a log-request.
 const ErrorMessageRunesMax = 1024
 
-// statusesOfError are the values of error_type, and with which status each may stand.
+// statusesOfError maps each value of error_type to the statuses that it may be combined
+// with.
 var statusesOfError = map[string]string{
 	"PROVIDER_RATE_LIMIT":       "WARNING ERROR",
 	"PROVIDER_QUOTA_LIMIT":      "WARNING ERROR",
@@ -52,9 +53,11 @@ var statusesOfError = map[string]string{
 	"UNKNOWN_ERROR":             "WARNING ERROR",
 }
 
-// IsLog says whether the body of a request event is a log-request; else it is a track-request.
+// IsLog reports whether the body of a request event is a log-request, not a
+// track-request.
 func IsLog(object Object) bool {
-	return object.Has("input") && object.Has("output") && !object.Has("kwargs") && !object.Has("request_response")
+	return object.Has("input") && object.Has("output") &&
+		!object.Has("kwargs") && !object.Has("request_response")
 }
 
 // DecodeLog reads a log-request; see DecodeRequest for its error.
@@ -87,9 +90,13 @@ func DecodeLog(object Object) (LogWrite, error) {
 			InputVariables: f.json("prompt_input_variables", false),
 		},
 	}
-	if id := f.textOrInteger("prompt_id", false, NameRunesMax); w.Prompt.Name == "" {
+
+	// prompt_id is checked even where prompt_name wins.
+	id := f.textOrInteger("prompt_id", false, NameRunesMax)
+	if w.Prompt.Name == "" {
 		w.Prompt.Name = id
 	}
+
 	if n := f.countOf("score", 100); n != nil {
 		score := int(*n)
 		w.Score = &score
@@ -98,31 +105,35 @@ func DecodeLog(object Object) (LogWrite, error) {
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
+
 	return w, f.err()
 }
 
-// outcome checks that status and error_type are ones of the contract and go together.
+// outcome checks that status and error_type are known, and may be combined.
 func (f *fields) outcome(status, errorType string) {
 	if status != "" && !slices.Contains([]string{"SUCCESS", "WARNING", "ERROR"}, status) {
 		f.fault("status", "must be SUCCESS, WARNING or ERROR")
 		return
 	}
+
 	allowed, known := statusesOfError[errorType]
 	switch {
 	case errorType == "":
 	case !known:
-		f.fault("error_type", "is none of those that exist; UNKNOWN_ERROR is for whatever has no name")
+		f.fault("error_type", "is not a known error type; use UNKNOWN_ERROR for anything else")
 	case !slices.Contains(strings.Fields(allowed), status):
-		f.fault("error_type", "%s goes with the status %s", errorType, strings.ReplaceAll(allowed, " ", " or "))
+		statuses := strings.ReplaceAll(allowed, " ", " or ")
+		f.fault("error_type", "%s requires the status %s", errorType, statuses)
 	}
 }
 
-// countOf reads an integer from 0 to most; nil if it is absent.
+// countOf reads an integer from 0 to most, where 0 differs from absent (nil).
 func (f *fields) countOf(name string, most int64) *int64 {
 	v, ok := f.raw(name, false)
 	if !ok {
 		return nil
 	}
+
 	n, ok := integer(v)
 	if !ok || n < 0 || n > most {
 		f.fault(name, "must be an integer from 0 to %d", most)
@@ -131,28 +142,33 @@ func (f *fields) countOf(name string, most int64) *int64 {
 	return &n
 }
 
-// price reads an amount from 0 to PriceMax.
+// price reads an amount from 0 to PriceMax, as it was sent; nil if it is absent.
 func (f *fields) price(name string) json.RawMessage {
 	v, ok := f.raw(name, false)
 	if !ok {
 		return nil
 	}
-	if x, err := strconv.ParseFloat(string(v), 64); !isNumber(v) || err != nil || x < 0 || x > PriceMax {
+
+	x, err := strconv.ParseFloat(string(v), 64)
+	if !isNumber(v) || err != nil || x < 0 || x > PriceMax {
 		f.fault(name, "must be a number from 0 to %d", PriceMax)
 		return nil
 	}
 	return v
 }
 
-// logRoles are the roles of messages.
+// logRoles are the roles that a message may have.
 var logRoles = []string{"system", "user", "assistant", "function", "tool", "developer", "placeholder"}
 
-// blueprint reads a chat or a completion. What its messages and blocks hold besides is the caller's.
+// blueprint reads a chat or a completion. It ignores other members of messages and
+// blocks, which are the caller's.
 func (f *fields) blueprint(name string) json.RawMessage {
 	v := f.json(name, true)
 	if v == nil {
 		return nil
 	}
+
+	// The type may be left out if the members tell it.
 	kind, _ := jsonscan.Lookup(v, "type")
 	messages, isChat := jsonscan.Lookup(v, "messages")
 	content, isCompletion := jsonscan.Lookup(v, "content")
@@ -170,27 +186,34 @@ func (f *fields) blueprint(name string) json.RawMessage {
 	default:
 		f.fault(name+".type", "must be chat or completion")
 	}
+
 	return v
 }
 
+// logMessage checks one message of a chat.
 func (f *fields) logMessage(path string, m json.RawMessage) {
 	if m[0] != '{' {
 		f.fault(path, "must be an object")
 		return
 	}
-	if role, _ := jsonscan.Lookup(m, "role"); role == nil || role[0] != '"' || !slices.Contains(logRoles, jsonscan.Unquote(role)) {
+
+	role, _ := jsonscan.Lookup(m, "role")
+	if role == nil || role[0] != '"' || !slices.Contains(logRoles, jsonscan.Unquote(role)) {
 		f.fault(path+".role", "must be one of %s", strings.Join(logRoles, ", "))
 	}
+
 	if content, ok := jsonscan.Lookup(m, "content"); ok {
 		f.blocks(path+".content", content, true)
 	}
 }
 
-func (f *fields) blocks(path string, content json.RawMessage, there bool) {
-	if !there || content[0] != '[' {
+// blocks checks the content blocks of a message or completion.
+func (f *fields) blocks(path string, content json.RawMessage, exists bool) {
+	if !exists || content[0] != '[' {
 		f.fault(path, `must be an array of content blocks, such as [{"type": "text", "text": "..."}]`)
 		return
 	}
+
 	for i, b := range jsonscan.Elements(content) {
 		if b[0] != '{' {
 			f.fault(path+"["+strconv.Itoa(i)+"]", "must be an object")

@@ -33,7 +33,7 @@ const (
 type SecretFinding struct {
 	Kind   SecretKind `json:"kind"`
 	Path   string     `json:"path"`             // such as kwargs.messages[1].content
-	Begins string     `json:"begins,omitempty"` // of a well-known key, the prefix that all of its kind share: sk-a...
+	Begins string     `json:"begins,omitempty"` // a well-known key's prefix, shared by its kind: sk-a...
 }
 
 // FoundSecret is a secret in a stored record.
@@ -61,7 +61,8 @@ type Scanned struct {
 	Done    bool               `json:"done"`
 }
 
-// ScanItemsMax and ScanEventItems bound the secrets that one answer lists; Scanned.Kinds counts all.
+// ScanItemsMax and ScanEventItems bound the secrets that one answer lists; Scanned.Kinds
+// counts all.
 const (
 	ScanItemsMax   = 1000
 	ScanEventItems = 20 // of one event
@@ -77,8 +78,8 @@ type Orphan struct {
 	LastArrivedAt  time.Time `json:"last_arrived_at"`
 }
 
-// OrphanPage answers GET /api/public/v2/requests/orphans. Items are sorted by request id, which is
-// about the order in which the requests were made.
+// OrphanPage answers GET /api/public/v2/requests/orphans. Items are sorted by request id,
+// which is about the order in which the requests were made.
 type OrphanPage struct {
 	Success    bool     `json:"success"`
 	Items      []Orphan `json:"items"`
@@ -91,4 +92,55 @@ type OrphanPage struct {
 type OrphanQuery struct {
 	PerPage int    // 1..PageItemsMax
 	Cursor  string // next_cursor of an earlier page; "" for the first
+}
+
+// Deletion selects what to delete: one record, or all with a metadata value. It also
+// keeps out what arrives later: events of a deleted record are not folded any more.
+//
+// A record has the value if it had it at Before, whatever came later, or if it has it now
+// and its request is not later than Before. The value of a request that lost against
+// another one with the same id counts as well.
+type Deletion struct {
+	RequestID string    `json:"request_id,omitempty"` // of one record; or
+	Key       string    `json:"metadata_key,omitempty"`
+	Value     string    `json:"metadata_value,omitempty"`
+	Before    time.Time `json:"before,omitzero"` // with Key: up to this moment; zero: up to now
+}
+
+// Deleted answers a deletion. By then the records cannot be found or read any more, and a
+// crash does not bring them back. Their bytes leave the disk soon after.
+type Deleted struct {
+	Success bool  `json:"success"`
+	Records int64 `json:"records"` // records that were deleted
+	Events  int64 `json:"events"`  // events that those records had
+
+	// GoneBy is when the bytes are gone from the server's files at the latest. It is left
+	// out where a separate database decides: PostgreSQL reuses the space after a vacuum.
+	GoneBy time.Time `json:"gone_by,omitzero"`
+}
+
+// DecodeDeletion reads the query of a deletion by metadata. metadata_key and
+// metadata_value must both be given, so that a slip deletes nothing; before is optional.
+func DecodeDeletion(key, value, before string) (Deletion, error) {
+	d := Deletion{Key: key, Value: value}
+	var faults []FieldError
+	if key == "" {
+		faults = append(faults, FieldError{"metadata_key", "is missing from the query"})
+	}
+	if value == "" {
+		faults = append(faults, FieldError{"metadata_value", "is missing from the query"})
+	}
+
+	if before != "" {
+		var err error
+		d.Before, err = time.Parse(time.RFC3339Nano, before)
+		if err != nil {
+			faults = append(faults, FieldError{"before", "must be a time such as 2026-03-01T12:00:00Z"})
+		}
+	}
+
+	if faults != nil {
+		return Deletion{}, Invalid(faults...)
+	}
+	return d, nil
 }

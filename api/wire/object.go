@@ -13,13 +13,14 @@ import (
 // Object is the members of a body, one strict JSON object, in the order they came.
 type Object []jsonscan.Member
 
-// ParseObject checks that body is one strict JSON object and lists its members, which alias body. Strict
-// is RFC 8259 with valid UTF-8, no trailing bytes, at most JSONDepthMax levels, and no repeated or more
-// than ObjectMembersMax members at the top. Errors are CodeBadJSON, or CodeInvalid for such a member.
+// ParseObject checks that body is one strict JSON object and lists its members, which
+// alias body. Strict is RFC 8259 with valid UTF-8, no trailing bytes, at most
+// JSONDepthMax levels, and no repeated or more than ObjectMembersMax members at the top.
+// Errors are CodeBadJSON, or CodeInvalid for such a member.
 func ParseObject(body []byte) (Object, error) { return Object(nil).Parse(body) }
 
-// Parse is ParseObject, but reuses o's memory: o's members are overwritten. A name that o had in the
-// same place is not allocated again.
+// Parse is ParseObject, but reuses o's memory: o's members are overwritten. A name that o
+// had in the same place is not allocated again.
 func (o Object) Parse(body []byte) (Object, error) {
 	before := o[:cap(o)]
 	o = o[:0]
@@ -42,7 +43,8 @@ func (o Object) Parse(body []byte) (Object, error) {
 		m.Value = body[c.At:m.End:m.End]
 		c.At = m.End
 
-		// One member too many is enough to report, but malformed JSON behind it has precedence.
+		// One member too many is enough to report, but malformed JSON behind it has
+		// precedence.
 		if len(o) > ObjectMembersMax {
 			continue
 		}
@@ -72,19 +74,23 @@ func syntaxError(body []byte) error {
 		return Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
 	}
 	if d := jsonscan.Depth(body, JSONDepthMax); d > JSONDepthMax {
-		return Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.", d, JSONDepthMax)
+		return Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.",
+			d, JSONDepthMax)
 	}
 	if !jsonscan.Valid(body) || body[jsonscan.SkipSpace(body, 0)] == '{' {
-		return Errorf(CodeBadJSON, "The body is not JSON. Send one JSON object with Content-Type: application/json.")
+		return Errorf(CodeBadJSON,
+			"The body is not JSON. Send one JSON object with Content-Type: application/json.")
 	}
 
 	return Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
 }
 
-// pairwiseMax is up to how many members are compared with each other; more than that go through a map.
+// pairwiseMax is up to how many members are compared with each other; more than that go
+// through a map.
 const pairwiseMax = 24
 
-// fault returns what is wrong with the first member that is repeated or one too many, or nil.
+// fault returns what is wrong with the first member that is repeated or one too many, or
+// nil.
 func (o Object) fault() *FieldError {
 	var seen map[string]bool
 	if len(o) > pairwiseMax {
@@ -95,7 +101,8 @@ func (o Object) fault() *FieldError {
 		name := o[i].Name
 		switch {
 		case i == ObjectMembersMax:
-			return &FieldError{name, fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)}
+			reason := fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)
+			return &FieldError{name, reason}
 		case seen[name], seen == nil && o[:i].Has(name):
 			return &FieldError{name, "is given twice"}
 		case seen != nil:
@@ -106,7 +113,8 @@ func (o Object) fault() *FieldError {
 	return nil
 }
 
-// ParseOptional is Parse for an optional body: empty, white space and null give no object and no error.
+// ParseOptional is Parse for an optional body: empty, white space and null give no object
+// and no error.
 func (o Object) ParseOptional(body []byte) (Object, error) {
 	if b := bytes.TrimSpace(body); len(b) == 0 || string(b) == "null" {
 		return nil, nil

@@ -1,30 +1,35 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"promptspool/api/wire/jsonscan"
 )
 
-// TemplatePatch is the body of PATCH /rest/prompt-templates/{name or id}: what the next version has otherwise than its base. Members that are
-// nil stay as they are, those that are JSON null are taken out. Raw members alias the body they were decoded from.
+// TemplatePatch is the body of PATCH /rest/prompt-templates/{name or id}: how the next
+// version differs from its base. Raw members that are nil stay as they are, and those
+// that are JSON null are removed. They alias the body that they were decoded from.
 type TemplatePatch struct {
-	Selector // of the base; the latest version if it is empty
+	Selector // the base; the zero Selector is the latest version
 
-	// An object replaces the elements whose indices are its members' names, an array all of them.
+	// An array replaces all elements; an object replaces those whose indices are its
+	// members' names.
 	Messages, Tools, Functions, Content json.RawMessage
 
 	FunctionCall, ToolChoice json.RawMessage
-	ModelParameters          json.RawMessage // an object, whose members go over those that are there
-	ResponseFormat           json.RawMessage // the member of that name of the model's parameters
+	ModelParameters          json.RawMessage // an object; its members overwrite the existing ones
+	ResponseFormat           json.RawMessage // the model parameter of that name
 
 	CommitMessage string
 	Labels        []string
-	Author        string // who patches; "" for the identity's key. Not part of the body
+	Author        string // "" is the identity's key. Not part of the body
 }
 
 // DecodePatch reads a patch.
 func DecodePatch(object Object) (TemplatePatch, error) {
+	const choice = "a string, an object or null"
+
 	f := fields{object: object}
 	p := TemplatePatch{
 		Selector:      Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
@@ -32,44 +37,47 @@ func DecodePatch(object Object) (TemplatePatch, error) {
 		Labels:        f.tags("release_labels"),
 	}
 	if p.Version > 0 && p.Label != "" {
-		f.fault("label", "cannot stand beside version; give one of them")
+		f.fault("label", "cannot be combined with version; give one of them")
 	}
-	p.Messages, p.Content = f.elementsOrAll("messages", false), f.elementsOrAll("content", false)
-	p.Tools, p.Functions = f.elementsOrAll("tools", true), f.elementsOrAll("functions", true)
-	p.FunctionCall, p.ToolChoice = f.nullable("function_call", "a string, an object or null", '"', '{'), f.nullable("tool_choice", "a string, an object or null", '"', '{')
-	p.ResponseFormat = f.nullable("response_format", "an object or null", '{')
+
+	p.Messages = f.elements("messages", false)
+	p.Content = f.elements("content", false)
+	p.Tools = f.elements("tools", true)
+	p.Functions = f.elements("functions", true)
+	p.FunctionCall = f.nullable("function_call", choice, `"{`)
+	p.ToolChoice = f.nullable("tool_choice", choice, `"{`)
+	p.ResponseFormat = f.nullable("response_format", "an object or null", "{")
 	p.ModelParameters = f.json("model_parameters", false)
 	if _, twice := jsonscan.Lookup(p.ModelParameters, "response_format"); twice && p.ResponseFormat != nil {
-		f.fault("response_format", "stands in model_parameters as well; give one of them")
+		f.fault("response_format", "is in model_parameters as well; give one of them")
 	}
 	f.labels("release_labels", p.Labels)
+
 	return p, f.err()
 }
 
-// elementsOrAll reads an object or an array; null is one too where removable says so, else as if it were absent.
-func (f *fields) elementsOrAll(name string, removable bool) json.RawMessage {
-	v, _ := f.object.Get(name) // null too
+// elements reads an object or an array. null counts as absent, unless the elements are
+// removable.
+func (f *fields) elements(name string, removable bool) json.RawMessage {
+	v, _ := f.object.Get(name) // also null
 	switch {
 	case v == nil, string(v) == "null" && !removable:
 		return nil
 	case v[0] == '{', v[0] == '[', string(v) == "null":
 		return v
 	}
+
 	f.fault(name, "must be an object of index and element, or an array of all elements")
 	return nil
 }
 
-// nullable reads a value that begins with one of firsts, or null; nil if it is absent.
-func (f *fields) nullable(name, what string, firsts ...byte) json.RawMessage {
-	v, _ := f.object.Get(name) // null too
-	if v == nil || string(v) == "null" {
+// nullable reads null or a value that begins with one of firsts; nil if it is absent.
+func (f *fields) nullable(name, kinds, firsts string) json.RawMessage {
+	v, _ := f.object.Get(name) // also null
+	if v == nil || string(v) == "null" || bytes.IndexByte([]byte(firsts), v[0]) >= 0 {
 		return v
 	}
-	for _, first := range firsts {
-		if v[0] == first {
-			return v
-		}
-	}
-	f.fault(name, "must be %s", what)
+
+	f.fault(name, "must be %s", kinds)
 	return nil
 }

@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// Role says what a person may do in their account, and includes what the ones before it may.
+// Role says what a person may do in their account.
 type Role string
 
-// A viewer looks; an editor also scores, publishes and moves labels; an owner also manages people and keys, and deletes.
+// The roles. Each may do what those before it may.
 const (
-	RoleViewer Role = "viewer"
-	RoleEditor Role = "editor"
-	RoleOwner  Role = "owner"
+	RoleViewer Role = "viewer" // reads
+	RoleEditor Role = "editor" // scores, publishes and moves labels
+	RoleOwner  Role = "owner"  // manages people and keys, and deletes
 )
 
 var roleRank = map[Role]int{RoleViewer: 1, RoleEditor: 2, RoleOwner: 3}
 
-// Known says whether there is such a role.
+// Known reports whether there is such a role.
 func (r Role) Known() bool { return roleRank[r] > 0 }
 
-// Includes says whether r may do what other may.
+// Includes reports whether r may do what other may.
 func (r Role) Includes(other Role) bool { return r.Known() && roleRank[r] >= roleRank[other] }
 
-// User is a person who signs in at the dashboard. A person belongs to one account. The password is kept apart from it.
+// User is a person who signs in to the dashboard. A person belongs to one account. The
+// password is stored separately.
 type User struct {
 	ID          string     `json:"id"`
 	AccountID   string     `json:"account_id"`
@@ -36,25 +37,30 @@ type User struct {
 	Role        Role       `json:"role"`
 	CreatedAt   time.Time  `json:"created_at"`
 	DisabledAt  *time.Time `json:"disabled_at"`
-	// SessionsFrom is the moment before which sessions began that count no longer: that of the last change of password or role.
+
+	// SessionsFrom is when the password or role last changed. Sessions that began earlier
+	// are not valid.
 	SessionsFrom time.Time `json:"sessions_from"`
-	// Founder marks a person who signed up without a code, and founded the account by it.
+
+	// Founder marks a person who signed up without a code, and so founded the account.
 	Founder bool `json:"founder,omitempty"`
 }
 
-// Allow is wire.CodeForbidden unless the person's role includes role.
+// Allow returns a CodeForbidden unless the person's role includes role.
 func (u User) Allow(role Role) error {
 	if u.Role.Includes(role) {
 		return nil
 	}
+
 	who := "editors and owners"
 	if role == RoleOwner {
 		who = "owners"
 	}
-	return Errorf(CodeForbidden, "Only %s can do this. Your role is %s; an owner of the account can change it.", who, u.Role)
+	return Errorf(CodeForbidden,
+		"Only %s can do this. Your role is %s; an owner of the account can change it.", who, u.Role)
 }
 
-// UserChange is what changes of a person; nil leaves it as it is.
+// UserChange changes a person; nil fields stay as they are.
 type UserChange struct {
 	Role     *Role
 	Password *string // its hash
@@ -62,127 +68,139 @@ type UserChange struct {
 	At       time.Time
 }
 
-// Invite lets one person in. Its code is told once, when it is made; only the SHA-256 is kept.
+// Invite lets one person sign up. Its code is shown once, when it is made; only its
+// SHA-256 is stored.
 type Invite struct {
 	ID          string    `json:"id"`
 	AccountName string    `json:"account"`
 	Role        Role      `json:"role"`
 	CreatedAt   time.Time `json:"created_at"`
 	ExpiresAt   time.Time `json:"expires_at"`
-	// Setup marks the code of a fresh server: it is good as long as nobody has signed up.
+
+	// Setup marks the code of a fresh server, which is valid until the first person has
+	// signed up.
 	Setup bool `json:"setup,omitempty"`
 }
 
-// Reset lets one person choose a new password. Its code is shown once, when it is made; only the SHA-256 is kept.
+// Reset lets one person choose a new password. Its code is shown once, when it is made;
+// only its SHA-256 is stored.
 type Reset struct {
 	UserID    string    `json:"user_id"`
-	By        string    `json:"by"` // who made it, as AuditEntry.Actor has it
+	By        string    `json:"by"` // who made it; see AuditEntry.Actor
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// SessionKept is how long a session that has ended is remembered: to tell whose forms were made in it, and nothing else.
+// SessionKept is how long an ended session is remembered, only to tell whose forms were
+// made in it.
 const SessionKept = 7 * 24 * time.Hour
 
-// Session is one browser that a person is signed in with.
+// Session is one browser in which a person is signed in.
 type Session struct {
 	UserID    string    `json:"user_id"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Failures are the failed sign-ins that have something in common.
+// Failures counts failed sign-ins that have something in common, such as the email.
 type Failures struct {
 	Count int       `json:"count"`
-	Until time.Time `json:"until"` // when they are forgotten
+	Until time.Time `json:"until"` // when the count is reset
 }
 
-// SignedIn is a session of somebody, with the token that their browser shows for it.
+// SignedIn is a session with its person, and the token that identifies it in their
+// browser.
 type SignedIn struct {
 	Token     Secret
 	User      User
 	ExpiresAt time.Time
 }
 
-// Browser is where somebody signs in from.
+// Browser is where a person signs in from.
 type Browser struct {
 	IP      string
-	Session Secret // the token in its cookie, maybe of a session that has ended; "" if there is none
+	Session Secret // the token in its cookie, maybe of an ended session; "" if there is none
 }
 
-// CSRF is what the forms of this session carry; it reveals nothing of the token.
+// CSRF returns the token that this session's forms carry; it reveals nothing about the
+// session's token.
 func (s SignedIn) CSRF() string { return masked(s.csrf()) }
 
+// csrf is CSRF before it is masked.
 func (s SignedIn) csrf() []byte {
 	mac := hmac.New(sha256.New, []byte(s.Token))
 	mac.Write([]byte("csrf"))
 	return mac.Sum(nil)
 }
 
-// Bears reports whether a form carries this session's CSRF.
+// Bears reports whether csrf comes from a form of this session.
 func (s SignedIn) Bears(csrf string) bool {
-	own, ok := unmasked(csrf)
-	return ok && subtle.ConstantTimeCompare(s.csrf(), own) == 1
+	sent, ok := unmasked(csrf)
+	return ok && subtle.ConstantTimeCompare(s.csrf(), sent) == 1
 }
 
-// FormSession names this session in its forms, also after its end: the SHA-256 of the token, by which it is stored.
+// FormSession identifies this session in its forms, also after its end. It is the SHA-256
+// of the token, under which the session is stored.
 func (s SignedIn) FormSession() string {
-	own := sha256.Sum256([]byte(s.Token))
-	return masked(own[:])
+	hash := sha256.Sum256([]byte(s.Token))
+	return masked(hash[:])
 }
 
-// ParseFormSession returns the SHA-256 of the token of the session in which a form was made.
+// ParseFormSession returns the SHA-256 of the token of the session in which a form was
+// made.
 func ParseFormSession(session string) (hash [sha256.Size]byte, ok bool) {
-	own, ok := unmasked(session)
-	if ok {
-		hash = [sha256.Size]byte(own)
+	sent, ok := unmasked(session)
+	if !ok {
+		return hash, false
 	}
-	return hash, ok
+	return [sha256.Size]byte(sent), true
 }
 
-// masked encodes own differently each time, so that the length of a compressed page reveals nothing of it: random
-// bytes, then own XORed with them.
-func masked(own []byte) string {
-	mask := make([]byte, 2*len(own))
-	_, _ = rand.Read(mask[:len(own)]) // it never fails
-	subtle.XORBytes(mask[len(own):], own, mask)
+// masked encodes plain differently each time, so that the length of a compressed page
+// reveals nothing about it (BREACH). The result is random bytes, then plain XORed with
+// them.
+func masked(plain []byte) string {
+	mask := make([]byte, 2*len(plain))
+	_, _ = rand.Read(mask[:len(plain)]) // never fails
+	subtle.XORBytes(mask[len(plain):], plain, mask)
 
 	return base64.RawURLEncoding.EncodeToString(mask)
 }
 
-// unmasked decodes what masked made of 32 bytes.
-func unmasked(text string) (own []byte, ok bool) {
+// unmasked decodes the masked form of 32 bytes.
+func unmasked(text string) (plain []byte, ok bool) {
 	mask, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(mask) != 2*sha256.Size {
 		return nil, false
 	}
 
-	own = make([]byte, sha256.Size)
-	subtle.XORBytes(own, mask, mask[sha256.Size:])
-	return own, true
+	plain = make([]byte, sha256.Size)
+	subtle.XORBytes(plain, mask, mask[sha256.Size:])
+	return plain, true
 }
 
 // SignUp says who may sign up without an invite.
 type SignUp string
 
+// The ways to sign up.
 const (
-	SignUpInvite SignUp = "invite" // nobody: owners invite
-	SignUpOpen   SignUp = "open"   // everybody, each into an account of their own
-	SignUpClosed SignUp = "closed" // nobody, and invites are refused as well
+	SignUpInvite SignUp = "invite" // only people whom an owner has invited
+	SignUpOpen   SignUp = "open"   // everyone, each into a new account
+	SignUpClosed SignUp = "closed" // no one; invites are rejected as well
 )
 
-// Application is what somebody signs up with.
+// Application is what a person signs up with.
 type Application struct {
 	Email    string
 	Password string
-	Code     Secret // of an invite, or of a fresh server; "" founds an account, if that is open
-	Account  string // the name of the account to found; the code's account goes before it
+	Code     Secret // of an invite, or of a fresh server; "" founds an account, if sign-up is open
+	Account  string // the name of the account to found; a code's account takes precedence
 }
 
-// Operator is the actor of what was done with a command beside the server.
+// Operator is the actor of changes that were made with a command on the server's machine.
 const Operator = "operator"
 
-// AuditEntry is one thing that a person changed in an account.
+// AuditEntry is one change that a person made to an account.
 type AuditEntry struct {
 	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
 	At     time.Time `json:"at"`

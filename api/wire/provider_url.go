@@ -9,10 +9,12 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// ProviderBaseURLs are the URLs under which apps are to call providers, by the provider's name.
+// ProviderBaseURLs are the URLs at which apps should call providers, by the provider's
+// name.
 type ProviderBaseURLs map[string]string
 
-// ProviderBaseURL is one of ProviderBaseURLs, as the reply to a fetch has it. Clients of the peer read its url; the rest is for people.
+// ProviderBaseURL is one of them, as a template's reply has it. Clients read only its
+// URL.
 type ProviderBaseURL struct {
 	ID       int64  `json:"id"` // from 1, in the order of the providers' names
 	Name     string `json:"name"`
@@ -27,25 +29,26 @@ func (u ProviderBaseURLs) Of(provider string) *ProviderBaseURL {
 		return nil
 	}
 
-	of := &ProviderBaseURL{Name: provider, Provider: provider, URL: url}
+	base := &ProviderBaseURL{Name: provider, Provider: provider, URL: url}
 	for other := range u {
 		if other <= provider {
-			of.ID++
+			base.ID++
 		}
 	}
 
-	return of
+	return base
 }
 
-// Digest is short, and different for different URLs: two who compare theirs learn whether they have the same.
+// Digest returns a short hash, by which two processes learn whether they have the same
+// URLs.
 func (u ProviderBaseURLs) Digest() string {
-	text, _ := json.Marshal(map[string]string(u)) // sorted; a map of strings encodes
+	text, _ := json.Marshal(map[string]string(u)) // sorted by key; a map of strings always encodes
 	if len(u) == 0 {
-		text = nil // none, whether the map is nil or empty
+		text = nil // a nil map and an empty one are the same
 	}
 
 	h := fnv.New64a()
-	_, _ = h.Write(text)
+	_, _ = h.Write(text) // a hash never fails
 
 	return fmt.Sprintf("%016x", h.Sum64())
 }

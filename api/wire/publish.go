@@ -2,19 +2,23 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
-// Publish is the body of POST /rest/prompt-templates. Raw members alias the body it was decoded from.
+// Publish is the body of POST /rest/prompt-templates. Raw members alias the body that it
+// was decoded from.
 type Publish struct {
 	Name          string
-	Tags          []string // nil: leave them as they are
+	Tags          []string // nil: keep the current ones
 	Blueprint     json.RawMessage
 	Metadata      json.RawMessage // nil if absent
 	CommitMessage string
 	Labels        []string
-	Author        string // who publishes: an email, or the id of a key; "" for the identity's key. Not part of the body
-	Base          *int   // publish only if this is the latest version, 0 for none; nil: whatever is. Not part of the body
+
+	// Not part of the body:
+	Author string // an email, or the id of a key; "" is the identity's key
+	Base   *int   // publish only if this is the latest version, 0 for none; nil: always
 }
 
 // Published answers a publish.
@@ -30,12 +34,27 @@ type Published struct {
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
 	ExternalIDs   []any           `json:"external_ids"`
-	Warnings      []Finding       `json:"warnings"` // what of it cannot be rendered; it is published all the same
-	Warning       *string         `json:"warning"`  // null if all that was asked for was done
+	Warnings      []Finding       `json:"warnings"` // parts that cannot be rendered
+	Warning       *string         `json:"warning"`  // null if everything was done as asked
 }
 
-// DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version may each hold more than the schema
-// says: SDKs put one object into both. The blueprint's own rules are the registry's to check.
+// Finding is a place in a template that cannot be rendered. Such a version can be
+// published; apps that fetch it get that text as it was written.
+type Finding struct {
+	Path    string `json:"path"`    // of the text within the blueprint: messages[1].content[0].text
+	Line    int    `json:"line"`    // within that text, from 1
+	Column  int    `json:"column"`  // in characters, from 1
+	Message string `json:"message"` // a predicate: "has a { that is not closed"
+}
+
+// String returns the finding as one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", f.Path, f.Line, f.Column, f.Message)
+}
+
+// DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version
+// may each have more members than they need, because some SDKs send one object as both.
+// The registry checks the blueprint.
 func DecodePublish(object Object) (Publish, error) {
 	f := fields{object: object}
 	base, version := f.within("prompt_template"), f.within("prompt_version")
@@ -43,6 +62,7 @@ func DecodePublish(object Object) (Publish, error) {
 	if f.errs != nil {
 		return Publish{}, f.err()
 	}
+
 	p := Publish{
 		Name:          base.text("prompt_name", true, NameRunesMax),
 		Tags:          base.tags("tags"),
@@ -51,6 +71,7 @@ func DecodePublish(object Object) (Publish, error) {
 		CommitMessage: version.text("commit_message", false, CommitMessageRunesMax),
 		Labels:        labels,
 	}
+
 	for _, e := range base.errs {
 		f.fault("prompt_template."+e.Field, "%s", e.Reason)
 	}
@@ -59,39 +80,12 @@ func DecodePublish(object Object) (Publish, error) {
 	}
 	f.templateName("prompt_template.prompt_name", p.Name)
 	f.labels("release_labels", labels)
+
 	return p, f.err()
 }
 
-// within reads the members of a member that is an object.
-func (f *fields) within(name string) *fields {
-	inner := &fields{}
-	if raw := f.json(name, true); raw != nil {
-		var err error
-		if inner.object, err = ParseObject(raw); err != nil {
-			fault := AsError(err).Fields[0] // the body is JSON, so it is of a member
-			f.fault(name+"."+fault.Field, "%s", fault.Reason)
-		}
-	}
-	return inner
-}
-
-// templateName checks what a template may be called.
-func (f *fields) templateName(field, name string) {
-	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		f.fault(field, "must not begin or end with a blank, nor hold control characters")
-	}
-}
-
-// labels checks what labels may be called.
-func (f *fields) labels(field string, names []string) {
-	for _, l := range names {
-		if l == "" {
-			f.fault(field, "must not hold an empty label")
-		}
-	}
-}
-
-// DecodeOldPublish reads the older spelling of a publish, which has everything in one object.
+// DecodeOldPublish reads the older spelling of a publish, which has everything in one
+// object.
 func DecodeOldPublish(object Object) (Publish, error) {
 	f := fields{object: object}
 	p := Publish{
@@ -102,7 +96,45 @@ func DecodeOldPublish(object Object) (Publish, error) {
 		CommitMessage: f.text("commit_message", false, CommitMessageRunesMax),
 		Labels:        f.tags("release_labels"),
 	}
+
 	f.templateName("prompt_name", p.Name)
 	f.labels("release_labels", p.Labels)
+
 	return p, f.err()
+}
+
+// within reads a required member that is an object, and returns its members.
+func (f *fields) within(name string) *fields {
+	inner := &fields{}
+	raw := f.json(name, true)
+	if raw == nil {
+		return inner
+	}
+
+	var err error
+	inner.object, err = ParseObject(raw)
+	if err != nil {
+		// The body is valid JSON, so this is about one of the members.
+		fault := AsError(err).Fields[0]
+		f.fault(name+"."+fault.Field, "%s", fault.Reason)
+	}
+
+	return inner
+}
+
+// templateName checks the name of a template.
+func (f *fields) templateName(field, name string) {
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, isControl) {
+		f.fault(field, "must not begin or end with a blank, nor contain control characters")
+	}
+}
+
+// labels checks the names of labels.
+func (f *fields) labels(field string, names []string) {
+	for _, l := range names {
+		if l == "" {
+			f.fault(field, "must not contain an empty label")
+		}
+	}
 }

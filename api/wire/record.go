@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Record is what a server holds for one request; GET /api/public/v2/requests/{id} answers with it.
+// Record is everything that a server has about one request. It answers
+// GET /api/public/v2/requests/{id}.
 type Record struct {
 	Success         bool              `json:"success"`
 	ID              string            `json:"id"` // the same as request_id, for clients that read id
@@ -17,37 +18,38 @@ type Record struct {
 	InputTokens     *int64            `json:"input_tokens"`
 	OutputTokens    *int64            `json:"output_tokens"`
 	Tokens          *int64            `json:"tokens"`
-	CachedTokens    *int64            `json:"cached_tokens"`      // of the input tokens: read from the provider's cache
+	CachedTokens    *int64            `json:"cached_tokens"`      // input read from the provider's cache
 	ReasoningTokens *int64            `json:"reasoning_tokens"`   // of the output tokens
-	Price           *float64          `json:"price"`              // US dollars, in whole billionths; null if unknown
-	StartTime       *time.Time        `json:"request_start_time"` // as the caller said; null if it was not a time
+	Price           *float64          `json:"price"`              // US dollars; null if unknown
+	StartTime       *time.Time        `json:"request_start_time"` // as sent; null if that was not a time
 	EndTime         *time.Time        `json:"request_end_time"`
-	LatencyMS       *float64          `json:"latency_ms"` // null if the times are unknown, or the end is before the start
-	Status          string            `json:"status"`     // SUCCESS, or what the caller said
+	LatencyMS       *float64          `json:"latency_ms"` // null if unknown or negative
+	Status          string            `json:"status"`     // SUCCESS, or as sent
 	ErrorType       string            `json:"error_type,omitempty"`
 	ErrorMessage    string            `json:"error_message,omitempty"` // the caller's, else the provider's
-	FinishReason    string            `json:"finish_reason"`           // as the provider calls it; "" if unknown
-	ToolNames       []string          `json:"tool_names"`              // tools that the model called, once for each call
-	Readable        bool              `json:"readable"`                // false if the response could not be parsed
+	FinishReason    string            `json:"finish_reason"`           // the provider's word; "" if unknown
+	ToolNames       []string          `json:"tool_names"`              // the called tools, one for each call
+	Readable        bool              `json:"readable"`                // false if the response was not parseable
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"`
 	Scores          []Score           `json:"scores"` // sorted by name
 	Prompt          *RecordPrompt     `json:"prompt"`
 	GroupIDs        []string          `json:"group_ids"` // sorted
 	AcceptedAt      time.Time         `json:"accepted_at"`
-	Request         json.RawMessage   `json:"request"`                    // as it was sent, less secrets
+	Request         json.RawMessage   `json:"request"`                    // as sent, without secrets
 	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
-	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents that came under the same id
-	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // what went in, as a blueprint
+	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
+	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
 }
 
-// Conflict is another content under a record's request_id: the request that was accepted first is the record's.
+// Conflict is a request with the record's request_id and other content. The record has
+// the request that was accepted first.
 type Conflict struct {
 	EventID string          `json:"event_id"` // the event that brought it
-	Request json.RawMessage `json:"request"`  // as it was sent; null if they are too large for one answer
+	Request json.RawMessage `json:"request"`  // as sent; null if they are too large for one answer
 }
 
-// Score is a named score of 0 to 100.
+// Score is a named score from 0 to 100.
 type Score struct {
 	Name  string `json:"name"`
 	Score int    `json:"score"`
@@ -68,10 +70,10 @@ type RecordEvent struct {
 	AcceptedAt time.Time `json:"accepted_at"` // by the clock of the process that accepted it
 	ArrivedAt  time.Time `json:"arrived_at"`  // by the server's clock
 	Sidecar    string    `json:"sidecar"`
-	Conflict   bool      `json:"conflict,omitempty"` // another request came first under this id, with other content
+	Conflict   bool      `json:"conflict,omitempty"` // a request with other content came first
 }
 
-// Paging is how the peer tells pages. Pages count from 1.
+// Paging describes a page of a list, in the peer's form. Pages count from 1.
 type Paging struct {
 	Page    int  `json:"page"`
 	PerPage int  `json:"per_page"`
@@ -83,17 +85,27 @@ type Paging struct {
 	PrevNum *int `json:"prev_num"`
 }
 
-// NewPaging fills in what follows from page (from 1), items per page (at least 1) and total.
+// NewPaging returns the Paging of a page (from 1) with at least 1 item per page.
 func NewPaging(page, perPage, total int) Paging {
-	p := Paging{Page: page, PerPage: perPage, Total: total, Pages: (total + perPage - 1) / perPage}
-	if p.HasPrev = page > 1; p.HasPrev {
+	pages := (total + perPage - 1) / perPage
+	p := Paging{
+		Page:    page,
+		PerPage: perPage,
+		Pages:   pages,
+		Total:   total,
+		HasNext: page < pages,
+		HasPrev: page > 1,
+	}
+
+	if p.HasPrev {
 		n := page - 1
 		p.PrevNum = &n
 	}
-	if p.HasNext = page < p.Pages; p.HasNext {
+	if p.HasNext {
 		n := page + 1
 		p.NextNum = &n
 	}
+
 	return p
 }
 
@@ -101,15 +113,15 @@ func NewPaging(page, perPage, total int) Paging {
 type Row struct {
 	ID              string        `json:"id"`
 	RequestID       string        `json:"request_id"`
-	AcceptedAt      time.Time     `json:"accepted_at"` // corrected where a sidecar's clock was ahead
+	AcceptedAt      time.Time     `json:"accepted_at"` // corrected if a sidecar's clock was ahead
 	FunctionName    string        `json:"function_name"`
 	Engine          string        `json:"engine"`
 	Provider        string        `json:"provider_type"`
 	InputTokens     *int64        `json:"input_tokens"`
 	OutputTokens    *int64        `json:"output_tokens"`
-	CachedTokens    *int64        `json:"cached_tokens"`    // of the input tokens: read from the provider's cache
+	CachedTokens    *int64        `json:"cached_tokens"`    // input tokens from the provider's cache
 	ReasoningTokens *int64        `json:"reasoning_tokens"` // of the output tokens
-	Price           *float64      `json:"price"`            // US dollars, in whole billionths; null if unknown
+	Price           *float64      `json:"price"`            // US dollars, to a billionth; null if unknown
 	StartTime       *time.Time    `json:"request_start_time"`
 	EndTime         *time.Time    `json:"request_end_time"`
 	Latency         *float64      `json:"latency"` // seconds
@@ -124,8 +136,8 @@ type Row struct {
 	Sidecar         string        `json:"sidecar,omitempty"`
 	FinishReason    string        `json:"finish_reason,omitempty"`
 	ErrorType       string        `json:"error_type,omitempty"`
-	ToolNames       []string      `json:"tool_names,omitempty"`   // tools that the model called, once for each call
-	Turns           int           `json:"turns,omitempty"`        // messages that were sent
+	ToolNames       []string      `json:"tool_names,omitempty"`   // the called tools, one for each call
+	Turns           int           `json:"turns,omitempty"`        // messages in the request
 	OutputShape     string        `json:"output_shape,omitempty"` // one of json, tool_call and plain_text
 	Readable        bool          `json:"readable"`               // false if the response could not be parsed
 }
@@ -134,15 +146,15 @@ type Row struct {
 type MetadataRow struct {
 	Key       string `json:"key"`
 	Value     string `json:"value"`
-	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has all of it
+	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has it in full
 }
 
-// Truncated reports whether some metadata value of the row is only the beginning of it.
+// Truncated reports whether any metadata value of the row is cut short.
 func (r *Row) Truncated() bool {
 	return slices.ContainsFunc(r.Metadata, func(m MetadataRow) bool { return m.Truncated })
 }
 
-// WithMetadata returns the row with the whole values of its record.
+// WithMetadata returns the row with the full metadata values of its record.
 func (r *Row) WithMetadata(whole map[string]string) *Row {
 	row := *r
 	row.Metadata = slices.Clone(r.Metadata)

@@ -12,7 +12,7 @@ import (
 // QueryRunesMax bounds the free text of a search.
 const QueryRunesMax = 1000
 
-// Filter is one condition of a search, or a group of them, which has filters.
+// Filter is one condition of a search, or a group of conditions, which has filters.
 type Filter struct {
 	Logic   string   `json:"logic,omitempty"` // AND (the default) or OR
 	Filters []Filter `json:"filters,omitempty"`
@@ -23,21 +23,26 @@ type Filter struct {
 	NestedKey string          `json:"nested_key,omitempty"` // of a field that has keys, such as metadata
 }
 
-// Search is the body of POST /api/public/v2/requests/search. Newest first by order time, unless SortBy says otherwise.
+// Search is the body of POST /api/public/v2/requests/search. Without SortBy, rows are
+// sorted by order time, newest first.
 type Search struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must fit
-	Q           string  `json:"q,omitempty"`            // words that prompt or response must hold, all of them, in any case
-	// By what to sort: accepted_at, if it is left out, request_start_time, input_tokens, output_tokens, cost, latency_ms
-	// or status.
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
+	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+
+	// SortBy is what to sort by: accepted_at (the default), request_start_time,
+	// input_tokens, output_tokens, cost, latency_ms or status.
 	SortBy    string `json:"sort_by,omitempty"`
-	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; desc if it is left out
+	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
 	Page      int    `json:"page,omitempty"`       // from 1
-	PerPage   int    `json:"per_page,omitempty"`   // 10 if it is left out, at most 1,000
-	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page, in place of page
+	PerPage   int    `json:"per_page,omitempty"`   // at most 1,000; the default is 10
+	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page, instead of page
 }
 
-// SortFields are what a search can be sorted by; accepted_at is the order time, by which rows come newest first without any.
-var SortFields = []string{"accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms", "status"}
+// SortFields are the fields that a search can be sorted by; accepted_at is the order
+// time.
+var SortFields = []string{
+	"accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms", "status",
+}
 
 // SearchPage answers POST /api/public/v2/requests/search.
 type SearchPage struct {
@@ -46,14 +51,16 @@ type SearchPage struct {
 	Paging
 	TotalIsLowerBound bool    `json:"total_is_lower_bound"`
 	NextCursor        *string `json:"next_cursor"`
-	// Complete is false when the time for looking into prompts and responses ran out before the page was full: matches may
-	// follow, and next_cursor goes on where it ended.
+
+	// Complete is false if the time for reading prompts and responses ran out before the
+	// page was full. More matches may follow, and next_cursor continues where the search
+	// stopped.
 	Complete bool `json:"complete"`
-	BudgetMS int  `json:"budget_ms,omitempty"` // the time for prompts and responses; absent if the search need not look into them
+	BudgetMS int  `json:"budget_ms,omitempty"` // the time for that; absent if none is needed
 }
 
-// DecodeSearch reads the body of a search. Nothing, as of an absent body, means everything. The filter's meaning is the archive's
-// to check.
+// DecodeSearch reads the body of a search. A nil object, from an absent body, matches
+// everything. The archive checks the meaning of the filter.
 func DecodeSearch(object Object) (Search, error) {
 	f := fields{object: object}
 	s := Search{
@@ -77,14 +84,16 @@ func (f *fields) filter() *Filter {
 	if raw == nil {
 		return nil
 	}
+
 	filter := new(Filter)
 	if err := json.Unmarshal(raw, filter); err != nil {
-		f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, and each filter {"field", "operator", "value"}`)
+		f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, `+
+			`and each filter {"field", "operator", "value"}`)
 	}
 	return filter
 }
 
-// oneOf reads a word of a list; "" if it is absent or empty.
+// oneOf reads one of a list of words; "" if it is absent or empty.
 func (f *fields) oneOf(name string, words []string) string {
 	v, ok := f.raw(name, false)
 	if !ok || string(v) == `""` {
@@ -93,6 +102,7 @@ func (f *fields) oneOf(name string, words []string) string {
 	if v[0] == '"' && slices.Contains(words, jsonscan.Unquote(v)) {
 		return jsonscan.Unquote(v)
 	}
+
 	f.fault(name, "must be one of: %s", strings.Join(words, ", "))
 	return ""
 }
@@ -103,6 +113,7 @@ func (f *fields) count(name string, most int64) int {
 	if !ok {
 		return 0
 	}
+
 	n, ok := integer(v)
 	if !ok || n < 1 || n > most {
 		f.fault(name, "must be an integer from 1 to %d", most)
@@ -111,22 +122,25 @@ func (f *fields) count(name string, most int64) int {
 	return int(n)
 }
 
-// SuggestQuery asks for values that a field has.
+// SuggestQuery asks for the values that a field has.
 type SuggestQuery struct {
-	Field       string  `json:"field"`                  // a field of a filter, or one of the peer's names for suggestions
-	Prefix      string  `json:"prefix,omitempty"`       // what the values begin with, in any case
+	Field       string  `json:"field"`                  // a filter's field, or a name of the peer
+	Prefix      string  `json:"prefix,omitempty"`       // of the values, in any case
 	Key         string  `json:"metadata_key,omitempty"` // of a field that has keys
-	TemplateID  string  `json:"prompt_id,omitempty"`    // of a template by its decimal id, with field prompt only
-	FilterGroup *Filter `json:"filter_group,omitempty"` // of these records only
+	TemplateID  string  `json:"prompt_id,omitempty"`    // a template's decimal id; only for field prompt
+	FilterGroup *Filter `json:"filter_group,omitempty"` // only of these records
 	Limit       int     `json:"limit,omitempty"`        // 0 is 50, at most PageItemsMax
-	// Budget is how long records may be looked at; 0 is as long as the server likes.
+
+	// Budget is how long records may be read; 0 leaves it to the server.
 	Budget time.Duration `json:"-"`
 }
 
-// Suggestions answers GET /api/public/v2/requests/suggestions: distinct values, those of the newest records first.
+// Suggestions answers GET /api/public/v2/requests/suggestions: distinct values, the
+// newest records' first.
 type Suggestions struct {
 	Success bool     `json:"success"`
 	Values  []string `json:"values"`
-	// Complete is false when there are more values, or older records that were not looked at.
+
+	// Complete is false if there are more values, or older records that were not read.
 	Complete bool `json:"complete"`
 }

@@ -7,55 +7,71 @@ import (
 	"time"
 )
 
-// Buckets are how long the parts of a series may be. Days are days of UTC.
+// Buckets are the intervals that a series can be divided into. Days are in UTC.
 var Buckets = []string{"second", "minute", "hour", "day"}
 
-// StatisticsQuery is the body of POST /api/public/v2/requests/analytics and of a template's statistics. Its records are
-// those that a search with the same filter_group and q would find.
+// StatisticsQuery is the body of POST /api/public/v2/requests/analytics and of a
+// template's statistics. It counts the records that a search with the same filter_group
+// and q would find.
 type StatisticsQuery struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must fit
-	Q           string  `json:"q,omitempty"`            // words that prompt or response must hold, all of them, in any case
-	// How long a part of a series is: second, minute, hour or day; it follows from the time that the records span, if it
-	// is left out.
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
+	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+
+	// Bucket is the interval of a series: second, minute, hour or day. The default
+	// depends on the time that the records span.
 	Bucket string `json:"bucket,omitempty"`
-	// The key whose values are counted; the most frequent one, if it is left out.
+
+	// MetadataKey is the key whose values are counted. The default is the most frequent
+	// one.
 	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 
-	// PointsMax bounds the series where Bucket is "": its parts are then any even stretch of time. 0 for Buckets.
+	// PointsMax bounds the series if Bucket is "": its intervals may then have any
+	// length. 0: use Buckets.
 	PointsMax int `json:"-"`
-	// Budget is how long the caller waits for records that are counted one by one, which a filter makes necessary. Then the
-	// answer is Incomplete, and counting goes on for the next question with the same Key. 0: wait until the end.
+
+	// Budget is how long the caller waits. A filter can make it necessary to count
+	// records one by one; when the time is up, the answer is Incomplete, and counting
+	// continues for the next query with the same Key. 0: wait until the end.
 	Budget time.Duration `json:"-"`
-	// Key names the question where its filter changes with time, as "the last hour" does.
+
+	// Key identifies the query if its filter changes with time, as "the last hour" does.
 	Key string `json:"-"`
 }
 
-// DecodeStatistics reads a StatisticsQuery. sort_by and sort_order change nothing and are passed over.
+// DecodeStatistics reads a StatisticsQuery. It ignores sort_by and sort_order, which some
+// clients send.
 func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	f := fields{object: object}
-	q := StatisticsQuery{FilterGroup: f.filter(), Q: f.text("q", false, QueryRunesMax),
-		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax)}
-	q.Bucket = f.oneOf("bucket", Buckets)
+	q := StatisticsQuery{
+		FilterGroup: f.filter(),
+		Q:           f.text("q", false, QueryRunesMax),
+		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
+		Bucket:      f.oneOf("bucket", Buckets),
+	}
 	return q, f.err()
 }
 
-// Progress is how much of what a question finds its answer counts.
+// Progress is how many of the matching records an answer counts.
 type Progress struct {
-	// Incomplete reports that time ran out: records older than Since are not counted.
+	// Incomplete means that time ran out: records older than Since are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Since is when the oldest counted record was accepted, if the answer is incomplete; zero if none is counted yet.
+
+	// Since is when the oldest counted record was accepted, if the answer is incomplete;
+	// zero if none is counted yet.
 	Since time.Time `json:"since,omitzero"`
-	// Counting reports that a later answer to the same question will count more.
+
+	// Counting means that a later answer to the same query will count more.
 	Counting bool `json:"-"`
-	// AsOf is when an answer was counted that was kept since; zero for a new one.
+
+	// AsOf is when a cached answer was counted; zero for a new one.
 	AsOf time.Time `json:"-"`
 }
 
-// SetProgress replaces the progress of the answer that it is part of.
+// SetProgress replaces the progress of the answer that embeds it.
 func (p *Progress) SetProgress(now Progress) { *p = now }
 
-// Percentiles of latencies, in seconds. They are nil when no latency is known. Each is at most PercentileError beside the
-// true one, as a share of it; the mean is exact.
+// Percentiles are percentiles of latencies, in seconds; nil if no latency is known. The
+// relative error of each is at most PercentileError; the mean is exact.
 type Percentiles struct {
 	Mean *float64 `json:"mean"`
 	P50  *float64 `json:"p50"`
@@ -64,17 +80,17 @@ type Percentiles struct {
 	P99  *float64 `json:"p99"`
 }
 
-// PercentileError is the bound of the relative error of every percentile of a latency.
+// PercentileError is the maximum relative error of the percentiles of latencies.
 const PercentileError = 0.01
 
-// Totals are what is counted of any set of records. Counts and sums are exact.
+// Totals sums up a set of records. Counts and sums are exact.
 type Totals struct {
 	Requests       int64       `json:"requests"`
-	Errors         int64       `json:"errors"`           // requests whose status is not SUCCESS
+	Errors         int64       `json:"errors"`           // requests with a status other than SUCCESS
 	ErrorRate      float64     `json:"error_rate"`       // errors as a share of requests; 0 without requests
-	Cost           float64     `json:"cost"`             // US dollars, of requests that have a price
-	Unpriced       int64       `json:"unpriced"`         // requests whose cost is unknown
-	InputTokens    int64       `json:"input_tokens"`     // of requests whose tokens are known
+	Cost           float64     `json:"cost"`             // US dollars, of requests with a price
+	Unpriced       int64       `json:"unpriced"`         // requests with unknown cost
+	InputTokens    int64       `json:"input_tokens"`     // of requests with known tokens
 	OutputTokens   int64       `json:"output_tokens"`    //
 	CachedTokens   int64       `json:"cached_tokens"`    // part of the input tokens
 	ThinkingTokens int64       `json:"thinking_tokens"`  // part of the output tokens
@@ -82,11 +98,12 @@ type Totals struct {
 	Scores         []ScoreSum  `json:"scores,omitempty"` // sorted by name
 }
 
-// ScoresOther is the name of the sum of all scores whose names are too many to be told apart. A filter by name counts one of these.
+// ScoresOther names the sum of scores beyond the first so many names. To count one of
+// these, filter by its name.
 const ScoresOther = "(other)"
 
-// Tokens are those of input and output together, or the largest number where they are more. Each may be as large as a
-// caller says.
+// Tokens returns the tokens of input and output together. It does not wrap: callers may
+// claim any number.
 func (t Totals) Tokens() int64 {
 	if t.OutputTokens > math.MaxInt64-t.InputTokens {
 		return math.MaxInt64
@@ -95,7 +112,7 @@ func (t Totals) Tokens() int64 {
 	return t.InputTokens + t.OutputTokens
 }
 
-// ScoreSum is what is known of the scores of one name. All of it is exact.
+// ScoreSum sums up the scores of one name. All of it is exact.
 type ScoreSum struct {
 	Name      string    `json:"name"`
 	Count     int64     `json:"count"`
@@ -106,9 +123,9 @@ type ScoreSum struct {
 	Histogram [10]int64 `json:"histogram"` // scores of 0 to 9, 10 to 19, ..., 90 to 100
 }
 
-// BucketTotals are the totals of one part of a series.
+// BucketTotals are the totals of one interval of a series.
 type BucketTotals struct {
-	Date string `json:"date"` // when it begins: 2025-03-15, or 2025-03-15T10:00:00Z
+	Date string `json:"date"` // its beginning: 2025-03-15, or 2025-03-15T10:00:00Z
 	Totals
 }
 
@@ -125,21 +142,22 @@ type TemplateStatistics struct {
 	Success         bool            `json:"success"`
 	ChartInterval   ChartInterval   `json:"chartInterval"`
 	Versions        []VersionTotals `json:"versions"`
-	PercentileError float64         `json:"percentile_error"` // by how much percentiles may be off, as a share
-	// VersionsLeftOut counts requests of versions beyond those that are listed.
+	PercentileError float64         `json:"percentile_error"` // the maximum relative error of percentiles
+
+	// VersionsLeftOut counts requests of versions that are not listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
 	Progress
 }
 
-// ChartInterval says how a series is cut.
+// ChartInterval says how a series is divided.
 type ChartInterval struct {
 	Interval      string `json:"interval"` // one of second, minute, hour and day
 	BucketSizeMS  int64  `json:"bucketSizeMs"`
 	BucketMinutes *int64 `json:"bucketMinutes"` // null for seconds and days
 }
 
-// Analytics answers POST /api/public/v2/requests/analytics: the peer's names, and below them ours. Lists are cut to their
-// first AnalyticsListMax.
+// Analytics answers POST /api/public/v2/requests/analytics. The peer's names come first,
+// ours follow. Lists have at most AnalyticsListMax items.
 type Analytics struct {
 	Success             bool          `json:"success"`
 	ChartInterval       ChartInterval `json:"chartInterval"`
@@ -174,17 +192,18 @@ type Analytics struct {
 	ByProvider map[string]Totals `json:"byProvider"`
 	ByTemplate map[string]Totals `json:"byTemplate"`
 	Scores     []ScoreSum        `json:"scores"`
-	// MetadataKeysWide have so many values that these are not summed up, as the ids of sessions have; a filter, or the key in
-	// metadata_cost_breakdown_key, sums them up all the same.
+
+	// MetadataKeysWide have too many values to be summed up, such as session ids. They
+	// are summed up with a filter, or as the metadata_cost_breakdown_key.
 	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
-	PercentileError  float64  `json:"percentileError"` // by how much percentiles may be off, as a share; the rest is exact
+	PercentileError  float64  `json:"percentileError"` // the maximum relative error of percentiles
 	Progress
 }
 
 // AnalyticsListMax bounds each list and map of Analytics.
 const AnalyticsListMax = 50
 
-// AnalyticsStat is one part of the series.
+// AnalyticsStat is one interval of the series.
 type AnalyticsStat struct {
 	Date           string           `json:"date"`
 	DateLabel      string           `json:"dateLabel"`
@@ -200,7 +219,7 @@ type AnalyticsStat struct {
 	Scores         []ScoreSum       `json:"scores,omitempty"`
 }
 
-// LatencyByDay maps the date of a bucket to seconds.
+// LatencyByDay maps the date of an interval to latencies in seconds.
 type LatencyByDay struct {
 	Average map[string]float64 `json:"average_latency"`
 	P50     map[string]float64 `json:"p50_latency"`
@@ -209,7 +228,8 @@ type LatencyByDay struct {
 	P99     map[string]float64 `json:"p99_latency"`
 }
 
-// DimensionLatency has latencies of one model, template or provider: pairs of a date and seconds.
+// DimensionLatency has the latencies of one model, template or provider: pairs of a date
+// and seconds.
 type DimensionLatency struct {
 	Average []Pair `json:"average_latency"`
 	P50     []Pair `json:"p50_latency"`
@@ -217,7 +237,8 @@ type DimensionLatency struct {
 	P95     []Pair `json:"p95_latency"`
 }
 
-// Breakdown is a part of the whole; exactly one of provider, promptId and tag is there.
+// Breakdown is one provider's, template's or tag's part of the total. Exactly one of
+// provider, promptId and tag is set.
 type Breakdown struct {
 	Provider     string  `json:"provider,omitempty"`
 	PromptID     string  `json:"promptId,omitempty"`
@@ -236,21 +257,23 @@ type TemplateCount struct {
 	PromptName *string `json:"promptName"`
 }
 
-// ErrorCount, KeyCount and NameCount count requests by what their names say.
-type (
-	ErrorCount struct {
-		ErrorType string `json:"errorType"`
-		Requests  int64  `json:"requests"`
-	}
-	KeyCount struct {
-		Key      string `json:"key"`
-		Requests int64  `json:"requests"`
-	}
-	NameCount struct {
-		Name     string `json:"name"`
-		Requests int64  `json:"requests"`
-	}
-)
+// ErrorCount counts the requests with one error type.
+type ErrorCount struct {
+	ErrorType string `json:"errorType"`
+	Requests  int64  `json:"requests"`
+}
+
+// KeyCount counts the requests with one metadata key.
+type KeyCount struct {
+	Key      string `json:"key"`
+	Requests int64  `json:"requests"`
+}
+
+// NameCount counts the requests that called one tool.
+type NameCount struct {
+	Name     string `json:"name"`
+	Requests int64  `json:"requests"`
+}
 
 // MetadataCost is the cost of the requests with one value of a metadata key.
 type MetadataCost struct {
@@ -263,7 +286,7 @@ type MetadataCost struct {
 	Truncated bool `json:"truncated,omitempty"` // the value is the beginning of a long one
 }
 
-// Pair is a name with a number; on the wire an array of the two.
+// Pair is a name with a number; in JSON an array of the two.
 type Pair struct {
 	Name  string
 	Value float64
@@ -281,5 +304,6 @@ func (p *Pair) UnmarshalJSON(raw []byte) error {
 	if len(parts) != 2 {
 		return fmt.Errorf("a pair has 2 parts, not %d", len(parts))
 	}
+
 	return nil
 }

@@ -1,31 +1,35 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
 )
 
-// Template is the head of a template: everything but its versions' texts.
+// Template is the head of a template: everything except the texts of its versions.
 type Template struct {
 	ID         int64      `json:"id"`
 	Name       string     `json:"prompt_name"`
 	Tags       []string   `json:"tags"`
 	Labels     []Label    `json:"labels"`                // sorted by name
-	LabelsMade int64      `json:"labels_made,omitempty"` // how many labels it ever had: the last part of their ids
+	LabelsMade int64      `json:"labels_made,omitempty"` // how many labels it ever had; see LabelID
 	Moves      []Move     `json:"moves"`                 // the labels' history, oldest first
 	Versions   []Stamp    `json:"versions"`
 	CreatedAt  time.Time  `json:"created_at"`
 	UpdatedAt  time.Time  `json:"updated_at"`
 	DeletedAt  *time.Time `json:"deleted_at,omitempty"`
-	// Revision is the account's registry revision that last changed this template; see Changes.
+
+	// Revision is the account's registry revision that last changed this template; see
+	// Changes.
 	Revision uint64 `json:"revision"`
 }
 
-// Latest is the newest version's number; 0 when there is none.
+// Latest returns the newest version's number; 0 if there is none.
 func (t *Template) Latest() int { return len(t.Versions) }
 
-// Resolve returns the version that a selector means now, and whether there is one. The label wins over the version.
+// Resolve returns the version that a selector means now, and whether there is one. A
+// label takes precedence over a version.
 func (t *Template) Resolve(s Selector) (int, bool) {
 	switch {
 	case s.Label != "":
@@ -40,7 +44,8 @@ func (t *Template) Resolve(s Selector) (int, bool) {
 	return t.Latest(), t.Latest() > 0
 }
 
-// ResolveAt is Resolve as it was at a moment: the version that was latest, or that the label pointed to, then.
+// ResolveAt is Resolve at an earlier moment: the version that was latest, or labelled,
+// then.
 func (t *Template) ResolveAt(s Selector, at time.Time) (version int, ok bool) {
 	switch {
 	case s.Label != "":
@@ -58,34 +63,11 @@ func (t *Template) ResolveAt(s Selector, at time.Time) (version int, ok bool) {
 			}
 		}
 	}
+
 	return version, version > 0
 }
 
-// Label points to a version.
-type Label struct {
-	ID      int64  `json:"id,omitempty"` // unique in the account
-	Name    string `json:"name"`
-	Version int    `json:"version"`
-}
-
-// labelIDBits are what an id of a label keeps for the label's own number; the rest is the template's id.
-const labelIDBits = 16
-
-// LabelID makes the id of the n-th label that a template ever had, from 1 to 65,535.
-func LabelID(template, n int64) int64 { return template<<labelIDBits | n }
-
-// TemplateOfLabel is the id of the template that a label belongs to.
-func TemplateOfLabel(id int64) int64 { return id >> labelIDBits }
-
-// Move is one step of a label's history; Version 0 means that the label was removed.
-type Move struct {
-	Label   string    `json:"label"`
-	Version int       `json:"version"`
-	At      time.Time `json:"at"`
-	By      string    `json:"by,omitempty"` // who moved it: an email, or the id of a key
-}
-
-// Stamp is what the head keeps of a version, version n at index n-1.
+// Stamp is the head's summary of a version; version n is at index n-1.
 type Stamp struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
@@ -111,7 +93,8 @@ type Selector struct {
 	Label   string
 }
 
-// RawTemplate is one version of a template with what a cache must know of it; GET /prompt-templates/{name} answers with it.
+// RawTemplate answers GET /prompt-templates/{name}: one version of a template, and what a
+// cache needs to know about it.
 type RawTemplate struct {
 	Success       bool            `json:"success"`
 	ID            int64           `json:"id"`
@@ -120,48 +103,31 @@ type RawTemplate struct {
 	VersionID     int64           `json:"prompt_version_id"`
 	WorkspaceID   int64           `json:"workspace_id"`
 	Tags          []string        `json:"tags"`
-	Labels        []string        `json:"release_labels"` // that point to this version
+	Labels        []string        `json:"release_labels"` // pointing to this version
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
 	Author        string          `json:"author,omitempty"`
 	CreatedAt     time.Time       `json:"created_at"`
-	Snippets      []UsedSnippet   `json:"snippets"` // that were put into the blueprint, in order of appearance
+	Snippets      []UsedSnippet   `json:"snippets"` // put into the blueprint, in order of appearance
 	Revision      uint64          `json:"revision"` // the account's registry revision when this was read
-	// Latest and AllLabels are the template's at Revision: they tell which version any other selector means.
+
+	// Latest and AllLabels are the template's at Revision. They tell which version any
+	// other selector means.
 	Latest    int     `json:"latest_version"`
 	AllLabels []Label `json:"labels"`
-	// ProviderBaseURLs are what the server's operator configured.
+
+	// ProviderBaseURLs are configured by the server's operator.
 	ProviderBaseURLs ProviderBaseURLs `json:"provider_base_urls,omitempty"`
 
-	LLMKwargs json.RawMessage `json:"llm_kwargs,omitempty"` // if they were asked for
+	LLMKwargs json.RawMessage `json:"llm_kwargs,omitempty"` // if the caller asked for them
 }
 
-// UsedSnippet is a template whose text stands in another one's.
+// UsedSnippet is a template whose text is part of another one.
 type UsedSnippet struct {
 	Name    string  `json:"prompt_name"`
 	Version int     `json:"version"`
-	Label   *string `json:"label"` // null if it was not by label
-}
-
-// RenderedTemplate answers a template fetch.
-type RenderedTemplate struct {
-	Success         bool             `json:"success"`
-	ID              int64            `json:"id"`
-	Name            string           `json:"prompt_name"`
-	Version         int              `json:"version"`
-	WorkspaceID     int64            `json:"workspace_id"`
-	Tags            []string         `json:"tags"`
-	CommitMessage   *string          `json:"commit_message"`
-	Metadata        json.RawMessage  `json:"metadata"`
-	Blueprint       json.RawMessage  `json:"prompt_template"`
-	LLMKwargs       json.RawMessage  `json:"llm_kwargs"`
-	ProviderBaseURL *ProviderBaseURL `json:"provider_base_url"`
-	Snippets        []UsedSnippet    `json:"snippets"`
-	Warning         *string          `json:"warning"`
-
-	Cache string        `json:"-"` // how it was found: "hit", "stale" or "miss"; "" at the server. Sent as X-Cache.
-	Age   time.Duration `json:"-"` // since the copy was known to be current; sent as Age, in seconds
+	Label   *string `json:"label"` // null if it was not chosen by label
 }
 
 // TemplateList answers GET /prompt-templates.
@@ -170,8 +136,10 @@ type TemplateList struct {
 	Items   []TemplateListItem `json:"items"`
 	Paging
 
-	Cache string        `json:"-"` // "stale" if it tells what a sidecar holds, without the server; else "". Sent as X-Cache.
-	Age   time.Duration `json:"-"` // since all of it was known to be current; sent as Age, in seconds
+	// Cache is "stale" if a sidecar answers from its own copies, without the server; else
+	// "". It is sent as X-Cache.
+	Cache string        `json:"-"`
+	Age   time.Duration `json:"-"` // since all items were known to be current; sent as Age, in seconds
 }
 
 // TemplateListItem is a template with its latest version.
@@ -191,20 +159,37 @@ type TemplateListItem struct {
 	UpdatedAt     time.Time       `json:"updated_at"`
 }
 
-// Changes answers GET /sync/changes: the names of the templates that changed after the revision asked for, up to Revision.
-// Reset says that the server cannot tell (it knows fewer revisions than were asked for): all is to be looked at anew.
+// Changes answers GET /sync/changes: the names of the templates that changed after the
+// given revision, up to Revision. Reset means that the server cannot tell, because it
+// does not have that many revisions; the caller must then refresh everything.
 type Changes struct {
 	Success  bool     `json:"success"`
 	Revision uint64   `json:"revision"`
 	Reset    bool     `json:"reset"`
 	Names    []string `json:"names"`
-	// ProviderBaseURLs is the ProviderBaseURLs.Digest in force; "" from a server that does not tell it.
+
+	// ProviderBaseURLs is the digest of the current URLs; "" from an older server.
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
 }
 
-// ChangesQuery is the query of GET /sync/changes: what the caller knows, and how long it would wait to hear more.
+// ChangesQuery is the query of GET /sync/changes: what the caller knows, and how long it
+// waits for news.
 type ChangesQuery struct {
-	Since            uint64 // the revision up to which it knows all changes
+	Since            uint64 // the caller knows all changes up to this revision
 	Wait             time.Duration
-	ProviderBaseURLs string // the digest that it knows; "" if it knows none, or does not care
+	ProviderBaseURLs string // the digest that the caller knows; "" if it knows none, or does not care
+}
+
+// TemplateEditor changes templates and their labels, and reads what an editor needs for
+// that. by is who makes a change; "" is the identity's key. A sidecar passes all calls on
+// to the server.
+type TemplateEditor interface {
+	Source(ctx context.Context, id Identity, ident string, s Selector) (RawTemplate, error)
+	Patch(ctx context.Context, id Identity, ident string, p TemplatePatch) (Published, error)
+	Labels(ctx context.Context, id Identity, ident string) (Labels, error)
+	CreateLabel(ctx context.Context, id Identity, ident string, w LabelWrite, by string) (PlacedLabel, error)
+	MoveLabel(ctx context.Context, id Identity, label int64, version int, by string) (PlacedLabel, error)
+	DeleteLabel(ctx context.Context, id Identity, label int64, by string) error
+	Archive(ctx context.Context, id Identity, ident string) error
+	Restore(ctx context.Context, id Identity, ident string) error
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// greeting has three versions, made an hour apart from noon on. Label prod moved from 1 to 2 at half past each, and beta
-// was removed.
+// greeting has three versions, made an hour apart from noon on. Label prod moved from 1
+// to 2 at half past each, and beta was removed.
 func greeting() Template {
 	hour := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Hour))) }
 	return Template{
@@ -110,7 +110,8 @@ func TestDecodeFetchReadsEveryField(t *testing.T) {
 	}
 }
 
-// publishing is the body of a publish with these members in prompt_template, in prompt_version and beside them.
+// publishing is the body of a publish with these members in prompt_template, in
+// prompt_version and beside them.
 func publishing(base, version, beside string) string {
 	return `{"prompt_template":{` + base + `},"prompt_version":{` + version + `}` + beside + `}`
 }
@@ -144,7 +145,7 @@ func TestDecodePublishReadsBothObjects(t *testing.T) {
 }
 
 func TestDecodePublishNamesWhatIsWrong(t *testing.T) {
-	const badName = "prompt_template.prompt_name must not begin or end with a blank, nor hold control characters"
+	const badName = "prompt_template.prompt_name must not begin or end with a blank, nor contain control characters"
 	for _, tt := range []struct {
 		what, body string
 		want       []string
@@ -166,7 +167,7 @@ func TestDecodePublishNamesWhatIsWrong(t *testing.T) {
 		{"the longest commit message", publishing(someBase, `"prompt_template":{},"commit_message":`+text("é", 512), ""), nil},
 		{"a longer commit message", publishing(someBase, `"prompt_template":{},"commit_message":`+text("é", 513), ""),
 			[]string{"prompt_version.commit_message is longer than 512 characters"}},
-		{"an empty label", publishing(someBase, someVersion, `,"release_labels":["prod",""]`), []string{"release_labels must not hold an empty label"}},
+		{"an empty label", publishing(someBase, someVersion, `,"release_labels":["prod",""]`), []string{"release_labels must not contain an empty label"}},
 		{"a label that is too long", publishing(someBase, someVersion, `,"release_labels":[`+text("é", 513)+`]`), []string{"release_labels[0] is longer than 512 characters"}},
 		{"labels that are no array", publishing(someBase, someVersion, `,"release_labels":"prod"`), []string{"release_labels must be an array of strings"}},
 		{"a member twice inside", publishing(someBase+`,"tags":[]`, someVersion, ""), []string{"prompt_template.tags is given twice"}},

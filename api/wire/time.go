@@ -9,13 +9,14 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is no moment between the years 1 and
-// 9999 is kept in the body and unknown here (zero).
+// time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is not
+// between the years 1 and 9999 gives the zero time, but is no fault.
 func (f *fields) time(name string, required bool) time.Time {
 	v, ok := f.raw(name, required)
 	if !ok {
 		return time.Time{}
 	}
+
 	if isNumber(v) {
 		return unixTime(string(v))
 	}
@@ -24,10 +25,13 @@ func (f *fields) time(name string, required bool) time.Time {
 			return t
 		}
 	}
+
 	f.fault(name, "must be a number of seconds since 1970, or an ISO-8601 time")
 	return time.Time{}
 }
 
+// isoLayouts are the spellings of ISO-8601 that clients use; the most frequent ones come
+// first.
 var isoLayouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02T15:04:05.999999999",
@@ -37,8 +41,9 @@ var isoLayouts = []string{
 	time.DateOnly,
 }
 
-// ParseTime reads ISO-8601 as clients write it: with or without fraction, zone and T. Without a zone it is UTC. The
-// result is UTC, and lies between the years 1 and 9999: no other time can be written as JSON.
+// ParseTime reads ISO-8601 as clients write it: with or without fraction, zone and T. The
+// default zone is UTC. The result is UTC and between the years 1 and 9999, because no
+// other time can be written as JSON.
 func ParseTime(s string) (time.Time, bool) {
 	for _, layout := range isoLayouts {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -49,11 +54,12 @@ func ParseTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isMoment says whether t, in UTC, lies between the years 1 and 9999 and is not the zero time.
+// isMoment reports whether t, in UTC, is between the years 1 and 9999 and not the zero
+// time.
 func isMoment(t time.Time) bool { return !t.IsZero() && t.Year() >= 1 && t.Year() <= 9999 }
 
-// unixTime reads decimal seconds to the nanosecond: a float64 has only microseconds left at today's dates. What lies beyond
-// the years that isMoment knows is zero.
+// unixTime reads decimal seconds; anything that is not a moment is the zero time. It
+// reads the digits themselves, because a float64 has only microseconds at today's dates.
 func unixTime(number string) time.Time {
 	if strings.ContainsAny(number, "eE") {
 		float, err := strconv.ParseFloat(number, 64)
@@ -62,15 +68,19 @@ func unixTime(number string) time.Time {
 		}
 		number = strconv.FormatFloat(float, 'f', 9, 64)
 	}
+
 	whole, fraction, _ := strings.Cut(number, ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || seconds < -1e12 || seconds > 1e12 {
 		return time.Time{}
 	}
+
+	// Pad the fraction to nine digits: nanoseconds.
 	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
 	if number[0] == '-' {
 		nanos = -nanos
 	}
+
 	t := time.Unix(seconds, nanos).UTC()
 	if !isMoment(t) {
 		return time.Time{}

@@ -92,7 +92,8 @@ func TestWhatIsNoTimeIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzTime reads a text as a number and as ISO-8601: whatever comes out can be stored, and a number is exact.
+// FuzzTime reads a text as a number and as ISO-8601: whatever comes out can be stored,
+// and a number is exact.
 func FuzzTime(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if moment, ok := ParseTime(s); ok {

@@ -35,7 +35,8 @@ func same(t tester, what string, got, want any) {
 	}
 }
 
-// wantFaults expects a 422 with exactly these faults, each as "field reason"; none means no error.
+// wantFaults expects a 422 with exactly these faults, each as "field reason"; none means
+// no error.
 func wantFaults(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got []string
@@ -51,7 +52,8 @@ func wantFaults(t *testing.T, err error, want ...string) {
 	same(t, "faults", got, want)
 }
 
-// edit returns body with the member called name set to value, or without it if value is empty.
+// edit returns body with the member called name set to value, or without it if value is
+// empty.
 func edit(t *testing.T, body, name, value string) string {
 	t.Helper()
 	var members []string

@@ -10,30 +10,32 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// RequestWrite is what a track-request says. Raw members alias the body it was decoded from.
+// RequestWrite is a decoded track-request. Raw members alias the body that it was decoded
+// from.
 type RequestWrite struct {
-	RequestID    string // chosen by the caller; "" if not
+	RequestID    string // "" if the caller chose none
 	FunctionName string
 	ProviderType string
 	Kwargs       json.RawMessage // an object
 	Args         json.RawMessage // anything; nil if absent
-	Response     json.RawMessage // an object; on the un-prefixed spelling anything
+	Response     json.RawMessage // an object; on the un-prefixed route anything
 	Start, End   time.Time       // zero if they are no moment
 	Tags         []string
 	Metadata     map[string]string
-	Prompt       PromptLink // Name is prompt_id: a name or an id; "" if absent
+	Prompt       PromptLink // its Name is prompt_id: a name or an id; "" if absent
 	GroupID      string
 	Status       string
 	ErrorType    string
 	ErrorMessage string
-	SpanID       string // of the caller's own trace, in lower case; "" if it has none
+	SpanID       string // of the caller's own trace, in lower case; "" if there is none
 
 	// ReturnBlueprint asks for the call's blueprint in the reply.
 	ReturnBlueprint bool
 }
 
-// PromptLink ties a request to a template version. Without Version it means the labelled or the latest version at the
-// time when the link was accepted. A label wins over a version.
+// PromptLink ties a request to a template version. Without Version it means the version
+// that was labelled or latest when the link was accepted. A label takes precedence over a
+// version.
 type PromptLink struct {
 	Name           string
 	Version        int
@@ -41,26 +43,26 @@ type PromptLink struct {
 	InputVariables json.RawMessage // an object; nil if absent
 }
 
-// ScoreWrite is what a track-score says.
+// ScoreWrite is a decoded track-score.
 type ScoreWrite struct {
 	RequestID string
 	Name      string
 	Score     int
 }
 
-// MetadataWrite is what a track-metadata says.
+// MetadataWrite is a decoded track-metadata.
 type MetadataWrite struct {
 	RequestID string
 	Metadata  map[string]string
 }
 
-// PromptWrite is what a track-prompt says.
+// PromptWrite is a decoded track-prompt.
 type PromptWrite struct {
 	RequestID string
 	PromptLink
 }
 
-// GroupWrite is what a track-group says.
+// GroupWrite is a decoded track-group.
 type GroupWrite struct {
 	RequestID string
 	GroupID   string
@@ -69,9 +71,13 @@ type GroupWrite struct {
 // DefaultScoreName is the name of a score that was sent without one.
 const DefaultScoreName = "default"
 
-// DecodeRequest reads a track-request. With strictResponse, request_response must be an object, as the contract of
-// /rest/track-request says; the un-prefixed spelling takes any JSON, null included. On an error, a 422 that lists every
-// field at fault, the write holds what could be read: the archive uses it so, for it refuses nothing that a sidecar took.
+// DecodeRequest reads a track-request. With strictResponse, as on /rest/track-request,
+// request_response must be an object; the un-prefixed route takes any JSON, null
+// included.
+//
+// On an error, which is CodeInvalid and lists every field at fault, the write has what
+// could be read. The archive relies on that, because it rejects nothing that a sidecar
+// has accepted.
 func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 	f := fields{object: object}
 	w := RequestWrite{
@@ -97,29 +103,32 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 		w.Args = args
 	}
 
-	// Of what the contract does not require nothing is judged: a client that sends something else here loses no call.
+	// Optional extras of some clients. They are never at fault, so that a client that
+	// means something else by them loses no call.
 	wants, _ := object.Get("return_prompt_blueprint")
 	w.ReturnBlueprint = string(wants) == "true"
 	w.SpanID = spanID(object)
 	if w.ProviderType == "" {
-		w.ProviderType = f.loose("provider", NameRunesMax) // as LangChain calls it
+		w.ProviderType = f.loose("provider", NameRunesMax) // its name in LangChain
 	}
 
 	switch {
 	case strictResponse:
 		w.Response = f.json("request_response", true)
 	case object.Has("request_response"):
-		w.Response, _ = object.Get("request_response") // null too
+		w.Response, _ = object.Get("request_response") // also null
 	default:
 		f.fault("request_response", "is missing")
 	}
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
+
 	return w, f.err()
 }
 
-// loose is a string, if it is one of at most so many characters; else "".
+// loose returns a string of at most runesMax characters, or "" for anything else, which
+// is not a fault.
 func (f *fields) loose(name string, runesMax int) string {
 	v, ok := f.object.Get(name)
 	if !ok || v[0] != '"' {
@@ -134,7 +143,8 @@ func (f *fields) loose(name string, runesMax int) string {
 	return s
 }
 
-// spanID reads span_id. Without tracing, some clients send null and some a span id of zeros, which is none either.
+// spanID reads span_id. Without tracing, some clients send null and some a span id of
+// zeros.
 func spanID(object Object) string {
 	v, ok := object.Get("span_id")
 	if !ok || v[0] != '"' {
@@ -156,6 +166,7 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 	if w.Name == "" {
 		w.Name = DefaultScoreName
 	}
+
 	if v, ok := f.raw("score", true); ok {
 		n, ok := integer(v)
 		if !ok || n < 0 || n > 100 {
@@ -164,6 +175,7 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 			w.Score = int(n)
 		}
 	}
+
 	return w, f.err()
 }
 
@@ -177,12 +189,15 @@ func DecodeMetadata(object Object) (MetadataWrite, error) {
 // DecodePrompt reads a track-prompt; see DecodeRequest for its error.
 func DecodePrompt(object Object) (PromptWrite, error) {
 	f := fields{object: object}
-	w := PromptWrite{RequestID: f.requestID(), PromptLink: PromptLink{
-		Name:           f.textOrInteger("prompt_name", true, NameRunesMax),
-		Version:        f.version("version"),
-		Label:          f.text("label", false, NameRunesMax),
-		InputVariables: f.json("prompt_input_variables", true),
-	}}
+	w := PromptWrite{
+		RequestID: f.requestID(),
+		PromptLink: PromptLink{
+			Name:           f.textOrInteger("prompt_name", true, NameRunesMax),
+			Version:        f.version("version"),
+			Label:          f.text("label", false, NameRunesMax),
+			InputVariables: f.json("prompt_input_variables", true),
+		},
+	}
 	return w, f.err()
 }
 
@@ -193,7 +208,8 @@ func DecodeGroup(object Object) (GroupWrite, error) {
 	return w, f.err()
 }
 
-// requestID reads request_id. Clients send back what they got, some as a number: that cannot be an id of ours.
+// requestID reads request_id, which must be an id that promptspool minted. Some clients
+// of other servers send numbers.
 func (f *fields) requestID() string {
 	v, ok := f.raw("request_id", true)
 	if !ok {
@@ -203,6 +219,7 @@ func (f *fields) requestID() string {
 		f.fault("request_id", "%v", errID)
 		return ""
 	}
+
 	id, err := ParseID(jsonscan.Unquote(v))
 	if err != nil {
 		f.fault("request_id", "%v", err)

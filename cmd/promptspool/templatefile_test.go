@@ -63,7 +63,7 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 		"content: a\nmodel:\n  parameters:\n    x: .inf\n":                                               "f.yaml:4: model.parameters.x: .inf is no number that JSON can hold; put it in quotes if it is a text",
 		"content: a\nmodel:\n  parameters:\n    base_url: u\n":                                           "f.yaml:4: model.parameters.base_url would redirect or authenticate the app's client; set it where the app makes its client",
 		"content: a\nmodel: &m\n  name: x\nmetadata:\n  a: *m\n":                                         "f.yaml:5: metadata.a: an alias (*m) is not read here; write the text out, or make it a snippet",
-		"content: a\ntags: [&t x]\nname: \" a\"\n":                                                       "f.yaml:3: name must not begin or end with a blank, nor hold control characters",
+		"content: a\ntags: [&t x]\nname: \" a\"\n":                                                       "f.yaml:3: name must not begin or end with a blank, nor contain control characters",
 		"content: a\nprompt_template: {content: b}\n":                                                    "f.yaml:2: prompt_template is the whole of it; nothing else of the prompt can stand beside it",
 		"content: a\nmodel: {name: x}\nmetadata:\n  model: {name: y}\n":                                  "f.yaml:4: model is given twice",
 		"content: !!binary aGk=\n":                                                                       "f.yaml:1: content: the tag !!binary is not read here",

@@ -15,8 +15,9 @@ func Valid(b []byte) bool {
 	return i >= 0 && SkipSpace(b, i) == len(b)
 }
 
-// CheckValue returns the index behind the value that begins at b[i], or -1 if this is not JSON. Brackets
-// may nest at most levels deep. It does not check that strings are valid UTF-8.
+// CheckValue returns the index behind the value that begins at b[i], or -1 if this is not
+// JSON. Brackets may nest at most levels deep. It does not check that strings are valid
+// UTF-8.
 func CheckValue(b []byte, i, levels int) int {
 	if i >= len(b) {
 		return -1
@@ -121,8 +122,8 @@ func checkString(b []byte, i int) int {
 	return -1
 }
 
-// checkEscape returns the index behind the escape whose backslash is right before b[i], or -1 if it is
-// not valid.
+// checkEscape returns the index behind the escape whose backslash is right before b[i],
+// or -1 if it is not valid.
 func checkEscape(b []byte, i int) int {
 	if i == len(b) {
 		return -1
@@ -147,8 +148,9 @@ func checkEscape(b []byte, i int) int {
 	return -1
 }
 
-// skipPlain skips bytes of a string that stand for themselves, eight at a time. It stops at a quote, a
-// backslash or a control character, or where fewer than eight bytes are left.
+// skipPlain skips bytes of a string that stand for themselves, eight at a time. It stops
+// at a quote, a backslash or a control character, or where fewer than eight bytes are
+// left.
 func skipPlain(b []byte, i int) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 
@@ -156,8 +158,9 @@ func skipPlain(b []byte, i int) int {
 		word := binary.LittleEndian.Uint64(b[i:])
 		quote, backslash := word^each*'"', word^each*'\\'
 
-		// Subtracting 1 (or a blank) from each byte borrows into its high bit where the byte is 0 (or
-		// below a blank). A borrow may spill into higher bytes, so only the lowest set bit counts.
+		// Subtracting 1 (or a blank) from each byte borrows into its high bit where the
+		// byte is 0 (or below a blank). A borrow may spill into higher bytes, so only the
+		// lowest set bit counts.
 		stops := ((quote-each)&^quote | (backslash-each)&^backslash | (word-each*' ')&^word) & high
 		if stops != 0 {
 			return i + bits.TrailingZeros64(stops)/8

@@ -2,8 +2,8 @@ package jsonscan
 
 import "encoding/json"
 
-// Cursor walks the members of a JSON object or the elements of an array. The caller reads or skips each
-// value, and moves At behind it:
+// Cursor walks the members of a JSON object or the elements of an array. The caller reads
+// or skips each value, and moves At behind it:
 //
 //	for c := Enter(b, i); c.Next(); c.At = SkipValue(b, c.At) {
 //	}
@@ -17,14 +17,15 @@ type Cursor struct {
 	later bool // this is not the first member or element
 }
 
-// Enter returns a cursor in front of the first member or element of the value whose bracket is b[i].
+// Enter returns a cursor in front of the first member or element of the value whose
+// bracket is b[i].
 func Enter(b []byte, i int) Cursor {
 	// In ASCII ] and } come two behind [ and {.
 	return Cursor{b: b, At: i + 1, end: b[i] + 2}
 }
 
-// Next moves to the next member or element, and reports whether there is one. It checks the syntax
-// around values, but not the values themselves.
+// Next moves to the next member or element, and reports whether there is one. It checks
+// the syntax around values, but not the values themselves.
 func (c *Cursor) Next() bool {
 	if c.At < 0 {
 		return false
@@ -72,6 +73,7 @@ func (c *Cursor) value() json.RawMessage {
 	start := c.At
 	c.At = SkipValue(c.b, start)
 
-	// The capacity ends with the value, so that appending to it cannot overwrite what follows.
+	// The capacity ends with the value, so that appending to it cannot overwrite what
+	// follows.
 	return c.b[start:c.At:c.At]
 }

@@ -2,7 +2,8 @@ package jsonscan
 
 import "bytes"
 
-// SkipSpace returns the index of the first byte from b[i] on that is not JSON white space, or len(b).
+// SkipSpace returns the index of the first byte from b[i] on that is not JSON white
+// space, or len(b).
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -10,8 +11,8 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// SkipValue returns the index just behind the value that begins at b[i]. b must be valid JSON; with
-// anything else it may panic.
+// SkipValue returns the index just behind the value that begins at b[i]. b must be valid
+// JSON; with anything else it may panic.
 func SkipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -44,7 +45,8 @@ func skipContainer(b []byte, i int) int {
 	}
 }
 
-// SkipString returns the index just behind the string that begins at b[i], or len(b) if it does not end.
+// SkipString returns the index just behind the string that begins at b[i], or len(b) if
+// it does not end.
 func SkipString(b []byte, i int) int {
 	start := i + 1
 
@@ -70,8 +72,8 @@ func Backslashes(b []byte, from, i int) (n int) {
 	return n
 }
 
-// Depth returns how deep brackets nest outside strings. It stops counting just above most. b may be
-// anything.
+// Depth returns how deep brackets nest outside strings. It stops counting just above
+// most. b may be anything.
 func Depth(b []byte, most int) int {
 	deepest, level := 0, 0
 	for i := 0; i < len(b) && deepest <= most; i++ {

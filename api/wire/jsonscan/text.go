@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote returns the text of a valid JSON string, as encoding/json reads it. quoted must not have white
-// space around it.
+// Unquote returns the text of a valid JSON string, as encoding/json reads it. quoted must
+// not have white space around it.
 func Unquote(quoted json.RawMessage) string {
 	inner := quoted[1 : len(quoted)-1]
 
@@ -30,7 +30,8 @@ func Unquote(quoted json.RawMessage) string {
 	}
 }
 
-// UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has escapes.
+// UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has
+// escapes.
 func UnquoteBytes(quoted []byte) (text []byte) {
 	inner := quoted[1 : len(quoted)-1]
 	for {
@@ -50,13 +51,15 @@ func UnquoteBytes(quoted []byte) (text []byte) {
 	}
 }
 
-// escaped maps the letter of an escape to its character. Zero: the letter is u, or stands for itself.
+// escaped maps the letter of an escape to its character. Zero: the letter is u, or stands
+// for itself.
 var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// cutEscape splits the text of a valid string at its first escape: the text before it, the character
-// that it stands for (-1 if there is no escape), and the text behind it.
+// cutEscape splits the text of a valid string at its first escape: the text before it,
+// the character that it stands for (-1 if there is no escape), and the text behind it.
 func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
-	// A leap, because a prompt has a few escapes in every line, and long runs between them.
+	// A leap, because a prompt has a few escapes in every line, and long runs between
+	// them.
 	leap := bytes.IndexByte(inner, '\\')
 	if leap < 0 {
 		return inner, -1, nil
@@ -72,8 +75,8 @@ func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 		return plain, rune(c), rest
 	}
 
-	// Characters beyond U+FFFF are written as two escapes. Half a pair is not a character: it becomes
-	// U+FFFD, and the escape behind it is read on its own.
+	// Characters beyond U+FFFF are written as two escapes. Half a pair is not a
+	// character: it becomes U+FFFD, and the escape behind it is read on its own.
 	if utf16.IsSurrogate(char) {
 		pair := unicode.ReplacementChar
 		if len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {

@@ -13,8 +13,8 @@ type Member struct {
 	End   int             // index just behind the value
 }
 
-// Members yields the members of a valid JSON object in order, repeated ones included. Their values
-// alias object.
+// Members yields the members of a valid JSON object in order, repeated ones included.
+// Their values alias object.
 func Members(object json.RawMessage) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		c := Enter(object, SkipSpace(object, 0))
@@ -36,8 +36,9 @@ func Elements(array json.RawMessage) iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// Lookup returns the first member called name, and whether it exists and is not null. raw must be empty
-// or valid JSON; in anything but an object it finds nothing. The value aliases raw.
+// Lookup returns the first member called name, and whether it exists and is not null. raw
+// must be empty or valid JSON; in anything but an object it finds nothing. The value
+// aliases raw.
 func Lookup(raw json.RawMessage, name string) (json.RawMessage, bool) {
 	i := SkipSpace(raw, 0)
 	if i == len(raw) || raw[i] != '{' {

@@ -19,7 +19,8 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendString appends s as a JSON string, as Marshal writes it. Invalid UTF-8 becomes U+FFFD.
+// AppendString appends s as a JSON string, as Marshal writes it. Invalid UTF-8 becomes
+// U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b = append(slices.Grow(b, len(s)+len(s)/16+2), '"')
 	return append(AppendEscaped(b, s), '"')
@@ -52,8 +53,10 @@ func AppendEscaped(b []byte, s string) []byte {
 				continue
 			}
 
-			// Invalid UTF-8, or a line separator that JavaScript does not allow in strings.
-			b = append(append(b, s[done:i]...), '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+			// Invalid UTF-8, or a line separator that JavaScript does not allow in
+			// strings.
+			b = append(b, s[done:i]...)
+			b = append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 			i += size
 			done = i
 			continue

@@ -21,7 +21,8 @@ func chatBody(b *testing.B) []byte {
 	return body
 }
 
-// BenchmarkAcceptChat does all that is done with the bytes of a track-request before it is spooled.
+// BenchmarkAcceptChat does all that is done with the bytes of a track-request before it
+// is spooled.
 func BenchmarkAcceptChat(b *testing.B) {
 	body := chatBody(b)
 
@@ -39,7 +40,8 @@ func BenchmarkAcceptChat(b *testing.B) {
 	}
 }
 
-// BenchmarkStrip takes the secrets out of bodies of 4 KB and 1 MB: chats, and one with a picture.
+// BenchmarkStrip takes the secrets out of bodies of 4 KB and 1 MB: chats, and one with a
+// picture.
 func BenchmarkStrip(b *testing.B) {
 	chat := string(chatBody(b))
 	long := strings.Replace(chat, "Be short.", strings.Repeat("The quick brown fox: \\\"a-b_c\\\".\\n", 1<<15), 1)

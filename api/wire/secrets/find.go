@@ -8,11 +8,12 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// shownOfKeyBytes is how much of a well-known key is shown: its issuer's prefix, and no more.
+// shownOfKeyBytes is how much of a well-known key is shown: its issuer's prefix, and no
+// more.
 const shownOfKeyBytes = 4
 
-// Find lists the secrets that Strip would take out of body, in order, up to limit. body must be the
-// source of object.
+// Find lists the secrets that Strip would take out of body, in order, up to limit. body
+// must be the source of object.
 func Find(body []byte, object wire.Object, limit int) []wire.SecretFinding {
 	f := finder{source: body}
 
@@ -42,8 +43,9 @@ func Count(body []byte, object wire.Object, counts map[wire.SecretKind]int) (n i
 	return n
 }
 
-// pathTo returns the path of the value that contains body[at], such as kwargs.messages[1].content. For a
-// secret in a member's name it is the path of the object.
+// pathTo returns the path of the value that contains body[at], such as
+// kwargs.messages[1].content. For a secret in a member's name it is the path of the
+// object.
 func pathTo(body []byte, at int) string {
 	var path []byte
 	for c := jsonscan.Enter(body, jsonscan.SkipSpace(body, 0)); ; {

@@ -23,15 +23,16 @@ func (s *secret) mask() string {
 
 // finder finds the secrets in the values of a JSON object, in time linear in their bytes:
 //
-//   - in members called kwargs, args, parameters or headers (or ending so: extra_headers), at any depth,
-//     and in texts that are JSON or Python's repr: the text of a member with a credential's name
-//     (credentialNames), in any case, with or without - and _;
-//   - in kwargs, args and parameters at the top of a body: such a member of any type, if isCredential;
+//   - in members called kwargs, args, parameters or headers (or ending so: extra_headers),
+//     at any depth, and in texts that are JSON or Python's repr: the text of a member with
+//     a credential's name (credentialNames), in any case, with or without - and _;
+//   - in kwargs, args and parameters at the top of a body: such a member of any type, if
+//     isCredential;
 //   - user and password of a URL that is a whole text;
 //   - anywhere: well-known keys by their shape (keyShapes).
 //
-// It reads the source as it is written: a text within a text within the body is not unpacked, and a mask
-// never touches a byte beside its secret.
+// It reads the source as it is written: a text within a text within the body is not
+// unpacked, and a mask never touches a byte beside its secret.
 type finder struct {
 	source []byte
 	found  []secret
@@ -62,8 +63,8 @@ func (f *finder) each(object wire.Object, fn func(secret) bool) {
 	}
 }
 
-// find returns the secrets in the value from <= i < end of the object's member with this name, in
-// order. They are valid until the next call.
+// find returns the secrets in the value from <= i < end of the object's member with this
+// name, in order. They are valid until the next call.
 func (f *finder) find(from, end int, member string) []secret {
 	f.found = f.found[:0]
 

@@ -199,7 +199,8 @@ func secretSeeds() []string {
 	}
 }
 
-// FuzzStrip proves of any body that the mask leaves valid JSON, leaves all beside it alone, and is complete.
+// FuzzStrip proves of any body that the mask leaves valid JSON, leaves all beside it
+// alone, and is complete.
 func FuzzStrip(f *testing.F) {
 	for _, seed := range secretSeeds() {
 		f.Add([]byte(seed))

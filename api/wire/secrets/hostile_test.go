@@ -9,7 +9,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Bodies at which a reader that looks at a byte more than a few times would take hours: this test fails by never ending.
+// Bodies at which a reader that looks at a byte more than a few times would take hours:
+// this test fails by never ending.
 func TestHostileBodiesTakeLinearTime(t *testing.T) {
 	const size = 2 << 20
 	likeNames := make([]string, wire.ObjectMembersMax)

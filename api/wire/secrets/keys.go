@@ -16,9 +16,9 @@ const (
 	besideMax      = 120 // bytes between the id of an AWS key and its secret
 )
 
-// shapes finds the well-known keys of from <= i < end. A key is a run of at least keyBytesMin letters,
-// digits, - and _, so it looks at the end of each window of that size first, and so skips most of a
-// text without reading it.
+// shapes finds the well-known keys of from <= i < end. A key is a run of at least
+// keyBytesMin letters, digits, - and _, so it looks at the end of each window of that
+// size first, and so skips most of a text without reading it.
 func (f *finder) shapes(from, end int) {
 	source := f.source[:end]
 	for begin := from; begin+keyBytesMin <= end; {
@@ -43,8 +43,9 @@ func (f *finder) shapes(from, end int) {
 	}
 }
 
-// behindBase64 returns from where on a key may begin in or behind the base64 around source[i]. That is
-// behind its last + or /, since only the part behind it may continue with bytes that are not base64.
+// behindBase64 returns from where on a key may begin in or behind the base64 around
+// source[i]. That is behind its last + or /, since only the part behind it may continue
+// with bytes that are not base64.
 func behindBase64(source []byte, i int) int {
 	end := i
 	for end+8 <= len(source) && base64Bytes(binary.LittleEndian.Uint64(source[end:])) == highBits {
@@ -61,7 +62,8 @@ func isBase64(source []byte, from, i int) bool {
 	return i >= from && i < len(source) && (source[i] == '+' || source[i] == '/')
 }
 
-// run notes the key that a run of its bytes is. It returns the index behind the key, or 0.
+// run notes the key that a run of its bytes is. It returns the index behind the key, or
+// 0.
 func (f *finder) run(from, begin, runEnd, end int) int {
 	// Most runs of base64 end here.
 	first := f.source[begin]
@@ -95,7 +97,8 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 			continue
 		}
 
-		// The prefixes in capitals also occur in base64, which goes on with bytes that are not of keys.
+		// The prefixes in capitals also occur in base64, which goes on with bytes that
+		// are not of keys.
 		if isBase64(f.source, from, start-1) || isBase64(f.source[:end], from, runEnd) {
 			continue
 		}
@@ -113,9 +116,9 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 	return 0
 }
 
-// starts returns the two indices at which a text may begin whose bytes begin at source[begin];
-// len(source) stands for none. Behind a backslash the first byte, or five, may belong to an escape,
-// which must stay whole.
+// starts returns the two indices at which a text may begin whose bytes begin at
+// source[begin]; len(source) stands for none. Behind a backslash the first byte, or five,
+// may belong to an escape, which must stay whole.
 func starts(source []byte, from, begin int) [2]int {
 	if begin == from || source[begin-1] != '\\' {
 		return [2]int{begin, len(source)}
@@ -133,7 +136,8 @@ func starts(source []byte, from, begin int) [2]int {
 	return [2]int{begin, begin + escape}
 }
 
-// bearer notes a JSON web token behind the word Bearer. It returns the index behind it, or 0.
+// bearer notes a JSON web token behind the word Bearer. It returns the index behind it,
+// or 0.
 func (f *finder) bearer(from, start, end int) int {
 	const word = "bearer"
 
@@ -172,8 +176,8 @@ func (f *finder) accessKey(from, start, behind, end int) {
 	f.awsSecret(behind, min(end, behind+besideMax+awsSecretBytes))
 }
 
-// awsSecret notes the first AWS secret of from <= i < end: 40 letters, digits, + and /, some of them
-// capitals and some small, which no hexadecimal hash has.
+// awsSecret notes the first AWS secret of from <= i < end: 40 letters, digits, + and /,
+// some of them capitals and some small, which no hexadecimal hash has.
 func (f *finder) awsSecret(from, end int) {
 	source := f.source
 	for begin := from; begin < end; begin++ {
@@ -196,8 +200,8 @@ func (f *finder) awsSecret(from, end int) {
 	}
 }
 
-// awsByte returns the index behind one byte of an AWS secret at i, and whether there is one. JSON may
-// write / with a backslash.
+// awsByte returns the index behind one byte of an AWS secret at i, and whether there is
+// one. JSON may write / with a backslash.
 func awsByte(source []byte, i, end int) (next int, ok bool) {
 	if i+1 < end && source[i] == '\\' && source[i+1] == '/' {
 		return i + 2, true

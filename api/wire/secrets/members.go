@@ -7,8 +7,9 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// names finds, in from <= i < end, members that are credentials by their names, and URLs. It leaps from
-// colon to colon: in valid JSON, and in Python's repr, a text right before a colon is a member's name.
+// names finds, in from <= i < end, members that are credentials by their names, and URLs.
+// It leaps from colon to colon: in valid JSON, and in Python's repr, a text right before
+// a colon is a member's name.
 func (f *finder) names(from, end int) {
 	source := f.source[:end]
 	for i := from; ; {
@@ -36,13 +37,13 @@ func (f *finder) names(from, end int) {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// member looks at a member whose name ends with the quote before a colon. It returns the index up to
-// which everything was looked at, or 0.
+// member looks at a member whose name ends with the quote before a colon. It returns the
+// index up to which everything was looked at, or 0.
 func (f *finder) member(from, quote, colon, end int) int {
 	source := f.source[:end]
 
-	// An odd number of backslashes escapes the quote: the name is part of a text, not of the body. So
-	// is every name in single quotes.
+	// An odd number of backslashes escapes the quote: the name is part of a text, not of
+	// the body. So is every name in single quotes.
 	depth := jsonscan.Backslashes(source, from, quote)
 	inText := source[quote] == '\'' || depth%2 == 1
 	if !inText && depth > 0 {
@@ -95,8 +96,8 @@ func (f *finder) member(from, quote, colon, end int) int {
 	return f.value(value, end, name, simple)
 }
 
-// escapedName returns the text of the JSON string at the end of source, or nil if it is too long for a
-// credential's name.
+// escapedName returns the text of the JSON string at the end of source, or nil if it is
+// too long for a credential's name.
 func escapedName(source []byte) []byte {
 	const most = 6 * nameBytesMax // all of it written like \u0061
 
@@ -113,11 +114,13 @@ func escapedName(source []byte) []byte {
 	return []byte(name)
 }
 
-// value looks at the value of a member of the body itself. It returns the index behind a secret, or 0.
+// value looks at the value of a member of the body itself. It returns the index behind a
+// secret, or 0.
 func (f *finder) value(value, end int, name, simple []byte) int {
 	source := f.source[:end]
 
-	// Outside arguments and headers names mean nothing, but the member may hold arguments itself.
+	// Outside arguments and headers names mean nothing, but the member may hold arguments
+	// itself.
 	if value >= f.scopeEnd {
 		if holdsArguments(simple) && (source[value] == '{' || source[value] == '[') {
 			f.scopeEnd = jsonscan.SkipValue(source, value)
@@ -144,8 +147,9 @@ func (f *finder) value(value, end int, name, simple []byte) int {
 	return 0
 }
 
-// quoted looks at the value of a member within a text. The value ends with the quote that it begins
-// with, behind as many backslashes, or with the text. It returns the index behind a secret, or 0.
+// quoted looks at the value of a member within a text. The value ends with the quote that
+// it begins with, behind as many backslashes, or with the text. It returns the index
+// behind a secret, or 0.
 func (f *finder) quoted(value, end int) int {
 	source := f.source[:end]
 
@@ -156,8 +160,11 @@ func (f *finder) quoted(value, end int) int {
 	for quote < end && source[quote] == '\\' {
 		quote++
 	}
-	if quote == end || source[quote] != '"' && source[quote] != '\'' || source[quote] == '"' && (quote-value)%2 == 0 {
+	if quote == end || source[quote] != '"' && source[quote] != '\'' {
 		return 0
+	}
+	if source[quote] == '"' && (quote-value)%2 == 0 {
+		return 0 // the end of the body's own string
 	}
 
 	begin, depth := quote+1, quote-value
@@ -189,8 +196,8 @@ func (f *finder) quoted(value, end int) int {
 	return behind
 }
 
-// nested reports whether the text around source[i] is JSON or Python's repr itself. It looks at each
-// text once: the answer holds up to textEnd.
+// nested reports whether the text around source[i] is JSON or Python's repr itself. It
+// looks at each text once: the answer holds up to textEnd.
 func (f *finder) nested(from, i, end int) bool {
 	if i < f.textEnd {
 		return f.isNested
@@ -211,7 +218,8 @@ func (f *finder) nested(from, i, end int) bool {
 	}
 	f.textEnd = jsonscan.SkipString(source, begin)
 
-	// Two brackets, or a bracket and a quote, tell a value from a text in brackets such as "[INST]".
+	// Two brackets, or a bracket and a quote, tell a value from a text in brackets such
+	// as "[INST]".
 	first := skipEscapedSpace(source, begin+1)
 	f.isNested = isBracket(source[first])
 	if f.isNested {
@@ -227,8 +235,8 @@ func (f *finder) nested(from, i, end int) bool {
 
 func isBracket(c byte) bool { return c == '{' || c == '[' || c == '(' }
 
-// skipEscapedSpace returns the index of the first byte from source[i] on, in a string, that is not
-// white space.
+// skipEscapedSpace returns the index of the first byte from source[i] on, in a string,
+// that is not white space.
 func skipEscapedSpace(source []byte, i int) int {
 	for {
 		switch {

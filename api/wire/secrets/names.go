@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// isCredential reports whether a member of kwargs, args or parameters is a credential, whatever its
-// value is. This rule is older than the others and looks at the name as it is written.
+// isCredential reports whether a member of kwargs, args or parameters is a credential,
+// whatever its value is. This rule is older than the others and looks at the name as it
+// is written.
 func isCredential(name string) bool {
 	if len(name) < len("api_key") {
 		return false
@@ -17,24 +18,27 @@ func isCredential(name string) bool {
 		name == "authorization" || strings.HasPrefix(name, "aws_secret")
 }
 
-// credentialNames are the names, as simpleName writes them, whose text is a credential. There is no rule
-// for everything that ends in "token": tokenizers have an eos_token, pages a next_token, and counts are
-// called max_tokens.
+// credentialNames are the names, as simpleName writes them, whose text is a credential.
+// There is no rule for everything that ends in "token": tokenizers have an eos_token,
+// pages a next_token, and counts are called max_tokens.
 var credentialNames = map[string]bool{
-	"token": true, "idtoken": true, "azureadtoken": true, "hftoken": true, "githubtoken": true, "slacktoken": true,
-	"bottoken": true, "usertoken": true, "oauthtoken": true, "jwttoken": true, "sastoken": true, "jwt": true,
+	"token": true, "idtoken": true, "azureadtoken": true, "hftoken": true,
+	"githubtoken": true, "slacktoken": true, "bottoken": true, "usertoken": true,
+	"oauthtoken": true, "jwttoken": true, "sastoken": true, "jwt": true,
 	"bearer": true, "secret": true, "pwd": true,
 	"cookie": true, "cookies": true, "setcookie": true, "sessioncookie": true, "authcookie": true,
 }
 
 // credentialEndings end names, as simpleName writes them, whose text is a credential.
 var credentialEndings = []string{
-	"apikey", "secretkey", "secretaccesskey", "privatekey", "authkey", "subscriptionkey", "clientsecret", "appsecret",
+	"apikey", "secretkey", "secretaccesskey", "privatekey", "authkey", "subscriptionkey",
+	"clientsecret", "appsecret",
 	"apitoken", "accesstoken", "authtoken", "bearertoken", "refreshtoken", "sessiontoken", "securitytoken",
 	"password", "passwd", "passphrase", "authorization",
 }
 
-// isCredentialText reports whether a member's text is a credential by its name, as simpleName writes it.
+// isCredentialText reports whether a member's text is a credential by its name, as
+// simpleName writes it.
 func isCredentialText(name []byte) bool {
 	if credentialNames[string(name)] || bytes.HasPrefix(name, []byte("awssecret")) {
 		return true
@@ -48,8 +52,8 @@ func isCredentialText(name []byte) bool {
 	return false
 }
 
-// holdsArguments reports whether a member holds a call's arguments or headers, by its name as
-// simpleName writes it.
+// holdsArguments reports whether a member holds a call's arguments or headers, by its
+// name as simpleName writes it.
 func holdsArguments(name []byte) bool {
 	return string(name) == "args" || string(name) == "parameters" ||
 		bytes.HasSuffix(name, []byte("kwargs")) || bytes.HasSuffix(name, []byte("headers"))
@@ -82,8 +86,8 @@ var endingPairs = func() (pairs [32][32]bool) {
 	return pairs
 }()
 
-// mayBeCredential reports whether a name of at least three bytes needs a closer look. It rules out most
-// names by two letters.
+// mayBeCredential reports whether a name of at least three bytes needs a closer look. It
+// rules out most names by two letters.
 func mayBeCredential(name []byte) bool {
 	n := len(name)
 	return endingPairs[name[n-2]&31][name[n-1]&31] || name[0]|0x20 == 'a' && name[1]|0x20 == 'w'

@@ -12,18 +12,19 @@ const (
 	maskedValue = `"` + maskedText + `"`
 )
 
-// Strip returns the object's bytes on one line, without a top-level api_key and with all other secrets
-// masked. White space between members is dropped, and line breaks between other tokens become blanks;
-// every other byte stays. body must be the source of object.
+// Strip returns the object's bytes on one line, without a top-level api_key and with all
+// other secrets masked. White space between members is dropped, and line breaks between
+// other tokens become blanks; every other byte stays. body must be the source of object.
 //
-// The result overwrites body where it can, so that a large one is held only once. body and object must
-// not be used afterwards.
+// The result overwrites body where it can, so that a large one is held only once. body
+// and object must not be used afterwards.
 func Strip(body []byte, object wire.Object) []byte {
 	r := rewriter{source: body, out: body[:0], inPlace: true}
 	return r.strip(object)
 }
 
-// Mask is Strip on a copy, and reports whether there was any secret. If not, it returns body itself.
+// Mask is Strip on a copy, and reports whether there was any secret. If not, it returns
+// body itself.
 func Mask(body []byte, object wire.Object) (masked []byte, found bool) {
 	f := finder{source: body}
 	f.each(object, func(secret) bool {
@@ -37,9 +38,9 @@ func Mask(body []byte, object wire.Object) (masked []byte, found bool) {
 	return Strip(bytes.Clone(body), object), true
 }
 
-// rewriter writes the result over its own source, from the beginning, as long as it does not overtake
-// the bytes that are still to be read. When it would, because a mask is longer than its secret, it
-// continues in a copy.
+// rewriter writes the result over its own source, from the beginning, as long as it does
+// not overtake the bytes that are still to be read. When it would, because a mask is
+// longer than its secret, it continues in a copy.
 type rewriter struct {
 	source, out []byte
 	inPlace     bool

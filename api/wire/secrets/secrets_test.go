@@ -54,7 +54,8 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// A large body is held once: what is made of it takes its place, up to the line that is spooled.
+// A large body is held once: what is made of it takes its place, up to the line that is
+// spooled.
 func TestALineHoldsTheBodyItself(t *testing.T) {
 	for _, tt := range []struct {
 		what, body string
@@ -79,15 +80,16 @@ func TestALineHoldsTheBodyItself(t *testing.T) {
 	}
 }
 
-// slowlyStripped strips a body of which every prefix is copied before anything is written, so that nothing is written over.
+// slowlyStripped strips a body of which every prefix is copied before anything is
+// written, so that nothing is written over.
 func slowlyStripped(t *testing.T, body string) []byte {
 	t.Helper()
 	source := rewriter{source: []byte(body)}
 	return source.strip(parse(t, body))
 }
 
-// checkStripped compares what was stripped, decoded, with what it was made of: where a mask is, anything may have been,
-// and where a credential is bound to be, a mask is.
+// checkStripped compares what was stripped, decoded, with what it was made of: where a
+// mask is, anything may have been, and where a credential is bound to be, a mask is.
 func checkStripped(t *testing.T, stripped []byte, members map[string]json.RawMessage) {
 	t.Helper()
 	if bytes.ContainsAny(stripped, "\r\n") {

@@ -21,15 +21,16 @@ var keyShapes = [256][]keyShape{
 	'h': {{"hf_", 24, true}},
 	'r': {{"r8_", 24, true}},
 	'x': {
-		{"xai-", 24, true}, {"xoxb-", 24, true}, {"xoxp-", 24, true}, {"xoxa-", 24, true}, {"xoxs-", 24, true},
-		{"xapp-", 24, true},
+		{"xai-", 24, true}, {"xoxb-", 24, true}, {"xoxp-", 24, true}, {"xoxa-", 24, true},
+		{"xoxs-", 24, true}, {"xapp-", 24, true},
 	},
 	'n': {{"nvapi-", 24, true}},
 	'l': {{"ls__", 24, true}, {"lsv2_", 24, true}},
 	'k': {{"key-", 24, false}},
 }
 
-// KeyLength returns the minimum length of the well-known keys that begin as text does; 0 if none does.
+// KeyLength returns the minimum length of the well-known keys that begin as text does; 0
+// if none does.
 func KeyLength(text []byte) int {
 	if shape := shapeOf(text); shape != nil {
 		return shape.least
@@ -92,8 +93,9 @@ var byteKinds = func() (kinds [256]uint8) {
 // plainSegmentMin is from what length on a segment without any digit looks random.
 const plainSegmentMin = 32
 
-// isRandom reports whether a text looks generated, as keys do and hyphenated names do not: one of its
-// segments is very long, or long with a digit, or changes more than once between digits and letters.
+// isRandom reports whether a text looks generated, as keys do and hyphenated names do
+// not: one of its segments is very long, or long with a digit, or changes more than once
+// between digits and letters.
 func isRandom(text []byte) bool {
 	segment, digits, turns := 0, 0, 0
 	for i, c := range text {
@@ -119,7 +121,8 @@ func isRandom(text []byte) bool {
 	return false
 }
 
-// isAccessKeyID reports whether a text is capitals and digits only, as the id of an AWS key is.
+// isAccessKeyID reports whether a text is capitals and digits only, as the id of an AWS
+// key is.
 func isAccessKeyID(text []byte) bool {
 	for _, c := range text {
 		if byteKinds[c]&(isDigit|isUpper) == 0 {

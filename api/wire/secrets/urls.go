@@ -7,8 +7,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// url looks at the authority of a URL, which begins behind the colon's slashes, if a text begins with
-// that URL. It returns the index up to which everything was looked at.
+// url looks at the authority of a URL, which begins behind the colon's slashes, if a text
+// begins with that URL. It returns the index up to which everything was looked at.
 func (f *finder) url(from, colon, begin, end int) int {
 	source := f.source[:end]
 
@@ -48,8 +48,8 @@ func (f *finder) url(from, colon, begin, end int) int {
 	return i
 }
 
-// skipSlashes returns the index behind the two slashes at source[i], or i if there are none. JSON may
-// write each with a backslash.
+// skipSlashes returns the index behind the two slashes at source[i], or i if there are
+// none. JSON may write each with a backslash.
 func skipSlashes(source []byte, i int) int {
 	behind := i
 	for range 2 {

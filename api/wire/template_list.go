@@ -7,45 +7,60 @@ import (
 	"time"
 )
 
-// TemplateListQuery is the query of GET /prompt-templates. Page counts from 1. What is empty or zero does not narrow it.
+// TemplateListQuery is the query of GET /prompt-templates. Empty and zero fields do not
+// filter.
 type TemplateListQuery struct {
-	Page, PerPage int
+	Page, PerPage int      // pages count from 1
 	Name          string   // a part of the name, in any case
-	Label         string   // that it has
-	Tags          []string // that it has, all of them
+	Label         string   // that the template has
+	Tags          []string // that the template has, all of them
 	Status        string   // one of TemplateStatuses; "" is active
 	Author        string   // who published the first version
 
-	CreatedAfter, CreatedBefore time.Time // the moments themselves included
+	CreatedAfter, CreatedBefore time.Time // inclusive
 	UpdatedAfter, UpdatedBefore time.Time
 
 	SortBy    string // one of TemplateSorts; "" is name
 	SortOrder string // asc or desc; "" is asc by name, else desc
 }
 
-// TemplateStatuses are what a list can show: templates in use, archived ones, or both.
+// TemplateStatuses are the states that a list can show: templates in use, archived ones,
+// or both.
 var TemplateStatuses = []string{"active", "deleted", "all"}
 
-// TemplateSorts are what a list can be sorted by.
+// TemplateSorts are the fields that a list can be sorted by.
 var TemplateSorts = []string{"name", "id", "created_at", "updated_at"}
 
-// Match says whether the list shows a template.
+// Match reports whether the list shows a template.
 func (q *TemplateListQuery) Match(t *Template) bool {
+	switch q.Status {
+	case "all":
+	case "deleted":
+		if t.DeletedAt == nil {
+			return false
+		}
+	default:
+		if t.DeletedAt != nil {
+			return false
+		}
+	}
+
 	switch {
-	case q.Status == "deleted" && t.DeletedAt == nil, q.Status != "deleted" && q.Status != "all" && t.DeletedAt != nil:
-		return false
 	case !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)):
 		return false
 	case q.Author != "" && (len(t.Versions) == 0 || t.Versions[0].Author != q.Author):
 		return false
-	case !within(t.CreatedAt, q.CreatedAfter, q.CreatedBefore), !within(t.UpdatedAt, q.UpdatedAfter, q.UpdatedBefore):
+	case !within(t.CreatedAt, q.CreatedAfter, q.CreatedBefore),
+		!within(t.UpdatedAt, q.UpdatedAfter, q.UpdatedBefore):
 		return false
 	}
+
 	for _, tag := range q.Tags {
 		if !slices.Contains(t.Tags, tag) {
 			return false
 		}
 	}
+
 	if q.Label == "" {
 		return true
 	}
@@ -53,11 +68,12 @@ func (q *TemplateListQuery) Match(t *Template) bool {
 	return ok
 }
 
+// within reports whether at is between two times, inclusive; the zero time is no bound.
 func within(at, from, to time.Time) bool {
 	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || !at.After(to))
 }
 
-// Compare is negative when the list shows a before b. No two templates are equal.
+// Compare returns a negative number if the list shows a before b, else a positive one.
 func (q *TemplateListQuery) Compare(a, b *Template) int {
 	order := 0
 	switch q.SortBy {
@@ -68,16 +84,21 @@ func (q *TemplateListQuery) Compare(a, b *Template) int {
 	case "id":
 		order = cmp.Compare(a.ID, b.ID)
 	}
+
+	// Names are unique, so the order is total.
 	order = cmp.Or(order, cmp.Compare(a.Name, b.Name))
 	if q.SortOrder == "desc" || q.SortOrder == "" && q.SortBy != "" && q.SortBy != "name" {
 		return -order
 	}
+
 	return order
 }
 
-// PageOf sorts the heads that match, in place, and returns the page of them and how many they are. The page aliases them.
+// PageOf sorts the matching templates in place, and returns one page of them and their
+// number.
 func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
 	slices.SortFunc(matching, func(a, b Template) int { return q.Compare(&a, &b) })
+
 	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
 	from := min(len(matching), (page-1)*perPage)
 	return matching[from:min(len(matching), from+perPage)], len(matching)
