@@ -15,6 +15,8 @@ const workspaceID = 1
 
 // rawTemplate joins a head and one of its versions.
 func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
+	labels := labelsOf(t, v.Number)
+
 	return wire.RawTemplate{
 		Success:       true,
 		ID:            t.ID,
@@ -23,7 +25,7 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 		VersionID:     v.ID,
 		WorkspaceID:   workspaceID,
 		Tags:          nonNil(t.Tags),
-		Labels:        labelsOf(t, v.Number),
+		Labels:        labels,
 		Blueprint:     v.Blueprint,
 		Metadata:      v.Metadata,
 		CommitMessage: orNull(v.CommitMessage),
@@ -73,6 +75,7 @@ func renderTemplate(
 	switch {
 	case err == nil:
 		out.LLMKwargs = kwargs
+	// The caller asked for exactly what failed.
 	case f.Provider != "":
 		return wire.RenderedTemplate{}, err
 	default: // a caller that did not ask for llm_kwargs still gets the template

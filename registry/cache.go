@@ -30,7 +30,8 @@ const (
 	askTimeout     = 2 * time.Second // for the server, when nothing is cached
 	refreshTimeout = time.Second     // for the server, when a stale copy can be served instead
 
-	// copyTTL is how long a copy may go unconfirmed before it is refreshed in the background.
+	// copyTTL is how long a copy may go unconfirmed before it is refreshed in the
+	// background.
 	copyTTL = time.Minute
 
 	settleMax       = 250 * time.Millisecond // how long a fetch waits for the feed right after a start
@@ -140,6 +141,8 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		feeds:      make(map[string]*feed),
 	}
 
+	// Synchronously: the first fetch after a restart must find its copy, also while the
+	// server is away.
 	loaded, err := cache.disk.load()
 	if err != nil {
 		return nil, err
@@ -195,6 +198,7 @@ func (c *Cache) Raw(
 		return wire.RawTemplate{}, err
 	}
 
+	// Less than Fetch takes: nothing is parsed or filled in.
 	if err := room.Take(ctx, rawCopies*found.entry.textBytes); err != nil {
 		return wire.RawTemplate{}, err
 	}
@@ -256,6 +260,7 @@ func (c *Cache) open(e *entry) (*opened, error) {
 // confirmedLocked returns when an entry was last known to be current. mu must be held.
 func (c *Cache) confirmedLocked(e *entry) time.Time {
 	feed := c.feeds[e.key.account]
+	// A connected feed vouches for every copy that it has not invalidated.
 	if feed != nil && !e.invalid && feed.heardAt.After(e.currentAt) {
 		return feed.heardAt
 	}
@@ -314,6 +319,7 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 			delete(c.negatives, k)
 		}
 	}
+	// Those who wait for a flight still get its answer; only later callers start another.
 	for k := range c.flights {
 		if k.account == account {
 			delete(c.flights, k)

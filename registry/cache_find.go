@@ -42,6 +42,8 @@ func (c *Cache) find(
 ) (f found, err error) {
 	defer func() { c.count(f, err) }()
 
+	// Without an account there is nothing to look up under, and no other account may be
+	// used.
 	if id.Account == "" {
 		return found{}, wire.Unavailable(unavailableWait,
 			"This key could not be verified yet because the server is away. "+
@@ -77,6 +79,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	c.mu.Lock()
 	c.followLocked(id)
 
+	// Apps that ask for a missing template in a loop must not load the server.
 	if n, ok := c.negatives[k]; ok && c.now().Before(n.until) {
 		c.mu.Unlock()
 		return found{}, absent, n.err
@@ -88,6 +91,8 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	}
 
 	var changed []key // whose files must follow
+	// The copy of another selector serves this time; from now on this selector has its
+	// own.
 	if e.key != k {
 		e, changed = c.shareLocked(k, e)
 	}
@@ -106,6 +111,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	}
 	c.mu.Unlock()
 
+	// Outside mu: writing a file takes an fsync.
 	for _, k := range changed {
 		c.syncFile(k)
 	}
@@ -181,6 +187,8 @@ func (c *Cache) refreshOldLocked(e *entry) {
 		return
 	}
 
+	// Set before the answer is there, so that one request goes out each minute, not one a
+	// fetch.
 	e.askedAt = now
 	c.flightLocked(feed.id, e.key)
 }

@@ -94,6 +94,7 @@ func encodeJSON(v any) []byte {
 // decodeFile is the reverse of encodeFile.
 func (d disk) decodeFile(content []byte) (*entry, error) {
 	head, body, _ := bytes.Cut(content, []byte("\n"))
+	// A wrong version of the format fails here as well.
 	if want := fmt.Sprintf("%s%08x", fileMagic, crc32.Checksum(body, castagnoli)); string(head) != want {
 		return nil, errors.New("its checksum does not match its content")
 	}
@@ -102,6 +103,7 @@ func (d disk) decodeFile(content []byte) (*entry, error) {
 		return nil, err
 	}
 
+	// Packed again: memory holds templates compressed, files hold them readable.
 	k := newKey(f.Account, f.Ident, wire.Selector{Version: f.Version, Label: f.Label})
 	e := d.packer.entry(k, &f.Template, f.CurrentAt)
 	e.saved = true
@@ -121,6 +123,7 @@ func (d disk) write(k key, content []byte) error {
 	if err == nil {
 		err = os.Rename(temp.Name(), d.path(k))
 	}
+	// No temporary file may pile up while the disk is full.
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
@@ -183,6 +186,8 @@ func (d disk) read(path string) *entry {
 	if err == nil {
 		e, err = d.decodeFile(content)
 	}
+	// A file that was copied or renamed would serve one template under the name of
+	// another.
 	if err == nil && d.path(e.key) != path {
 		err = errors.New("its name does not match its content")
 	}

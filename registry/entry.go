@@ -136,12 +136,15 @@ func (s *entries) sibling(k key, knowsLabels func(*entry) bool) *entry {
 		return nil
 	}
 
+	// Only the parts of a head that Resolve looks at.
 	head := wire.Template{Labels: newest.meta.labels, Versions: make([]wire.Stamp, newest.meta.latest)}
 	version, ok := head.Resolve(k.selector)
 	if !ok {
 		return nil
 	}
 
+	// Among those, a copy with that version. Its own text never changes, that of snippets
+	// may.
 	for _, e := range s.byTemplate[k.template()] {
 		if e.meta.version == version && (!e.invalid || len(e.meta.snippets) == 0) {
 			return e
@@ -154,6 +157,7 @@ func (s *entries) sibling(k key, knowsLabels func(*entry) bool) *entry {
 // put adds an entry. It counts as just used unless it replaces one with the same key:
 // being refreshed in the background is not being used.
 func (s *entries) put(e *entry) {
+	// Inserted before the old one is dropped, to take over its place in the order.
 	if old := s.byKey[e.key]; old != nil {
 		e.place = s.used.InsertBefore(e, old.place)
 		s.drop(e.key)
@@ -217,6 +221,7 @@ func (s *entries) close(e *entry) {
 		return
 	}
 
+	// Swapped atomically: fetches load it without mu.
 	s.openedBytes -= e.opened.Swap(nil).prepared.Bytes()
 	s.opened.Remove(e.openedPlace)
 	e.openedPlace = nil
@@ -238,6 +243,7 @@ func (s *entries) shrink() (dropped []key) {
 func (s *entries) lowestRevision(account string) uint64 {
 	var lowest uint64
 	isFirst := true
+	// Zero without entries: then everything is reported, and nothing is affected by it.
 	for k, e := range s.byKey {
 		if k.account == account && (isFirst || e.meta.revision < lowest) {
 			lowest, isFirst = e.meta.revision, false

@@ -80,6 +80,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
 
+	// Outside mu: the function is a stranger's, and may take its own locks.
 	known := c.identities()
 	c.mu.Lock()
 	for _, id := range known {
@@ -110,6 +111,8 @@ func (c *Cache) Run(ctx context.Context) error {
 // run polls one feed until ctx ends.
 func (c *Cache) run(ctx context.Context, f *feed) {
 	limit := retryDelay
+	// Forever: a server may be away for days, and its return must be noticed within
+	// seconds.
 	for ctx.Err() == nil {
 		productive, err := c.poll(ctx, f)
 		switch {

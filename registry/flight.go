@@ -30,6 +30,8 @@ func (c *Cache) ask(
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
+	// The caller gives up after its patience; the flight goes on, and its answer is
+	// cached.
 	e, err := c.join(ctx, id, k)
 	switch {
 	case err == nil:
@@ -103,6 +105,8 @@ func (c *Cache) runFlight(f *flight, k key) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 
+	// The answer may be large. Its memory is claimed by the flight, since no caller owns
+	// it.
 	claim := c.room.Claim(false)
 	defer claim.Release()
 
@@ -112,6 +116,7 @@ func (c *Cache) runFlight(f *flight, k key) {
 		f.entry = c.packer.entry(k, &raw, c.now())
 	}
 
+	// Before done is closed: what an app was served is on disk.
 	for _, k := range c.storeAnswer(f, k) {
 		c.syncFile(k)
 	}
@@ -151,6 +156,7 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 		feed.distrustLocked()
 
 	case isLatest && wire.IsCode(f.err, wire.CodeNotFound):
+		// It was deleted: a copy must not bring it back after a restart.
 		c.entries.drop(k)
 		c.rememberMissingLocked(k, f.err)
 
@@ -165,6 +171,7 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 func (c *Cache) rememberMissingLocked(k key, err error) {
 	now := c.now()
 	if len(c.negatives) >= negativesMax {
+		// Expired ones go first; if none has expired, any one makes room.
 		for old, n := range c.negatives {
 			if len(c.negatives) >= negativesMax || n.until.Before(now) {
 				delete(c.negatives, old)

@@ -89,6 +89,7 @@ func (r *Registry) place(
 		if err != nil {
 			return false, err
 		}
+		// Within the transaction: the version may be published by a concurrent call.
 		if w.Version < 1 || w.Version > t.Latest() {
 			return false, wire.Invalid(wire.FieldError{
 				Field: "prompt_version_number",
@@ -125,6 +126,8 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	if err != nil {
 		return err
 	}
+	// Not within the transaction, which must not read other templates: a reference that
+	// is published at the same moment is reported by that template's findings.
 	if err := r.checkUnused(ctx, id.Account, name, l.Name); err != nil {
 		return err
 	}
@@ -152,6 +155,7 @@ func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident string) 
 	if err != nil {
 		return err
 	}
+	// Apps that fetch those templates would fail.
 	if err := r.checkUnused(ctx, id.Account, head.Name, ""); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ func (c *Cache) List(
 		defer cancel()
 	}
 
+	// An answer of the server always wins, even a refusal.
 	list, err := c.upstream.List(asking, id, q)
 	if err == nil || isVerdict(err) {
 		return list, err
@@ -65,6 +66,7 @@ func (c *Cache) listCached(
 	byTime := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() ||
 		!q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero() ||
 		q.SortBy == "created_at" || q.SortBy == "updated_at"
+	// Guessing would be worse than an error: a copy knows nothing of these.
 	if byTime || q.Author != "" || q.Status == "deleted" {
 		return wire.TemplateList{}, false, nil
 	}
@@ -73,6 +75,8 @@ func (c *Cache) listCached(
 	if len(newest) == 0 {
 		return wire.TemplateList{}, false, nil
 	}
+	// Admitted before anything is unpacked. The largest page is assumed, because which
+	// templates match is only known afterwards.
 	q = bounded(q)
 	if err := room.Admit(ctx, rawCopies*largestPage(newest, q.PerPage)); err != nil {
 		return wire.TemplateList{}, false, err
@@ -154,6 +158,7 @@ func (c *Cache) newest(account string) (newest, lastRead map[string]*entry, age 
 	defer c.mu.Unlock()
 
 	newest, lastRead = make(map[string]*entry), make(map[string]*entry)
+	// One template may have a copy for each selector: latest, labels, numbers.
 	for k, e := range c.entries.byKey {
 		if k.account != account {
 			continue
@@ -167,6 +172,7 @@ func (c *Cache) newest(account string) (newest, lastRead map[string]*entry, age 
 		}
 	}
 
+	// The list is as old as its oldest part.
 	for _, e := range lastRead {
 		age = max(age, c.now().Sub(c.confirmedLocked(e)))
 	}

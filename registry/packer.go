@@ -38,6 +38,7 @@ func (p packer) pack(raw *wire.RawTemplate) []byte {
 }
 
 func (p packer) unpack(text []byte) (*wire.RawTemplate, error) {
+	// The checksum of the frame makes damage an error instead of a wrong text.
 	text, err := p.decoder.DecodeAll(text, nil)
 	var raw wire.RawTemplate
 	if err == nil {

@@ -27,6 +27,7 @@ func (c *Cache) Preload(ctx context.Context, id wire.Identity, specs []string) e
 	var missing []string
 	for _, spec := range specs {
 		err := c.preloadRetrying(ctx, id, spec)
+		// One missing template must not keep the others from being loaded.
 		switch {
 		case err == nil:
 		case isVerdict(err):

@@ -20,7 +20,7 @@ func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wi
 	return head, err
 }
 
-// Preview answers as a fetch of p would if it were published, and reports what of p
+// Preview answers as a fetch of p would if it were published. It also reports what of p
 // cannot be rendered; the answer's warning then leaves that out. It ignores f's selector
 // and stores nothing. Errors as Publish and Fetch.
 func (r *Registry) Preview(
@@ -88,6 +88,7 @@ func (r *Registry) FindingsOf(
 func (r *Registry) check(
 	ctx context.Context, id wire.Identity, p *wire.Publish,
 ) (render.Expanded, error) {
+	// Faults are reported all at once, under their paths in the request.
 	blueprint, faults := render.Check(p.Blueprint)
 	for i := range faults {
 		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")

@@ -61,6 +61,8 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 		return out, err
 	}
 
+	// Woken even if only labels moved, and also if nothing changed: a needless wake is
+	// cheap.
 	r.waiters.wake(id.Account)
 	r.log.Info("template published",
 		"account", id.Account, "name", p.Name, "version", out.VersionNumber,
@@ -77,6 +79,8 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	if err != nil {
 		return wire.Published{}, err
 	}
+	// Checked here and, by the number, in the transaction: nobody's edit is overwritten
+	// unseen.
 	if p.Base != nil && *p.Base != latest.Number {
 		return wire.Published{}, baseOutdated(p.Name, latest)
 	}
@@ -241,6 +245,7 @@ func addMove(t *wire.Template, m wire.Move) {
 		return
 	}
 
+	// The last move of a label answers since when it points where it does.
 	last := make(map[string]int)
 	for i := range t.Moves {
 		last[t.Moves[i].Label] = i

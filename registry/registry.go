@@ -75,6 +75,7 @@ func (r *Registry) Fetch(
 		return wire.RenderedTemplate{}, err
 	}
 
+	// Parsed each time: the server keeps no cache, since sidecars do.
 	p, err := render.Prepare(raw.Blueprint, raw.Metadata)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
@@ -112,6 +113,7 @@ func (r *Registry) VersionAt(
 		return "", 0, err
 	}
 
+	// A number is taken as it is, so it may be one that does not exist.
 	version, _ = head.ResolveAt(sel, at)
 	if version > head.Latest() {
 		version = 0
@@ -196,6 +198,7 @@ func (r *Registry) source(
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
+	// Resolved once, so that head and version fit even if a label moves meanwhile.
 	number, ok := head.Resolve(s)
 	if !ok {
 		return wire.RawTemplate{}, notSelected(&head, s)

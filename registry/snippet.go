@@ -16,6 +16,7 @@ func (r *Registry) expand(
 ) (render.Expanded, error) {
 	return render.Expand(name, blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
 		resolved, head, err := r.resolveSnippet(ctx, account, s)
+		// A 404 would say that the template itself does not exist.
 		if wire.IsCode(err, wire.CodeNotFound) {
 			err = wire.Invalid(wire.FieldError{Field: "snippet " + s.String(), Reason: whyMissing(s, head)})
 		}
@@ -111,6 +112,7 @@ func (r *Registry) uses(
 		numbers[l.Version] = true
 	}
 
+	// Older versions may refer to it too, but nothing is served from them by default.
 	for number := range numbers {
 		v, err := r.version(ctx, account, head, number)
 		if err != nil {

@@ -175,6 +175,7 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 		return o
 	}
 
+	// A list that the publisher wrote may hold more than the texts use, and stays.
 	path = join(path, "input_variables")
 	if raw, ok := o.Get("input_variables"); ok {
 		listed := c.list(path, raw, language.VariablesMax)

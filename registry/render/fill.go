@@ -114,6 +114,8 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 func (f *filler) block(b *prompt.Block) prompt.Block {
 	filled := *b
 	missing := len(f.Missing)
+	// Room for a quarter more than the text, so that short values need no second
+	// allocation.
 	f.text = slices.Grow(f.text[:0], len(b.Text)+len(b.Text)/4+256)
 	text, err := b.Template.AppendTo(f.text, &f.Rendering)
 	if err != nil {
@@ -140,10 +142,13 @@ func (f *filler) placeholder(at, name string) []prompt.Message {
 	if !ok || rawjson.IsNull(value) {
 		return dropped("no messages were given for it")
 	}
+	// Variables are not rendered here, but they count as output.
 	if f.Output -= len(value); f.Output < 0 {
 		return dropped("the outcome %v", language.ErrOutput)
 	}
 
+	// Messages from a caller are checked like published ones: providers rely on their
+	// form.
 	c := &checker{isData: true}
 	list := c.list(name, value, messagesMax)
 	messages := make([]prompt.Message, 0, len(list))

@@ -37,6 +37,7 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 			return findings[:findingsMax]
 		}
 	}
+	// A prompt whose texts are broken says little about what the provider lacks.
 	if len(findings) > 0 {
 		return findings
 	}

@@ -21,6 +21,7 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 		return raw, nil
 	}
 	role := c.text(path+".role", o, "role", true)
+	// A placeholder within a placeholder would need a second filling.
 	if role != "" && !slices.Contains(roles, role) || c.isData && role == "placeholder" {
 		c.fault(path+".role", "must be one of %s", strings.Join(roles, ", "))
 		return raw, nil

@@ -36,6 +36,7 @@ func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
 		return p.metadata
 	}
 
+	// The same decision as for llm_kwargs, so that both name one model.
 	settled := provider.Settle(providerName, p.prompt, p.model, modelName)
 	m := wire.Object{
 		rawjson.MemberOf("provider", rawjson.Quote(providerName)),

@@ -89,6 +89,7 @@ func (p *Prepared) addPlan(k planKey) *plan {
 	// The caller owns these strings, and may use their memory again.
 	k.provider, k.model = strings.Clone(k.provider), strings.Clone(k.model)
 	pl := p.makePlan(k)
+	// Too large to keep: the fact that there is none is kept instead.
 	if p.planRoom -= pl.bytes; p.planRoom < 0 {
 		p.planRoom += pl.bytes
 		pl = &plan{key: k}
@@ -184,6 +185,7 @@ func (pl *plan) cut(kwargs []byte, names []string) bool {
 			return false
 		}
 
+		// The order in the arguments may differ from that in the prompt.
 		seen[n] = true
 		pl.holes = append(pl.holes, hole{before, names[n]})
 		pl.rest = rest

@@ -68,7 +68,7 @@ func Snippets(blueprint json.RawMessage) []Snippet {
 	return list
 }
 
-// Expand fills in the snippets in the texts and image urls of a checked blueprint, and
+// Expand fills in the snippets in the texts and image urls of a checked blueprint. It
 // adds their variables to input_variables. name is the blueprint's own, "" if unknown.
 //
 // Only completions of text can be snippets. Snippets within snippets are expanded too;
@@ -204,6 +204,7 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 	if err != nil {
 		return t, err
 	}
+	// The path finds cycles; known makes a snippet that is used twice cheap.
 	e.path = append(e.path, r.Name)
 	t.text, _, err = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
 	e.path = e.path[:len(e.path)-1]

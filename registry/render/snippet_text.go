@@ -26,8 +26,8 @@ type snippetPlace struct {
 	at, end  int
 }
 
-// replaceSnippets replaces each reference with what replace returns, and lists the places.
-// What is not a reference stays.
+// replaceSnippets replaces each reference with what replace returns, and lists the
+// places. What is not a reference stays.
 func replaceSnippets(
 	source string, replace func(Snippet) (string, error),
 ) (string, []snippetPlace, error) {
@@ -56,6 +56,7 @@ func replaceSnippets(
 			return "", nil, err
 		}
 
+		// Both places are kept: findings are reported where the text was written.
 		p := snippetPlace{snippet: s, from: whole - len(source) + start}
 		b.WriteString(source[:start])
 		p.at = b.Len()

@@ -138,6 +138,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 			p.at = whole - len(text) + i
 		}
 
+		// A doubled brace stands for itself.
 		brace := text[i]
 		text = text[i+1:]
 		switch {
@@ -180,6 +181,7 @@ func (p *parser) field(text string, inSpec bool) (f *field, rest string, err err
 		return nil, "", err
 	}
 
+	// After the name: a conversion, a format spec, or the end.
 	stop, text := text[end], text[end+1:]
 	if stop == '!' {
 		f.conversion, stop, text, err = parseConversion(text)

@@ -80,6 +80,7 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 		return b, err
 	}
 
+	// A string is copied as it is; anything else is written token by token.
 	cost := 1
 	if value[0] != '"' || f.conversion == 'r' || f.conversion == 'a' {
 		cost = reprCost
@@ -139,6 +140,7 @@ func (f *field) find(r *language.Rendering) (json.RawMessage, error) {
 	}
 
 	for _, step := range f.path {
+		// A member is found by reading the value up to it.
 		if err := read(r, value, 1); err != nil {
 			return nil, err
 		}

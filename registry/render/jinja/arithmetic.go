@@ -44,6 +44,7 @@ func (e *binaryExpr) eval(x *run) any {
 		return v
 	}
 
+	// Booleans are numbers, as in Python.
 	m, okA := toNumber(a)
 	n, okB := toNumber(b)
 	if !okA || !okB {
@@ -215,6 +216,7 @@ func (x *run) integers(op string, i, j int64) any {
 		return x.subtract(0, i)
 	}
 
+	// Go rounds towards zero, Python downwards.
 	quotient, rest := i/j, i%j
 	if rest != 0 && (rest < 0) != (j < 0) {
 		quotient, rest = quotient-1, rest+j
@@ -248,6 +250,7 @@ func (x *run) floats(op string, a, b float64) any {
 		return math.Floor(a / b)
 	}
 
+	// As above: the rest has the sign of the divisor.
 	rest := math.Mod(a, b)
 	if rest != 0 && (rest < 0) != (b < 0) {
 		rest += b

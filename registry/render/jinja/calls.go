@@ -24,6 +24,7 @@ func (a *argumentExprs) eval(x *run, callee string) arguments {
 		return args
 	}
 
+	// A call in a loop makes its arguments anew each time.
 	x.pay(16 * (len(a.list) + len(a.named)))
 	args.names = a.names
 	for _, e := range a.list {
@@ -42,6 +43,7 @@ func (a *arguments) get(i int, name string) (any, bool) {
 		return a.list[i], true
 	}
 
+	// Templates may name thousands of arguments, and look each of them up.
 	a.x.read(16 * len(a.names))
 	if j := slices.Index(a.names, name); j >= 0 {
 		return a.named[j], true
@@ -147,6 +149,7 @@ func callRange(x *run, a arguments) any {
 	} else if step < 0 && to < from {
 		n = (from - to - step - 1) / -step
 	}
+	// The bound of Jinja's sandbox: what renders there renders here.
 	if n > rangeMax {
 		fail("calls range for more than %d numbers", rangeMax)
 	}

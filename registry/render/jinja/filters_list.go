@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"promptspool/registry/render/language"
 )
 
 // filterBatch cuts a list into lists of n elements.
@@ -38,6 +40,7 @@ func filterSlice(x *run, v any, a arguments) any {
 	if n < 1 {
 		fail("calls slice with %d", n)
 	}
+	// Paid before anything is made: n comes from the template, not from the list.
 	fill, filled := a.get(1, "fill_with")
 	x.payTimes(64, int64(n))
 	x.pay(16 * len(items))
@@ -108,6 +111,7 @@ func filterJoin(x *run, v any, a arguments) any {
 }
 
 func filterReverse(x *run, v any, _ arguments) any {
+	// A copy: the list may be a variable, which other texts read too.
 	items := x.list(v)
 	x.pay(16 * len(items))
 	out := make([]any, len(items))
@@ -133,6 +137,7 @@ func filterSum(x *run, v any, a arguments) any {
 		total = start
 	}
 	for _, item := range items {
+		// Through the operator, so that lists and strings can be added up as in Jinja.
 		total = (&binaryExpr{op: "+", left: constant{total}, right: constant{item}}).eval(x)
 	}
 
@@ -185,4 +190,74 @@ func (x *run) attributePath(attribute any) []any {
 	}
 
 	return path
+}
+
+func filterMap(x *run, v any, a arguments) any {
+	items := x.list(v)
+	if attribute, ok := a.get(len(a.list), "attribute"); ok {
+		absent, _ := a.get(len(a.list), "default")
+		return &listValue{items: x.attributes(items, attribute, absent)}
+	}
+
+	name := x.str(a.must(0, "filter"))
+	filter, ok := filters[name]
+	if !ok {
+		fail("maps with the filter %s, which is not supported", language.Shorten(name))
+	}
+
+	// The arguments after the name belong to the filter that is applied.
+	rest := a.rest()
+	x.pay(16 * len(items))
+	out := make([]any, len(items))
+	for i, item := range items {
+		x.step()
+		out[i] = filter(x, item, rest)
+	}
+
+	return &listValue{items: out}
+}
+
+// selectFilter makes select, reject, selectattr and rejectattr.
+func selectFilter(keep, byAttribute bool) filter {
+	return func(x *run, v any, a arguments) any {
+		items := x.list(v)
+		attribute := any(nil)
+		if byAttribute {
+			attribute = a.must(0, "attribute")
+			a = a.rest()
+		}
+		holds := x.selection(a)
+
+		out := &listValue{}
+		for _, item := range items {
+			x.step()
+			tested := item
+			if byAttribute {
+				tested = x.attribute(item, attribute, nil)
+			}
+			if holds(tested) == keep {
+				x.pay(16)
+				out.items = append(out.items, item)
+			}
+		}
+
+		return out
+	}
+}
+
+// selection returns the test that the arguments name, with its own arguments; the truth
+// of the value if they name none.
+func (x *run) selection(a arguments) func(v any) bool {
+	if len(a.list) == 0 {
+		return x.truth
+	}
+
+	name := x.str(a.list[0])
+	test, ok := tests[name]
+	if !ok {
+		fail("selects with the test %s, which is not supported", language.Shorten(name))
+	}
+	rest := a.rest()
+
+	return func(v any) bool { return test(x, v, rest) }
 }

@@ -72,6 +72,7 @@ func extreme(x *run, v any, a arguments, sign int) any {
 		return &undefined{}
 	}
 
+	// The first of several equal ones is returned, as in Python.
 	best, bestKey := items[0], key(items[0])
 	for _, item := range items[1:] {
 		if k := key(item); x.order(k, bestKey)*sign > 0 {
@@ -115,6 +116,7 @@ func filterGroupby(x *run, v any, a arguments) any {
 	var last any
 	for _, item := range x.sorted(x.list(v), key, false, false) {
 		x.pay(16)
+		// Sorted by key, so the members of a group are neighbours.
 		k := key(item)
 		if group == nil || !x.equal(k, last) {
 			x.pay(200)

@@ -44,6 +44,7 @@ func filterString(x *run, v any, _ arguments) any { return x.str(v) }
 func filterToJSON(x *run, v any, a arguments) any { return x.toJSON(v, a.number(0, "indent", 0)) }
 
 func filterFloat(x *run, v any, a arguments) any {
+	// A number needs no parsing; what cannot be read gives the default.
 	if n, ok := toNumber(v); ok {
 		return toFloat(n)
 	}
@@ -142,6 +143,7 @@ func filterRound(x *run, v any, a arguments) any {
 		fail("rounds to %d digits", precision)
 	}
 
+	// 10 to the power of 300 is still finite; the check above keeps it so.
 	f, scale := toFloat(n), math.Pow(10, float64(precision))
 	switch method := a.text(1, "method", "common"); method {
 	case "ceil":

@@ -97,6 +97,7 @@ func (w *jsonWriter) key(key any, lineBreak string) {
 func (w *jsonWriter) block(brackets string, n int, lineBreak string, one func(i int, lineBreak string)) {
 	w.x.step()
 	w.b = append(w.b, brackets[0])
+	// Without an indentation everything is on one line.
 	inner := lineBreak
 	if w.indent > 0 {
 		w.x.payTimes(len(lineBreak)+w.indent, int64(n)+1)

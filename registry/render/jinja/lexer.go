@@ -39,6 +39,7 @@ func lex(source string) []token {
 			break
 		}
 
+		// A sign after the opening brace: - removes the whitespace before it, + keeps it.
 		strip := strings.HasPrefix(rest[start+2:], "-")
 		l.data(rest[:start], strip)
 		began := l.at
@@ -221,6 +222,7 @@ func (l *lexer) token(rest string, brackets *int) {
 		return
 	}
 
+	// Names before operators: "in" and "not" are names as well.
 	if end := nameEnd(rest); end > 0 {
 		l.add("name", rest[:end])
 		l.at += end

@@ -94,6 +94,7 @@ func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
 
 // textMethod calls a method of a string.
 func (x *run) textMethod(s, name string, a arguments) (any, bool) {
+	// Enough for most results; those that can be longer pay for themselves.
 	x.pay(2 * len(s))
 	switch name {
 	case "upper":

@@ -39,6 +39,7 @@ func (n *forNode) exec(x *run) {
 	if n.cond != nil {
 		items = n.filtered(x, items)
 	}
+	// Unlike in Python, the else of a for stands for an empty list.
 	if len(items) == 0 {
 		x.scoped(nil, func() { x.runBody(n.otherwise) })
 		return
@@ -80,6 +81,7 @@ func (x *run) assign(names []string, value any) {
 		return
 	}
 
+	// As in Python: a string or a mapping can be taken apart as well.
 	items := x.list(value)
 	if len(items) != len(names) {
 		fail("assigns %d values to %d names", len(items), len(names))
@@ -142,5 +144,70 @@ func (n *withNode) exec(x *run) {
 		names[name] = n.values[i].eval(x)
 	}
 
+	// All values are evaluated before any name is set.
 	x.scoped(names, func() { x.runBody(n.body) })
+}
+
+// loopState is the variable loop within a for.
+type loopState struct {
+	items   []any
+	index   int
+	changed []any // the last arguments of loop.changed
+	called  bool
+}
+
+// member returns loop.name.
+func (l *loopState) member(name string) (any, bool) {
+	n := len(l.items)
+	switch name {
+	case "index":
+		return int64(l.index + 1), true
+	case "index0":
+		return int64(l.index), true
+	case "revindex":
+		return int64(n - l.index), true
+	case "revindex0":
+		return int64(n - l.index - 1), true
+	case "first":
+		return l.index == 0, true
+	case "last":
+		return l.index == n-1, true
+	case "length":
+		return int64(n), true
+
+	// Recursive loops are not supported, so every loop is the outermost.
+	case "depth":
+		return int64(1), true
+	case "depth0":
+		return int64(0), true
+
+	case "previtem":
+		if l.index > 0 {
+			return l.items[l.index-1], true
+		}
+	case "nextitem":
+		if l.index < n-1 {
+			return l.items[l.index+1], true
+		}
+	}
+
+	return nil, false
+}
+
+func (x *run) loopMethod(l *loopState, name string, a arguments) (any, bool) {
+	switch name {
+	case "cycle":
+		if len(a.list) == 0 {
+			fail("calls loop.cycle without values")
+		}
+		return a.list[l.index%len(a.list)], true
+
+	case "changed":
+		// The first call always counts as a change.
+		unchanged := l.called && x.equal(&listValue{items: l.changed}, &listValue{items: a.list})
+		l.called, l.changed = true, a.list
+		return !unchanged, true
+	}
+
+	return nil, false
 }

@@ -8,6 +8,7 @@ import (
 
 func (x *run) equal(a, b any) bool {
 	x.step()
+	// 1, 1.0 and true are equal, as in Python.
 	m, okA := toNumber(a)
 	n, okB := toNumber(b)
 	if okA && okB {
@@ -180,6 +181,7 @@ func (x *run) contains(hay, needle any) bool {
 // sorted returns a sorted copy of a list. With caseless, strings are compared without
 // regard to case.
 func (x *run) sorted(items []any, key func(any) any, caseless, reverse bool) []any {
+	// For keys, items and the copy.
 	x.pay(64 * len(items))
 	type keyed struct{ key, item any }
 	list := make([]keyed, len(items))

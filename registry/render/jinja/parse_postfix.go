@@ -44,6 +44,7 @@ func (p *parser) member(operand expression) expression {
 }
 
 func (p *parser) subscript(operand expression) expression {
+	// Up to three bounds, each of which may be absent.
 	s := &sliceExpr{operand: operand}
 	isSlice := false
 	for i := range s.bounds {
@@ -89,6 +90,7 @@ func (p *parser) filter(operand expression) *filterExpr {
 		p.unsupported(t.at, "filter", t.text)
 	}
 
+	// The function is looked up once, here, not at every rendering.
 	e := &filterExpr{operand: operand, name: t.text, filter: f}
 	if p.is("(") {
 		e.args = p.arguments()
@@ -160,6 +162,7 @@ func (p *parser) arguments() *argumentExprs {
 				break
 			}
 		}
+		// * and ** would allow arguments whose number the text does not show.
 		if p.is("*") || p.is("**") {
 			p.unsupported(p.now().at, "argument", p.now().text)
 		}

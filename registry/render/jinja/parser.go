@@ -256,6 +256,7 @@ func (p *parser) target() string {
 
 func (p *parser) setTag(tag token) node {
 	n := &setNode{targets: p.targets()}
+	// The namespace is used, not set: it may be a variable.
 	if len(n.targets) == 1 && p.take(".") {
 		p.load(n.targets[0])
 		n.attribute = p.want("name").text

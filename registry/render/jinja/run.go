@@ -107,12 +107,14 @@ func (x *run) set(name string, value any) {
 	if x.scope.names == nil {
 		x.scope.names = make(map[string]any)
 	}
+	// Names are set in loops, so they count as memory.
 	x.pay(32)
 	x.scope.names[name] = value
 }
 
 // lookup returns the value of a variable.
 func (x *run) lookup(name string) any {
+	// Each scope costs a step: a name that is not there is looked for in all of them.
 	for s := x.scope; s != nil; s = s.parent {
 		x.step()
 		if v, ok := s.names[name]; ok {
@@ -140,6 +142,8 @@ func (x *run) lookup(name string) any {
 
 // capture runs a body and returns what it writes.
 func (x *run) capture(body []node) string {
+	// The block writes into a buffer of its own; a failure inside ends the whole
+	// rendering anyway.
 	outer := x.out
 	x.out = nil
 	x.runBody(body)

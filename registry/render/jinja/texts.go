@@ -127,6 +127,7 @@ func (x *run) replace(s, old, with string, count int) string {
 	if count >= 0 {
 		n = min(n, count)
 	}
+	// The result, at its longest.
 	x.pay(len(s) + n*max(len(with), len(old)))
 
 	return strings.Replace(s, old, with, count)
@@ -273,6 +274,7 @@ func (x *run) truncated(s string, length int, killWords bool, end string, leeway
 		fail("truncates to fewer than the %d characters of the ending", tail)
 	}
 
+	// Cut at the last space before the bound, unless words may be cut.
 	kept := string(runes[:length-tail])
 	if !killWords {
 		if i := strings.LastIndexByte(kept, ' '); i >= 0 {

@@ -48,6 +48,7 @@ func (x *run) key(v any) any {
 		}
 		return int64(0)
 	case float64:
+		// A whole float is the same key as the integer.
 		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
 			return int64(v)
 		}
@@ -74,6 +75,7 @@ func (x *run) put(d *dictValue, key, value any) {
 		return
 	}
 
+	// About what an entry of a Go map and two slices takes.
 	x.pay(96)
 	if d.index == nil {
 		d.index = make(map[any]int)
@@ -155,6 +157,7 @@ func (x *run) decodeNumber(number string) any {
 	if !python.IsInteger(number) {
 		return python.ParseFloat(number)
 	}
+	// JSON has integers of any size; beyond 64 bits they keep their text.
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return n
 	}

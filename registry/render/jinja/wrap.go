@@ -51,6 +51,8 @@ func (w *lineWrapper) wrap(line string) []string {
 		if isLong && !isBlank {
 			chunk, n = w.breakWord(chunk, n)
 		}
+		// The line grows chunk by chunk, and each time it is copied: so it is paid each
+		// time.
 		w.line += chunk
 		w.x.pay(len(w.line))
 		w.count += n

@@ -45,6 +45,7 @@ func ParseMessage(at string, o wire.Object, isData bool) Message {
 	get := func(name string) string { v, _ := o.Get(name); return rawjson.Text(v) }
 
 	m := Message{At: at, Role: get("role"), Name: get("name"), ToolCallID: get("tool_call_id")}
+	// Data that looks like a template must not be filled in a second time.
 	format := FormatOf(o)
 	if isData {
 		format = ""
@@ -183,6 +184,7 @@ func parseChoice(raw json.RawMessage) Choice {
 		return c
 	}
 
+	// An object names the function that must be called.
 	name := rawjson.Text(rawjson.Member(raw, "name")) // of function_call
 	if function := rawjson.Member(raw, "function"); function != nil {
 		name = rawjson.Text(rawjson.Member(function, "name"))

@@ -61,6 +61,7 @@ func anthropic(c *call) (wire.Object, error) {
 
 func (c *call) anthropicCompletion() (wire.Object, error) {
 	text, err := c.completionText()
+	// The API rejects prompts that are not in this form.
 	if !strings.HasPrefix(text, "\n\nHuman:") {
 		text = "\n\nHuman: " + text + "\n\nAssistant:"
 	}
@@ -80,6 +81,7 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 // anthropicMessage returns the role and the content blocks of a message. The result of a
 // tool is something that the user says.
 func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
+	// Blocks of a tool message become the content of the result.
 	for i := range m.Content {
 		raw, err := c.anthropicBlock(m, &m.Content[i])
 		if err != nil {

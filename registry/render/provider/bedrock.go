@@ -164,6 +164,7 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage
 }
 
 func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
+	// Converse takes bytes or an s3:// url, and needs to know the format of either.
 	f := fileOf(b)
 	if !strings.HasPrefix(f.url, "s3://") || f.mime == "" {
 		return nil, c.cannotHold(b, "a message, as %s: Converse takes its bytes, which JSON cannot hold; "+
@@ -202,6 +203,7 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 		spec := declare(&t, "inputSchema", schema)
 		tools[i] = rawjson.NewObject().Raw("toolSpec", spec).End()
 	}
+	// Converse keeps tools and their choice in one object.
 	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))
 
 	choice := rawjson.NewObject()

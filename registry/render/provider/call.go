@@ -107,6 +107,7 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 // useTools turns the older functions into tools: functions, function_call, and messages
 // of the role function.
 func (c *call) useTools() error {
+	// The cap makes append copy: the prompt is shared.
 	c.Tools = append(c.Tools[:len(c.Tools):len(c.Tools)], c.Functions...)
 	if c.Choice.Raw == nil {
 		c.Choice = c.Call

@@ -66,6 +66,7 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 	}
 
 	out := rawjson.NewObject().Str("role", role)
+	// A message that only calls tools has no content.
 	if len(m.Content) > 0 || len(m.Calls) == 0 {
 		content, err := c.chunks(m, c.cohereChunk)
 		if err != nil {

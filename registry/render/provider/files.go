@@ -38,6 +38,7 @@ func fileOf(b *prompt.Block) file {
 		f.title = "file"
 	}
 
+	// The url may hold bare base64, if the block says so.
 	if rawjson.Text(rawjson.Member(inner, "format")) == "base64" && !strings.HasPrefix(f.url, "data:") {
 		f.data, f.url = f.url, ""
 	}
@@ -69,6 +70,7 @@ var mimes = map[string]string{
 
 // mimeOf guesses from the extension of a url's path; "" if that says nothing.
 func mimeOf(url string) string {
+	// A signed url has its signature behind the path.
 	url, _, _ = strings.Cut(url, "?")
 	url, _, _ = strings.Cut(url, "#")
 

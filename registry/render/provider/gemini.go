@@ -135,6 +135,7 @@ func (c *call) geminiResult(m *prompt.Message) (json.RawMessage, error) {
 			"%s needs the call, or the function's name as name", language.Shorten(m.ToolCallID), c.provider)
 	}
 
+	// Whatever is not an object is wrapped.
 	response := rawjson.NewObject().Str("output", result).End()
 	if o, err := wire.ParseObject([]byte(result)); err == nil {
 		response = rawjson.Encode(o)
@@ -233,6 +234,7 @@ func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 		tools = append(tools, rawjson.NewObject().Raw(name, rawjson.Encode(own)).End())
 	}
 
+	// All functions are one tool, which comes first.
 	if declared != nil {
 		functions := rawjson.NewObject().Raw("function_declarations", rawjson.Array(declared)).End()
 		tools = append([]json.RawMessage{functions}, tools...)

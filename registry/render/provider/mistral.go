@@ -33,6 +33,7 @@ func mistral(c *call) (wire.Object, error) {
 		return c.withParameters(kwargs), nil
 	}
 
+	// Mistral spells some choices in its own way.
 	choice := c.Choice.Raw
 	switch c.Choice.Mode {
 	case "auto", "none":

@@ -68,6 +68,7 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 		if m.Role == "placeholder" { // nothing was filled in
 			continue
 		}
+		// Placeholders leave no comma behind.
 		if len(b) > 1 {
 			b = append(b, ',')
 		}

@@ -73,6 +73,8 @@ func (c *call) responseTool(t prompt.Tool) (json.RawMessage, error) {
 	if t.Description != "" {
 		out = out.Str("description", t.Description)
 	}
+	// Strict schemas forbid what a template that was written for chat completions may
+	// have.
 	strict := rawjson.Member(t.Raw, "strict")
 	if rawjson.IsNull(strict) {
 		strict = json.RawMessage("false")

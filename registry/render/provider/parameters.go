@@ -104,6 +104,8 @@ var spelling = map[string]map[string]string{
 func spell(api string, parameters wire.Object, foreign bool) (spelt wire.Object, left []string) {
 	spelt = make(wire.Object, 0, len(parameters))
 	for _, p := range parameters {
+		// A parameter that no family shares has no meaning here; it stays, unless it is
+		// foreign.
 		meaning := canonical[p.Name]
 		accepted := strings.Fields(spelling[api][meaning])
 		switch {

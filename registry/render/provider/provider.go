@@ -63,6 +63,7 @@ func Kwargs(
 				language.Shorten(provider), strings.Join(Names(), ", ")),
 		})
 	}
+	// Sorted, so that the same call gives the same bytes.
 	names := slices.Sorted(maps.Keys(overrides))
 	for _, name := range names {
 		if at := Redirecting(name, overrides[name]); at != "" {
@@ -76,6 +77,7 @@ func Kwargs(
 		c.parameters = rawjson.Set(c.parameters, name, overrides[name])
 	}
 	c.parameters, _ = spell(c.api(), c.parameters, false)
+	// A parameter must not win over the model that the caller asked for.
 	if model != "" {
 		c.parameters = rawjson.Without(rawjson.Without(c.parameters, "model"), "modelId")
 	}

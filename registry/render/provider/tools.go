@@ -70,6 +70,7 @@ func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 
+	// Models write arguments, so they may be anything.
 	o, err := wire.ParseObject([]byte(call.Arguments))
 	if err != nil {
 		return nil, cannotExpress(at,

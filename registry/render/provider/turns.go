@@ -41,6 +41,7 @@ func (c *call) turns(
 				prompt.Place(m.At), c.provider)
 			continue
 		}
+		// These providers reject two messages of one role in a row.
 		if n := len(list); n > 0 && list[n-1].role == role {
 			list[n-1].parts = append(list[n-1].parts, parts...)
 			continue

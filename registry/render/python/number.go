@@ -91,6 +91,7 @@ func (s Spec) float(x float64) (string, error) {
 		return "", errGrouping
 	}
 
+	// Signbit, not < 0: Python writes the sign of -0.0 too.
 	sign := s.signOf(math.Signbit(x))
 	x = math.Abs(x)
 	if s.kind == '%' {

@@ -59,6 +59,7 @@ func ParseSpec(text string) (Spec, error) {
 		}
 	}
 
+	// Last comes the type; what is left over is a mistake.
 	if len(rest) == 1 && strings.Contains("bcdeEfFgGnosxX%", rest) {
 		s.kind, rest = rest[0], ""
 	}
@@ -167,6 +168,8 @@ func (s Spec) pad(sign, text string, own byte) string {
 	case fill == 0:
 		fill = ' '
 	}
+	// Without an alignment, numbers go right and strings go left; zeros go behind the
+	// sign.
 	if align == 0 {
 		align = own
 		if s.zero && own == '>' {
