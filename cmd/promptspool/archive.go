@@ -15,15 +15,16 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
 )
 
 func serverDataFlag() cli.Flag {
-	return stringFlag("data", "", "the server's data `folder`, or that of up")
+	return config.TextFlag("data", "", "the server's data `folder`, or that of up")
 }
-
-func archiveDir(data string) string { return filepath.Join(data, "archive") }
 
 // liveArchive is the archive of this process, as the control socket shows it.
 type liveArchive struct{ db *badgerdb.DB }
@@ -59,23 +60,23 @@ func checkArchive(ctx context.Context, db checkable) (archiveReport, error) {
 // archiveTarget finds the archive of --data, and whether a server runs on it: then it is asked, through its control socket; else it
 // is opened here.
 func archiveTarget(c *cli.Context) (data string, running bool, err error) {
-	if data, err = roleData(c, "server"); err != nil {
+	if data, err = config.RoleData(c, "server"); err != nil {
 		return data, false, err
 	}
 	var status struct{ Role, Archive string }
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)
 	switch {
 	case err == nil && status.Role != "server":
-		return data, false, wrong(c, "data", data, "is the folder of a "+status.Role+", which has no archive; give a server's")
-	case err == nil && isPostgres(status.Archive):
+		return data, false, config.WrongValue(c, "data", data, "is the folder of a "+status.Role+", which has no archive; give a server's")
+	case err == nil && config.IsPostgres(status.Archive):
 		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies. `promptspool archive check --archive` proves it whole while no server runs", status.Archive)
 	case err == nil:
 		return data, true, nil
 	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
 		return data, false, err
 	}
-	if _, err := os.Stat(filepath.Join(archiveDir(data), "FORMAT")); err != nil {
-		return data, false, wrong(c, "data", data, "holds no archive; give the data folder of a server (one on PostgreSQL is backed up by pg_dump)")
+	if _, err := os.Stat(filepath.Join(datafolder.Archive(data), "FORMAT")); err != nil {
+		return data, false, config.WrongValue(c, "data", data, "holds no archive; give the data folder of a server (one on PostgreSQL is backed up by pg_dump)")
 	}
 	return data, false, nil
 }
@@ -83,7 +84,7 @@ func archiveTarget(c *cli.Context) (data string, running bool, err error) {
 // withArchive opens the archive of a stopped server. readAll has every file read before, so that
 // blocks that the disk cannot read are left out.
 func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB) error) error {
-	db, err := badgerdb.Open(badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c), ReadAll: readAll})
+	db, err := badgerdb.Open(badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c), ReadAll: readAll})
 	if err != nil {
 		return err
 	}
@@ -95,15 +96,15 @@ func archiveGroup() *cli.Command {
 		Name: "archive", Usage: "prove a server's archive whole, or bring it into another",
 		Subcommands: []*cli.Command{archiveCopyCommand(), {
 			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
-			Flags: append([]cli.Flag{serverDataFlag(), outputFlag()}, own("archive check",
-				stringFlag("archive", "", "a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"))...),
+			Flags: append([]cli.Flag{serverDataFlag(), config.OutputFlag()}, config.OfCommand("archive check",
+				config.TextFlag("archive", "", "a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"))...),
 			Action: checkArchiveCommand,
 		}},
 	}
 }
 
 func checkArchiveCommand(c *cli.Context) error {
-	if url := text(c, "archive"); url != "" {
+	if url := config.Read(c).Text("archive"); url != "" {
 		return checkDatabase(c, url)
 	}
 	data, running, err := archiveTarget(c)
@@ -121,8 +122,8 @@ func checkArchiveCommand(c *cli.Context) error {
 
 // checkDatabase checks a PostgreSQL. What a server writes meanwhile would be taken for a fault.
 func checkDatabase(c *cli.Context, url string) error {
-	if !isPostgres(url) {
-		return wrong(c, "archive", showArchive(url), "is not postgres://USER@HOST/NAME; for Badger give --data")
+	if !config.IsPostgres(url) {
+		return config.WrongValue(c, "archive", config.ShowArchive(url), "is not postgres://USER@HOST/NAME; for Badger give --data")
 	}
 	db, err := openUnused(c, "archive", url)
 	if err != nil {
@@ -141,7 +142,7 @@ func tellCheck(c *cli.Context, report archiveReport, err error) error {
 	if err != nil {
 		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
 	}
-	return output(c, report, func(t *table) {
-		t.row(fmt.Sprintf("Sound: %s verified, %s of disk.", quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
+	return print.Output(c, report, func(t *print.Table) {
+		t.Row(fmt.Sprintf("Sound: %s verified, %s of disk.", print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 func TestFlagsMayStandBehindArguments(t *testing.T) {
@@ -26,8 +28,8 @@ func TestFlagsMayStandBehindArguments(t *testing.T) {
 		"":                                       "",
 	} {
 		app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
-		got := permute(app, append([]string{"promptspool"}, strings.Fields(line)...))
-		equal(t, line, strings.Join(got[1:], " "), want)
+		got := config.Permute(app, append([]string{"promptspool"}, strings.Fields(line)...))
+		Equal(t, line, strings.Join(got[1:], " "), want)
 	}
-	equal(t, "nothing at all", permute(newApp(&bytes.Buffer{}, &bytes.Buffer{}), nil), []string(nil))
+	Equal(t, "nothing at all", config.Permute(newApp(&bytes.Buffer{}, &bytes.Buffer{}), nil), []string(nil))
 }

@@ -13,6 +13,9 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
@@ -21,19 +24,19 @@ import (
 func backupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "backup", Usage: "write all that a server holds, records, templates, keys and people, to a file, beside its running; `-` writes to stdout", ArgsUsage: "FILE",
-		Flags: []cli.Flag{serverDataFlag(), outputFlag()}, Action: backup,
+		Flags: []cli.Flag{serverDataFlag(), config.OutputFlag()}, Action: backup,
 	}
 }
 
 func restoreBackupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make a server's data folder of a backup, and prove it whole; `-` reads stdin", ArgsUsage: "FILE",
-		Flags: []cli.Flag{stringFlag("data", "", "the `folder` to make the archive in; there must be none in it"), outputFlag()}, Action: restore,
+		Flags: []cli.Flag{config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"), config.OutputFlag()}, Action: restore,
 	}
 }
 
 func backup(c *cli.Context) error {
-	path, err := argument(c, "the file to write, which must be new, or -")
+	path, err := config.Argument(c, "the file to write, which must be new, or -")
 	if err != nil {
 		return err
 	}
@@ -58,14 +61,14 @@ func backup(c *cli.Context) error {
 		if err := write(c.App.Writer); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.App.ErrWriter, "%s, %s\n", quantity(made.Records, "record"), quantity(made.Keys, "entry"))
+		fmt.Fprintf(c.App.ErrWriter, "%s, %s\n", print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 		return nil
 	}
 	if err := writeNew(path, write); err != nil {
 		return err
 	}
-	return output(c, made, func(t *table) {
-		t.row(fmt.Sprintf("The backup holds %s, %s in all, verified.", quantity(made.Records, "record"), quantity(made.Keys, "entry")))
+	return print.Output(c, made, func(t *print.Table) {
+		t.Row(fmt.Sprintf("The backup holds %s, %s in all, verified.", print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry")))
 	})
 }
 
@@ -98,15 +101,15 @@ func syncFolder(path string) error {
 }
 
 func restore(c *cli.Context) error {
-	path, err := argument(c, "the backup to read, or -")
+	path, err := config.Argument(c, "the backup to read, or -")
 	if err != nil {
 		return err
 	}
-	data, err := roleData(c, "server")
+	data, err := config.RoleData(c, "server")
 	if err != nil {
 		return err
 	}
-	in, err := fileOrStdin(path)
+	in, err := config.FileOrStdin(path)
 	if err != nil {
 		return err
 	}
@@ -115,12 +118,12 @@ func restore(c *cli.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
-	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: archiveDir(data), Logger: toolLogger(c)}, in, maskRestored)
+	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}, in, maskRestored)
 	if err != nil {
 		return err
 	}
-	return output(c, made, func(t *table) {
-		t.row(fmt.Sprintf("Restored and verified: %s, %s.", quantity(made.Records, "record"), quantity(made.Keys, "entry")))
+	return print.Output(c, made, func(t *print.Table) {
+		t.Row(fmt.Sprintf("Restored and verified: %s, %s.", print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry")))
 	})
 }
 

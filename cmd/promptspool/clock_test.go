@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/registry/prices"
 )
 
@@ -54,7 +55,7 @@ func serverWithoutFlags(t *testing.T) role {
 	t.Helper()
 	r, _ := startRole(t, func(ctx context.Context, ready func(string)) error {
 		return server(ctx, serverConfig{
-			data: t.TempDir(), listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"},
+			data: t.TempDir(), listen: config.Address{At: "127.0.0.1:0"}, opsListen: config.Address{At: "127.0.0.1:0"},
 			name: "central", bootstrapKey: clockKey, prices: prices.BuiltIn(), logger: slog.New(slog.DiscardHandler),
 			ready: func(addr string, _ wire.Secret) { ready(addr) },
 		})
@@ -67,7 +68,7 @@ func sidecarWithClock(t *testing.T, data string, upstream role, now func() time.
 	t.Helper()
 	return startRole(t, func(ctx context.Context, ready func(string)) error {
 		return sidecar(ctx, sidecarConfig{
-			data: data, listen: address{at: "127.0.0.1:0"}, opsListen: address{at: "127.0.0.1:0"},
+			data: data, listen: config.Address{At: "127.0.0.1:0"}, opsListen: config.Address{At: "127.0.0.1:0"},
 			name: "pod-clock", upstream: "http://" + upstream.addr,
 			spoolBytesMax: 1 << 30, diskMax: 2 << 30, drain: 5 * time.Second, now: now,
 			logger: slog.New(slog.NewTextHandler(log, nil)), ready: ready,

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // answering is a server that notes the call and always answers the same.
@@ -40,17 +41,17 @@ func TestSearch(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_KEY", "k")
 	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
 	got := say(t, "requests", "search", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m", "--after", "2026-01-01", "--limit", "5", "--cursor", "here")
-	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
 		`{"field":"tags","operator":"is","value":"a,b"},{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
 		`{"field":"engine","operator":"is","value":"m"},{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
-	at := moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	equal(t, "table", got, said{Out: "" +
+	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	Equal(t, "table", got, said{Out: "" +
 		"REQUEST_ID  ACCEPTED             MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
 		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
 		"r2          " + at + "                         -       -     -              ERROR\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 	got = say(t, "requests", "search", "-o", "json")
-	equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)
+	Equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)
 	if got.Code != 0 || !strings.Contains(got.Out, `"request_id": "r2"`) || strings.Contains(got.Out, "\x1b") {
 		t.Errorf("JSON: %+v", got)
 	}
@@ -60,16 +61,16 @@ func TestShowATemplate(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"id":7,"prompt_name":"a/b","version":2,"release_labels":["prod"],"tags":[],"commit_message":"m","prompt_template":{"a":"<b>"}}`)
 	got := say(t, "templates", "show", "a/b", "--version", "2", "--label", "prod", "--url", url, "--key", "k")
-	equal(t, "call", *call, "k GET /prompt-templates/a%2Fb?label=prod&version=2 ")
-	equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\ntags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
+	Equal(t, "call", *call, "k GET /prompt-templates/a%2Fb?label=prod&version=2 ")
+	Equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\ntags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
 }
 
 func TestListTemplates(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"items":[{"id":7,"prompt_name":"a","version":2,"labels":[{"name":"prod","version":1}],"tags":["x","y"]}]}`)
 	got := say(t, "templates", "list", "--name", "a", "--url", url, "--key", "k")
-	equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
-	equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
+	Equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
+	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
 }
 
 // oneKey is a server that has one key.
@@ -120,28 +121,28 @@ func controlledBy(t *testing.T, config ops.ControlConfig) (dir string) {
 func TestKeys(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DATA", controlled(t, oneKey{}, nil))
-	at := moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
+	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	Equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
 		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n         It is not shown again: the server keeps a hash only.\n"})
-	equal(t, "list", say(t, "keys", "list"), said{Out: "" +
+	Equal(t, "list", say(t, "keys", "list"), said{Out: "" +
 		"ID     ACCOUNT  SCOPE  NAME  CREATED              LAST USED            REVOKED\n" +
 		"key_1  acme     full   n     " + at + "  " + at + "  -\n" +
 		"key_0                        " + at + "  -                    " + at + "\n"})
 	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // not another key's id, however it is mistyped
-		equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
+		Equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
 	}
 }
 
 func TestKeysOfAProcessThatHasNone(t *testing.T) {
 	withoutVariables(t)
-	equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
+	Equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
 		said{Code: 1, Err: "promptspool: This process keeps no keys; a server does. Give the server's data folder as --data.\n"})
 }
 
 func TestSpoolStatusOfAServer(t *testing.T) {
 	withoutVariables(t)
 	dir := controlled(t, oneKey{}, serverStatus{Role: "server"})
-	equal(t, "status", say(t, "spool", "status", "--data", dir), said{Code: 2, Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
+	Equal(t, "status", say(t, "spool", "status", "--data", dir), said{Code: 2, Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
 		"\" is the folder of a server, which has no spool; give a sidecar's\nSee `promptspool spool status --help`.\n"})
 }
 

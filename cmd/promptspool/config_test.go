@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // written writes a file into a folder of the test's own and returns its path.
@@ -50,7 +53,7 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 		path := written(t, "f.yaml", tt.file)
 		got := say(t, "config", "check", path)
 		got.Err = strings.ReplaceAll(got.Err, path, "F")
-		equal(t, tt.what, got, said{Code: 2, Err: "promptspool: " + tt.want + "\nSee `promptspool config check --help`.\n"})
+		Equal(t, tt.what, got, said{Code: 2, Err: "promptspool: " + tt.want + "\nSee `promptspool config check --help`.\n"})
 	}
 }
 
@@ -58,9 +61,9 @@ func TestAGoodConfiguration(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DRAIN", "wrong, but the file is looked at")
 	path := written(t, "f.yaml", "# a sidecar\nsidecar:\n  drain: 5s\n  upstream: https://server\n  allow-host: [a, b]\nserver:\n")
-	equal(t, "check", say(t, "config", "check", path), said{Out: path + " is good.\n"})
+	Equal(t, "check", say(t, "config", "check", path), said{Out: path + " is good.\n"})
 	empty := written(t, "f.yaml", "\n")
-	equal(t, "an empty file", say(t, "config", "check", empty), said{Code: 1, Err: "promptspool: " + empty + " has neither a section sidecar nor a section server, so it sets nothing\n"})
+	Equal(t, "an empty file", say(t, "config", "check", empty), said{Code: 1, Err: "promptspool: " + empty + " has neither a section sidecar nor a section server, so it sets nothing\n"})
 }
 
 func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
@@ -71,11 +74,11 @@ func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_CONFIG", path)
 	t.Setenv("PROMPTSPOOL_DATA", "variable")
 	got := map[string]string{}
-	err := evaluate([]string{"promptspool", "sidecar", "--listen", "127.0.0.1:3"}, nil, func(c *cli.Context) error {
-		config, err := sidecarRoleOf(c)
-		equal(t, "what it would run with", []any{config.drain.String(), config.name, config.listen.at, config.allowHosts, config.upstream, config.data},
+	err := config.Evaluate(newApp, []string{"promptspool", "sidecar", "--listen", "127.0.0.1:3"}, func(c *cli.Context) error {
+		role, err := sidecarRoleOf(c)
+		Equal(t, "what it would run with", []any{role.drain.String(), role.name, role.listen.At, role.allowHosts, role.upstream, role.data},
 			[]any{"1s", "variable", "127.0.0.1:3", []string{"a", "b"}, "https://file", "variable"})
-		for _, s := range settingsOf(c) {
+		for _, s := range config.SettingsOf(c) {
 			got[s.Setting] = s.Value + " " + s.From
 		}
 		return err
@@ -87,7 +90,7 @@ func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 		"drain": "1s " + path + ":2", "name": "variable PROMPTSPOOL_NAME", "listen": "127.0.0.1:3 --listen",
 		"allow-host": "a, b " + path + ":5", "log-level": "info default", "config": path + " PROMPTSPOOL_CONFIG",
 	} {
-		equal(t, name, got[name], want)
+		Equal(t, name, got[name], want)
 	}
 }
 
@@ -98,11 +101,12 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	if got.Code != 0 || strings.Contains(got.Out, "nobody") || !strings.Contains(got.Out, "[secret]") {
 		t.Errorf("config print: %+v", got)
 	}
-	for _, role := range configSections {
-		for name := range roleFlags(role) {
+	app := newApp(io.Discard, io.Discard)
+	for _, role := range config.Sections {
+		for name := range config.RoleFlags(app, role) {
 			// What sounds like a secret is hidden, or only the path of one.
 			if sounds := strings.Contains(name, "secret") || strings.Contains(name, "key") || strings.Contains(name, "password"); sounds &&
-				!isSecret(name) && !strings.HasSuffix(name, "-file") && !strings.HasSuffix(name, "-max") {
+				!config.IsSecret(name) && !strings.HasSuffix(name, "-file") && !strings.HasSuffix(name, "-max") {
 				t.Errorf("%s would be shown", name)
 			}
 		}
@@ -113,7 +117,8 @@ func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"sidecar:\n  drain: 1s\n", "server: {listen: [a]}\n", "a: &a [*a]\n", "sidecar:\n  redact:\n  - builtin: [email]\n"} {
 		f.Add([]byte(seed))
 	}
+	app := newApp(io.Discard, io.Discard)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		_, _ = parseConfig("f", content) // it ends, without a panic
+		_, _ = config.ParseFile(app, "f", content) // it ends, without a panic
 	})
 }

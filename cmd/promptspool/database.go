@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"promptspool/api"
 	"promptspool/api/auth"
 	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/registry"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
@@ -58,7 +57,7 @@ type remoteDatabase interface {
 
 // openDatabase opens what --archive names. readAll has the files of a Badger read before.
 func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, error) {
-	dir := archiveDir(c.data)
+	dir := datafolder.Archive(c.data)
 	if c.archive == "" {
 		db, err := badgerdb.Open(badgerdb.Config{
 			Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin, ReadAll: readAll,
@@ -71,7 +70,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
 		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}
-	name := showArchive(string(c.archive))
+	name := config.ShowArchive(string(c.archive))
 	db, err := postgres.Open(ctx, postgres.Config{DSN: string(c.archive), Logger: c.logger, Retention: c.retention})
 	if ctx.Err() != nil {
 		err = errors.New("the server was stopped while it waited for the database")
@@ -102,54 +101,4 @@ func whole(ctx context.Context, db movable, name string) error {
 		return errors.Join(err, db.Close())
 	}
 	return nil
-}
-
-// archiveFlags say where a server keeps what it holds.
-func archiveFlags() []cli.Flag {
-	return []cli.Flag{
-		stringFlag("archive", "", "where records, templates, keys and people are kept: badger, files in --data, for one server and with nothing else to run; "+
-			"or the `URL` postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL; if absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
-		stringFlag("archive-file", "", "a `file` that holds the --archive, instead"),
-	}
-}
-
-// archiveSecret reads archiveFlags: "" for badger, else a URL of a PostgreSQL.
-func (v *values) archiveSecret() wire.Secret {
-	given := v.secret("archive")
-	if given == "badger" || given == "" {
-		return ""
-	}
-	if !isPostgres(string(given)) {
-		v.note(usagef(v.c, "%s: %q is neither badger nor postgres://USER@HOST/NAME", where(v.c, "archive"), showArchive(string(given))))
-		return ""
-	}
-	return given
-}
-
-func isPostgres(dsn string) bool {
-	scheme, _, _ := strings.Cut(dsn, "://")
-	if scheme != "postgres" && scheme != "postgresql" {
-		return false
-	}
-	_, err := url.Parse(dsn)
-	return err == nil
-}
-
-// showArchive is an --archive as it may be shown: without its passwords.
-func showArchive(dsn string) string {
-	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme == "" {
-		if strings.ContainsAny(dsn, "@=:") {
-			return "[not a URL]"
-		}
-		return dsn
-	}
-	query := u.Query()
-	for _, name := range []string{"password", "sslpassword"} {
-		if query.Has(name) {
-			query.Set(name, "xxxxx")
-		}
-	}
-	u.RawQuery = query.Encode()
-	return u.Redacted()
 }

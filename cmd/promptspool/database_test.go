@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/metrics"
 	"promptspool/spool/archive/transfer"
 )
@@ -25,20 +26,20 @@ func TestAnArchiveIsShownWithoutItsPasswords(t *testing.T) {
 		"mysql://ann:geheim@db/records":                                           "mysql://ann:xxxxx@db/records",
 		"postgresql://ann:geheim@/records?host=/run/postgresql&options=-c%20jit=": "postgresql://ann:xxxxx@/records?host=%2Frun%2Fpostgresql&options=-c+jit%3D",
 	} {
-		if got := showArchive(given); got != want || strings.Contains(got, "geheim") {
+		if got := config.ShowArchive(given); got != want || strings.Contains(got, "geheim") {
 			t.Errorf("%q is shown as %q, want %q", given, got, want)
 		}
 	}
 }
 
-func TestAPulseSaysWhenTheDatabaseGoesAndComes(t *testing.T) {
+func TestDBHealthLogsWhenTheDatabaseGoesAndComes(t *testing.T) {
 	var log bytes.Buffer
-	p := &pulse{metrics: metrics.New("server", "test"), logger: slog.New(slog.NewTextHandler(&log, nil))}
+	h := &dbHealth{metrics: metrics.New("server", "test"), logger: slog.New(slog.NewTextHandler(&log, nil))}
 	away := wire.Unavailable(time.Second, "The database is away.")
 	for _, err := range []error{nil, away, away, nil, nil} {
-		p.tell(err)
-		if (p.err() == nil) != (err == nil) {
-			t.Errorf("told %v it says %v", err, p.err())
+		h.set(err)
+		if (h.err() == nil) != (err == nil) {
+			t.Errorf("told %v it says %v", err, h.err())
 		}
 	}
 	if text := log.String(); strings.Count(text, "does not answer") != 1 || strings.Count(text, "is back") != 1 {

@@ -22,6 +22,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // What the Dockerfile and the pages promise of a container.
@@ -43,22 +45,22 @@ type understood struct {
 
 // understand lets the binary read a process's command line and the names of its variables.
 func (m *manifests) understand(where string, args, variables []string) (u understood) {
-	err := evaluate(append([]string{"promptspool"}, args...), nil, func(c *cli.Context) error {
-		v := &values{c: c}
-		u = understood{role: c.Command.Name, data: v.need("data"), listen: v.address("listen").at, opsListen: v.address("ops-listen").at}
-		v.limits()
+	err := config.Evaluate(newApp, append([]string{"promptspool"}, args...), func(c *cli.Context) error {
+		v := config.Read(c)
+		u = understood{role: c.Command.Name, data: v.Required("data"), listen: v.Address("listen").At, opsListen: v.Address("ops-listen").At}
+		limitsOf(v)
 		if u.role == "sidecar" {
-			u.upstream, u.diskMax = v.upstreamURL(), sidecarConfigOf(v).diskMax
-			v.need("upstream")
+			u.upstream, u.diskMax = v.UpstreamURL(), sidecarConfigOf(v).diskMax
+			v.Required("upstream")
 		} else {
-			v.retention()
-			u.shared = v.text("archive-file") != "" || v.text("archive") != ""
+			retentionOf(v)
+			u.shared = v.Text("archive-file") != "" || v.Text("archive") != ""
 		}
 		known := []string{"GOMEMLIMIT"}
 		for _, f := range c.Command.Flags {
 			known = append(known, f.(cli.DocGenerationFlag).GetEnvVars()...)
-			if name := f.Names()[0]; strings.HasSuffix(name, "-file") && v.text(name) != "" {
-				u.files = append(u.files, v.text(name))
+			if name := f.Names()[0]; strings.HasSuffix(name, "-file") && v.Text(name) != "" {
+				u.files = append(u.files, v.Text(name))
 			}
 		}
 		for _, name := range variables {
@@ -66,7 +68,7 @@ func (m *manifests) understand(where string, args, variables []string) (u unders
 				m.fault(where, "%s has no variable %s", u.role, name)
 			}
 		}
-		return v.err()
+		return v.Err()
 	})
 	if err != nil {
 		m.fault(where, "%v", err)
@@ -78,7 +80,7 @@ func (m *manifests) understand(where string, args, variables []string) (u unders
 func port(address string) (number int32, public bool) {
 	host, text, _ := net.SplitHostPort(address)
 	n, _ := strconv.ParseInt(text, 10, 32)
-	return int32(n), !isLoopback(host)
+	return int32(n), !config.IsLoopback(host)
 }
 
 // check looks at everything that was decoded.
@@ -94,8 +96,8 @@ func (m *manifests) check() {
 			m.fault(w.file, "a stop may take 25 s; the pod is killed before")
 		}
 		for _, e := range appVariables(w) {
-			if u, err := url.Parse(e.Value); err != nil || u.Host != sidecarListen {
-				m.fault(w.file, "the app calls %s; the sidecar listens on %s", e.Value, sidecarListen)
+			if u, err := url.Parse(e.Value); err != nil || u.Host != config.SidecarListen {
+				m.fault(w.file, "the app calls %s; the sidecar listens on %s", e.Value, config.SidecarListen)
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"promptspool/api/closest"
 	"promptspool/api/dashboard/docs"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // docsColumnsMax bounds how long a line of a page is on a wide terminal.
@@ -23,12 +25,12 @@ func docsCommand() *cli.Command {
 }
 
 func printDocs(c *cli.Context) error {
-	columns := terminalWidth(c.App.Writer)
+	columns := print.TerminalWidth(c.App.Writer)
 	if columns == 0 || columns > docsColumnsMax {
 		columns = docsColumnsMax
 	}
 	if c.NArg() > 1 {
-		return usagef(c, "unexpected argument %q: one page at a time", c.Args().Get(1))
+		return config.Usagef(c, "unexpected argument %q: one page at a time", c.Args().Get(1))
 	}
 	if c.NArg() == 0 {
 		listDocs(c)
@@ -42,7 +44,7 @@ func printDocs(c *cli.Context) error {
 		if close := closest.Among(name, docs.Names()); len(close) > 0 {
 			hint = "Did you mean " + strings.Join(close, " or ") + "? " + hint
 		}
-		return usagef(c, "there is no page %q. %s", name, hint)
+		return config.Usagef(c, "there is no page %q. %s", name, hint)
 	}
 	_, err := fmt.Fprint(c.App.Writer, page.Text(columns))
 

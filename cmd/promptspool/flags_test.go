@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // within runs f inside a command that has these flags and was called with these arguments.
@@ -28,7 +30,7 @@ func within(t *testing.T, flags []cli.Flag, args []string, f func(*cli.Context))
 
 func TestAFlagSetToNothingMeansItsDefault(t *testing.T) {
 	withoutVariables(t)
-	flags := func() []cli.Flag { return listenFlags("127.0.0.1:1", "127.0.0.1:2") }
+	flags := func() []cli.Flag { return config.ListenFlags("127.0.0.1:1", "127.0.0.1:2") }
 	for _, tt := range []struct {
 		variable string // "-" for unset
 		args     []string
@@ -45,7 +47,7 @@ func TestAFlagSetToNothingMeansItsDefault(t *testing.T) {
 			if tt.variable != "-" {
 				t.Setenv("PROMPTSPOOL_LISTEN", tt.variable)
 			}
-			within(t, flags(), tt.args, func(c *cli.Context) { equal(t, "--listen", text(c, "listen"), tt.want) })
+			within(t, flags(), tt.args, func(c *cli.Context) { Equal(t, "--listen", config.Read(c).Text("listen"), tt.want) })
 		})
 	}
 }
@@ -55,8 +57,10 @@ func TestSizes(t *testing.T) {
 		"64MiB": 64 << 20, "8GB": 8e9, "1": 1, "1.5 KiB": 1536, "": 7, "4EiB": 4 << 60,
 		"0": 0, "-1": 0, "many": 0, "8XB": 0, "0.1B": 0, "16EiB": 0, "NaN": 0, "1e30": 0,
 	} {
-		within(t, []cli.Flag{stringFlag("size", "7", "the size")}, []string{"--size", value}, func(c *cli.Context) {
-			got, err := size(c, "size")
+		within(t, []cli.Flag{config.TextFlag("size", "7", "the size")}, []string{"--size", value}, func(c *cli.Context) {
+			r := config.Read(c)
+			got := r.Size("size")
+			err := r.Err()
 			if got != want || (err == nil) != (want > 0) {
 				t.Errorf("%q is %d, %v; want %d", value, got, err, want)
 			}
@@ -69,56 +73,61 @@ func TestDurations(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "0": 0, "0s": 0, "": time.Minute, "5": none, "-1s": none, "soon": none, "9999999h": none,
 	} {
-		within(t, []cli.Flag{stringFlag("time", "1m", "the time")}, []string{"--time", value}, func(c *cli.Context) {
-			got, err := duration(c, "time")
+		within(t, []cli.Flag{config.TextFlag("time", "1m", "the time")}, []string{"--time", value}, func(c *cli.Context) {
+			r := config.Read(c)
+			got := r.Duration("time")
+			err := r.Err()
 			if err != nil {
 				got = none
 			}
-			equal(t, "duration "+value, got, want)
+			Equal(t, "duration "+value, got, want)
 		})
 	}
 }
 
 func TestCounts(t *testing.T) {
 	for value, want := range map[string]int{"1": 1, "10": 10, "": 0, "0": -1, "11": -1, "-1": -1, "1.5": -1, "x": -1, "99999999999999999999": -1} {
-		within(t, []cli.Flag{stringFlag("limit", "", "the limit")}, []string{"--limit", value}, func(c *cli.Context) {
-			got, err := count(c, "limit", 10)
+		within(t, []cli.Flag{config.TextFlag("limit", "", "the limit")}, []string{"--limit", value}, func(c *cli.Context) {
+			r := config.Read(c)
+			got := r.Count("limit", 10)
+			err := r.Err()
 			if err != nil {
 				got = -1
 			}
-			equal(t, "count "+value, got, want)
+			Equal(t, "count "+value, got, want)
 		})
 	}
 }
 
-func TestNeed(t *testing.T) {
-	flags := func() []cli.Flag { return []cli.Flag{stringFlag("data", "", "the `folder`")} }
+func TestRequired(t *testing.T) {
+	flags := func() []cli.Flag { return []cli.Flag{config.TextFlag("data", "", "the `folder`")} }
 	within(t, flags(), []string{"--data", "d"}, func(c *cli.Context) {
-		got, err := need(c, "data")
-		equal(t, "data", []any{got, err}, []any{"d", nil})
+		r := config.Read(c)
+		Equal(t, "data", []any{r.Required("data"), r.Err()}, []any{"d", nil})
 	})
 	within(t, flags(), []string{"--data", ""}, func(c *cli.Context) {
-		if got, err := need(c, "data"); err == nil {
+		r := config.Read(c)
+		if got := r.Required("data"); r.Err() == nil {
 			t.Errorf("a flag without a value is %q", got)
 		}
 	})
 }
 
 func TestListsKeepTheirCommas(t *testing.T) {
-	flags := func() []cli.Flag { return []cli.Flag{listFlag("tag", "a tag")} }
+	flags := func() []cli.Flag { return []cli.Flag{config.ListFlag("tag", "a tag")} }
 	within(t, flags(), []string{"--tag", "a,b", "--tag", "", "--tag", "c"}, func(c *cli.Context) {
-		equal(t, "tags", texts(c, "tag"), []string{"a,b", "c"})
+		Equal(t, "tags", config.Read(c).List("tag"), []string{"a,b", "c"})
 	})
 	t.Setenv("PROMPTSPOOL_TAG", "a,b")
-	within(t, flags(), nil, func(c *cli.Context) { equal(t, "tags of the variable", texts(c, "tag"), []string{"a,b"}) })
+	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "tags of the variable", config.Read(c).List("tag"), []string{"a,b"}) })
 	t.Setenv("PROMPTSPOOL_TAG", "")
-	within(t, flags(), nil, func(c *cli.Context) { equal(t, "tags of an empty variable", texts(c, "tag"), []string{}) })
+	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "tags of an empty variable", config.Read(c).List("tag"), []string{}) })
 }
 
 func TestHosts(t *testing.T) {
-	flags := func() []cli.Flag { return []cli.Flag{listFlag("allow-host", "a host")} }
+	flags := func() []cli.Flag { return []cli.Flag{config.ListFlag("allow-host", "a host")} }
 	within(t, flags(), []string{"--allow-host", "A.example", "--allow-host", " b , c,,"}, func(c *cli.Context) {
-		equal(t, "hosts", hostsOf(c, "allow-host"), []string{"a.example", "b", "c"})
+		Equal(t, "hosts", config.Read(c).Hosts("allow-host"), []string{"a.example", "b", "c"})
 	})
-	within(t, flags(), nil, func(c *cli.Context) { equal(t, "no hosts", hostsOf(c, "allow-host"), []string(nil)) })
+	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "no hosts", config.Read(c).Hosts("allow-host"), []string(nil)) })
 }

@@ -66,6 +66,20 @@ var imports = map[string]string{
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",
+	// The rooms of the command. Nothing imports the command itself.
+	"cmd/promptspool/internal/datafolder": "api/ops",
+	"cmd/promptspool/internal/logging":    "",
+	"cmd/promptspool/internal/yamlreader": "",
+	"cmd/promptspool/internal/config": "api/client api/wire metrics proxy/redact cmd/promptspool/internal/datafolder " +
+		"cmd/promptspool/internal/logging cmd/promptspool/internal/yamlreader",
+	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
+	"cmd/promptspool/internal/filter": "api/wire cmd/promptspool/internal/config",
+	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/filter cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry registry/render spool/archive/calls cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/filter cmd/promptspool/internal/print cmd/promptspool/internal/yamlreader",
+	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// Tests of the whole program, as processes.
 	"cmd/promptspool/e2e": "",
 }
@@ -76,8 +90,8 @@ const command = "cmd/promptspool"
 // topLevel is all that may stand at the top, besides dotfiles.
 var topLevel = strings.Fields("cmd proxy spool api registry metrics Dockerfile go.mod go.sum README.md LICENSE CHANGELOG.md Makefile")
 
-// source is one parsed file of the project.
-type source struct {
+// parsedFile is one parsed file of the project.
+type parsedFile struct {
 	path string // from the top, with slashes
 	dir  string
 	test bool
@@ -85,9 +99,9 @@ type source struct {
 }
 
 // sources parses every Go file of the project. The files are read, not `go list`, whose result the test cache would hide.
-func sources(t *testing.T) []source {
+func sources(t *testing.T) []parsedFile {
 	t.Helper()
-	var all []source
+	var all []parsedFile
 	top := os.DirFS("../..")
 	err := fs.WalkDir(top, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -107,7 +121,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		all = append(all, source{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), file})
+		all = append(all, parsedFile{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), file})
 		return nil
 	})
 	if err != nil {

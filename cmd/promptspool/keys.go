@@ -8,6 +8,8 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // keysCommand makes, lists and revokes keys of a running server, on the server's machine.
@@ -19,32 +21,32 @@ func keysCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "make a key and show it, this once",
-				Flags: append(own("keys create",
-					stringFlag("account", "default", "the `account` whose key it is; made when absent"),
-					stringFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) or full (also search, read and publish)"),
-					boolFlag("keys create", "shared", "make the key even if people who signed up by themselves own the account"),
-					stringFlag("name", "", "what the key is for, a `name` for the list"),
-				), data, outputFlag()),
+				Flags: append(config.OfCommand("keys create",
+					config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
+					config.TextFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) or full (also search, read and publish)"),
+					config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
+					config.TextFlag("name", "", "what the key is for, a `name` for the list"),
+				), data, config.OutputFlag()),
 				Action: createKey,
 			},
-			{Name: "list", Usage: "list keys", Flags: []cli.Flag{data, outputFlag()}, Action: listKeys},
-			{Name: "revoke", Usage: "revoke a key", ArgsUsage: "KEY_ID", Flags: []cli.Flag{data, outputFlag()}, Action: revokeKey},
+			{Name: "list", Usage: "list keys", Flags: []cli.Flag{data, config.OutputFlag()}, Action: listKeys},
+			{Name: "revoke", Usage: "revoke a key", ArgsUsage: "KEY_ID", Flags: []cli.Flag{data, config.OutputFlag()}, Action: revokeKey},
 		},
 	}
 }
 
 func createKey(c *cli.Context) error {
 	var key ops.CreatedKey
-	n := ops.NewKey{Account: text(c, "account"), Name: text(c, "name"), Scope: wire.Scope(text(c, "scope")), Shared: c.Bool("shared")}
+	n := ops.NewKey{Account: config.Read(c).Text("account"), Name: config.Read(c).Text("name"), Scope: wire.Scope(config.Read(c).Text("scope")), Shared: c.Bool("shared")}
 	if err := control(c, "POST", "/keys", n, &key); err != nil {
 		return err
 	}
-	return output(c, key, func(t *table) {
-		t.row("key", key.Secret)
-		t.row("id", key.ID)
-		t.row("account", key.AccountName)
-		t.row("scope", key.Scope)
-		t.row("", "It is not shown again: the server keeps a hash only.")
+	return print.Output(c, key, func(t *print.Table) {
+		t.Row("key", key.Secret)
+		t.Row("id", key.ID)
+		t.Row("account", key.AccountName)
+		t.Row("scope", key.Scope)
+		t.Row("", "It is not shown again: the server keeps a hash only.")
 	})
 }
 
@@ -53,16 +55,16 @@ func listKeys(c *cli.Context) error {
 	if err := control(c, "GET", "/keys", nil, &list); err != nil {
 		return err
 	}
-	return output(c, list, func(t *table) {
-		t.row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
+	return print.Output(c, list, func(t *print.Table) {
+		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
 		for _, k := range list.Items {
-			t.row(k.ID, k.AccountName, k.Scope, k.Name, moment(k.CreatedAt), momentOrNone(k.LastUsedAt), momentOrNone(k.RevokedAt))
+			t.Row(k.ID, k.AccountName, k.Scope, k.Name, print.Moment(k.CreatedAt), print.MomentOrNone(k.LastUsedAt), print.MomentOrNone(k.RevokedAt))
 		}
 	})
 }
 
 func revokeKey(c *cli.Context) error {
-	id, err := argument(c, "the id of one key; `promptspool keys list` shows them")
+	id, err := config.Argument(c, "the id of one key; `promptspool keys list` shows them")
 	if err != nil {
 		return err
 	}
@@ -70,12 +72,12 @@ func revokeKey(c *cli.Context) error {
 	if err := control(c, "DELETE", "/keys/"+url.PathEscape(id), nil, &key); err != nil {
 		return err
 	}
-	return output(c, key, func(t *table) { t.row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName)) })
+	return print.Output(c, key, func(t *print.Table) { t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName)) })
 }
 
 // control calls the control socket of the server in the folder --data.
 func control(c *cli.Context, method, path string, body, answer any) error {
-	data, err := roleData(c, "server")
+	data, err := config.RoleData(c, "server")
 	if err != nil {
 		return err
 	}

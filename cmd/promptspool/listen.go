@@ -8,74 +8,20 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
-// listenFlags are the two listeners of a role, and who may come to them.
-func listenFlags(api, ops string) []cli.Flag {
-	return append([]cli.Flag{
-		stringFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
-		stringFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
-		switchFlag("listen-public", "let --listen and --ops-listen be reached from other machines, not by loopback only"),
-		listFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; if absent, those whom the file's mode 0660 lets in; may be repeated"),
-	}, tlsFlags()...)
-}
-
-// switchFlag is a flag that is given or not.
-func switchFlag(name, usage string) cli.Flag {
-	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: env(name)}
-}
-
-// address is where a listener listens, and whom it lets in.
-type address struct {
-	at   string   // host:port or unix:/path
-	uids []uint32 // of a unix socket: who may call, besides our own user; none for all whom the file lets in
-}
-
-// address reads a listener's address. It must be of loopback, or a unix socket, unless --listen-public says otherwise: there is
-// no password before the operations, and the API's keys would travel in clear.
-func (v *values) address(name string) address {
-	a := address{at: v.text(name)}
-	for _, u := range texts(v.c, "allow-uid") {
-		n, err := strconv.ParseUint(u, 10, 32)
-		if err != nil {
-			v.note(fmt.Errorf("%s: %q is not the number of a user, such as 65532", where(v.c, "allow-uid"), u))
-		}
-		a.uids = append(a.uids, uint32(n))
-	}
-	if path, isUnix := strings.CutPrefix(a.at, "unix:"); isUnix {
-		if name == "ops-listen" || path == "" {
-			v.wrong(name, "is not an address such as 127.0.0.1:8787")
-		}
-		return a
-	}
-	host, _, err := net.SplitHostPort(a.at)
-	switch {
-	case err != nil:
-		v.wrong(name, "is not an address such as 127.0.0.1:8787")
-	case !v.c.Bool("listen-public") && !isLoopback(host):
-		v.wrong(name, "is reached from other machines; take 127.0.0.1, or allow it with --listen-public")
-	}
-	return a
-}
-
-// isLoopback says whether only this machine reaches a host.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // listen opens host:port, or a unix socket for unix:/path, which replaces a stale one.
-func listen(a address) (net.Listener, error) {
-	path, isUnix := strings.CutPrefix(a.at, "unix:")
+func listen(a config.Address) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(a.At, "unix:")
 	if !isUnix {
-		return net.Listen("tcp", a.at)
+		return net.Listen("tcp", a.At)
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		_ = conn.Close()
@@ -85,7 +31,7 @@ func listen(a address) (net.Listener, error) {
 		return nil, err
 	}
 	mode := uint32(0o660)
-	if len(a.uids) > 0 {
+	if len(a.UIDs) > 0 {
 		mode = 0o666 // whoever comes is asked for the user's number
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -100,10 +46,10 @@ func listen(a address) (net.Listener, error) {
 	if err := os.Chmod(path, os.FileMode(mode)); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	if len(a.uids) == 0 {
+	if len(a.UIDs) == 0 {
 		return ln, nil
 	}
-	return peers{ln, append(a.uids, uint32(os.Getuid()))}, nil
+	return peers{ln, append(a.UIDs, uint32(os.Getuid()))}, nil
 }
 
 // peers lets in only the users that it knows. The kernel says who a connection's other end is, and that cannot be forged: so pods

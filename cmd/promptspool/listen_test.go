@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // onSocket serves nothing but 200 on a unix socket with these users.
@@ -27,7 +29,7 @@ func onSocket(t *testing.T, uids ...uint32) (path string) {
 	}
 
 	path = filepath.Join(dir, "s")
-	ln, err := listen(address{"unix:" + path, uids})
+	ln, err := listen(config.Address{At: "unix:" + path, UIDs: uids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +65,13 @@ func TestASocketIsForOurUserAndGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "mode", info.Mode(), os.ModeSocket|0o660)
-	equal(t, "answer", callSocket(t, path), "in")
+	Equal(t, "mode", info.Mode(), os.ModeSocket|0o660)
+	Equal(t, "answer", callSocket(t, path), "in")
 }
 
 func TestASocketAsksTheKernelWhoCalls(t *testing.T) {
 	path := onSocket(t, 65532)
-	equal(t, "our own user", callSocket(t, path), "in")
+	Equal(t, "our own user", callSocket(t, path), "in")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test becomes another user, which only root may: run it as root (or leave it out with go test -skip Socket)")
 	}

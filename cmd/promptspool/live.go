@@ -1,86 +1,75 @@
 package main
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/admission"
 	"promptspool/api/auth"
-	"promptspool/metrics"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/proxy"
 	"promptspool/proxy/redact"
 	"promptspool/registry"
 )
 
-// serverLive is what of a server follows its configuration while it runs.
-type serverLive struct {
-	limiter *admission.Limiter
-	certs   *liveTLS
-}
-
-// newServerLive puts c in force, and has its reloader put in force what comes after it.
-func newServerLive(c serverConfig, keys *auth.Auth, templates *registry.Registry, m *metrics.Metrics) *serverLive {
-	l := &serverLive{new(admission.Limiter), new(liveTLS)}
-	l.limiter.Set(c.limits)
-	l.certs.Store(c.tls)
-	if c.reload == nil {
-		return l
-	}
-	c.reload.metrics, c.reload.logger = m, c.logger
-	c.reload.prepare = func(next *cli.Context) (func(), error) {
+// prepareServer returns what puts another configuration in force in a server that runs with c.
+func prepareServer(
+	c serverConfig, keys *auth.Auth, templates *registry.Registry, limiter *admission.Limiter, certificates *config.LiveTLS,
+) config.Prepare {
+	return func(next *cli.Context) (commit func(), err error) {
 		n, err := serverRoleOf(next)
-		if err == nil && n.bootstrapKey != "" {
-			_, err = keys.Bootstrap(context.Background(), n.bootstrapKey) // the one before stays until it is revoked
+		if err != nil {
+			return nil, err
 		}
+		if n.bootstrapKey != "" {
+			// The key before it stays until it is revoked.
+			if _, err := keys.Bootstrap(context.Background(), n.bootstrapKey); err != nil {
+				return nil, err
+			}
+		}
+
 		return func() {
 			c.level.Set(n.level.Level())
-			l.limiter.Set(n.limits)
-			l.certs.Store(n.tls)
+			limiter.Set(n.limits)
+			certificates.Store(n.tls)
 			templates.SetProviderBaseURLs(n.providerURLs)
 			if n.archive != c.archive {
 				c.logger.Warn("--archive names another database now, or another password; this counts after a restart only")
 			}
-		}, err
+		}, nil
 	}
-	return l
 }
 
 // sidecarLive is what of a sidecar follows its configuration while it runs.
 type sidecarLive struct {
 	limiter              *admission.Limiter
-	certs, upstreamCerts *liveTLS
-	redactor             *redact.Before // its Next is set later
-	own                  *proxy.OwnKey  // set later; nil if the sidecar has no key of its own
+	certificates         *config.LiveTLS
+	upstreamCertificates *config.LiveTLS
+	redactor             *redact.Before
+	ownKey               *proxy.OwnKey // nil if the sidecar has no key of its own
 }
 
-// newSidecarLive puts c in force, and has its reloader put in force what comes after it.
-func newSidecarLive(c sidecarConfig, m *metrics.Metrics) *sidecarLive {
-	l := &sidecarLive{limiter: new(admission.Limiter), certs: new(liveTLS), upstreamCerts: new(liveTLS), redactor: &redact.Before{Metrics: m}}
-	l.limiter.Set(c.limits)
-	l.certs.Store(c.tls)
-	l.upstreamCerts.Store(cmp.Or(c.upstreamTLS, new(tlsState)))
-	l.redactor.Set(c.redact)
-	if c.reload == nil {
-		return l
-	}
-	c.reload.metrics, c.reload.logger = m, c.logger
-	c.reload.prepare = func(next *cli.Context) (func(), error) {
+// prepareSidecar returns what puts another configuration in force in a sidecar that runs with c.
+func prepareSidecar(c sidecarConfig, live sidecarLive) config.Prepare {
+	return func(next *cli.Context) (commit func(), err error) {
 		n, err := sidecarRoleOf(next)
 		if err == nil {
 			err = sameOwnKeys(c, n)
 		}
+		if err != nil {
+			return nil, err
+		}
+
 		return func() {
-			if l.own != nil {
-				l.own.Set(n.apiKey, n.localKey)
+			if live.ownKey != nil {
+				live.ownKey.Set(n.apiKey, n.localKey)
 			}
 			c.level.Set(n.level.Level())
-			l.limiter.Set(n.limits)
-			l.redactor.Set(n.redact)
-			l.certs.Store(n.tls)
-			l.upstreamCerts.Store(n.upstreamTLS)
-		}, err
+			live.limiter.Set(n.limits)
+			live.redactor.Set(n.redact)
+			live.certificates.Store(n.tls)
+			live.upstreamCertificates.Store(n.upstreamTLS)
+		}, nil
 	}
-	return l
 }

@@ -1,6 +1,8 @@
-// Command promptspool keeps a record of every call to a language model. It is one binary with two roles: a sidecar beside
-// the app, which takes writes on localhost, answers once they are on disk and forwards them; and a server, which keeps
-// the records, the templates and the keys. serve.go shows what each is made of.
+// Command promptspool keeps a record of every call to a language model.
+//
+// It is one binary with two roles: a sidecar beside the app, which takes writes on localhost, answers once they are on
+// disk and forwards them; and a server, which keeps the records, the templates and the keys. serve.go shows what each is
+// made of.
 package main
 
 import (
@@ -18,16 +20,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/cmd/promptspool/internal/requests"
+	"promptspool/cmd/promptspool/internal/spooltool"
+	"promptspool/cmd/promptspool/internal/templates"
 )
 
 func main() {
-	// The first signal asks for an orderly stop; the second, however soon it follows, ends the process at once.
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+
+	// The first signal asks for an orderly stop. The second, however soon it follows, ends the process immediately.
 	go func() {
 		<-signals
 		stop()
+
 		second := <-signals
 		signal.Reset()
 		_ = syscall.Kill(os.Getpid(), second.(syscall.Signal))
@@ -38,33 +47,36 @@ func main() {
 // run is main with its surroundings as arguments. It returns the exit code: 0 done, 1 failed, 2 usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, stderr)
-	app.Metadata[argsKey] = args
-	err := app.RunContext(ctx, permute(app, args))
+	config.Remember(app, args)
+	err := app.RunContext(ctx, config.Permute(app, args))
 	if err == nil {
 		return 0
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "promptspool: %v\nSee `promptspool %s--help`.\n", usage, usage.command)
+
+	if usage, ok := errors.AsType[config.UsageError](err); ok {
+		fmt.Fprintf(stderr, "promptspool: %v\nSee `%s`.\n", usage, usage.Help())
 		return 2
 	}
-	var e *wire.Error
-	if !errors.As(err, &e) {
+
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok {
 		prefix := "promptspool: "
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintln(stderr, prefix+printable(line))
+			fmt.Fprintln(stderr, prefix+print.Printable(line))
 			prefix = ""
 		}
 		return 1
 	}
-	fmt.Fprintln(stderr, "promptspool:", printable(cmp.Or(e.Message, e.Error())))
+
+	// An error of the server, with what it says of each field.
+	fmt.Fprintln(stderr, "promptspool:", print.Printable(cmp.Or(e.Message, e.Error())))
 	for _, f := range e.Untold() {
-		fmt.Fprintf(stderr, "  %s %s\n", printable(f.Field), printable(f.Reason))
+		fmt.Fprintf(stderr, "  %s %s\n", print.Printable(f.Field), print.Printable(f.Reason))
 	}
 	return 1
 }
 
-// newApp is the command table.
+// newApp makes the command table.
 func newApp(stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:           "promptspool",
@@ -78,10 +90,14 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			statusCommand(), keysCommand(), peopleCommand(), requestsCommand(), templatesCommand(), spoolCommand(),
-			deadCommand(), archiveGroup(), backupCommand(), restoreBackupCommand(), configCommand(), docsCommand(), versionCommand(),
+			statusCommand(), keysCommand(), peopleCommand(),
+			requests.Command(), templates.Command(),
+			spooltool.SpoolCommand(), spooltool.DeadCommand(),
+			archiveGroup(), backupCommand(), restoreBackupCommand(),
+			configCommand(), docsCommand(), versionCommand(),
 		},
 	}
+
 	app.Action = noSuchCommand
 	app.OnUsageError = onUsageError
 	for _, c := range app.Commands {
@@ -90,7 +106,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-// prepare gives a command and those below it the same treatment of wrong usage.
+// prepare lets a command, and those below it, report wrong usage in the same way.
 func prepare(c *cli.Command) {
 	c.OnUsageError = onUsageError
 	c.HideHelpCommand = true
@@ -99,47 +115,28 @@ func prepare(c *cli.Command) {
 		c.Action = noSuchCommand
 		c.UsageText = "promptspool " + c.Name + " command [command options]"
 	case c.ArgsUsage == "":
-		c.Action = noArguments(c.Action)
+		c.Action = config.NoArguments(c.Action)
 	}
 	for _, sub := range c.Subcommands {
 		prepare(sub)
 	}
 }
 
-// usageError is a call that cannot mean anything: exit code 2.
-type usageError struct {
-	command string // in full, with a blank behind it; empty for promptspool itself
-	message string
-}
-
-func (e usageError) Error() string { return e.message }
-
-// commandOf is the command that runs, in full ("keys create"); empty for promptspool itself.
-func commandOf(c *cli.Context) string {
-	_, command, _ := strings.Cut(c.Command.HelpName, " ")
-	return command
-}
-
-func usagef(c *cli.Context, format string, args ...any) error {
-	e := usageError{message: fmt.Sprintf(format, args...)}
-	if e.command = commandOf(c); e.command != "" {
-		e.command += " "
-	}
-	return e
-}
-
 // flagName is a flag in the library's messages, which writes --limit as -limit.
 var flagName = regexp.MustCompile(`(defined|argument|flag)(:?) -([a-z-]{2,})`)
 
+// onUsageError makes a usage error of one of the library's.
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return usagef(c, "%s", flagName.ReplaceAllString(err.Error(), "$1$2 --$3"))
+	return config.Usagef(c, "%s", flagName.ReplaceAllString(err.Error(), "$1$2 --$3"))
 }
 
+// noSuchCommand shows the help of a group of commands, or rejects a word that is none of them.
 func noSuchCommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef(c, "there is no command %q", c.Args().First())
+		return config.Usagef(c, "there is no command %q", c.Args().First())
 	}
-	if commandOf(c) == "" {
+
+	if config.CommandName(c) == "" {
 		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // said is what a run of the program printed, and its exit code.
@@ -38,7 +40,7 @@ func withoutVariables(t *testing.T) {
 	}
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func Equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -92,7 +94,7 @@ func TestEveryFlagHasAVariableAndSaysWhatItIsFor(t *testing.T) {
 func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 	// Those that a pod sets for its own process must not change what somebody's command does in it.
 	shared := strings.Fields("PROMPTSPOOL_DATA PROMPTSPOOL_UPSTREAM PROMPTSPOOL_URL PROMPTSPOOL_KEY PROMPTSPOOL_OUTPUT")
-	for _, f := range slices.Concat(trustFlags("upstream"), trustFlags("url")) { // they belong to the two addresses
+	for _, f := range slices.Concat(config.TrustFlags("upstream"), config.TrustFlags("url")) { // they belong to the two addresses
 		shared = append(shared, f.(cli.DocGenerationFlag).GetEnvVars()...)
 	}
 	running := strings.Fields("up server sidecar")
@@ -150,7 +152,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"templates list --page -1", "--page (or PROMPTSPOOL_TEMPLATES_LIST_PAGE): \"-1\" is not a number from 1 to 100000\nSee `promptspool templates list --help`."},
 		{"version -o xml", "--output (or PROMPTSPOOL_OUTPUT): \"xml\" is not one of table, json\nSee `promptspool version --help`."},
 	} {
-		equal(t, tt.line, say(t, strings.Fields(tt.line)...), said{Code: 2, Err: "promptspool: " + tt.want + "\n"})
+		Equal(t, tt.line, say(t, strings.Fields(tt.line)...), said{Code: 2, Err: "promptspool: " + tt.want + "\n"})
 	}
 }
 
@@ -184,7 +186,7 @@ func TestFailuresExitWith1(t *testing.T) {
 	t.Cleanup(hostile.Close)
 	t.Setenv("PROMPTSPOOL_KEY", "ps_secret")
 	got := say(t, "requests", "search", "--url", hostile.URL)
-	equal(t, "a server's error", got, said{Code: 1, Err: "promptspool: Bad  [2Jfilter.\n  a  is odd\n"})
+	Equal(t, "a server's error", got, said{Code: 1, Err: "promptspool: Bad  [2Jfilter.\n  a  is odd\n"})
 
 	dir := t.TempDir()
 	got = say(t, "keys", "list", "--data", dir)

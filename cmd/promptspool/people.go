@@ -11,14 +11,16 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
-	data := stringFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
-	address := stringFlag("url", "", "the `URL` at which people open the dashboard; without it the address that the server "+
+	data := config.TextFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
+	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; without it the address that the server "+
 		"listens on, unless that is a unix socket")
-	both := []cli.Flag{data, outputFlag()}
+	both := []cli.Flag{data, config.OutputFlag()}
 	links := append([]cli.Flag{address}, both...)
 	return &cli.Command{
 		Name:  "people",
@@ -26,16 +28,16 @@ func peopleCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "list", Usage: "list who can sign in",
-				Flags: append(own("people list",
-					stringFlag("account", "", "list only the people of this `account`"),
+				Flags: append(config.OfCommand("people list",
+					config.TextFlag("account", "", "list only the people of this `account`"),
 				), both...),
 				Action: listPeople,
 			},
 			{
 				Name: "invite", Usage: "print a link with which one person signs up",
-				Flags: append(own("people invite",
-					stringFlag("account", "default", "the `account` to join; created if it does not exist"),
-					stringFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), editor (can also score, edit templates "+
+				Flags: append(config.OfCommand("people invite",
+					config.TextFlag("account", "default", "the `account` to join; created if it does not exist"),
+					config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), editor (can also score, edit templates "+
 						"and move labels) or owner (also manages people and keys)"),
 				), links...),
 				Action: invitePerson,
@@ -58,15 +60,15 @@ func peopleCommand() *cli.Command {
 
 func listPeople(c *cli.Context) error {
 	var people ops.PeopleList
-	query := url.Values{"account": {text(c, "account")}}
+	query := url.Values{"account": {config.Read(c).Text("account")}}
 	if err := control(c, "GET", "/people?"+query.Encode(), nil, &people); err != nil {
 		return err
 	}
 
-	return output(c, people, func(t *table) {
-		t.row("EMAIL", "ACCOUNT", "ROLE", "SINCE", "DISABLED")
+	return print.Output(c, people, func(t *print.Table) {
+		t.Row("EMAIL", "ACCOUNT", "ROLE", "SINCE", "DISABLED")
 		for _, u := range people.Items {
-			t.row(u.Email, u.AccountName, u.Role, moment(u.CreatedAt), momentOrNone(u.DisabledAt))
+			t.Row(u.Email, u.AccountName, u.Role, print.Moment(u.CreatedAt), print.MomentOrNone(u.DisabledAt))
 		}
 	})
 }
@@ -83,7 +85,7 @@ func invitePerson(c *cli.Context) error {
 		return err
 	}
 	var made ops.CreatedInvite
-	n := ops.NewInvite{Account: text(c, "account"), Role: wire.Role(text(c, "role"))}
+	n := ops.NewInvite{Account: config.Read(c).Text("account"), Role: wire.Role(config.Read(c).Text("role"))}
 	if err := control(c, "POST", "/people/invites", n, &made); err != nil {
 		return err
 	}
@@ -132,23 +134,23 @@ func setDisabled(c *cli.Context, disabled bool) error {
 	if disabled {
 		can = "can no longer sign in."
 	}
-	return output(c, u, func(t *table) { t.row(u.Email + " " + can) })
+	return print.Output(c, u, func(t *print.Table) { t.Row(u.Email + " " + can) })
 }
 
 func emailArgument(c *cli.Context) (string, error) {
-	return argument(c, "the email of one person; `promptspool people list` shows them")
+	return config.Argument(c, "the email of one person; `promptspool people list` shows them")
 }
 
 // linkBase is --url, without a slash at its end; "" if it is absent.
 func linkBase(c *cli.Context) (string, error) {
-	given := text(c, "url")
+	given := config.Read(c).Text("url")
 	if given == "" {
 		return "", nil
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
 		u.RawQuery != "" {
-		return "", wrong(c, "url", given, "is not a URL such as https://prompts.example.com")
+		return "", config.WrongValue(c, "url", given, "is not a URL such as https://prompts.example.com")
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -168,8 +170,8 @@ func linkTo(base, page, code string) string {
 
 // printLink prints a link whole, however long: a table would cut it.
 func printLink(c *cli.Context, v any, link, note string) error {
-	return output(c, v, func(t *table) {
-		_, _ = fmt.Fprintln(t.w, printable(link))
-		t.row(note)
+	return print.Output(c, v, func(t *print.Table) {
+		t.Line(link)
+		t.Row(note)
 	})
 }

@@ -17,7 +17,7 @@ const preloadMax = 10 * time.Second
 
 // preload fetches templates when a sidecar starts.
 type preload struct {
-	what   []string // see registry.Cache.Preload
+	wanted []string // see registry.Cache.Preload
 	cache  *registry.Cache
 	keys   *proxy.Keyring
 	apiKey wire.Secret // "" if the sidecar has no key of its own
@@ -38,7 +38,7 @@ func (p *preload) started() error {
 // run fetches in the name of each account that the sidecar knows a key of: from earlier runs, or by --api-key.
 func (p *preload) run(ctx context.Context) error {
 	defer p.done.Store(true)
-	if len(p.what) == 0 {
+	if len(p.wanted) == 0 {
 		return nil
 	}
 	ids := p.keys.Identities()
@@ -56,7 +56,7 @@ func (p *preload) run(ctx context.Context) error {
 		p.logger.Warn("no key is known yet, so no template is preloaded; give the sidecar --api-key, or let an app call once")
 	}
 	for _, id := range ids {
-		if err := p.cache.Preload(ctx, id, p.what); err != nil && ctx.Err() == nil {
+		if err := p.cache.Preload(ctx, id, p.wanted); err != nil && ctx.Err() == nil {
 			p.logger.Warn("not all templates were preloaded", "account", id.Account, "error", err)
 		}
 	}

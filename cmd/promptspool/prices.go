@@ -1,30 +1,36 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/registry/prices"
 )
 
+// pricesFlag names a file of model prices.
 func pricesFlag() cli.Flag {
-	return stringFlag("prices", "", "a `file` of model prices that goes before those that come with the program, in the form of model_prices_and_context_window.json")
+	return config.TextFlag("prices", "",
+		"a `file` of model prices that goes before those that come with the program, in the form of model_prices_and_context_window.json")
 }
 
-// pricesOf reads --prices; a file that is not right is refused at the start.
-func pricesOf(c *cli.Context) (*prices.Table, error) {
-	path := text(c, "prices")
+// pricesOf reads pricesFlag. A file that is wrong is refused when the server starts.
+func pricesOf(r *config.Reader) *prices.Table {
+	path := r.Text("prices")
 	if path == "" {
-		return prices.BuiltIn(), nil
+		return prices.BuiltIn()
 	}
+
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usagef(c, "--prices: %v", err)
+		r.Note(fmt.Errorf("--prices: %w", err))
+		return nil
 	}
 	table, err := prices.Over(prices.BuiltIn(), file)
 	if err != nil {
-		return nil, usagef(c, "--prices: %s, %v", path, err)
+		r.Note(fmt.Errorf("--prices: %s, %w", path, err))
 	}
-	return table, nil
+	return table
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // hostile drives a terminal in each way: it clears the screen, rings, turns the direction of text, begins a line anew, and makes a link.
@@ -49,7 +51,7 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 				t.Errorf("%v as %s: %+v", c.args, form, got)
 			}
 			for _, r := range got.Out + got.Err {
-				if r != '\n' && drivesTerminal(r) {
+				if r != '\n' && print.DrivesTerminal(r) {
 					t.Errorf("%v as %s lets %q through:\n%q", c.args, form, r, got.Out)
 					break
 				}

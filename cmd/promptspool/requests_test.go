@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 func TestFiltersOfTheCommands(t *testing.T) {
@@ -20,14 +21,14 @@ func TestFiltersOfTheCommands(t *testing.T) {
 	url, call := answering(t, `{"success":true,"items":[]}`)
 	say(t, "requests", "search", "--template", "a@b@3", "--provider", "openai", "--status", "ERROR", "--score", "quality:80..", "--cost", "..0.5",
 		"--latency", "500ms..2s", "--group", "g", "--label", "prod", "--text", "broken kettle", "--sort", "cost", "--output", "json", "--url", url, "--key", "k")
-	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
 		`{"field":"provider_type","operator":"is","value":"openai"},{"field":"label","operator":"is","value":"prod"},{"field":"status","operator":"is","value":"ERROR"},`+
 		`{"field":"group_id","operator":"is","value":"g"},{"field":"prompt_name","operator":"is","value":"a@b"},{"field":"prompt_version_number","operator":"eq","value":3},`+
 		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},{"field":"cost","operator":"lte","value":0.5},`+
 		`{"field":"latency_ms","operator":"gte","value":500},{"field":"latency_ms","operator":"lte","value":2000}]},`+
 		`"q":"broken kettle","sort_by":"cost","sort_order":"desc","per_page":20}`)
 	say(t, "requests", "search", "--template", "a@prod", "--output", "json", "--url", url, "--key", "k")
-	equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"logic":"OR","filters":[`+
+	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"logic":"OR","filters":[`+
 		`{"field":"prompt_name","operator":"is","value":"a@prod"},{"logic":"AND","filters":[`+
 		`{"field":"prompt_name","operator":"is","value":"a"},{"field":"label","operator":"is","value":"prod"}]}]}]},"per_page":20}`)
 	for _, wrong := range [][]string{{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"}} {
@@ -48,7 +49,7 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 			{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]},
 		"request_response":{"content":[{"type":"thinking","thinking":"Unknown."},{"type":"text","text":"I will look."},{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
 	got := say(t, "requests", "get", "r1", "--url", url, "--key", "k")
-	golden(t, "get.txt", strings.ReplaceAll(got.Out, moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), "2026-03-01 12:00:00"))
+	golden(t, "get.txt", strings.ReplaceAll(got.Out, print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), "2026-03-01 12:00:00"))
 	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
 		t.Errorf("%+v", got)
 	}
@@ -70,23 +71,6 @@ func TestStatisticsAsATable(t *testing.T) {
 	golden(t, "stats.txt", got.Out)
 }
 
-func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
-	table := func(width int, on bool) string {
-		var out strings.Builder
-		g := newGrid(painter{&out, on, width}, "NAME", ">N", "TEXT")
-		g.row(cell{"größe", cyan}, 7, cell{"a long text", red})
-		if err := g.flush(); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
-	}
-	equal(t, "no terminal", table(0, false), "NAME   N  TEXT\ngröße  7  a long text\n")
-	equal(t, "wide enough", table(21, false), "NAME   N  TEXT\ngröße  7  a long text\n")
-	equal(t, "narrow", table(15, false), "NAME   N  TEXT\ngröße  7  a lo…\n")
-	equal(t, "very narrow", table(3, true), "\x1b[1mNA…\x1b[0m\n\x1b[36mgr…\x1b[0m\n")
-	equal(t, "narrow, with colours", table(15, true), "\x1b[1mNAME\x1b[0m   \x1b[1mN\x1b[0m  \x1b[1mTEXT\x1b[0m\n\x1b[36mgröße\x1b[0m  7  \x1b[31ma lo…\x1b[0m\n")
-}
-
 func TestDeletingWantsAYes(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"total":12,"items":[{}],"records":12,"events":30}`)
@@ -96,8 +80,8 @@ func TestDeletingWantsAYes(t *testing.T) {
 	if got.Code != 2 || !strings.Contains(got.Err, "12 records") || !strings.Contains(*call, "/search") {
 		t.Errorf("%+v, %s", got, *call)
 	}
-	equal(t, "with yes", say(t, "requests", "delete", "--metadata", "user_id=ann", "--yes"), said{Out: "records  12\nevents   30\n"})
-	equal(t, "call", *call, "k DELETE /api/public/v2/requests?metadata_key=user_id&metadata_value=ann ")
+	Equal(t, "with yes", say(t, "requests", "delete", "--metadata", "user_id=ann", "--yes"), said{Out: "records  12\nevents   30\n"})
+	Equal(t, "call", *call, "k DELETE /api/public/v2/requests?metadata_key=user_id&metadata_value=ann ")
 	for _, wrong := range [][]string{{}, {"id", "--metadata", "a=b"}, {"--metadata", "a="}, {"--metadata", "=b"}, {"a", "b"}} {
 		if got := say(t, append([]string{"requests", "delete", "--yes"}, wrong...)...); got.Code != 2 {
 			t.Errorf("%v: %+v", wrong, got)
@@ -120,7 +104,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, name, got, string(want))
+	Equal(t, name, got, string(want))
 }
 
 // cutting answers exports as CSV: calls before the last are cut where the script says so.
@@ -156,9 +140,9 @@ func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 
 	url, calls := cutting(t, heading+"r1 \nCUT", heading+"r1 \nr2 c1\nr3 \n\"hal CUT", "r3 \n")
 	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
-	equal(t, "csv", got, said{Err: "3 records exported.\n", Out: lines})
+	Equal(t, "csv", got, said{Err: "3 records exported.\n", Out: lines})
 	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},`
-	equal(t, "calls", *calls, []string{"/api/public/v2/requests/export " + filter + `"format":"csv"}`, "/api/public/v2/requests/export " + filter + `"format":"csv"}`,
+	Equal(t, "calls", *calls, []string{"/api/public/v2/requests/export " + filter + `"format":"csv"}`, "/api/public/v2/requests/export " + filter + `"format":"csv"}`,
 		"/api/public/v2/requests/export " + filter + `"cursor":"c1","format":"csv"}`})
 
 	url, _ = cutting(t, heading+"r1 c1\nCUT", "CUT")

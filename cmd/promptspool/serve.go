@@ -11,13 +11,19 @@ import (
 	"time"
 
 	"promptspool/api"
+	"promptspool/api/admission"
 	"promptspool/api/auth"
 	"promptspool/api/client"
 	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/cmd/promptspool/internal/spooltool"
 	"promptspool/metrics"
 	"promptspool/proxy"
+	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/render"
 	"promptspool/spool"
@@ -25,29 +31,37 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// serverMemory is from where on the server collects garbage at once, rather than when its memory has doubled; GOMEMLIMIT overrides
-// it. It is no bound: a call that needs more gets it.
+// This file shows what each role is made of. A role opens its storage, builds its parts from the bottom up, each out
+// of finished ones, and hands them to a process, which runs them until ctx ends.
+
+// serverMemory is the heap size from which a server's garbage is collected eagerly, rather than when the heap has
+// doubled. GOMEMLIMIT overrides it. It is no bound: a call that needs more gets it.
 const serverMemory = 192 << 20
 
-// server keeps the records, the templates and the keys, until ctx ends. Everything it acknowledges is durable in its database.
+// serverConnectionsMax bounds a server's connections. All of them in the middle of a call take 400 MB.
+const serverConnectionsMax = 16 << 10
+
+// server keeps the records, the templates and the keys, until ctx ends.
+//
+// Everything it acknowledges is durable in its database.
 func server(ctx context.Context, c serverConfig) error {
-	folder, err := openData(c.data)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(serverMemory)
+	}
+
+	folder, err := datafolder.Open(c.data)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(serverMemory)
-	}
 	crash, err := openCrashFile(c.data, c.logger)
 	if err != nil {
 		return err
 	}
 	defer crash.Close()
 
-	started := time.Now().UTC()
-	m := metrics.New("server", version)
-	at, err := openDatabase(ctx, c, crash.diskFailed())
+	// After a crash on a bad block, every file is read before it is mapped.
+	storage, err := openDatabase(ctx, c, crash.diskFailed())
 	if err == nil {
 		err = crash.clear()
 	}
@@ -55,84 +69,169 @@ func server(ctx context.Context, c serverConfig) error {
 		crash.note(err)
 		return err
 	}
-	db := at.db
-	keys := auth.New(auth.Config{Store: db})
-	templates := registry.New(registry.Config{Store: db, Logger: c.logger, ProviderBaseURLs: c.providerURLs})
-	records := archive.New(archive.Config{Store: db, Versions: templates, Prices: c.prices, Metrics: m, Logger: c.logger, Audit: db})
-	if c.bootstrapKey != "" {
-		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
-			return errors.Join(err, db.Close())
-		}
-	}
-	people := auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: c.signUp})
-	setup, err := people.Setup(ctx)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	live := newServerLive(c, keys, templates, m)
-	pulse := &pulse{metrics: m, logger: c.logger}
-	status := func() serverStatus { return statusOfServer(c.name, started, at, pulse) }
-	writes := api.NewWriteQueue(records, m)
-	counting := archive.NewCounting(records)
-	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
-	a := api.New(api.Config{
-		Name: c.name, Version: version,
-		Recorder: writes, Querier: records, Analyst: records, Keeper: records, Blueprint: calls.ReplyBlueprint,
-		Templates: templates, Changes: templates, Fleet: db, Exporter: records,
-		Authenticator: keys, Limiter: live.limiter,
-		Pages: dashboard.New(dashboard.Config{
-			People: people, Keys: keys, Records: counting, Recorder: writes, Templates: templates, Sidecars: db, Storage: db, Read: readCall,
-			Providers: render.Providers(), Retention: dashboard.Retention(c.retention), Version: version, Logger: c.logger,
-		}),
-		ConnectionsMax: connections,
-		Metrics:        m, Logger: c.logger,
-	})
-	p := process{
-		data: c.data, logger: c.logger, ready: func(addr string) { c.ready(addr, setup) },
-		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, ConnectionsMax: opsConnections, Ready: pulse.err, Status: func() any { return status() },
-			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeServer(t, status()) }) }},
-		opsListen:  c.opsListen,
-		tls:        live.certs,
-		reload:     c.reload,
-		fixed:      c.settings,
-		keys:       keys,
-		people:     people.Operator(),
-		archive:    at.tools,
-		background: []func(context.Context) error{db.Run, keys.Run, templates.Watch, pulse.watch(at.remote), watchArchive(at, m), watchDisk(c.data, m)},
-		failed:     at.failed,
-	}
-	err = p.run(ctx)
-	crash.note(err)
-	counting.Close() // it reads the database
 
-	return errors.Join(err, db.Close())
+	err = serveDatabase(ctx, c, storage)
+	crash.note(err)
+
+	return errors.Join(err, storage.db.Close())
 }
 
-// sidecarBufferBytes is for one body of the largest size and many small ones: a sidecar shall be small.
+// serveDatabase is a server on its open database.
+func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
+	started := time.Now().UTC()
+	m := metrics.New("server", version)
+	db := storage.db
+
+	// Identity: the keys of apps, and the people who sign in at the dashboard.
+	keys := auth.New(auth.Config{Store: db})
+	people := auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: c.signUp})
+	if c.bootstrapKey != "" {
+		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
+			return err
+		}
+	}
+	setup, err := people.Setup(ctx)
+	if err != nil {
+		return err
+	}
+
+	// Templates.
+	templates := registry.New(registry.Config{
+		Store:            db,
+		Logger:           c.logger,
+		ProviderBaseURLs: c.providerURLs,
+	})
+
+	// Records: folded from events, which wait in line for the database.
+	records := archive.New(archive.Config{
+		Store:    db,
+		Versions: templates,
+		Prices:   c.prices,
+		Metrics:  m,
+		Logger:   c.logger,
+		Audit:    db,
+	})
+	writes := api.NewWriteQueue(records, m)
+	counting := archive.NewCounting(records)
+	defer counting.Close() // it reads the database
+
+	// What follows the configuration while the server runs.
+	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
+	limiter.Set(c.limits)
+	settings := config.NewReloader(c.source, m, c.logger, prepareServer(c, keys, templates, limiter, certificates))
+
+	// HTTP.
+	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
+	pages := dashboard.New(dashboard.Config{
+		People:    people,
+		Keys:      keys,
+		Records:   counting,
+		Recorder:  writes,
+		Templates: templates,
+		Sidecars:  db,
+		Storage:   db,
+		Read:      readCall,
+		Providers: render.Providers(),
+		Retention: dashboard.Retention(c.retention),
+		Version:   version,
+		Logger:    c.logger,
+	})
+	handlers := api.New(api.Config{
+		Name:           c.name,
+		Version:        version,
+		Recorder:       writes,
+		Querier:        records,
+		Analyst:        records,
+		Keeper:         records,
+		Exporter:       records,
+		Blueprint:      calls.ReplyBlueprint,
+		Templates:      templates,
+		Changes:        templates,
+		Fleet:          db,
+		Pages:          pages,
+		Authenticator:  keys,
+		Limiter:        limiter,
+		ConnectionsMax: connections,
+		Metrics:        m,
+		Logger:         c.logger,
+	})
+
+	// Operations.
+	health := &dbHealth{metrics: m, logger: c.logger}
+	status := func() serverStatus { return statusOfServer(c.name, started, storage, health) }
+	operations := ops.Config{
+		Metrics:        m,
+		Logger:         c.logger,
+		ConnectionsMax: opsConnections,
+		Ready:          health.err,
+		Status:         func() any { return status() },
+		Describe: func(w io.Writer) {
+			_ = print.WriteTable(w, func(t *print.Table) { describeServer(t, status()) })
+		},
+	}
+
+	p := process{
+		data:      c.data,
+		logger:    c.logger,
+		api:       handlers.NewServer(),
+		apiListen: c.listen,
+		tls:       certificates,
+		ops:       operations,
+		opsListen: c.opsListen,
+		control: ops.ControlConfig{
+			Keys:     keys,
+			People:   people.Operator(),
+			Archive:  storage.tools,
+			Settings: settings,
+		},
+		background: []func(context.Context) error{
+			db.Run,
+			keys.Run,
+			templates.Watch,
+			health.watch(storage.remote),
+			watchArchive(storage, m),
+			watchDisk(c.data, m),
+			settings.Run,
+		},
+		failed: storage.failed,
+		ready:  func(addr string) { c.ready(addr, setup) },
+	}
+	return p.run(ctx)
+}
+
+// sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
 const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
-// sidecarBufferMin is for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
+// sidecarBufferMin is room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
 const sidecarBufferMin = 8 << 20
 
-// sidecarConnectionsMax are 25 MB if all of them stay in the midst of a call. An app that has more open and idle has the oldest closed.
+// sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a call take 25 MB. If an app has
+// more open, the idle one that was used least recently is closed.
 const sidecarConnectionsMax = 1024
 
-// serverConnectionsMax are 400 MB if all of them stay in the midst of a call.
-const serverConnectionsMax = 16 << 10
-
-// sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends. Everything it
-// acknowledges is durable in the spool.
+// sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends.
+//
+// Everything it acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
+	started := time.Now().UTC()
 	m := metrics.New("sidecar", version)
-	live := newSidecarLive(c, m)
+
+	// The server. It may be away: nothing below waits for it.
 	clock := api.NewClock(c.now)
-	upstream, err := client.New(client.Config{URL: c.upstream, Version: version, TLS: live.upstreamCerts.client(), Now: clock.Now})
+	upstreamCertificates := config.NewLiveTLS(c.upstreamTLS)
+	upstream, err := client.New(client.Config{
+		URL:     c.upstream,
+		Version: version,
+		TLS:     upstreamCertificates.Client(),
+		Now:     clock.Now,
+	})
 	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
 	defer upstream.Close()
-	folder, err := openData(c.data)
+
+	// Storage: the data folder, which no other process may use, and the spool in it.
+	folder, err := datafolder.Open(c.data)
 	if err != nil {
 		return err
 	}
@@ -143,93 +242,184 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 	defer crash.Close()
 	queue, err := spool.Open(spool.Config{
-		Dir: filepath.Join(c.data, "spool"), BytesMax: c.spoolBytesMax, FreeMin: c.spoolFreeMin,
-		DataDir: c.data, DiskMax: c.diskMax, Logger: c.logger, Metrics: m, Now: clock.Now,
+		Dir:      datafolder.Spool(c.data),
+		BytesMax: c.spoolBytesMax,
+		FreeMin:  c.spoolFreeMin,
+		DataDir:  c.data,
+		DiskMax:  c.diskMax,
+		Logger:   c.logger,
+		Metrics:  m,
+		Now:      clock.Now,
 	})
 	if err == nil {
-		err = crash.clear() // the spool reads what it opens before in any case
+		err = crash.clear() // the spool always reads what it opens
 	}
 	if err != nil {
 		return err
 	}
 	defer queue.Close() // a second time is harmless
+
+	// Ids and accepted times do not go back over a restart, whatever the machine's clock does.
 	_, newest := queue.Newest()
 	clock.StartAfter(newest)
+
+	// Identity: what the server said of the apps' keys, and the sidecar's own key, if it has one.
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
-		Dir: filepath.Join(c.data, "keys"), Asker: upstream, Spool: queue, SpoolBytesMax: c.spoolBytesMax, Logger: c.logger,
+		Dir:           filepath.Join(c.data, "keys"),
+		Asker:         upstream,
+		Spool:         queue,
+		SpoolBytesMax: c.spoolBytesMax,
+		Logger:        c.logger,
 	})
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	work := roomOf(cgroupMemory())
-	templates, err := registry.NewCache(registry.CacheConfig{
-		Dir: filepath.Join(c.data, "templates"), Upstream: upstream, Identities: keys.Identities, Metrics: m, Logger: c.logger,
-		Room: work,
-	})
-	if err != nil {
-		return err
+	var authenticator api.Authenticator = keys
+	var ownKey *proxy.OwnKey
+	if c.apiKey != "" {
+		ownKey = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
+		authenticator = ownKey
 	}
-	first := &preload{what: c.preload, cache: templates, keys: keys, apiKey: c.apiKey, logger: c.logger, deadline: time.Now().Add(preloadMax)}
 	sidecarID, err := idOf(c.data)
 	if err != nil {
 		return err
 	}
-	started, forwarder := time.Now().UTC(), proxy.NewForwarder(queue, keys, upstream, m, c.logger)
-	status := func() sidecarStatus {
-		return sidecarStatus{Role: "sidecar", ID: sidecarID, Version: version, Name: c.name, StartedAt: started, Upstream: c.upstream,
-			Away: forwarder.Away(), ClockAhead: clockAhead(upstream), Spool: queue.Status()}
+
+	// Templates: from the cache on disk, also while the server is away.
+	work := roomOf(cgroupMemory())
+	templates, err := registry.NewCache(registry.CacheConfig{
+		Dir:        filepath.Join(c.data, "templates"),
+		Upstream:   upstream,
+		Identities: keys.Identities,
+		Metrics:    m,
+		Logger:     c.logger,
+		Room:       work,
+	})
+	if err != nil {
+		return err
 	}
-	heart := proxy.Heart{Beater: upstream, Identities: keys.Identities, Away: forwarder.Away, Logger: c.logger,
-		Status: func() wire.Heartbeat { return status().heartbeat() }}
+	preloading := &preload{
+		wanted:   c.preload,
+		cache:    templates,
+		keys:     keys,
+		apiKey:   c.apiKey,
+		logger:   c.logger,
+		deadline: time.Now().Add(preloadMax),
+	}
+
+	// Forwarding: what the API accepts is redacted, then spooled; the forwarder delivers it.
 	recorder := proxy.New(queue, keys, templates, c.logger)
-	live.redactor.Next = recorder
-	var authenticator api.Authenticator = keys
-	if c.apiKey != "" {
-		live.own = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
-		authenticator = live.own
+	redactor := &redact.Before{Next: recorder, Metrics: m}
+	redactor.Set(c.redact)
+	forwarder := proxy.NewForwarder(queue, keys, upstream, m, c.logger)
+	status := func() sidecarStatus {
+		return sidecarStatus{
+			Role:       "sidecar",
+			ID:         sidecarID,
+			Version:    version,
+			Name:       c.name,
+			StartedAt:  started,
+			Upstream:   c.upstream,
+			Away:       forwarder.Away(),
+			ClockAhead: clockAhead(upstream),
+			Spool:      queue.Status(),
+		}
 	}
+	heartbeats := proxy.Heart{
+		Beater:     upstream,
+		Identities: keys.Identities,
+		Away:       forwarder.Away,
+		Logger:     c.logger,
+		Status:     func() wire.Heartbeat { return status().heartbeat() },
+	}
+
+	// What follows the configuration while the sidecar runs.
+	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
+	limiter.Set(c.limits)
+	settings := config.NewReloader(c.source, m, c.logger, prepareSidecar(c, sidecarLive{
+		limiter:              limiter,
+		certificates:         certificates,
+		upstreamCertificates: upstreamCertificates,
+		redactor:             redactor,
+		ownKey:               ownKey,
+	}))
+
+	// HTTP.
 	connections, opsConnections := connectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
 	bufferBytes, bodyBytesMax := bodyBounds(cgroupMemory())
 	if bodyBytesMax < wire.BodyBytesMax {
 		c.logger.Warn("the memory limit bounds the bodies; 96 MiB are enough for those of every size",
 			"body_bytes_max", bodyBytesMax)
 	}
-	a := api.New(api.Config{
-		Name: c.name, Version: version,
-		Recorder:      live.redactor,
-		Blueprint:     calls.ReplyBlueprint,
-		Querier:       upstream,
-		Analyst:       upstream,
-		Keeper:        upstream,
-		ExportRelay:   upstream,
-		Templates:     templates,
-		Fleet:         upstream,
-		Pages:         dashboard.NewDocs(version, c.logger),
-		Authenticator: authenticator,
-		OwnKey:        c.apiKey != "", LocalKey: c.localKey != "",
-		GuardBrowsers: true, MaskBatches: true, Hosts: c.allowHosts, Limiter: live.limiter,
-		BufferBytes: bufferBytes, BodyBytesMax: bodyBytesMax, ConnectionsMax: connections, Room: work,
-		Metrics: m, Logger: c.logger, Clock: clock, ClockID: sidecarID,
+	handlers := api.New(api.Config{
+		Name:           c.name,
+		Version:        version,
+		Recorder:       redactor,
+		Querier:        upstream,
+		Analyst:        upstream,
+		Keeper:         upstream,
+		ExportRelay:    upstream,
+		Blueprint:      calls.ReplyBlueprint,
+		Templates:      templates,
+		Fleet:          upstream,
+		Pages:          dashboard.NewDocs(version, c.logger),
+		Authenticator:  authenticator,
+		OwnKey:         c.apiKey != "",
+		LocalKey:       c.localKey != "",
+		GuardBrowsers:  true,
+		MaskBatches:    true,
+		Hosts:          c.allowHosts,
+		Limiter:        limiter,
+		BufferBytes:    bufferBytes,
+		BodyBytesMax:   bodyBytesMax,
+		ConnectionsMax: connections,
+		Room:           work,
+		Metrics:        m,
+		Logger:         c.logger,
+		Clock:          clock,
+		ClockID:        sidecarID,
 	})
+
+	// Operations.
+	operations := ops.Config{
+		Metrics:        m,
+		Logger:         c.logger,
+		ConnectionsMax: opsConnections,
+		Started:        preloading.started,
+		Ready:          queue.Ready,
+		Status:         func() any { return status() },
+		Describe: func(w io.Writer) {
+			_ = print.WriteTable(w, func(t *print.Table) { describeSidecar(t, status()) })
+		},
+	}
+
 	p := process{
-		data: c.data, logger: c.logger, ready: c.ready,
-		api: a.NewServer(), apiListen: c.listen,
-		ops: ops.Config{Metrics: m, Logger: c.logger, ConnectionsMax: opsConnections, Started: first.started, Ready: queue.Ready, Status: func() any { return status() },
-			Describe: func(w io.Writer) { inWords(w, func(t *table) { describeSidecar(t, status()) }) }},
+		data:      c.data,
+		logger:    c.logger,
+		api:       handlers.NewServer(),
+		apiListen: c.listen,
+		tls:       certificates,
+		ops:       operations,
 		opsListen: c.opsListen,
-		tls:       live.certs,
-		reload:    c.reload,
-		fixed:     c.settings,
-		spool:     liveSpool{queue, recorder},
+		control:   ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
 		background: []func(context.Context) error{
-			queue.Run, templates.Run, keys.Run, recorder.Run, watchSkew(upstream, m, c.logger),
-			watchDisk(c.data, m), watchTemplates(templates, m),
-			forwarder.Run, heart.Run, first.run,
+			queue.Run,
+			templates.Run,
+			keys.Run,
+			recorder.Run,
+			forwarder.Run,
+			heartbeats.Run,
+			preloading.run,
+			watchSkew(upstream, m, c.logger),
+			watchDisk(c.data, m),
+			watchTemplates(templates, m),
+			settings.Run,
 		},
 		failed:  queue.Failed(),
 		lingers: true,
 		drain:   func(ctx context.Context) { drainSpool(ctx, queue, c) },
+		ready:   c.ready,
 	}
 	return errors.Join(p.run(ctx), queue.Close())
 }

@@ -11,133 +11,155 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/registry/render"
 	"promptspool/spool/archive"
 )
 
-const (
-	serverListen     = "127.0.0.1:8788"
-	serverOpsListen  = "127.0.0.1:9788"
-	sidecarListen    = "127.0.0.1:8787"
-	sidecarOpsListen = "127.0.0.1:9787"
-)
-
+// bootstrapFlags have the first key of a server.
 func bootstrapFlags() []cli.Flag {
-	return secretFlags("bootstrap-key", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
+	return config.SecretFlags("bootstrap-key", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
 }
 
 // limitFlags bound what one key may do.
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("key-calls-max", "", "the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
-		stringFlag("key-bytes-max", "", "the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
+		config.TextFlag("key-calls-max", "", "the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
+		config.TextFlag("key-bytes-max", "", "the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
 	}
 }
 
 // retentionFlags say what a server keeps.
 func retentionFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("retention-age", "", "the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
-		stringFlag("retention-bytes", "", "the `size` of bodies, as they were sent, that is kept of each account; beyond it the oldest records are deleted; if absent no bound"),
+		config.TextFlag("retention-age", "", "the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
+		config.TextFlag("retention-bytes", "",
+			"the `size` of bodies, as they were sent, that is kept of each account; beyond it the oldest records are deleted; if absent no bound"),
 	}
 }
 
-// retention reads retentionFlags.
-func (v *values) retention() archive.Retention {
-	r := archive.Retention{Bytes: v.sizeOr("retention-bytes", 0)}
-	if v.text("retention-age") != "" {
-		r.Age = v.duration("retention-age")
+// retentionOf reads retentionFlags.
+func retentionOf(r *config.Reader) archive.Retention {
+	retention := archive.Retention{Bytes: r.SizeOr("retention-bytes", 0)}
+	if r.Text("retention-age") != "" {
+		retention.Age = r.Duration("retention-age")
 	}
-	return r
+	return retention
 }
 
-// limits reads limitFlags.
-func (v *values) limits() admission.Limits {
-	return admission.Limits{Calls: float64(v.count("key-calls-max", 1_000_000)), Bytes: float64(v.sizeOr("key-bytes-max", 0))}
+// limitsOf reads limitFlags.
+func limitsOf(r *config.Reader) admission.Limits {
+	return admission.Limits{
+		Calls: float64(r.Count("key-calls-max", 1_000_000)),
+		Bytes: float64(r.SizeOr("key-bytes-max", 0)),
+	}
 }
 
+// serverCommand runs the role server.
 func serverCommand() *cli.Command {
-	flags := []cli.Flag{configFlag(), stringFlag("data", "", "the `folder` of the archive; made when absent"), nameFlag(), signUpFlag(), pricesFlag(), providerURLFlag()}
-	flags = append(flags, archiveFlags()...)
+	flags := []cli.Flag{
+		config.FileFlag(),
+		config.TextFlag("data", "", "the `folder` of the archive; made when absent"),
+		config.NameFlag(),
+		signUpFlag(),
+		pricesFlag(),
+		providerURLFlag(),
+	}
+	flags = append(flags, config.ArchiveFlags()...)
 	flags = append(flags, bootstrapFlags()...)
-	flags = append(flags, listenFlags(serverListen, serverOpsListen)...)
+	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
 	flags = append(flags, limitFlags()...)
 	flags = append(flags, retentionFlags()...)
-	flags = append(flags, stringFlag("free-min", "",
+	flags = append(flags, config.TextFlag("free-min", "",
 		"the `size` that stays free on the archive's disk; below it writes get 503; if absent 256MiB, or a sixteenth of a disk below 4GiB"))
+
 	return &cli.Command{
 		Name:   "server",
 		Usage:  "keep records, templates and keys",
-		Flags:  append(flags, logFlags("info")...),
-		Before: applyConfig,
-		Action: func(c *cli.Context) error {
-			config, err := serverRoleOf(c)
-			if err != nil {
-				return err
-			}
-			config.reload = newReloader(c)
-			scheme := "http"
-			if config.tls.cert != nil {
-				scheme = "https"
-			}
-			config.ready = func(addr string, setup wire.Secret) { welcome(c.App.Writer, scheme, addr, setup) }
-			return server(c.Context, config)
-		},
+		Flags:  append(flags, config.LogFlags("info")...),
+		Before: config.Apply,
+		Action: runServer,
 	}
 }
 
+func runServer(c *cli.Context) error {
+	role, err := serverRoleOf(c)
+	if err != nil {
+		return err
+	}
+
+	role.source = config.SourceOf(newApp, c)
+	scheme := "http"
+	if role.tls.Cert != nil {
+		scheme = "https"
+	}
+	role.ready = func(addr string, setup wire.Secret) { welcome(c.App.Writer, scheme, addr, setup) }
+
+	return server(c.Context, role)
+}
+
+// signUpFlag says who may sign up at the dashboard.
 func signUpFlag() cli.Flag {
-	return stringFlag("signup", string(wire.SignUpInvite), "who may sign up at the dashboard: `invite` (whom an owner invites), open (everybody, each into an account of their own) or closed")
+	return config.TextFlag("signup", string(wire.SignUpInvite), "who may sign up at the dashboard: `invite` (whom an owner invites), open (everybody, each into an account of their own) or closed")
 }
 
-func signUpOf(c *cli.Context) (wire.SignUp, error) {
-	switch s := wire.SignUp(text(c, "signup")); s {
+// signUpOf reads signUpFlag.
+func signUpOf(r *config.Reader) wire.SignUp {
+	s := wire.SignUp(r.Text("signup"))
+	switch s {
 	case wire.SignUpInvite, wire.SignUpOpen, wire.SignUpClosed:
-		return s, nil
 	default:
-		return "", wrong(c, "signup", string(s), "is not one of invite, open, closed")
+		r.Reject("signup", "is not one of invite, open, closed")
 	}
+	return s
 }
 
-// welcome tells whoever started a fresh server how to sign up. It is printed, not logged: logs are kept and read by others.
+// welcome tells whoever started a fresh server how to sign up.
+//
+// It is printed, not logged: logs are kept, and others read them.
 func welcome(w io.Writer, scheme, addr string, setup wire.Secret) {
 	if setup != "" {
 		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s://%s/sign-up, with the setup code %s\n", scheme, addr, string(setup))
 	}
 }
 
-// serverRoleOf reads the settings of `server`.
+// serverRoleOf reads the settings of `server`, and reports every error in them.
 func serverRoleOf(c *cli.Context) (serverConfig, error) {
-	v := &values{c: c}
-	log := v.logging()
-	signUp, err := signUpOf(c)
-	v.note(err)
-	table, err := pricesOf(c)
-	v.note(err)
-	config := serverConfig{
-		signUp: signUp, prices: table, providerURLs: v.providerURLs(),
-		data: v.need("data"), archive: v.archiveSecret(), listen: v.address("listen"), opsListen: v.address("ops-listen"), name: v.name(),
-		bootstrapKey: v.secret("bootstrap-key"), limits: v.limits(), tls: v.listenTLS(), retention: v.retention(),
-		freeMin: v.sizeOr("free-min", 0),
-	}
-	if log != nil {
-		config.logger, config.level = log.Logger, log.level
-	}
-	return config, v.err()
+	r := config.Read(c)
+	role := serverConfig{}
+	role.logger, role.level = r.Logger()
+	role.signUp = signUpOf(r)
+	role.prices = pricesOf(r)
+	role.providerURLs = providerURLsOf(r)
+	role.data = r.Required("data")
+	role.archive = r.ArchiveURL()
+	role.listen = r.Address("listen")
+	role.opsListen = r.Address("ops-listen")
+	role.name = r.Name()
+	role.bootstrapKey = r.Secret("bootstrap-key")
+	role.limits = limitsOf(r)
+	role.tls = r.ListenTLS()
+	role.retention = retentionOf(r)
+	role.freeMin = r.SizeOr("free-min", 0)
+
+	return role, r.Err()
 }
 
+// providerURLFlag has the addresses through which the apps reach providers.
 func providerURLFlag() cli.Flag {
-	return listFlag("provider-base-url", "what a template's `PROVIDER=URL` tells the apps as provider_base_url; may be repeated")
+	return config.ListFlag("provider-base-url", "what a template's `PROVIDER=URL` tells the apps as provider_base_url; may be repeated")
 }
 
-// providerURLs reads --provider-base-url.
-func (v *values) providerURLs() wire.ProviderBaseURLs {
+// providerURLsOf reads --provider-base-url.
+func providerURLsOf(r *config.Reader) wire.ProviderBaseURLs {
 	urls := wire.ProviderBaseURLs{}
-	for _, pair := range texts(v.c, "provider-base-url") {
+	for _, pair := range r.List("provider-base-url") {
 		provider, text, ok := strings.Cut(pair, "=")
 		u, err := url.Parse(text)
-		if !ok || err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !slices.Contains(render.Providers(), provider) {
-			v.note(wrong(v.c, "provider-base-url", pair, "is not PROVIDER=URL, with one of the providers "+strings.Join(render.Providers(), ", ")))
+		isURL := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+		if !ok || !isURL || !slices.Contains(render.Providers(), provider) {
+			r.RejectValue("provider-base-url", pair,
+				"is not PROVIDER=URL, with one of the providers "+strings.Join(render.Providers(), ", "))
 			continue
 		}
 		urls[provider] = text

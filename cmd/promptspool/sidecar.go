@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 const (
@@ -17,92 +18,105 @@ const (
 	diskBesideSpool   = 256 << 20 // what --disk-max leaves for keys and templates when it is not given
 )
 
-// spoolFlags are those of a sidecar that `up` has too.
+// spoolFlags are those of a sidecar that `up` has as well.
 func spoolFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("spool-bytes-max", spoolBytesDefault, "the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
-		stringFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503; if absent 64MiB, or a sixteenth of a disk below 1GiB"),
-		stringFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503; if absent --spool-bytes-max and 256MiB more"),
-		listFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
-		listFlag("template-preload", "a `template` to fetch at the start, so that it is there when the server goes away: NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
-		stringFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
+		config.TextFlag("spool-bytes-max", spoolBytesDefault, "the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
+		config.TextFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503; if absent 64MiB, or a sixteenth of a disk below 1GiB"),
+		config.TextFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503; if absent --spool-bytes-max and 256MiB more"),
+		config.ListFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
+		config.ListFlag("template-preload", "a `template` to fetch at the start, so that it is there when the server goes away: NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
+		config.TextFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
 }
 
+// sidecarCommand runs the role sidecar.
 func sidecarCommand() *cli.Command {
 	flags := []cli.Flag{
-		configFlag(),
-		stringFlag("data", "", "the `folder` of spool, keys and cached templates; made when absent"),
-		nameFlag(),
+		config.FileFlag(),
+		config.TextFlag("data", "", "the `folder` of spool, keys and cached templates; made when absent"),
+		config.NameFlag(),
 	}
-	flags = append(flags, upstreamFlags()...)
-	flags = append(flags, listenFlags(sidecarListen, sidecarOpsListen)...)
+	flags = append(flags, config.UpstreamFlags()...)
+	flags = append(flags, config.ListenFlags(config.SidecarListen, config.SidecarOpsListen)...)
 	flags = append(flags, spoolFlags()...)
-	flags = append(flags, secretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
-	flags = append(flags, secretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
-	flags = append(flags, secretFlags("redact-secret", "the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
+	flags = append(flags, config.SecretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
+	flags = append(flags, config.SecretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
+	flags = append(flags, config.SecretFlags("redact-secret", "the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
 	flags = append(flags, limitFlags()...)
+
 	return &cli.Command{
 		Name:   "sidecar",
 		Usage:  "take writes on localhost and forward them to a server",
-		Flags:  append(flags, logFlags("info")...),
-		Before: applyConfig,
-		Action: func(c *cli.Context) error {
-			config, err := sidecarRoleOf(c)
-			if err != nil {
-				return err
-			}
-			config.reload = newReloader(c)
-			go tendMemory(c.Context)
-			return sidecar(c.Context, config)
-		},
+		Flags:  append(flags, config.LogFlags("info")...),
+		Before: config.Apply,
+		Action: runSidecar,
 	}
 }
 
-// sidecarRoleOf reads the settings of `sidecar`.
+func runSidecar(c *cli.Context) error {
+	role, err := sidecarRoleOf(c)
+	if err != nil {
+		return err
+	}
+
+	role.source = config.SourceOf(newApp, c)
+	go tendMemory(c.Context)
+
+	return sidecar(c.Context, role)
+}
+
+// sidecarRoleOf reads the settings of `sidecar`, and reports every error in them.
 func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
-	v := &values{c: c}
-	config := sidecarConfigOf(v)
-	config.listen, config.opsListen, config.tls = v.address("listen"), v.address("ops-listen"), v.listenTLS()
-	config.upstreamTLS = v.tlsState("upstream-cert-file", "upstream-key-file", "upstream-ca-file")
-	config.apiKey, config.localKey = v.secret("api-key"), v.secret("local-key")
-	if config.localKey != "" && config.apiKey == "" {
-		v.note(usagef(c, "%s says what apps present in place of a key of the server's, so it needs --api-key", where(c, "local-key")))
+	r := config.Read(c)
+	role := sidecarConfigOf(r)
+	role.listen = r.Address("listen")
+	role.opsListen = r.Address("ops-listen")
+	role.tls = r.ListenTLS()
+	role.upstreamTLS = r.Certificates("upstream-cert-file", "upstream-key-file", "upstream-ca-file")
+	role.apiKey = r.Secret("api-key")
+	role.localKey = r.Secret("local-key")
+	if role.localKey != "" && role.apiKey == "" {
+		r.Note(config.Usagef(c, "%s says what apps present in place of a key of the server's, so it needs --api-key",
+			config.SettingName(c, "local-key")))
 	}
-	config.redact = v.redact()
-	config.limits, config.upstream = v.limits(), v.upstreamURL()
-	if len(v.faults) == 0 { // the commonest slip comes alone
-		config.data, config.upstream = v.need("data"), v.need("upstream")
+	role.redact = r.RedactRules()
+	role.limits = limitsOf(r)
+	role.upstream = r.UpstreamURL()
+
+	// A command line that is only incomplete, the commonest slip, is told just that.
+	if r.Sound() {
+		role.data, role.upstream = r.Required("data"), r.Required("upstream")
 	}
-	if _, err := client.New(client.Config{URL: config.upstream}); err != nil && config.upstream != "" {
-		v.note(fmt.Errorf("%s: %w", where(v.c, "upstream"), err))
+	if _, err := client.New(client.Config{URL: role.upstream}); err != nil && role.upstream != "" {
+		r.Note(fmt.Errorf("%s: %w", config.SettingName(c, "upstream"), err))
 	}
-	return config, v.err()
+
+	return role, r.Err()
 }
 
 // sidecarConfigOf reads the settings that `sidecar` and `up` share.
-func sidecarConfigOf(v *values) sidecarConfig {
-	bytesMax := v.size("spool-bytes-max")
-	config := sidecarConfig{
-		name:          v.name(),
+func sidecarConfigOf(r *config.Reader) sidecarConfig {
+	bytesMax := r.Size("spool-bytes-max")
+	role := sidecarConfig{
+		name:          r.Name(),
 		spoolBytesMax: bytesMax,
-		spoolFreeMin:  v.sizeOr("spool-free-min", 0),
-		diskMax:       v.sizeOr("disk-max", bytesMax+diskBesideSpool),
-		drain:         min(v.duration("drain"), drainMax),
-		allowHosts:    hostsOf(v.c, "allow-host"),
-		preload:       texts(v.c, "template-preload"),
+		spoolFreeMin:  r.SizeOr("spool-free-min", 0),
+		diskMax:       r.SizeOr("disk-max", bytesMax+diskBesideSpool),
+		drain:         min(r.Duration("drain"), drainMax),
+		allowHosts:    r.Hosts("allow-host"),
+		preload:       r.List("template-preload"),
 	}
-	if log := v.logging(); log != nil {
-		config.logger, config.level = log.Logger, log.level
+	role.logger, role.level = r.Logger()
+	if bytesMax > 0 && role.diskMax < bytesMax && r.Text("disk-max") != "" {
+		r.Reject("disk-max", "is less than --spool-bytes-max, "+r.Text("spool-bytes-max")+"; the data folder holds the spool")
 	}
-	if bytesMax > 0 && config.diskMax < bytesMax && v.text("disk-max") != "" {
-		v.wrong("disk-max", "is less than --spool-bytes-max, "+v.text("spool-bytes-max")+"; the data folder holds the spool")
-	}
-	return config
+	return role
 }
 
-// sameOwnKeys refuses a reload that gives or takes away a key of the sidecar's own: which calls it serves hangs on that. Another
-// key in the place of one is taken over.
+// sameOwnKeys rejects a reload that gives or takes away a key of the sidecar's own.
+//
+// Which calls the sidecar serves depends on whether there is one. Another key in its place is taken over.
 func sameOwnKeys(before, after sidecarConfig) error {
 	switch {
 	case (before.apiKey == "") != (after.apiKey == ""):

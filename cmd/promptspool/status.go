@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -12,10 +11,13 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 func statusCommand() *cli.Command {
-	flags := append([]cli.Flag{stringFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; without it the server at --url is asked for the account's sidecars")}, remoteFlags()...)
+	flags := append([]cli.Flag{config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; without it the server at --url is asked for the account's sidecars")}, config.RemoteFlags()...)
 	return &cli.Command{
 		Name: "status", Usage: "show the status of a sidecar or server, or list an account's sidecars",
 		Flags: flags, Action: status,
@@ -24,12 +26,12 @@ func statusCommand() *cli.Command {
 
 func status(c *cli.Context) error {
 	if data := c.String("data"); data != "" {
-		if isUpFolder(data) {
+		if datafolder.IsUp(data) {
 			return statusOfUp(c, data)
 		}
 		return statusBeside(c, data)
 	}
-	cl, id, err := remote(c)
+	cl, id, err := config.Remote(c)
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func status(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return output(c, fleet, func(t *table) { describeFleet(t, fleet) })
+	return print.Output(c, fleet, func(t *print.Table) { describeFleet(t, fleet) })
 }
 
 // statusBeside asks the process that runs on a data folder.
@@ -47,14 +49,14 @@ func statusBeside(c *cli.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	return output(c, s, describe)
+	return print.Output(c, s, describe)
 }
 
 // statusOfUp shows both of the roles that `up` runs in one process.
 func statusOfUp(c *cli.Context, data string) error {
 	all := map[string]any{}
-	var parts []func(*table)
-	for _, role := range upRoles {
+	var parts []func(*print.Table)
+	for _, role := range datafolder.UpRoles {
 		s, describe, err := askStatus(c, filepath.Join(data, role))
 		if err != nil {
 			return err
@@ -63,10 +65,10 @@ func statusOfUp(c *cli.Context, data string) error {
 		parts = append(parts, describe)
 	}
 
-	return output(c, all, func(t *table) {
+	return print.Output(c, all, func(t *print.Table) {
 		for i, describe := range parts {
 			if i > 0 {
-				t.row()
+				t.Row()
 			}
 			describe(t)
 		}
@@ -74,7 +76,7 @@ func statusOfUp(c *cli.Context, data string) error {
 }
 
 // askStatus asks the process on a data folder, and returns its status with what shows it to people.
-func askStatus(c *cli.Context, data string) (any, func(*table), error) {
+func askStatus(c *cli.Context, data string) (any, func(*print.Table), error) {
 	var told json.RawMessage
 	if err := ops.Control(c.Context, data, "GET", "/status", nil, &told); err != nil {
 		return nil, nil, err
@@ -89,64 +91,57 @@ func askStatus(c *cli.Context, data string) (any, func(*table), error) {
 	if role.Role == "sidecar" {
 		var s sidecarStatus
 		err := json.Unmarshal(told, &s)
-		return s, func(t *table) { describeSidecar(t, s) }, err
+		return s, func(t *print.Table) { describeSidecar(t, s) }, err
 	}
 	var s serverStatus
 	err := json.Unmarshal(told, &s)
-	return s, func(t *table) { describeServer(t, s) }, err
+	return s, func(t *print.Table) { describeServer(t, s) }, err
 }
 
-// inWords is a status as /statusz shows it to browsers.
-func inWords(w io.Writer, fill func(*table)) {
-	t := newTable(w)
-	fill(t)
-	_ = t.w.Flush()
-}
-
-func describeServer(t *table, s serverStatus) {
-	t.row("server", s.Name+", version "+s.Version)
-	t.row("up", age(time.Since(s.StartedAt)))
-	t.row("archive", s.Archive)
+func describeServer(t *print.Table, s serverStatus) {
+	t.Row("server", s.Name+", version "+s.Version)
+	t.Row("up", age(time.Since(s.StartedAt)))
+	t.Row("archive", s.Archive)
 	if s.Away != "" {
-		t.row("", "It does not answer: "+s.Away)
+		t.Row("", "It does not answer: "+s.Away)
 		return
 	}
-	t.row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
-	t.row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
-	t.row("orphans", fmt.Sprintf("%s for %s not received yet", quantity(s.Orphans.Events, "event"), quantity(s.Orphans.Requests, "request")))
+	t.Row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
+	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
+	t.Row("orphans", fmt.Sprintf("%s for %s not received yet", print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
 }
 
-func describeSidecar(t *table, s sidecarStatus) {
+func describeSidecar(t *print.Table, s sidecarStatus) {
 	h := s.heartbeat()
-	t.row("sidecar", s.Name+", version "+s.Version)
-	t.row("id", s.ID)
-	t.row("up", age(time.Since(s.StartedAt)))
+	t.Row("sidecar", s.Name+", version "+s.Version)
+	t.Row("id", s.ID)
+	t.Row("up", age(time.Since(s.StartedAt)))
 	server := s.Upstream
 	if s.Away {
 		server += ", which does not answer"
 	}
-	t.row("server", server)
-	t.row("clock", skewText(s.ClockAhead))
-	t.row("queued", fmt.Sprintf("%s, %s", quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
-	t.row("disk", fmt.Sprintf("%s of %s", humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
-	t.row("oldest", oldestText(h))
-	t.row("held", quantity(h.HeldEvents, "event")+", because the server rejects the key")
-	t.row("dead letters", humanize.Comma(h.DeadLetters))
-	t.row("lost", quantity(h.LostEvents, "event")+", by damage to the disk")
+	t.Row("server", server)
+	t.Row("clock", skewText(s.ClockAhead))
+	t.Row("queued", fmt.Sprintf("%s, %s", print.Quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
+	t.Row("disk", fmt.Sprintf("%s of %s", humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
+	t.Row("oldest", oldestText(h))
+	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
+	t.Row("dead letters", humanize.Comma(h.DeadLetters))
+	t.Row("lost", print.Quantity(h.LostEvents, "event")+", by damage to the disk")
 }
 
-func describeFleet(t *table, fleet wire.Fleet) {
+func describeFleet(t *print.Table, fleet wire.Fleet) {
 	if len(fleet.Items) == 0 {
-		t.row("No sidecar of this account was heard within a month.")
+		t.Row("No sidecar of this account was heard within a month.")
 		return
 	}
-	t.row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
+	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
 	for _, s := range fleet.Items {
 		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
 			state, up = "silent", "-"
 		}
-		t.row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
+		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
 			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents, s.DeadLetters, s.LostEvents, skewText(s.ClockAhead), s.ID)
 	}
 }

@@ -16,103 +16,139 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
-	flags := []cli.Flag{stringFlag("data", ".promptspool", "the `folder` of everything; made when absent"), nameFlag(), signUpFlag(), pricesFlag()}
-	flags = append(flags, bootstrapFlags()...)
-	for _, l := range []struct{ name, value, usage string }{
-		{"listen", sidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"},
-		{"ops-listen", sidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"},
-		{"server-listen", serverListen, "where the server's API listens: `host:port` or unix:/path"},
-		{"server-ops-listen", serverOpsListen, "where the server's metrics and probes are served: `host:port`"},
-	} {
-		flags = append(flags, stringFlag(l.name, l.value, l.usage))
+	flags := []cli.Flag{
+		config.TextFlag("data", ".promptspool", "the `folder` of everything; made when absent"),
+		config.NameFlag(),
+		signUpFlag(),
+		pricesFlag(),
 	}
-	flags = append(flags, switchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"))
+	flags = append(flags, bootstrapFlags()...)
+	flags = append(flags,
+		config.TextFlag("listen", config.SidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"),
+		config.TextFlag("ops-listen", config.SidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"),
+		config.TextFlag("server-listen", config.ServerListen, "where the server's API listens: `host:port` or unix:/path"),
+		config.TextFlag("server-ops-listen", config.ServerOpsListen, "where the server's metrics and probes are served: `host:port`"),
+		config.SwitchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"),
+	)
 	flags = append(flags, spoolFlags()...)
+
 	return &cli.Command{
 		Name:   "up",
 		Usage:  "run a server and a sidecar in one process, to try them",
-		Flags:  append(flags, logFlags("warn")...),
+		Flags:  append(flags, config.LogFlags("warn")...),
 		Action: up,
 	}
 }
 
-// up starts the server, then the sidecar, and stops them the other way round.
+// up starts the server, then the sidecar, and stops them in the opposite order.
 func up(c *cli.Context) error {
-	v := &values{c: c}
-	config := sidecarConfigOf(v)
-	config.listen, config.opsListen = v.address("listen"), v.address("ops-listen")
-	serverListen, serverOpsListen := v.address("server-listen"), v.address("server-ops-listen")
-	key := v.secret("bootstrap-key")
-	if err := v.err(); err != nil {
-		return err
-	}
-	signUp, err := signUpOf(c)
+	data := config.Read(c).Text("data")
+	serverSide, sidecarSide, err := upConfigs(c, data)
 	if err != nil {
 		return err
 	}
-	table, err := pricesOf(c)
-	if err != nil {
-		return err
-	}
-	data := text(c, "data")
+
+	// The file is the app's copy of the key.
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	if key == "" {
-		var err error
-		if key, err = keyFile(filepath.Join(data, "key")); err != nil {
+	if serverSide.bootstrapKey == "" {
+		key, err := keyFile(filepath.Join(data, "key"))
+		if err != nil {
 			return err
 		}
+		serverSide.bootstrapKey = key
 	}
-	serverSettings, sidecarSettings := upSettings(c, "server"), upSettings(c, "sidecar")
 
-	group, running := errgroup.WithContext(c.Context) // ends when either role ends
+	// The group's context ends when either role ends. The server has a life of its own: it ends after the sidecar.
+	group, running := errgroup.WithContext(c.Context)
 	serverLife, stopServer := context.WithCancel(context.Background())
 	defer stopServer()
-	serverUp := make(chan serverAt, 1)
-	group.Go(func() error {
-		return server(serverLife, serverConfig{
-			data: filepath.Join(data, "server"), listen: serverListen, opsListen: serverOpsListen,
-			name: config.name, bootstrapKey: key, signUp: signUp, prices: table, logger: config.logger.With("role", "server"),
-			settings: serverSettings,
-			ready:    func(addr string, setup wire.Secret) { serverUp <- serverAt{addr, setup} },
-		})
-	})
+
+	serverUp := make(chan runningServer, 1)
+	serverSide.ready = func(addr string, setup wire.Secret) { serverUp <- runningServer{addr, setup} }
+	group.Go(func() error { return server(serverLife, serverSide) })
 	group.Go(func() error {
 		defer stopServer()
 		select {
 		case <-running.Done():
 			return nil
 		case at := <-serverUp:
-			config.data = filepath.Join(data, "sidecar")
-			config.upstream, config.logger = "http://"+at.addr, config.logger.With("role", "sidecar")
-			config.settings = append(sidecarSettings, shownSetting{"upstream", config.upstream, "up"})
-			config.ready = func(sidecarAddr string) {
-				banner(c.App.Writer, data, key, sidecarAddr, at, config.opsListen.at, serverOpsListen.at)
-			}
-			return sidecar(running, config)
+			return sidecarOf(running, c, data, at, serverSide, sidecarSide)
 		}
 	})
 	return group.Wait()
 }
 
+// upConfigs reads the settings of both roles.
+func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error) {
+	r := config.Read(c)
+	sidecarSide := sidecarConfigOf(r)
+	sidecarSide.data = filepath.Join(data, "sidecar")
+	sidecarSide.listen = r.Address("listen")
+	sidecarSide.opsListen = r.Address("ops-listen")
+
+	serverSide := serverConfig{
+		data:         filepath.Join(data, "server"),
+		listen:       r.Address("server-listen"),
+		opsListen:    r.Address("server-ops-listen"),
+		name:         sidecarSide.name,
+		bootstrapKey: r.Secret("bootstrap-key"),
+		signUp:       signUpOf(r),
+		prices:       pricesOf(r),
+		source:       config.FixedSource(upSettings(c, "server")),
+	}
+	if err := r.Err(); err != nil {
+		return serverConfig{}, sidecarConfig{}, err
+	}
+
+	serverSide.logger = sidecarSide.logger.With("role", "server")
+	sidecarSide.logger = sidecarSide.logger.With("role", "sidecar")
+	return serverSide, sidecarSide, nil
+}
+
+// sidecarOf runs the sidecar of a server that is up.
+func sidecarOf(
+	ctx context.Context, c *cli.Context, data string, at runningServer, serverSide serverConfig, role sidecarConfig,
+) error {
+	role.upstream = "http://" + at.addr
+	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
+		Setting: "upstream", Value: role.upstream, From: "up",
+	}))
+	role.ready = func(addr string) {
+		banner(c.App.Writer, map[string]string{
+			"Version":    version,
+			"Data":       data,
+			"Key":        string(serverSide.bootstrapKey),
+			"Sidecar":    addr,
+			"SidecarOps": role.opsListen.At,
+			"Server":     at.addr,
+			"ServerOps":  serverSide.opsListen.At,
+			"Setup":      string(at.setup),
+		})
+	}
+	return sidecar(ctx, role)
+}
+
 // upSettings are the settings of `up` that are one role's, under the names of that role's flags.
-func upSettings(c *cli.Context, role string) (shown fixedSettings) {
-	flags := roleFlags(role)
-	for _, s := range settingsOf(c) {
+func upSettings(c *cli.Context, role string) (shown []config.ShownSetting) {
+	flags := config.RoleFlags(c.App, role)
+	for _, s := range config.SettingsOf(c) {
 		own := strings.HasPrefix(s.Setting, "server-")
 		switch {
 		case role == "server" && own:
 			s.Setting = strings.TrimPrefix(s.Setting, "server-")
 		case role == "server" && (s.Setting == "listen" || s.Setting == "ops-listen"):
-			continue
+			continue // the sidecar's
 		case s.Setting == "data":
 			s.Value = filepath.Join(s.Value, role)
 		}
+
 		if _, known := flags[s.Setting]; known {
 			shown = append(shown, s)
 		}
@@ -120,14 +156,15 @@ func upSettings(c *cli.Context, role string) (shown fixedSettings) {
 	return shown
 }
 
-// serverAt is a server that is up: its address, and the code with which the first person signs up.
-type serverAt struct {
+// runningServer is a server that is up: its address, and the code with which the first person signs up.
+type runningServer struct {
 	addr  string
 	setup wire.Secret
 }
 
-// keyFile reads the key that the app may use from a file (0600), which it makes with a new one when absent. It is the app's copy:
-// the server keeps a hash.
+// keyFile reads the key that the app may use from a file (0600), or makes the file with a new key.
+//
+// It is the app's copy: the server keeps a hash.
 func keyFile(path string) (wire.Secret, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -136,6 +173,7 @@ func keyFile(path string) (wire.Secret, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
+
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails
 	key := "ps_" + base64.RawURLEncoding.EncodeToString(random)
@@ -162,9 +200,5 @@ Paste this into another terminal to log a call, and to find it on the server:
 
 `))
 
-func banner(w io.Writer, data string, key wire.Secret, sidecar string, server serverAt, sidecarOps, serverOps string) {
-	_ = bannerText.Execute(w, map[string]string{
-		"Version": version, "Data": data, "Key": string(key),
-		"Sidecar": sidecar, "Server": server.addr, "Setup": string(server.setup), "SidecarOps": sidecarOps, "ServerOps": serverOps,
-	})
-}
+// banner tells the person who started `up` what runs where, and what to try.
+func banner(w io.Writer, values map[string]string) { _ = bannerText.Execute(w, values) }

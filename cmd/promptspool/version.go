@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // version is that of this source; a release sets it with -ldflags "-X main.version=...".
@@ -15,7 +18,7 @@ func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "say which version this is",
-		Flags: []cli.Flag{outputFlag()},
+		Flags: []cli.Flag{config.OutputFlag()},
 		Action: func(c *cli.Context) error {
 			v := struct {
 				Version  string `json:"version"`
@@ -30,8 +33,8 @@ func versionCommand() *cli.Command {
 					}
 				}
 			}
-			return output(c, v, func(t *table) {
-				t.row(strings.TrimSpace(strings.Join([]string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}, " ")))
+			return print.Output(c, v, func(t *print.Table) {
+				t.Row(strings.TrimSpace(strings.Join([]string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}, " ")))
 			})
 		},
 	}

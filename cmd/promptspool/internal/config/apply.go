@@ -1,0 +1,112 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+)
+
+// What is known about the settings' values is kept with the app that runs, which is made anew for each evaluation.
+const (
+	originsKey   = "origins"    // map[string]string: where the value of each setting was set
+	rulesKey     = "rules"      // []placedRule
+	argsKey      = "args"       // []string: the command line
+	fileFirstKey = "file first" // present: the file comes before the command line and variables
+)
+
+// AppMaker makes the command table of the program, for an evaluation.
+type AppMaker func(stdout, stderr io.Writer) *cli.App
+
+// Apply gives the settings that neither the command line nor a variable sets the values of the configuration file.
+func Apply(c *cli.Context) error {
+	origins := map[string]string{}
+	c.App.Metadata[originsKey] = origins
+	for _, f := range c.Command.Flags {
+		if name := f.Names()[0]; name != "help" && c.IsSet(name) {
+			origins[name] = originOf(c, f)
+		}
+	}
+
+	path := c.String("config")
+	if path == "" {
+		return nil
+	}
+	file, err := ReadFile(c.App, path)
+	if err != nil {
+		return UsageError{CommandName(c) + " ", err.Error()}
+	}
+
+	section := file.Sections[c.Command.Name]
+	c.App.Metadata[rulesKey] = section.redact
+	_, fileFirst := c.App.Metadata[fileFirstKey]
+	for _, s := range section.settings {
+		if origins[s.name] != "" && !fileFirst && hasValue(c, s.name) {
+			continue
+		}
+
+		origins[s.name] = fmt.Sprintf("%s:%d", path, s.line)
+		for _, value := range s.values {
+			if err := c.Set(s.name, value); err != nil {
+				return Usagef(c, "%s: %s: %q is not true or false", origins[s.name], s.name, value)
+			}
+		}
+	}
+	return nil
+}
+
+// hasValue reports whether a setting that is set has a value: a variable that is set to nothing means the default.
+func hasValue(c *cli.Context, name string) bool {
+	return c.String(name) != "" || c.Bool(name) || len(Read(c).List(name)) > 0
+}
+
+// originOf returns the flag or the variable by which a setting was set.
+//
+// The library does not tell which. Where both have the same value it does not matter.
+func originOf(c *cli.Context, f cli.Flag) string {
+	name, variable := f.Names()[0], f.(cli.DocGenerationFlag).GetEnvVars()[0]
+	value, set := os.LookupEnv(variable)
+	if set && (c.String(name) == value || f.IsSet() && c.String(name) == "") {
+		return variable
+	}
+	return "--" + name
+}
+
+// origin is where a setting was set: --data, PROMPTSPOOL_DATA or FILE:LINE; "" when it has its default.
+func origin(c *cli.Context, name string) string {
+	origins, _ := c.App.Metadata[originsKey].(map[string]string)
+	return origins[name]
+}
+
+// Remember keeps the command line that an app is about to run, so that it can be evaluated again.
+func Remember(app *cli.App, args []string) { app.Metadata[argsKey] = args }
+
+// Evaluate reads a command line again, with its configuration file as it is now.
+//
+// It calls see where the command would begin to run. Everything happens in a new app, so a file with a fault changes
+// nothing.
+func Evaluate(newApp AppMaker, args []string, see func(*cli.Context) error) error {
+	return evaluateWith(newApp, args, map[string]any{}, see)
+}
+
+// EvaluateFile is evaluate for a role's section of a configuration file alone, as if nothing came before the file.
+func EvaluateFile(newApp AppMaker, role, path string, see func(*cli.Context) error) error {
+	args := []string{"promptspool", role, "--config", path}
+	return evaluateWith(newApp, args, map[string]any{fileFirstKey: true}, see)
+}
+
+func evaluateWith(newApp AppMaker, args []string, metadata map[string]any, see func(*cli.Context) error) error {
+	app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
+	for key, value := range metadata {
+		app.Metadata[key] = value
+	}
+	Remember(app, args)
+	for _, command := range app.Commands {
+		if command.Name == args[1] {
+			command.Action = see
+		}
+	}
+	return app.Run(Permute(app, args))
+}

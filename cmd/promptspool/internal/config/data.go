@@ -1,0 +1,22 @@
+package config
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/datafolder"
+)
+
+// RoleData returns the data folder of a role, by --data: the one given, or that role's within the folder of `up`.
+func RoleData(c *cli.Context, role string) (string, error) {
+	r := Read(c)
+	data := r.Required("data")
+	if err := r.Err(); err != nil {
+		return "", err
+	}
+
+	folder, err := datafolder.OfRole(data, role)
+	if err != nil {
+		return "", Usagef(c, "--data: %v", err)
+	}
+	return folder, nil
+}

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"go.yaml.in/yaml/v3"
+
+	"promptspool/cmd/promptspool/internal/yamlreader"
+)
+
+// configBytesMax bounds a configuration file.
+const configBytesMax = 1 << 20
+
+// Sections are what a configuration file holds: the settings of each role, named like its flags.
+var Sections = []string{"sidecar", "server"}
+
+// File is a configuration file, read strictly: whatever it says that nobody would look at is a fault.
+type File struct {
+	Path     string
+	Sections map[string]Section
+}
+
+// Section is the settings of one role, in their order.
+type Section struct {
+	settings []setting
+	redact   []placedRule
+}
+
+// setting is one line of a file; a list has several values.
+type setting struct {
+	name   string
+	line   int
+	values []string
+}
+
+// FileFlag names the configuration file of a role.
+func FileFlag() cli.Flag {
+	return TextFlag("config", "", "a YAML `file` with these flags, less their dashes, under the name of the command; flags and variables come before it")
+}
+
+// ReadFile reads a configuration file and reports every error in it, with line numbers.
+func ReadFile(app *cli.App, path string) (File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("--config: %w", err)
+	}
+	defer f.Close()
+
+	content, err := io.ReadAll(io.LimitReader(f, configBytesMax+1))
+	if err != nil {
+		return File{}, fmt.Errorf("--config: %w", err)
+	}
+	if len(content) > configBytesMax {
+		return File{}, fmt.Errorf("--config: %s is larger than %d bytes", path, configBytesMax)
+	}
+
+	return ParseFile(app, path, content)
+}
+
+// ParseFile is readConfig for the content of a file.
+func ParseFile(app *cli.App, path string, content []byte) (File, error) {
+	file := File{Path: path, Sections: map[string]Section{}}
+	var document yaml.Node
+	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return file, fmt.Errorf("%s is not YAML: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+
+	p := configParser{Reader: yamlreader.Reader{Path: path}, app: app}
+	if decoder.Decode(new(yaml.Node)) != io.EOF {
+		p.Fault(1, "there is more than one document, or something that is no YAML behind the first; keep one")
+	}
+	if len(document.Content) == 1 {
+		p.Members(document.Content[0], "the file", func(key, value *yaml.Node) {
+			if !slices.Contains(Sections, key.Value) {
+				p.Fault(key.Line, "there is no section %q; there are: %s", key.Value, strings.Join(Sections, ", "))
+				return
+			}
+			file.Sections[key.Value] = p.section(key.Value, value)
+		})
+	}
+	return file, errors.Join(p.Faults...)
+}
+
+// configParser reads a configuration file strictly.
+type configParser struct {
+	yamlreader.Reader
+	app *cli.App // has the flags of the roles
+}
+
+// section reads the settings of a role.
+func (p *configParser) section(role string, node *yaml.Node) Section {
+	var s Section
+	flags := RoleFlags(p.app, role)
+	p.Members(node, role, func(key, value *yaml.Node) {
+		if key.Value == "redact" && role == "sidecar" {
+			s.redact = p.rules(value)
+			return
+		}
+		flag, known := flags[key.Value]
+		if !known {
+			p.Fault(key.Line, "there is no setting %q of %s%s", key.Value, role, nearest(key.Value, flags))
+			return
+		}
+		if texts, ok := p.texts(key.Value, flag, value); ok {
+			s.settings = append(s.settings, setting{key.Value, key.Line, texts})
+		}
+	})
+	return s
+}
+
+// texts reads a setting's value, or a list of them where the flag may be repeated.
+func (p *configParser) texts(name string, flag cli.Flag, value *yaml.Node) ([]string, bool) {
+	_, repeated := flag.(repeatedFlag)
+	switch {
+	case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+		p.Fault(value.Line, "%s has no value; give one, or take the line out", name)
+	case value.Kind == yaml.ScalarNode:
+		return []string{value.Value}, true
+	case value.Kind == yaml.SequenceNode && repeated:
+		var texts []string
+		for _, v := range value.Content {
+			if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+				p.Fault(v.Line, "%s must be a list of words", name)
+				return nil, false
+			}
+			texts = append(texts, v.Value)
+		}
+		return texts, len(texts) > 0
+	default:
+		p.Fault(value.Line, "%s takes one value", name)
+	}
+	return nil, false
+}
+
+// RoleFlags returns the flags that a section may set: all but the one that names the file.
+func RoleFlags(app *cli.App, role string) map[string]cli.Flag {
+	flags := map[string]cli.Flag{}
+	for _, f := range app.Command(role).Flags {
+		if f.Names()[0] != "config" {
+			flags[f.Names()[0]] = f
+		}
+	}
+	return flags
+}
+
+// nearest proposes the setting that may have been meant: one with the same letters but for case, dashes and dots.
+func nearest(name string, flags map[string]cli.Flag) string {
+	plain := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
+	}
+	for known := range flags {
+		if plain(known) == plain(name) {
+			return fmt.Sprintf("; %s is meant, perhaps", known)
+		}
+	}
+	return "; `promptspool config print` lists all"
+}

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+)
+
+// Reader reads the settings of the command that runs.
+//
+// It collects every fault, so that a person sees all of them in one go: read everything, then ask err.
+type Reader struct {
+	c      *cli.Context
+	faults []error
+}
+
+// Read returns a reader of the command's settings.
+func Read(c *cli.Context) *Reader { return &Reader{c: c} }
+
+// Note adds a fault; nil is none.
+func (r *Reader) Note(err error) {
+	if err != nil {
+		r.faults = append(r.faults, err)
+	}
+}
+
+// Reject notes that the value of a setting is wrong, and why.
+func (r *Reader) Reject(name, reason string) { r.RejectValue(name, r.Text(name), reason) }
+
+// RejectValue is reject for a part of the setting's value.
+func (r *Reader) RejectValue(name, value, reason string) {
+	r.Note(WrongValue(r.c, name, value, reason))
+}
+
+// Sound reports whether no fault was noted so far.
+func (r *Reader) Sound() bool { return len(r.faults) == 0 }
+
+// Err returns all faults as one usage error, nil if there is none.
+func (r *Reader) Err() error {
+	if r.Sound() {
+		return nil
+	}
+	return Usagef(r.c, "%v", errors.Join(r.faults...))
+}
+
+// Text returns a setting's value.
+//
+// A setting that is set to nothing, as variables often are, has its default.
+func (r *Reader) Text(name string) string {
+	return cmp.Or(r.c.String(name), flagOf(r.c, name).GetDefaultText())
+}
+
+// List returns the values of a setting that may be repeated, without the empty ones.
+func (r *Reader) List(name string) []string {
+	return slices.DeleteFunc(slices.Clone(r.c.StringSlice(name)), func(s string) bool { return s == "" })
+}
+
+// Given reports whether a switch is on.
+func (r *Reader) Given(name string) bool { return r.c.Bool(name) }
+
+// Required is text for a setting that must be given.
+func (r *Reader) Required(name string) string {
+	value := r.Text(name)
+
+	// `config check` looks at the file alone, and a file need not hold every setting.
+	if _, checking := r.c.App.Metadata[fileFirstKey]; value == "" && !checking {
+		f := flagOf(r.c, name)
+		usage := strings.ReplaceAll(f.GetUsage(), "`", "")
+		r.Note(Usagef(r.c, "--%s (or %s) is missing: %s", name, f.GetEnvVars()[0], usage))
+	}
+	return value
+}
+
+// Size returns a number of bytes, of at least 1: 64MiB, 8GB, or a plain number.
+func (r *Reader) Size(name string) int64 {
+	n, err := humanize.ParseBytes(r.Text(name))
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		r.Reject(name, "is not a size such as 64MiB or 8GiB")
+		return 0
+	}
+	return int64(n)
+}
+
+// SizeOr is size for a setting that may be left out.
+func (r *Reader) SizeOr(name string, fallback int64) int64 {
+	if r.Text(name) == "" {
+		return fallback
+	}
+	return r.Size(name)
+}
+
+// Duration returns a time in Go's form, of at least 0: 30s, 1h30m.
+func (r *Reader) Duration(name string) time.Duration {
+	d, err := time.ParseDuration(r.Text(name))
+	if err != nil || d < 0 {
+		r.Reject(name, "is not a duration such as 30s")
+		return 0
+	}
+	return d
+}
+
+// Count returns an integer from 1 to most; 0 if the setting has no value.
+func (r *Reader) Count(name string, most int) int {
+	value := r.Text(name)
+	if value == "" {
+		return 0
+	}
+
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > most {
+		r.Reject(name, "is not a number from 1 to "+strconv.Itoa(most))
+		return 0
+	}
+	return n
+}
+
+// Hosts returns the host names of a list, which a variable separates by commas.
+func (r *Reader) Hosts(name string) []string {
+	var hosts []string
+	for _, h := range strings.Split(strings.Join(r.List(name), ","), ",") {
+		if h = strings.ToLower(strings.TrimSpace(h)); h != "" {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// Name returns the value of nameFlag. It travels in every event, so it is bounded.
+func (r *Reader) Name() string {
+	name := r.Text("name")
+	if len(name) > wire.SidecarBytesMax || !utf8.ValidString(name) {
+		r.Reject("name", fmt.Sprintf("is no text of 1 to %d bytes", wire.SidecarBytesMax))
+		return ""
+	}
+	return name
+}
+
+// AsJSON reports whether --output asks for JSON rather than for a table.
+func (r *Reader) AsJSON() bool {
+	form := r.Text("output")
+	if form != "json" && form != "table" {
+		r.Reject("output", "is not one of table, json")
+	}
+	return form == "json"
+}
+
+// Secret returns the value of secretFlags, from whichever of the two is given; "" if neither is.
+func (r *Reader) Secret(name string) wire.Secret {
+	value, path := r.Text(name), r.Text(name+"-file")
+	switch {
+	case path == "":
+		return wire.Secret(value)
+	case value != "":
+		both := []any{SettingName(r.c, name), SettingName(r.c, name+"-file")}
+		r.Note(Usagef(r.c, "%s and %s are both given; leave one out", both...))
+		return ""
+	}
+
+	content, err := os.ReadFile(path)
+	if err != nil {
+		r.Note(Usagef(r.c, "%s: %v", SettingName(r.c, name+"-file"), err))
+		return ""
+	}
+	value = strings.TrimSpace(string(content))
+	if value == "" || strings.ContainsAny(value, "\r\n") {
+		r.Note(Usagef(r.c, "%s: %s must hold one line", SettingName(r.c, name+"-file"), path))
+		return ""
+	}
+	return wire.Secret(value)
+}
+
+// Argument returns the one argument of the command. wanted describes it, for whoever left it out.
+func (r *Reader) Argument(wanted string) string {
+	value, err := Argument(r.c, wanted)
+	r.Note(err)
+	return value
+}
+
+// SettingName names a setting in a message: by the place where it was set, or else by its flag and variable.
+func SettingName(c *cli.Context, name string) string {
+	from := origin(c, name)
+	if from == "" || from == "--"+name || from == Variables(name)[0] {
+		return fmt.Sprintf("--%s (or %s)", name, flagOf(c, name).GetEnvVars()[0])
+	}
+	return from + ": " + name
+}
+
+// WrongValue is the usage error of a setting whose value is wrong.
+func WrongValue(c *cli.Context, name, value, reason string) error {
+	return Usagef(c, "%s: %q %s", SettingName(c, name), value, reason)
+}

@@ -1,0 +1,89 @@
+package datafolder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"promptspool/api/ops"
+)
+
+// UpRoles are the roles that `up` runs, each in a folder of this name below its own.
+var UpRoles = []string{"server", "sidecar"}
+
+// Archive is the folder of the Badger archive in a server's data folder.
+func Archive(data string) string { return filepath.Join(data, "archive") }
+
+// Spool is the folder of the spool in a sidecar's data folder.
+func Spool(data string) string { return filepath.Join(data, "spool") }
+
+// IsUp reports whether a folder is that of `up`. A role's own data folder never is, whatever else it holds.
+func IsUp(data string) bool {
+	for _, own := range []string{filepath.Join(data, ops.SocketName), Archive(data), Spool(data)} {
+		if exists(own) {
+			return false
+		}
+	}
+
+	for _, role := range UpRoles {
+		if exists(filepath.Join(data, role)) {
+			return true
+		}
+	}
+	return false
+}
+
+// OfRole returns the data folder of a role: the one given, or that role's within the folder of `up`.
+func OfRole(data, role string) (string, error) {
+	if !IsUp(data) {
+		return data, nil
+	}
+
+	folder := filepath.Join(data, role)
+	if !exists(folder) {
+		return "", fmt.Errorf("%s has no folder %s: give the data folder of a %s", data, role, role)
+	}
+	return folder, nil
+}
+
+// Open makes a role's data folder if it does not exist, and locks it, so that no process of the other role takes its
+// control socket. The kernel releases the lock when the process ends.
+func Open(data string) (*os.File, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	folder, err := os.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return folder, nil
+	}
+
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder",
+			holderOf(data))
+	}
+	return nil, errors.Join(fmt.Errorf("the data folder %s: %w", data, err), folder.Close())
+}
+
+// holderOf describes the process that has a data folder open.
+func holderOf(data string) string {
+	for _, dir := range []string{Archive(data), Spool(data)} {
+		if pid, err := os.ReadFile(filepath.Join(dir, "LOCK")); err == nil && strings.TrimSpace(string(pid)) != "" {
+			return "pid " + strings.TrimSpace(string(pid))
+		}
+	}
+
+	return "its pid is unknown"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

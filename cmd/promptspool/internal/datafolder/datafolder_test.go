@@ -1,0 +1,47 @@
+package datafolder
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
+	made := func(folders ...string) string {
+		dir := t.TempDir()
+		for _, f := range folders {
+			if err := os.MkdirAll(filepath.Join(dir, f), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	for _, tt := range []struct {
+		what    string
+		dir     string
+		role    string
+		want    string // below dir
+		refused bool
+	}{
+		{"up's", made("server/archive", "sidecar/spool"), "server", "server", false},
+		{"up's", made("server/archive", "sidecar/spool"), "sidecar", "sidecar", false},
+		{"up's without a sidecar", made("server"), "sidecar", "", true},
+		{"a server's", made("archive"), "server", ".", false},
+		{"a sidecar's", made("spool"), "sidecar", ".", false},
+		{"a server's with a folder of that name", made("archive", "sidecar"), "server", ".", false},
+		{"an empty one", made(), "server", ".", false},
+		{"one that does not exist", filepath.Join(made(), "gone"), "server", ".", false},
+	} {
+		got, err := OfRole(tt.dir, tt.role)
+		if tt.refused {
+			if err == nil || !strings.Contains(err.Error(), "give the data folder of a "+tt.role) {
+				t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+			}
+			continue
+		}
+		if err != nil || got != filepath.Join(tt.dir, tt.want) {
+			t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package filter
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// Flags say which records a command is about.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		config.ListFlag("tag", "only with this `tag`; may be repeated"),
+		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
+		config.TextFlag("model", "", "only of this `model`"),
+		config.TextFlag("provider", "", "only of this `provider`"),
+		config.TextFlag("template", "", "only of this template: a `name`, name@version or name@label"),
+		config.TextFlag("label", "", "only of the template's version with this `label` when it was sent"),
+		config.TextFlag("status", "", "only with this `status`: SUCCESS, WARNING, ERROR"),
+		config.TextFlag("score", "", "only with such a score: a `range` as 80..100 or ..20, or name:80..100"),
+		config.TextFlag("cost", "", "only with such a cost in dollars: a `range` as 0.01.."),
+		config.TextFlag("latency", "", "only with such a latency: a `range` as 2s.. or 500ms..1s"),
+		config.TextFlag("group", "", "only of this group, by its `id`"),
+		config.TextFlag("sidecar", "", "only what this `sidecar` accepted"),
+		config.TextFlag("text", "", "only with all of these `words` in the prompt or the response"),
+		config.TextFlag("after", "", "only what started after this `time`: ISO-8601, or 2h for two hours ago"),
+		config.TextFlag("before", "", "only what started before this `time`"),
+	}
+}
+
+// Read reads filterFlags: the condition, nil for none, and the words to search for.
+func Read(v *config.Reader) (*wire.Filter, string) {
+	f := Builder{settings: v}
+	for _, tag := range v.List("tag") {
+		f.Add("tags", "is", tag, "")
+	}
+	for _, pair := range v.List("metadata") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			v.RejectValue("metadata", pair, "is not key=value")
+		}
+		f.Add("metadata", "is", value, key)
+	}
+	for _, flag := range []struct{ name, field string }{
+		{"model", "engine"}, {"provider", "provider_type"}, {"label", "label"}, {"status", "status"}, {"group", "group_id"}, {"sidecar", "sidecar"},
+	} {
+		if value := v.Text(flag.name); value != "" {
+			f.Add(flag.field, "is", value, "")
+		}
+	}
+	f.template(v.Text("template"))
+	scoreName, scoreRange, named := strings.Cut(v.Text("score"), ":")
+	if !named {
+		scoreName, scoreRange = "", scoreName
+	}
+	plainNumber := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+	milliseconds := func(s string) (float64, error) {
+		d, err := time.ParseDuration(s)
+		return float64(d) / 1e6, err
+	}
+	f.within("score", "score", scoreRange, scoreName, plainNumber)
+	f.within("cost", "cost", v.Text("cost"), "", plainNumber)
+	f.within("latency", "latency_ms", v.Text("latency"), "", milliseconds)
+	for _, bound := range []string{"after", "before"} {
+		if value := v.Text(bound); value != "" {
+			f.Add("request_start_time", bound, ago(value), "")
+		}
+	}
+	if f.Filters == nil {
+		return nil, v.Text("text")
+	}
+
+	return &wire.Filter{Logic: "AND", Filters: f.Filters}, v.Text("text")
+}
+
+// Builder collects conditions that must all hold.
+type Builder struct {
+	settings *config.Reader
+	Filters  []wire.Filter
+}
+
+func (f *Builder) Add(field, operator string, value any, key string) {
+	raw, _ := json.Marshal(value) // a string or a number always encodes
+	f.Filters = append(f.Filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
+}
+
+// template reads name, name@version or name@label. A name may hold an @ itself.
+func (f *Builder) template(s string) {
+	if s == "" {
+		return
+	}
+
+	name, selector, ok := cutLast(s, "@")
+	if n, err := strconv.Atoi(selector); ok && err == nil {
+		f.Add("prompt_name", "is", name, "")
+		f.Add("prompt_version_number", "eq", n, "")
+		return
+	}
+
+	whole := Builder{}
+	whole.Add("prompt_name", "is", s, "")
+	if !ok || name == "" || selector == "" {
+		f.Filters = append(f.Filters, whole.Filters...)
+		return
+	}
+
+	labelled := Builder{}
+	labelled.Add("prompt_name", "is", name, "")
+	labelled.Add("label", "is", selector, "")
+	either := append(whole.Filters, wire.Filter{Logic: "AND", Filters: labelled.Filters})
+	f.Filters = append(f.Filters, wire.Filter{Logic: "OR", Filters: either})
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// within reads low..high, of which either may be left out.
+func (f *Builder) within(flag, field, s, key string, read func(string) (float64, error)) {
+	if s == "" {
+		return
+	}
+	low, high, ok := strings.Cut(s, "..")
+	if !ok || low == "" && high == "" {
+		f.settings.RejectValue(flag, s, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
+		return
+	}
+
+	for _, bound := range []struct{ operator, text string }{{"gte", low}, {"lte", high}} {
+		if bound.text == "" {
+			continue
+		}
+		n, err := read(bound.text)
+		if err != nil {
+			f.settings.RejectValue(flag, bound.text, "is not a bound of a range here; see --help")
+			continue
+		}
+		f.Add(field, bound.operator, n, key)
+	}
+}
+
+// ago turns a duration into the time so long ago; anything else stays as it is, for the server to read.
+func ago(s string) string {
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return time.Now().Add(-d).UTC().Format(time.RFC3339)
+	}
+	return s
+}

@@ -1,0 +1,4 @@
+// Package print writes what commands show: tables, trends and JSON.
+//
+// What is shown may come from anybody, so nothing in it reaches a terminal that could drive it.
+package print

@@ -1,0 +1,113 @@
+package print
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Grid is a table whose cells have styles, and whose columns of numbers are aligned to the right.
+//
+// What drives the terminal is taken out of every cell. Lines end at the terminal's edge: broken ones cannot be read as a
+// table.
+type Grid struct {
+	Painter
+	right  []bool // by column
+	widths []int  // the largest so far
+	rows   [][]Cell
+}
+
+// Cell is a text with its style.
+type Cell struct {
+	text  string
+	Style Style
+}
+
+// Styled returns a cell.
+func Styled(text string, s Style) Cell { return Cell{text, s} }
+
+// NewGrid begins a table. The column of a heading that begins with > is aligned to the right.
+func NewGrid(p Painter, headings ...string) *Grid {
+	g := &Grid{Painter: p}
+	var head []Cell
+	for _, h := range headings {
+		name, right := strings.CutPrefix(h, ">")
+		g.right = append(g.right, right)
+		head = append(head, Cell{name, Bold})
+	}
+	g.rows = [][]Cell{head}
+	return g
+}
+
+// WithoutHeadings takes the headings away, and must come before the first row.
+func (g *Grid) WithoutHeadings() { g.rows = nil }
+
+// AtLeast sets how wide the columns are, even if no cell is.
+func (g *Grid) AtLeast(widths ...int) { g.widths = widths }
+
+// Row adds a line. A cell is a text, or a cell with its style.
+func (g *Grid) Row(cells ...any) {
+	var line []Cell
+	for _, c := range cells {
+		shown, ok := c.(Cell)
+		if !ok {
+			shown = Cell{text: fmt.Sprint(c)}
+		}
+		shown.text = shorten(shown.text)
+		line = append(line, shown)
+	}
+	g.rows = append(g.rows, line)
+}
+
+// Flush writes what was added since the last time, never narrower than before.
+func (g *Grid) Flush() error {
+	if g.widths == nil {
+		g.widths = make([]int, len(g.right))
+	}
+	for _, row := range g.rows {
+		for i, c := range row {
+			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+
+	var out strings.Builder
+	for _, row := range g.rows {
+		out.WriteString(strings.TrimRight(g.line(row), " ") + "\n")
+	}
+	g.rows = nil
+
+	_, err := io.WriteString(g.Out, out.String())
+	return err
+}
+
+// line returns a row as it is written, cut at the terminal's edge.
+func (g *Grid) line(row []Cell) string {
+	var b strings.Builder
+	left := g.Width
+	put := func(s Style, text string) {
+		if n := utf8.RuneCountInString(text); g.Width > 0 && n > left {
+			text = string([]rune(text)[:left])
+			if left > 0 && s != blank {
+				text = string([]rune(text)[:left-1]) + "…"
+			}
+			left = 0
+		} else {
+			left -= n
+		}
+		b.WriteString(g.Paint(s, text))
+	}
+
+	for i, c := range row {
+		gap := strings.Repeat(" ", g.widths[i]-utf8.RuneCountInString(c.text))
+		if g.right[i] {
+			put(blank, gap)
+		}
+		put(c.Style, c.text)
+		if !g.right[i] {
+			put(blank, gap)
+		}
+		put(blank, "  ")
+	}
+	return b.String()
+}

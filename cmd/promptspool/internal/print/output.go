@@ -1,0 +1,141 @@
+package print
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// cellRunesMax is how much of a cell is shown; JSON has the whole.
+const cellRunesMax = 80
+
+// WriteTable writes the table that fill makes.
+func WriteTable(w io.Writer, fill func(*Table)) error {
+	t := newTable(w)
+	fill(t)
+	return t.Flush()
+}
+
+// Output prints v as JSON or as the table that fill makes, by --output.
+func Output(c *cli.Context, v any, fill func(*Table)) error {
+	switch form := config.Read(c).Text("output"); form {
+	case "json":
+		return JSON(c.App.Writer, v)
+	case "table":
+		return WriteTable(c.App.Writer, fill)
+	default:
+		return config.WrongValue(c, "output", form, "is not one of table, json")
+	}
+}
+
+// Table is a table for people, of columns without styles.
+type Table struct{ w *tabwriter.Writer }
+
+// newTable begins a table.
+func newTable(w io.Writer) *Table { return &Table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)} }
+
+// Flush writes the rows so far. The columns of later ones are apart from theirs.
+func (t *Table) Flush() error { return t.w.Flush() }
+
+// Line adds a line without columns, whole, however long it is.
+func (t *Table) Line(text string) { _, _ = fmt.Fprintln(t.w, Printable(text)) }
+
+// Row adds a line of columns.
+func (t *Table) Row(cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(t.w, "\t")
+		}
+		fmt.Fprint(t.w, shorten(fmt.Sprint(cell)))
+	}
+	fmt.Fprintln(t.w)
+}
+
+// shorten cuts a text to what a cell shows, without what drives the terminal.
+func shorten(text string) string {
+	runes := []rune(Printable(text))
+	if len(runes) > cellRunesMax {
+		runes = append(runes[:cellRunesMax-1], '…')
+	}
+	return string(runes)
+}
+
+// Printable replaces what drives the terminal by blanks: what is printed may come from anybody.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if DrivesTerminal(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// DrivesTerminal reports whether a terminal may take a character as a command, or turn the direction of what follows.
+func DrivesTerminal(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+// JSON prints v over several lines. What could drive the terminal is escaped, which changes no value.
+func JSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// JSONLine is printJSON in one line, for programs that read many.
+func JSONLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+// encodeJSON prints v, with escapes in the place of what could drive the terminal.
+func encodeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var out []byte
+	for _, r := range b.String() {
+		if r < ' ' || !DrivesTerminal(r) { // below a blank are only the encoder's own line breaks
+			out = append(out, string(r)...)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	_, err := w.Write(out)
+	return err
+}
+
+// Quantity is a number of things in words: "1 event", "1,024 events".
+func Quantity[N int | int64 | uint64](n N, noun string) string {
+	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
+}
+
+// Moment is a time for people, in their zone.
+func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// MomentOrNone is moment, or a dash.
+func MomentOrNone(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return Moment(*t)
+}
+
+// Scores are the scores of a record in one line.
+func Scores(list []wire.Score) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = fmt.Sprintf("%s=%d", s.Name, s.Score)
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,15 @@
+package requests
+
+import "github.com/urfave/cli/v2"
+
+func Command() *cli.Command {
+	return &cli.Command{
+		Name:  "requests",
+		Usage: "find, read and count what was logged",
+		Subcommands: []*cli.Command{
+			importCommand(), exportCommand(),
+			getCommand(), searchCommand(), tailCommand(), statsCommand(), deleteCommand(), repriceCommand(), scanCommand(),
+			orphansCommand(),
+		},
+	}
+}

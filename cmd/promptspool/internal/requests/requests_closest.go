@@ -1,0 +1,57 @@
+package requests
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/closest"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// flagOfField is the flag by which people name a field, where its name is another.
+var flagOfField = map[string]string{
+	"engine":        "model",
+	"provider_type": "provider",
+	"prompt_name":   "template",
+	"tags":          "tag",
+	"group_id":      "group",
+}
+
+// closestMax bounds the look for values that exist.
+const closestMax = 3 * time.Second
+
+// printUnmatched says that a filter finds nothing, and what is close to it.
+func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, where *wire.Filter) {
+	p := print.NewPainter(c)
+	if where == nil {
+		fmt.Fprintln(p.Out, "No requests.")
+		return
+	}
+
+	var all []string
+	for _, value := range closest.Find(c.Context, records, id, where, closestMax) {
+		name := value.Instead.Field
+		if flag, ok := flagOfField[name]; ok {
+			name = flag
+		}
+		if key := value.Instead.NestedKey; key != "" {
+			name += " " + key
+		}
+		found := humanize.Comma(int64(value.Found.Total))
+		if value.Found.TotalIsLowerBound {
+			found += "+"
+		}
+		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text), found))
+	}
+
+	fmt.Fprint(p.Out, "No requests match these filters.")
+	if all != nil {
+		fmt.Fprint(p.Out, " Closest: "+strings.Join(all, ", "))
+	}
+	fmt.Fprintln(p.Out)
+}

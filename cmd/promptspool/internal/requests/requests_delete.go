@@ -1,0 +1,154 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func deleteCommand() *cli.Command {
+	return &cli.Command{
+		Name: "delete", Usage: "delete a record, or all with a metadata value, for good; they stay deleted when their events come again", ArgsUsage: "[REQUEST_ID]",
+		Flags: append(config.OfCommand("requests delete",
+			config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
+		), append(config.RemoteFlags(), &cli.BoolFlag{Name: "yes", Usage: "do it; without it nothing is deleted", EnvVars: config.Variables("requests delete yes")})...),
+		Action: deleteRequests,
+	}
+}
+
+func deleteRequests(c *cli.Context) error {
+	var d wire.Deletion
+	var where *wire.Filter
+	switch pair := config.Read(c).Text("metadata"); {
+	case (pair == "") == (c.NArg() == 0) || c.NArg() > 1:
+		return config.Usagef(c, "give one request id, or --metadata key=value")
+	case pair == "":
+		d.RequestID = c.Args().First()
+	default:
+		var ok bool
+		if d.Key, d.Value, ok = keyAndValue(pair); !ok {
+			return config.WrongValue(c, "metadata", pair, "is not key=value")
+		}
+		var f filter.Builder
+		f.Add("metadata", "is", d.Value, d.Key)
+		where = &wire.Filter{Filters: f.Filters}
+	}
+	cl, id, err := config.Remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if !c.Bool("yes") {
+		what := "the record " + d.RequestID
+		if where != nil {
+			page, err := cl.Search(c.Context, id, wire.Search{FilterGroup: where, PerPage: 1})
+			if err != nil {
+				return err
+			}
+			what = print.Quantity(page.Total, "record")
+			if page.TotalIsLowerBound {
+				what = "more than " + what
+			}
+		}
+		return config.Usagef(c, "this would delete %s for good; say --yes to do it", what)
+	}
+	deleted, err := cl.Delete(c.Context, id, d)
+	if err != nil {
+		return err
+	}
+	return print.Output(c, deleted, func(t *print.Table) {
+		t.Row("records", deleted.Records)
+		t.Row("events", deleted.Events)
+		if !deleted.GoneBy.IsZero() {
+			t.Row("off the disk", "by "+print.Moment(deleted.GoneBy))
+		}
+	})
+}
+
+// keyAndValue is key and value, of which neither may be missing.
+func keyAndValue(pair string) (key, value string, ok bool) {
+	for i := range pair {
+		if pair[i] == '=' {
+			return pair[:i], pair[i+1:], i > 0 && i+1 < len(pair)
+		}
+	}
+	return "", "", false
+}
+
+func repriceCommand() *cli.Command {
+	return &cli.Command{
+		Name: "reprice", Usage: "read what is stored anew and price it by what the server's prices say for its time; can be stopped and gone on with",
+		Flags: append(config.OfCommand("requests reprice",
+			config.TextFlag("cursor", "", "go on where an earlier run stopped, at the `cursor` that it told"),
+		), config.RemoteFlags()...),
+		Action: repriceRequests,
+	}
+}
+
+func repriceRequests(c *cli.Context) error {
+	cl, id, err := config.Remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
+	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+		part, err := cl.Reprice(c.Context, id, sum.Cursor)
+		if err != nil {
+			return "", err
+		}
+
+		sum.Seen, sum.Changed = sum.Seen+part.Seen, sum.Changed+part.Changed
+		sum.Cursor, sum.Done = part.Cursor, part.Done
+		return print.Quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return print.Output(c, sum, func(t *print.Table) {
+		t.Row("records", sum.Seen)
+		t.Row("changed", sum.Changed)
+	})
+}
+
+// inParts repeats a call that does a part of a long work, until all is done. A terminal shows how far it is; an
+// error tells where to resume.
+func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
+	live := print.IsTerminal(c.App.ErrWriter)
+	for !*done {
+		progress, err := part()
+		if err != nil && live {
+			fmt.Fprintln(c.App.ErrWriter)
+		}
+		if err != nil && *cursor != "" {
+			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
+		}
+		if err != nil {
+			return err
+		}
+
+		if live {
+			fmt.Fprint(c.App.ErrWriter, "\r", progress, " ")
+		}
+	}
+	if live {
+		fmt.Fprintln(c.App.ErrWriter)
+	}
+	return nil
+}
+
+// message is an error as people read it, without the code that wire errors begin with.
+func message(err error) error {
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return errors.New(e.Message)
+	}
+	return err
+}

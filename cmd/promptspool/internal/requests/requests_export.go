@@ -1,0 +1,129 @@
+package requests
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write the events of all records, or of those that fit, one a line, as `requests import` takes them", ArgsUsage: "[FILE]",
+		Flags: append(config.OfCommand("requests export", append(filter.Flags(),
+			config.TextFlag("format", "events", "the `form`: events, which can be imported, or csv, a line for each record without its texts, for a spreadsheet"),
+			config.TextFlag("order", "desc", "which come first: `desc` for the newest, asc for those that started first, which takes longer"),
+			config.TextFlag("cursor", "", "go on where an earlier export broke off, at the `cursor` that it told"))...,
+		), config.RemoteFlags()...),
+		Action: exportRequests,
+	}
+}
+
+func exportRequests(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return config.Usagef(c, "give one file, or none for stdout")
+	}
+	v := config.Read(c)
+	order, format := v.Text("order"), v.Text("format")
+	if order != "desc" && order != "asc" {
+		v.Reject("order", "is not one of desc, asc")
+	}
+	if format != "events" && format != "csv" {
+		v.Reject("format", "is not one of events, csv")
+	}
+	where, words := filter.Read(v)
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	search := wire.Search{FilterGroup: where, Q: words, Cursor: v.Text("cursor")}
+	if order == "asc" {
+		search.SortBy, search.SortOrder = "request_start_time", order
+	}
+	out, closeOut, err := exportTarget(c, search.Cursor != "")
+	if err != nil {
+		return err
+	}
+	if format == "csv" {
+		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
+	}
+	w := bufio.NewWriterSize(out, 1<<20)
+	lines, failures := int64(0), 0
+	for done := false; !done; {
+		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
+			lines++
+			_, err := w.Write(line)
+			return errors.Join(err, w.WriteByte('\n'))
+		})
+		switch moved := mark.Cursor != search.Cursor; {
+		case moved || mark.Done:
+			failures = 0
+		case err != nil || failures > 0:
+			failures++
+		default:
+			failures = 1 // it ended without an error and without getting any further
+		}
+		if failures > 0 && err == nil {
+			err = wire.Unavailable(0, "The server's answer was cut.")
+		}
+		if failures > 3 {
+			return errors.Join(fmt.Errorf("the export broke off: %w\nGo on with the same command and --cursor %s", err, print.Printable(mark.Cursor)), w.Flush(), closeOut())
+		}
+		// What came behind the last mark comes again: an import knows an event that it gets twice.
+		if err != nil && !retriesExport(c.Context, err) {
+			return errors.Join(err, closeOut())
+		}
+		search.Cursor, done = mark.Cursor, mark.Done
+	}
+	if err := errors.Join(w.Flush(), closeOut()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "event"))
+	return nil
+}
+
+// retriesExport reports whether an export may go on after an error, and first waits if the key has another one running:
+// the server may take a moment to see that an answer has broken off.
+func retriesExport(ctx context.Context, err error) bool {
+	if wire.IsCode(err, wire.CodeTooMany) {
+		wait := time.NewTimer(wire.AsError(err).RetryAfter)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+
+		return ctx.Err() == nil
+	}
+
+	return ctx.Err() == nil && wire.IsCode(err, wire.CodeUnavailable)
+}
+
+// exportTarget opens the file that is named, which must not be there unless an export goes on; stdout if none is.
+func exportTarget(c *cli.Context, goesOn bool) (io.Writer, func() error, error) {
+	path := c.Args().First()
+	if path == "" || path == "-" {
+		return c.App.Writer, func() error { return nil }, nil
+	}
+	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if goesOn {
+		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	file, err := os.OpenFile(path, how, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, func() error { return errors.Join(file.Sync(), file.Close()) }, nil
+}

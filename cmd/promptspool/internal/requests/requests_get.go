@@ -1,0 +1,190 @@
+package requests
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/spool/archive/calls"
+)
+
+func getCommand() *cli.Command {
+	return &cli.Command{Name: "get", Usage: "show one record, as a conversation", ArgsUsage: "REQUEST_ID", Flags: config.RemoteFlags(), Action: getRequest}
+}
+
+func getRequest(c *cli.Context) error {
+	v := config.Read(c)
+	requestID := v.Argument("one request id, as track-request returned it")
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	r, err := cl.Request(c.Context, id, requestID)
+	if err != nil {
+		return err
+	}
+	p, call := print.NewPainter(c), calls.Read(r.Request)
+	show := func(t *print.Table) {
+		if call.Failure != nil {
+			printFailure(p, &call) // before the table, which is printed as a whole
+		}
+		describe(t, r)
+	}
+	if err := print.Output(c, r, show); err != nil || v.Text("output") == "json" {
+		return err
+	}
+
+	for _, m := range call.Input {
+		printMessage(p, m, print.Faint)
+	}
+	for _, m := range call.Output {
+		printMessage(p, m, print.Green)
+	}
+	if !call.Readable && call.Failure == nil {
+		printUnparsed(p, &call)
+	}
+	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, "All of it, as it was sent: -o json"))
+	return nil
+}
+
+// printFailure prints what went wrong with a call: it comes before all else.
+func printFailure(p print.Painter, call *calls.Call) {
+	fmt.Fprintln(p.Out, p.Paint(print.Red, print.Printable(cmp.Or(call.Failure.Type, "The call failed"))))
+	p.Lines(print.Unstyled, cmp.Or(call.Failure.Message, "No error message was logged."))
+	if call.Raw != nil {
+		fmt.Fprintln(p.Out, "\nResponse:")
+		p.Lines(print.Unstyled, laidOut(call.RawText()))
+	}
+	fmt.Fprintln(p.Out)
+}
+
+// printUnparsed prints a response that could not be read.
+func printUnparsed(p print.Painter, call *calls.Call) {
+	if call.Raw == nil {
+		fmt.Fprintln(p.Out, "\nNo response was logged.")
+		return
+	}
+
+	fmt.Fprintln(p.Out, "\nWe could not parse this response. Raw response:")
+	p.Lines(print.Unstyled, laidOut(call.RawText()))
+}
+
+// laidOut lays out JSON; any other text stays as it is.
+func laidOut(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+// printMessage prints one turn of a conversation.
+func printMessage(p print.Painter, m calls.Message, s print.Style) {
+	who := m.Role
+	if m.Name != "" {
+		who += " " + m.Name
+	}
+	if m.ToolCallID != "" {
+		who += ", answering " + m.ToolCallID
+	}
+	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(s, "── "+print.Printable(who)+" "+strings.Repeat("─", max(2, 60-len([]rune(who))))))
+	for _, part := range m.Parts {
+		switch part.Kind {
+		case calls.PartMedia:
+			p.Lines(print.Faint, "["+part.Text+"]")
+		case calls.PartThinking:
+			p.Lines(print.Faint, "(thinking) "+part.Text)
+		case calls.PartRefusal:
+			p.Lines(print.Red, "(refusal) "+part.Text)
+		default:
+			p.Lines(print.Unstyled, part.Text)
+		}
+	}
+	for _, call := range m.ToolCalls {
+		p.Lines(print.Yellow, "→ "+strings.TrimSpace(call.Name+" "+call.Arguments))
+	}
+}
+
+// describe prints what is known of a record, for people.
+func describe(t *print.Table, r wire.Record) {
+	t.Row("request", r.RequestID)
+	t.Row("accepted", print.Moment(r.AcceptedAt))
+	if r.Provider != "" {
+		t.Row("model", strings.TrimSpace(r.Model+" of "+r.Provider))
+	} else {
+		t.Row("model", r.Model)
+	}
+	t.Row("function", r.FunctionName)
+	status := r.Status
+	if r.ErrorType != "" {
+		status += ", " + r.ErrorType
+	}
+	if r.FinishReason != "" {
+		status += ", finished by " + r.FinishReason
+	}
+	t.Row("status", status)
+	if r.LatencyMS != nil {
+		t.Row("latency", brief(time.Duration(*r.LatencyMS*1e6)))
+	}
+	t.Row("tokens", usage(r))
+	if r.Price != nil {
+		t.Row("cost", money(r.Price))
+	} else {
+		t.Row("cost", "unknown")
+	}
+	if p := r.Prompt; p != nil {
+		template := p.Name + ", unknown version"
+		if p.Version != nil {
+			template = fmt.Sprintf("%s, version %d", p.Name, *p.Version)
+		}
+		if p.Label != nil {
+			template += ", by label " + *p.Label
+		}
+		t.Row("template", template)
+	}
+	for _, s := range r.Scores {
+		t.Row("score", fmt.Sprintf("%s = %d", s.Name, s.Score))
+	}
+	if len(r.Tags) > 0 {
+		t.Row("tags", strings.Join(r.Tags, ", "))
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
+		t.Row("metadata", k+" = "+r.Metadata[k])
+	}
+	for _, g := range r.GroupIDs {
+		t.Row("group", g)
+	}
+	for _, e := range r.Events {
+		t.Row("event", fmt.Sprintf("%s accepted by %s %s, arrived %s", e.Kind, e.Sidecar, e.AcceptedAt.Local().Format(time.TimeOnly), e.ArrivedAt.Local().Format(time.TimeOnly)))
+	}
+}
+
+// usage is what went in and came out, with the parts that cost otherwise.
+func usage(r wire.Record) string {
+	if r.InputTokens == nil && r.OutputTokens == nil {
+		return "unknown"
+	}
+	side := func(n, part *int64, direction, what string) string {
+		s := "? " + direction
+		if n != nil {
+			s = fmt.Sprintf("%d %s", *n, direction)
+		}
+		if part != nil && *part > 0 {
+			s += fmt.Sprintf(" (%d %s)", *part, what)
+		}
+		return s
+	}
+	return side(r.InputTokens, r.CachedTokens, "in", "from the cache") + ", " + side(r.OutputTokens, r.ReasoningTokens, "out", "reasoning")
+}

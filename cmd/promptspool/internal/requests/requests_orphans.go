@@ -1,0 +1,57 @@
+package requests
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func orphansCommand() *cli.Command {
+	return &cli.Command{
+		Name: "orphans", Usage: "list requests that have not come, though scores, metadata or links of theirs have",
+		Flags: append(config.OfCommand("requests orphans",
+			config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
+			config.TextFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"),
+		), config.RemoteFlags()...),
+		Action: listOrphans,
+	}
+}
+
+func listOrphans(c *cli.Context) error {
+	v := config.Read(c)
+	limit := v.Count("limit", wire.PageItemsMax)
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	page, err := cl.Orphans(c.Context, id, wire.OrphanQuery{PerPage: limit, Cursor: v.Text("cursor")})
+	if err != nil {
+		return err
+	}
+	return print.Output(c, page, func(t *print.Table) {
+		if page.Total == 0 {
+			t.Row("No events wait for a request.")
+			return
+		}
+		t.Row("REQUEST_ID", "EVENTS", "SINCE", "LAST", "KINDS", "ACCEPTED BY")
+		for _, o := range page.Items {
+			kinds := make([]string, len(o.Kinds))
+			for i, k := range o.Kinds {
+				kinds[i] = string(k)
+			}
+			t.Row(o.RequestID, o.Events, print.Moment(o.FirstArrivedAt), print.Moment(o.LastArrivedAt), strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
+		}
+		_ = t.Flush()
+		fmt.Fprintf(c.App.Writer, "\nMissing: %s, awaited by %s.\n", print.Quantity(page.Total, "request"), print.Quantity(page.Events, "event"))
+		if page.NextCursor != nil {
+			fmt.Fprintf(c.App.Writer, "More: --cursor %s\n", print.Printable(*page.NextCursor))
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package requests
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// scanListMax bounds how many places of secrets one run lists.
+const scanListMax = 10_000
+
+func scanCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "scan",
+		Usage: "find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
+		Flags: append(config.OfCommand("requests scan",
+			config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+		), append(config.RemoteFlags(),
+			config.SwitchFlag("mask", "mask what is found, for good; without it nothing is changed"),
+		)...),
+		Action: scanRequests,
+	}
+}
+
+func scanRequests(c *cli.Context) error {
+	cl, id, err := config.Remote(c)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	sum := wire.Scanned{
+		Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: config.Read(c).Text("cursor"),
+	}
+	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+		step, err := cl.Scan(c.Context, id, wire.ScanQuery{Mask: c.Bool("mask"), Cursor: sum.Cursor})
+		if err != nil {
+			return "", err
+		}
+
+		addScan(&sum, &step)
+		return print.Quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Found)) + " with credentials", nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return print.Output(c, sum, func(t *print.Table) { showScan(t, &sum) })
+}
+
+// addScan adds what one call found to what the calls before it did.
+func addScan(sum, step *wire.Scanned) {
+	sum.Seen, sum.Found, sum.Masked = sum.Seen+step.Seen, sum.Found+step.Found, sum.Masked+step.Masked
+	sum.Cursor, sum.Done = step.Cursor, step.Done
+	for kind, n := range step.Kinds {
+		sum.Kinds[kind] += n
+	}
+	sum.Items = append(sum.Items, step.Items[:min(len(step.Items), scanListMax-len(sum.Items))]...)
+}
+
+func showScan(t *print.Table, sum *wire.Scanned) {
+	t.Row("records", sum.Seen)
+	t.Row("with credentials", sum.Found)
+	for _, kind := range slices.Sorted(maps.Keys(sum.Kinds)) {
+		t.Row("  "+string(kind), sum.Kinds[kind])
+	}
+	for _, item := range sum.Items {
+		t.Row(item.RequestID, string(item.Kind), item.Path, item.Begins)
+	}
+	if sum.Found == 0 {
+		return
+	}
+
+	if sum.Masked == 0 {
+		t.Row("Mask them with --mask, and replace the keys: they have been stored in the clear.")
+		return
+	}
+	t.Row("masked", sum.Masked)
+	t.Row("Replace these keys all the same. The server's files hold their bytes for up to an hour;")
+	t.Row("backups and exports made before, and PostgreSQL until VACUUM FULL, hold them still.")
+}

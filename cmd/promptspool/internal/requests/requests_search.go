@@ -1,0 +1,144 @@
+package requests
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/registry/prices"
+)
+
+func searchCommand() *cli.Command {
+	return &cli.Command{
+		Name: "search", Usage: "list records, newest first",
+		Flags: append(config.OfCommand("requests search", append(filter.Flags(),
+			config.TextFlag("sort", "", "by what instead of the newest: `field` cost, latency_ms, input_tokens, output_tokens, status or request_start_time, the highest first"),
+			config.TextFlag("limit", "20", "the `number` of records, at most 1000"),
+			config.TextFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"))...,
+		), config.RemoteFlags()...),
+		Action: searchRequests,
+	}
+}
+
+func searchRequests(c *cli.Context) error {
+	v := config.Read(c)
+	where, words := filter.Read(v)
+	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	search := wire.Search{FilterGroup: where, Q: words, SortBy: v.Text("sort"), PerPage: limit, Cursor: v.Text("cursor")}
+	if search.SortBy != "" {
+		search.SortOrder = "desc"
+	}
+	page, err := cl.Search(c.Context, id, search)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return print.JSON(c.App.Writer, page)
+	}
+	if len(page.Items) == 0 && page.NextCursor == nil {
+		printUnmatched(c, cl, id, where)
+		return nil
+	}
+
+	g := rowGrid(print.NewPainter(c))
+	for _, r := range page.Items {
+		listRow(g, r)
+	}
+	if err := g.Flush(); err != nil {
+		return err
+	}
+	tellTotal(c, page)
+	return nil
+}
+
+// tellTotal says how much there is beyond the page, and how to get it.
+func tellTotal(c *cli.Context, page wire.SearchPage) {
+	p := print.NewPainter(c)
+	if page.Total > len(page.Items) {
+		of := humanize.Comma(int64(page.Total))
+		if page.TotalIsLowerBound {
+			of = "more than " + of
+		}
+		fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", len(page.Items), of)))
+	}
+	if page.BudgetMS > 0 && !page.Complete {
+		fmt.Fprintf(p.Out, "\nThe time for looking into texts ran out; older records were not looked at.\n")
+	}
+	if page.NextCursor != nil {
+		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*page.NextCursor))
+	}
+}
+
+func rowGrid(p print.Painter) *print.Grid {
+	return print.NewGrid(p, "REQUEST_ID", "ACCEPTED", "MODEL", "TEMPLATE", ">LATENCY", ">TOKENS", ">COST", "SCORES", "STATUS", "TAGS")
+}
+
+func listRow(g *print.Grid, r wire.Row) {
+	g.Row(print.Styled(r.RequestID, print.Cyan), print.Moment(r.AcceptedAt), r.Engine, templateOf(r), milliseconds(r.Latency), tokens(r), money(r.Price),
+		print.Scores(r.Scores), statusCell(r.Status), strings.Join(r.Tags, ","))
+}
+
+func statusCell(status string) print.Cell {
+	switch status {
+	case "SUCCESS":
+		return print.Styled(status, print.Green)
+	case "WARNING":
+		return print.Styled(status, print.Yellow)
+	}
+	return print.Styled(status, print.Red)
+}
+
+func templateOf(r wire.Row) string {
+	switch {
+	case r.PromptName == nil:
+		return ""
+	case r.PromptVersion == nil:
+		return *r.PromptName
+	}
+	return *r.PromptName + "@" + strconv.Itoa(*r.PromptVersion)
+}
+
+// money is an amount of dollars, as exactly as it is known; a dash if it is not.
+func money(dollars *float64) string {
+	if dollars == nil {
+		return "-"
+	}
+	return "$" + prices.Dollars(math.Round(*dollars*1e9)).String()
+}
+
+func milliseconds(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return brief(time.Duration(*seconds * 1e9))
+}
+
+// brief is a duration in as many figures as people look at.
+func brief(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+func tokens(r wire.Row) string {
+	if r.InputTokens == nil || r.OutputTokens == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d+%d", *r.InputTokens, *r.OutputTokens)
+}

@@ -1,0 +1,263 @@
+package requests
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func statsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "stats", Usage: "count: requests, errors, scores, latency, tokens, cost; by template version, model or provider",
+		Flags: append(config.OfCommand("requests stats", append(filter.Flags(),
+			config.TextFlag("by", "version", "by `what`: version, model or provider"),
+			config.TextFlag("bucket", "", "how long a part of the series is: `second`, minute, hour or day; as the time demands if nothing is said"))...), config.RemoteFlags()...),
+		Action: requestStats,
+	}
+}
+
+func requestStats(c *cli.Context) error {
+	v := config.Read(c)
+	by := v.Text("by")
+	if !slices.Contains([]string{"version", "model", "provider"}, by) {
+		v.Reject("by", "is not one of version, model, provider")
+	}
+	where, words := filter.Read(v)
+	asJSON := v.AsJSON()
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	q := wire.StatisticsQuery{FilterGroup: where, Q: words, Bucket: v.Text("bucket")}
+	sums, err := cl.Analyze(c.Context, id, q)
+	if err != nil {
+		return err
+	}
+	var versions wire.TemplateStatistics
+	if by == "version" {
+		if versions, err = cl.TemplateStatistics(c.Context, id, q); err != nil {
+			return err
+		}
+	}
+	switch {
+	case asJSON && by == "version":
+		return print.JSON(c.App.Writer, versions)
+	case asJSON:
+		return print.JSON(c.App.Writer, sums)
+	case sums.Overall.Requests == 0 && !sums.Incomplete:
+		printUnmatched(c, cl, id, where)
+		return nil
+	case by == "version":
+		return versionTable(c, versions, sums)
+	}
+	totals, series, latency := sums.ByModel, sums.ModelRequestsByDay, sums.LatencyByModelByDay
+	if by == "provider" {
+		totals, series, latency = sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay
+	}
+	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by], sums.Progress)
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		g.totals(print.Styled(name, print.Cyan), totals[name], trends{requests: byName(series[name]), latency: byName(latency[name].P50)}, dates(sums))
+	}
+	return g.finish(sums)
+}
+
+func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.Analytics) error {
+	g := statsGrid(c, "TEMPLATE", sums.Progress)
+	all := make(map[string]bool)
+	for _, v := range versions.Versions {
+		for _, b := range v.Series {
+			all[b.Date] = true
+		}
+	}
+	order := slices.Sorted(maps.Keys(all))
+	for _, v := range versions.Versions {
+		t := trends{make(map[string]float64), make(map[string]float64), make(map[string]float64)}
+		for _, b := range v.Series {
+			t.requests[b.Date], t.cost[b.Date] = float64(b.Requests), b.Cost
+			if b.Latency.P50 != nil {
+				t.latency[b.Date] = *b.Latency.P50
+			}
+		}
+		name := v.Template + "@?"
+		if v.Version != nil {
+			name = v.Template + "@" + strconv.Itoa(*v.Version)
+		}
+		g.totals(print.Styled(name, print.Cyan), v.Totals, t, order)
+	}
+	if len(versions.Versions) == 0 {
+		g.Row(print.Styled("(no request has a template)", print.Faint))
+	}
+	return g.finish(sums)
+}
+
+// trends are what a row draws, by date. The latency is the median.
+type trends struct{ requests, latency, cost map[string]float64 }
+
+func byName(pairs []wire.Pair) map[string]float64 {
+	m := make(map[string]float64)
+	for _, p := range pairs {
+		m[p.Name] = p.Value
+	}
+	return m
+}
+
+// statsTable is a grid with a row for each of what is counted.
+type statsTable struct {
+	*print.Grid
+	bars     int // of a trend
+	progress wire.Progress
+}
+
+func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
+	p := print.NewPainter(c)
+	bars := trendBarsMin
+	if p.Width > 0 { // what the other columns leave
+		bars = min(max((p.Width-100)/3, trendBarsMin), trendBarsMax)
+	}
+	return statsTable{print.NewGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100", ">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS"), bars, progress}
+}
+
+func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
+	score, spread := scoreOf(t.Scores)
+	failed := print.Styled(fmt.Sprintf("%.1f%%", 100*t.ErrorRate), print.Unstyled)
+	if t.Errors > 0 {
+		failed.Style = print.Red
+	}
+	mark := "" // of what more records would raise
+	if g.progress.Incomplete {
+		mark = "+"
+	}
+	g.Row(name, humanize.Comma(t.Requests)+mark, print.Styled(trend(by.requests, dates, g.bars, sum), print.Green), failed, score, print.Styled(spread, print.Yellow),
+		milliseconds(t.Latency.P50), print.Styled(trend(by.latency, dates, g.bars, mean), print.Green), milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
+		costOf(t, g.progress.Incomplete), print.Styled(trend(by.cost, dates, g.bars, sum), print.Green), humanize.Comma(t.Tokens())+mark)
+}
+
+// finish writes the line of everything below the table, and what the numbers leave out.
+func (g statsTable) finish(sums wire.Analytics) error {
+	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
+	for _, s := range sums.Stats {
+		t.requests[s.Date], t.cost[s.Date] = float64(s.Requests), s.Cost
+	}
+	g.totals(print.Styled("all", print.Bold), sums.Overall, t, dates(sums))
+	if err := g.Flush(); err != nil {
+		return err
+	}
+	if days := dates(sums); len(days) > 0 {
+		fmt.Fprintf(g.Out, "\n%s\n", g.Paint(print.Faint, "From "+print.Printable(days[0])+" to "+print.Printable(days[len(days)-1])+". The trend beside P50 is of the median latency."))
+	}
+	if n := sums.Overall.Unpriced; n > 0 {
+		fmt.Fprintf(g.Out, "%s\n", g.Paint(print.Faint, "Not in the cost, for their price is unknown: "+humanize.Comma(n)))
+	}
+	if sums.Incomplete {
+		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n", print.Moment(g.progress.Since))
+	}
+	return nil
+}
+
+// scoreOf is the mean of the score called default, else of the first, and how its values are spread.
+func scoreOf(scores []wire.ScoreSum) (mean, spread string) {
+	if len(scores) == 0 {
+		return "-", ""
+	}
+	s := scores[0]
+	for _, other := range scores {
+		if other.Name == wire.DefaultScoreName {
+			s = other
+		}
+	}
+	var bins []float64
+	for _, n := range s.Histogram {
+		bins = append(bins, float64(n))
+	}
+	return fmt.Sprintf("%.1f", s.Mean), print.Sparks(bins)
+}
+
+// costOf marks a sum that leaves something out.
+func costOf(t wire.Totals, partial bool) string {
+	if t.Unpriced == t.Requests {
+		return "-"
+	}
+	s := fmt.Sprintf("$%.4f", t.Cost)
+	if t.Unpriced > 0 || partial {
+		s = "≥ " + s
+	}
+	return s
+}
+
+func dates(sums wire.Analytics) []string {
+	var all []string
+	for _, s := range sums.Stats {
+		all = append(all, s.Date)
+	}
+	return all
+}
+
+// How many bars a trend has; more parts than that go into one bar.
+const (
+	trendBarsMin = 8
+	trendBarsMax = 24
+)
+
+// How the parts in one bar become one number.
+func sum(parts []float64) (n float64) {
+	for _, p := range parts {
+		n += p
+	}
+	return n
+}
+
+func mean(parts []float64) float64 { return sum(parts) / float64(max(len(parts), 1)) }
+
+// trend draws a series, oldest left. Parts without requests lie between those of dates as they come: a server leaves them out.
+func trend(points map[string]float64, dates []string, bars int, join func([]float64) float64) string {
+	if len(dates) == 0 {
+		return ""
+	}
+	at := func(s string) time.Time {
+		if t, err := time.Parse(time.RFC3339, s); err == nil {
+			return t
+		}
+		t, _ := time.Parse(time.DateOnly, s)
+		return t
+	}
+	first, last := at(dates[0]), at(dates[len(dates)-1])
+	step := last.Sub(first)
+	for i := 1; i < len(dates); i++ {
+		step = min(step, at(dates[i]).Sub(at(dates[i-1])))
+	}
+	width := 1
+	if step > 0 {
+		width = int(min(last.Sub(first)/step+1, time.Duration(bars)))
+	}
+	parts := make([][]float64, width)
+	for date, n := range points {
+		i := 0
+		if span := last.Sub(first); span > 0 {
+			i = int(float64(at(date).Sub(first)) / float64(span) * float64(width-1))
+		}
+		i = min(max(i, 0), width-1)
+		parts[i] = append(parts[i], n)
+	}
+	heights := make([]float64, width)
+	for i := range parts {
+		heights[i] = join(parts[i])
+	}
+	return print.Sparks(heights)
+}

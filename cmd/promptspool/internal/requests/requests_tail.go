@@ -1,0 +1,200 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+const (
+	tailEvery = time.Second // how often the server is asked
+	// What arrives later than records that are newer is still shown as long as it was accepted within tailBehind, and among the
+	// newest tailKnown.
+	tailBehind = time.Minute
+	tailKnown  = 2 * wire.PageItemsMax
+)
+
+func tailCommand() *cli.Command {
+	return &cli.Command{
+		Name: "tail", Usage: "follow what is logged, oldest above, until Ctrl-C; what a sidecar brings later than a minute is for a search",
+		Flags: append(config.OfCommand("requests tail", append(filter.Flags(),
+			config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"))...), config.RemoteFlags()...),
+		Action: tailRequests,
+	}
+}
+
+func tailRequests(c *cli.Context) error {
+	v := config.Read(c)
+	where, words := filter.Read(v)
+	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	g := rowGrid(print.NewPainter(c))
+	g.AtLeast(36, 19, 0, 0, 0, 0, 0, 0, 0, 0) // rows that come later have ids and times, though the first page may be empty
+	t := &tail{where: where, words: words, known: make(map[string]place)}
+	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
+	t.show = func(rows []wire.Row) error {
+		for i := len(rows) - 1; i >= 0; i-- {
+			if !asJSON {
+				listRow(g, rows[i])
+			} else if err := print.JSONLine(c.App.Writer, rows[i]); err != nil {
+				return err
+			}
+		}
+		return g.Flush()
+	}
+	if asJSON {
+		g.WithoutHeadings()
+	}
+	away := false
+	if err := t.begin(limit); err != nil {
+		return err
+	}
+	tick := time.NewTicker(tailEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.Context.Done():
+			return nil
+		case <-tick.C:
+		}
+		switch err := t.follow(c.Context); {
+		case c.Context.Err() != nil:
+			return nil
+		case err == nil:
+			away = false
+		case !wire.IsCode(err, wire.CodeUnavailable):
+			return err
+		case !away:
+			away = true
+			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n", print.Printable(message(err).Error()))
+		}
+	}
+}
+
+// tail shows each record once. Its memory is bounded by two pages of rows, what it knows, and a cursor for each thousand records that
+// came at once.
+type tail struct {
+	where *wire.Filter
+	words string
+	find  func(wire.Search) (wire.SearchPage, error)
+	show  func(rows []wire.Row) error // newest first; it turns them round
+
+	known map[string]place // of what was shown and lies above the edge
+	edge  place            // what lies there or below was there before, or is too late
+}
+
+// place is where a record stands in the order of time.
+type place struct {
+	at time.Time
+	id string
+}
+
+func (p place) compare(q place) int { return cmp.Or(p.at.Compare(q.at), cmp.Compare(p.id, q.id)) }
+
+func placeOf(r *wire.Row) place { return place{r.AcceptedAt, r.RequestID} }
+
+// begin shows the newest records that are there already.
+func (t *tail) begin(limit int) error {
+	page, err := t.find(wire.Search{FilterGroup: t.where, Q: t.words, PerPage: limit})
+	if err != nil {
+		return err
+	}
+	switch {
+	case page.NextCursor == nil: // all there is
+	case len(page.Items) > 0:
+		t.edge = placeOf(&page.Items[len(page.Items)-1])
+	default: // looking into texts took too long
+		t.edge.at = time.Now().Add(-tailBehind)
+	}
+	return t.tell(page.Items)
+}
+
+// follow shows what has come since. It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
+func (t *tail) follow(ctx context.Context) error {
+	s := wire.Search{FilterGroup: t.above(), Q: t.words, PerPage: wire.PageItemsMax}
+	newest, err := t.find(s)
+	if err != nil {
+		return err
+	}
+	var cursors []string
+	for page := newest; page.NextCursor != nil && ctx.Err() == nil; {
+		s.Cursor = *page.NextCursor
+		cursors = append(cursors, s.Cursor)
+		if page, err = t.find(s); err != nil {
+			return err
+		}
+	}
+	for _, cursor := range slices.Backward(cursors) {
+		s.Cursor = cursor
+		page, err := t.find(s)
+		if err == nil {
+			err = t.tell(page.Items)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = t.tell(newest.Items)
+	t.forget()
+	return err
+}
+
+// above narrows the filter to what lies above the edge.
+func (t *tail) above() *wire.Filter {
+	if t.edge.at.IsZero() {
+		return t.where
+	}
+	from, _ := json.Marshal(t.edge.at)
+	f := &wire.Filter{Filters: []wire.Filter{{Field: "accepted_at", Operator: "gte", Value: from}}}
+	if t.where != nil {
+		f.Filters = append(f.Filters, *t.where)
+	}
+	return f
+}
+
+// tell shows the rows that were not shown.
+func (t *tail) tell(rows []wire.Row) error {
+	var fresh []wire.Row
+	for i := range rows {
+		r := &rows[i]
+		if _, shown := t.known[r.RequestID]; shown || placeOf(r).compare(t.edge) < 0 {
+			continue
+		}
+		t.known[r.RequestID] = placeOf(r)
+		fresh = append(fresh, *r)
+	}
+	return t.show(fresh)
+}
+
+// forget lifts the edge, so that what is known and asked for again each time stays small.
+func (t *tail) forget() {
+	order := slices.SortedFunc(maps.Values(t.known), place.compare)
+	if len(order) == 0 {
+		return
+	}
+	since := order[len(order)-1].at.Add(-tailBehind)
+	drop, _ := slices.BinarySearchFunc(order, place{at: since}, place.compare)
+	drop = max(drop, len(order)-tailKnown)
+	for _, p := range order[:drop] {
+		delete(t.known, p.id)
+	}
+	if drop > 0 {
+		t.edge = order[drop] // it is known, so that it is not shown again
+	}
+}

@@ -1,0 +1,118 @@
+package spooltool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/metrics"
+	"promptspool/proxy"
+	"promptspool/spool"
+)
+
+func spoolDrainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty; held events too, if the server takes their key",
+		Flags: append(append(config.OfCommand("spool drain",
+			config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
+		), sidecarDataFlag(), config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), config.OutputFlag()), config.TrustFlags("upstream")...),
+		Action: drainStopped,
+	}
+}
+
+func drainStopped(c *cli.Context) error {
+	v := config.Read(c)
+	patience, address := v.Duration("timeout"), v.Required("upstream")
+	trust := v.Trust("upstream")
+	if err := v.Err(); err != nil {
+		return err
+	}
+	upstream, err := client.New(client.Config{URL: address, Version: c.App.Version, TLS: trust})
+	if err != nil {
+		return config.WrongValue(c, "upstream", address, err.Error())
+	}
+	defer upstream.Close()
+
+	data, err := stoppedSpool(c)
+	if err != nil {
+		return err
+	}
+	queue, keys, done, err := openStopped(data, upstream, config.ToolLogger(c))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, patience)
+	defer cancel()
+	proxy.New(queue, keys, nobody{}, config.ToolLogger(c)).BringHome(ctx)
+	forwarder := proxy.NewForwarder(queue, keys, upstream, metrics.New("sidecar", c.App.Version), config.ToolLogger(c))
+	err = forwardUntilEmpty(ctx, queue, forwarder, progressOf(c))
+	left := queue.Status()
+	if err := errors.Join(err, done()); err != nil {
+		return err
+	}
+	if err := print.Output(c, left, func(t *print.Table) {
+		t.Row("waiting", "held", "dead letters", "lost")
+		t.Row(left.Events, left.Held, left.Dead, left.Gaps)
+	}); err != nil {
+		return err
+	}
+	switch {
+	case left.Events > 0:
+		return fmt.Errorf("%s left in the spool; run this again when the server answers", print.Quantity(left.Events, "event"))
+	case left.Gaps > 0:
+		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
+			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
+	case left.Held+left.Dead > 0:
+		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`", print.Quantity(left.Held, "event"), print.Quantity(left.Dead, "event"), data)
+	}
+	return nil
+}
+
+// forwardUntilEmpty runs the forwarder until nothing waits or ctx ends. Only a fault of the spool is an error.
+func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.Run(ctx) }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := queue.Status()
+		progress(left)
+		if left.Events == 0 {
+			cancel()
+			return <-ended
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// progressOf tells on stderr how much is left, if a person is there to read it.
+func progressOf(c *cli.Context) func(spool.Status) {
+	if !print.IsTerminal(c.App.ErrWriter) {
+		return func(spool.Status) {}
+	}
+	last := time.Time{}
+	return func(left spool.Status) {
+		if left.Events == 0 || time.Since(last) > time.Second {
+			last = time.Now()
+			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s left   ", print.Quantity(left.Events, "event"), humanize.IBytes(uint64(left.Bytes)))
+		}
+		if left.Events == 0 {
+			fmt.Fprintln(c.App.ErrWriter)
+		}
+	}
+}

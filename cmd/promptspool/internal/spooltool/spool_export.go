@@ -1,0 +1,113 @@
+package spooltool
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/spool"
+)
+
+func spoolExportCommand() *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write events as newline-delimited JSON, which `requests import` takes", ArgsUsage: "[FILE]",
+		Flags: append(config.OfCommand("spool export",
+			config.TextFlag("lane", "", "instead of what waits, a `lane`: held or dead"),
+			config.SwitchFlag("quarantine", "instead of what waits, what is whole in the generations that were set aside"),
+		), sidecarDataFlag()),
+		Action: func(c *cli.Context) error {
+			lane := config.Read(c).Text("lane")
+			if lane != "" {
+				if _, err := spool.ParseLane(lane); err != nil {
+					return config.Usagef(c, "--lane: %v", err)
+				}
+			}
+			if !c.Bool("quarantine") {
+				err := export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
+				if err == nil && lane == "" {
+					err = lostInFolder(c)
+				}
+				return err
+			}
+			if lane != "" {
+				return config.Usagef(c, "give one of --lane and --quarantine")
+			}
+			data, err := config.RoleData(c, "sidecar")
+			if err != nil {
+				return err
+			}
+			return export(c, func(do func(ops.SpoolEvent) error) error {
+				return doEach(c.Context, waitingEvents(spool.Quarantined(datafolder.Spool(data))), do)
+			})
+		},
+	}
+}
+
+// lostInFolder returns an error if the disk lost events of a stopped sidecar. A running one counts and
+// logs them.
+func lostInFolder(c *cli.Context) error {
+	data, running, _, err := spoolTarget(c)
+	if err != nil || running {
+		return err
+	}
+
+	status, err := folderStatus(c, data)
+	if err == nil && status.Gaps > 0 {
+		err = fmt.Errorf("the disk lost %s, which the export does not have; `promptspool spool check --data %s` says more",
+			print.Quantity(status.Gaps, "event"), data)
+	}
+	return err
+}
+
+// export writes the lines of events to the file that is the one argument, new, or to stdout. It says on stderr how many. One
+// event is in memory at a time.
+func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (err error) {
+	out := c.App.Writer
+	if path := c.Args().First(); path != "" && path != "-" {
+		file, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if failed != nil {
+			return fmt.Errorf("the file to write to must be new: %w", failed)
+		}
+		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
+		out = file
+	}
+	w := bufio.NewWriter(out)
+	count, bytes, unread := 0, uint64(0), 0
+	keys := map[uint32]bool{}
+	err = events(func(e ops.SpoolEvent) error {
+		if e.Error != "" {
+			unread++
+			fmt.Fprintln(c.App.ErrWriter, "promptspool:", print.Printable(e.Error))
+			return nil
+		}
+		count, bytes = count+1, bytes+uint64(len(e.Data))
+		keys[e.Key] = true
+		return writeLine(w, e.Data)
+	})
+	if err := errors.Join(err, w.Flush()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.ErrWriter, "%s of %s, %s\n", print.Quantity(count, "event"), print.Quantity(len(keys), "key"), humanize.IBytes(bytes))
+	if unread > 0 {
+		return fmt.Errorf("%d could not be read, and are not in the export", unread)
+	}
+	return nil
+}
+
+// writeLine writes an event as it is on disk, with a line break behind it if it has none.
+func writeLine(w io.Writer, line []byte) error {
+	if n := len(line); n == 0 || line[n-1] != '\n' {
+		line = append(line[:n:n], '\n')
+	}
+	_, err := w.Write(line)
+	return err
+}

@@ -1,0 +1,54 @@
+package spooltool
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/spool"
+)
+
+func spoolRepairCommand() *cli.Command {
+	return &cli.Command{
+		Name: "repair", Usage: "show what would mend a stopped sidecar's spool, and do it with --apply",
+		Flags: append(config.OfCommand("spool repair",
+			config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
+		), sidecarDataFlag(), config.OutputFlag()),
+		Action: repairSpool,
+	}
+}
+
+func repairSpool(c *cli.Context) error {
+	data, err := stoppedSpool(c)
+	if err != nil {
+		return err
+	}
+	report, err := checkFolder(c, data)
+	if err != nil {
+		return err
+	}
+	if c.Bool("apply") {
+		if _, err := spool.Repair(c.Context, spool.Config{Dir: datafolder.Spool(data), BytesMax: 1 << 50, GenerationBytes: 16 << 20, Logger: config.ToolLogger(c)}); err != nil {
+			return err
+		}
+		if report, err = checkFolder(c, data); err != nil {
+			return err
+		}
+	}
+	return print.Output(c, report, func(t *print.Table) {
+		t.Row("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
+		for _, g := range report.Generations {
+			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
+		}
+		damageTable(t, report)
+		switch {
+		case c.Bool("apply"):
+			t.Row("Done. The sidecar may be started.")
+		case report.Work():
+			t.Row("Nothing was changed. --apply does it; the damaged files are kept in the folder quarantine.")
+		default:
+			t.Row("There is nothing to repair.")
+		}
+	})
+}

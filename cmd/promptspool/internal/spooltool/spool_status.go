@@ -1,0 +1,48 @@
+package spooltool
+
+import (
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func spoolStatusCommand() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "say what waits for the server; of a stopped sidecar, everything is read for it",
+		Flags:  []cli.Flag{sidecarDataFlag(), config.OutputFlag()},
+		Action: spoolStatus,
+	}
+}
+
+func spoolStatus(c *cli.Context) error {
+	data, running, status, err := spoolTarget(c)
+	if err != nil {
+		return err
+	}
+	if !running {
+		status.Upstream = "- (no sidecar runs here)"
+		if status.Spool, err = folderStatus(c, data); err != nil {
+			return err
+		}
+	}
+	s := status.Spool
+	return print.Output(c, s, func(t *print.Table) {
+		t.Row("queued", print.Quantity(s.Events, "event"))
+		t.Row("payload", humanize.IBytes(uint64(s.Bytes)))
+		t.Row("on disk", humanize.IBytes(uint64(s.DiskBytes)))
+		oldest := "-"
+		if !s.Oldest.IsZero() {
+			oldest = print.Moment(s.Oldest)
+		}
+		t.Row("oldest", oldest)
+		t.Row("held", print.Quantity(s.Held, "event")+", because the server rejects the key")
+		t.Row("dead letters", humanize.Comma(int64(s.Dead)))
+		t.Row("lost", print.Quantity(s.Gaps, "event")+", by damage to the disk")
+		if s.Uncertain > 0 {
+			t.Row("not certain", print.Quantity(s.Uncertain, "event")+" of the newest commit missing after a crash, most likely never acknowledged")
+		}
+		t.Row("server", status.Upstream)
+	})
+}

@@ -1,0 +1,106 @@
+package templates
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func Command() *cli.Command {
+	return &cli.Command{
+		Name:  "templates",
+		Usage: "look at prompt templates, publish them from files, move their labels",
+		Subcommands: []*cli.Command{
+			{
+				Name: "list", Usage: "list templates",
+				Flags: append(config.OfCommand("templates list",
+					config.TextFlag("name", "", "only with this `text` in the name"),
+					config.TextFlag("label", "", "only with this `label`"),
+					config.TextFlag("page", "1", "the `number` of the page"),
+					config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
+				), config.RemoteFlags()...),
+				Action: listTemplates,
+			},
+			{
+				Name: "show", Usage: "show a version of a template", ArgsUsage: "NAME",
+				Flags: append(config.OfCommand("templates show",
+					config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
+					config.TextFlag("label", "", "the version with this `label`"),
+				), config.RemoteFlags()...),
+				Action: showTemplate,
+			},
+			pushCommand(), pullCommand(), diffCommand(),
+			renderCommand(), labelCommand(), archiveCommand(), restoreCommand(),
+			backtestCommand(),
+		},
+	}
+}
+
+func listTemplates(c *cli.Context) error {
+	v := config.Read(c)
+	q := wire.TemplateListQuery{
+		Page:    v.Count("page", wire.PageOffsetMax),
+		PerPage: v.Count("limit", wire.PageItemsMax),
+		Name:    v.Text("name"),
+		Label:   v.Text("label"),
+	}
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	list, err := cl.List(c.Context, id, q)
+	if err != nil {
+		return err
+	}
+	return print.Output(c, list, func(t *print.Table) {
+		t.Row("ID", "NAME", "LATEST", "LABELS", "TAGS")
+		for _, i := range list.Items {
+			labels := make([]string, len(i.Labels))
+			for j, l := range i.Labels {
+				labels[j] = fmt.Sprintf("%s=%d", l.Name, l.Version)
+			}
+			t.Row(i.ID, i.Name, i.Version, strings.Join(labels, " "), strings.Join(i.Tags, ","))
+		}
+	})
+}
+
+func showTemplate(c *cli.Context) error {
+	v := config.Read(c)
+	name := v.Argument("the name or id of one template; `promptspool templates list` shows them")
+	selector := wire.Selector{Version: v.Count("version", math.MaxInt32), Label: v.Text("label")}
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	template, err := cl.Raw(c.Context, id, name, selector)
+	if err != nil {
+		return err
+	}
+	if v.Text("output") == "json" {
+		return print.JSON(c.App.Writer, template)
+	}
+	err = print.Output(c, template, func(t *print.Table) {
+		t.Row("template", template.Name)
+		t.Row("id", template.ID)
+		t.Row("version", template.Version)
+		t.Row("labels", strings.Join(template.Labels, ", "))
+		t.Row("tags", strings.Join(template.Tags, ", "))
+		if template.CommitMessage != nil {
+			t.Row("message", *template.CommitMessage)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return print.JSON(c.App.Writer, template.Blueprint)
+}

@@ -1,0 +1,108 @@
+package templates
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/spool/archive/calls"
+)
+
+func backtestCommand() *cli.Command {
+	return &cli.Command{
+		Name: "backtest", Usage: "render the variables of a template's newest requests with another version, beside what was sent then", ArgsUsage: "NAME",
+		Flags: append(config.OfCommand("templates backtest", append(filter.Flags(),
+			config.TextFlag("version", "", "the `number` of the version to render with, instead of the latest"),
+			config.TextFlag("sent-version", "", "only requests that were sent with this `number` of a version"),
+			config.TextFlag("last", strconv.Itoa(wire.BacktestDefault), "how many of the newest requests: a `number`, at most "+strconv.Itoa(wire.BacktestsMax)))...), config.RemoteFlags()...),
+		Action: backtest,
+	}
+}
+
+func backtest(c *cli.Context) error {
+	v := config.Read(c)
+	where, words := filter.Read(v)
+	if words != "" {
+		v.Reject("text", "cannot narrow a backtest")
+	}
+	q := wire.BacktestQuery{
+		Name:     v.Argument("one template's name"),
+		Selector: wire.Selector{Version: v.Count("version", math.MaxInt32)},
+		Filter:   where,
+		Sent:     v.Count("sent-version", math.MaxInt32),
+		Last:     v.Count("last", wire.BacktestsMax),
+	}
+	asJSON := v.AsJSON()
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	tests, err := cl.Backtest(c.Context, id, q)
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		showBacktests(print.NewPainter(c), tests)
+		return nil
+	}
+
+	for _, t := range tests {
+		if err := print.JSONLine(c.App.Writer, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showBacktests prints each request as it was sent, as it would be now, and what came back then.
+func showBacktests(p print.Painter, tests []wire.Backtest) {
+	for _, t := range tests {
+		sent := "?"
+		if t.Sent.Version != nil {
+			sent = strconv.Itoa(*t.Sent.Version)
+		}
+		fmt.Fprintf(p.Out, "\n%s  %s  %s  %s\n", p.Paint(print.Cyan, print.Printable(t.RequestID)), print.Moment(t.AcceptedAt), print.Printable(t.Sent.Model), print.Printable(print.Scores(t.Sent.Scores)))
+		p.Lines(print.Faint, "with "+string(t.InputVariables))
+		call := calls.Read(t.Sent.Request)
+		printConversation(p, "sent then, version "+sent, print.Red, call.Input)
+		if t.Rendered == nil {
+			p.Lines(print.Red, "cannot be rendered: "+t.Error)
+			continue
+		}
+		now := calls.Read(asRequest(t.Rendered))
+		printConversation(p, "rendered now, version "+strconv.Itoa(t.Rendered.Version), print.Green, now.Input)
+		if w := t.Rendered.Warning; w != nil {
+			p.Lines(print.Yellow, "warning: "+*w)
+		}
+		printConversation(p, "came back then", print.Unstyled, call.Output)
+	}
+	fmt.Fprintf(p.Out, "\n%s\n", print.Quantity(len(tests), "request"))
+}
+
+// asRequest puts the arguments of the model call, or the blueprint where there are none, into a request as it is logged.
+func asRequest(r *wire.BacktestRender) json.RawMessage {
+	if len(r.LLMKwargs) > 0 && string(r.LLMKwargs) != "null" {
+		return json.RawMessage(`{"kwargs":` + string(r.LLMKwargs) + `,"request_response":null}`)
+	}
+	return json.RawMessage(`{"input":` + string(r.Blueprint) + `,"output":null}`)
+}
+
+func printConversation(p print.Painter, title string, s print.Style, messages []calls.Message) {
+	fmt.Fprintln(p.Out, "  "+p.Paint(s, title))
+	for _, m := range messages {
+		text := m.Role + ": " + m.Text()
+		for _, call := range m.ToolCalls {
+			text += "\n→ " + call.Name + " " + call.Arguments
+		}
+		p.Indent().Lines(print.Unstyled, text)
+	}
+}

@@ -1,0 +1,79 @@
+package templates
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func renderCommand() *cli.Command {
+	return &cli.Command{
+		Name: "render", Usage: "print the llm_kwargs of a template for given variables, as an app gets them", ArgsUsage: "NAME",
+		Flags: append(config.OfCommand("templates render",
+			config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
+			config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
+			config.TextFlag("label", "", "the version with this `label`"),
+			config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
+		), config.ServerFlags()...),
+		Action: renderTemplate,
+	}
+}
+
+func renderTemplate(c *cli.Context) error {
+	v := config.Read(c)
+	name := v.Argument("the name or id of one template; `promptspool templates list` shows them")
+	f := wire.TemplateFetch{
+		Selector:  wire.Selector{Version: v.Count("version", math.MaxInt32), Label: v.Text("label")},
+		Provider:  v.Text("provider"),
+		Variables: map[string]json.RawMessage{},
+	}
+	for _, pair := range v.List("var") {
+		variable, value, err := variableOf(c, pair)
+		v.Note(err)
+		f.Variables[variable] = value
+	}
+	cl, id := v.Remote()
+	if err := v.Err(); err != nil {
+		return err
+	}
+	defer cl.Close()
+
+	t, err := cl.Fetch(c.Context, id, name, f)
+	if err != nil {
+		return err
+	}
+	if t.Warning != nil {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", print.Printable(*t.Warning))
+	}
+	if len(t.LLMKwargs) == 0 || string(t.LLMKwargs) == "null" {
+		if t.Warning != nil {
+			return fmt.Errorf("version %d of %s gives no llm_kwargs", t.Version, name)
+		}
+		return fmt.Errorf("version %d of %s names no provider; give --provider", t.Version, name)
+	}
+	return print.JSON(c.App.Writer, t.LLMKwargs)
+}
+
+// variableOf reads name=text or name:=JSON.
+func variableOf(c *cli.Context, pair string) (name string, value json.RawMessage, err error) {
+	name, given, ok := strings.Cut(pair, "=")
+	if !ok || name == "" || name == ":" {
+		return "", nil, config.WrongValue(c, "var", pair, "is not name=text, nor name:=JSON")
+	}
+	name, isJSON := strings.CutSuffix(name, ":")
+	if !isJSON {
+		return name, jsonscan.AppendString(nil, given), nil
+	}
+	if !json.Valid([]byte(given)) {
+		return "", nil, config.WrongValue(c, "var", pair, "holds no JSON behind :=; a text needs quotes there, or = in the place of :=")
+	}
+	return name, json.RawMessage(given), nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"promptspool/api/admission"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/proxy/redact"
+	"promptspool/registry/prices"
+	"promptspool/spool/archive"
+)
+
+// serverConfig is what a server is started with.
+type serverConfig struct {
+	data              string
+	archive           wire.Secret // a postgres:// URL; "": Badger in data
+	listen, opsListen config.Address
+	tls               *config.Certificates // of the API's listener; nil for none
+	name              string
+	bootstrapKey      wire.Secret // "" for none
+	prices            *prices.Table
+	providerURLs      wire.ProviderBaseURLs
+	retention         archive.Retention
+	freeMin           int64 // of the disk that stays free under Badger; 0 for its default
+	signUp            wire.SignUp
+	limits            admission.Limits
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger
+	source            config.Source  // of these settings
+
+	// ready is called once, when calls are taken, with the code with which the first person signs up: "" if somebody
+	// has signed up.
+	ready func(addr string, setup wire.Secret)
+}
+
+// sidecarConfig is what a sidecar is started with.
+type sidecarConfig struct {
+	data              string
+	listen, opsListen config.Address
+	tls               *config.Certificates // of the API's listener; nil for none
+	name              string
+	upstream          string
+	upstreamTLS       *config.Certificates // nil: the system's authorities, and no certificate of our own
+	spoolBytesMax     int64                // of disk that the spool takes
+	spoolFreeMin      int64                // of the disk that stays free; 0 for the spool's default
+	diskMax           int64                // of disk that the data folder takes
+	allowHosts        []string
+	preload           []string    // templates to fetch at the start
+	apiKey, localKey  wire.Secret // the sidecar's own key, and the one that apps must present then; "" for none
+	limits            admission.Limits
+	redact            *redact.Rules    // nil for none
+	drain             time.Duration    // how long a stop waits for the spool to empty
+	now               func() time.Time // the system's clock; nil for time.Now
+	logger            *slog.Logger
+	level             *slog.LevelVar // of logger
+	source            config.Source  // of these settings
+	ready             func(addr string)
+}

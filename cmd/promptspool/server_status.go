@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+)
+
+// serverStatus is what /statusz and the control socket of a server tell.
+type serverStatus struct {
+	Role      string          `json:"role"`
+	Version   string          `json:"version"`
+	Name      string          `json:"name"`
+	Archive   string          `json:"archive"`      // badger, or a postgres:// without its password
+	Away      string          `json:"archive_away"` // why the database does not answer; "" while it does
+	StartedAt time.Time       `json:"started_at"`
+	Records   uint64          `json:"records"`    // of all accounts
+	DiskBytes int64           `json:"disk_bytes"` // blocks of the archive's files
+	Orphans   archive.Orphans `json:"orphans"`    // of all accounts
+	Sidecars  int             `json:"sidecars"`   // of all accounts that were heard within a month
+	Alive     int             `json:"sidecars_alive"`
+}
+
+// statusPatience is how long a status waits for the database.
+const statusPatience = 5 * time.Second
+
+// statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
+func statusOfServer(name string, started time.Time, at opened, health *dbHealth) serverStatus {
+	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: at.name, Away: health.reason()}
+	if s.Away != "" {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
+	defer cancel()
+	size, _ := at.db.Size(ctx)
+	s.Records, s.DiskBytes = size.Records, size.DiskBytes
+	s.Orphans, _ = at.db.OrphansOfAll(ctx)
+	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
+	return s
+}
+
+// watchArchive keeps the metrics of the database up to date until ctx ends.
+func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
+	db := at.db
+	return every(func(ctx context.Context) {
+		if at.damage != nil {
+			damage := at.damage()
+			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
+			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
+		}
+		if size, err := db.Size(ctx); err == nil {
+			m.ArchiveRecords.Set(float64(size.Records))
+			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
+			m.ArchiveTombstones.Set(float64(size.Tombstones))
+			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
+		}
+		if o, err := db.OrphansOfAll(ctx); err == nil {
+			m.OrphanRequests.Set(float64(o.Requests))
+			m.OrphanEvents.Set(float64(o.Events))
+		}
+		if known, alive, err := db.FleetOfAll(ctx); err == nil {
+			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
+			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))
+		}
+	})
+}
