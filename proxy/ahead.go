@@ -9,7 +9,7 @@ import (
 	"promptspool/spool"
 )
 
-// reading is what one reading of the spool gave.
+// reading is the result of one reading of the spool.
 type reading struct {
 	from   uint64
 	events []spool.Entry
@@ -18,34 +18,51 @@ type reading struct {
 	aside  bool // what it finds at the frontier goes to the held lane
 }
 
-// read starts what readings there is memory for: one at the tail, and one of what was skipped and is due. It tells when to look again.
+// read starts the readings that there is memory for: one at the tail, and one of what was skipped
+// and is due. It returns when to look again.
 func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
-	if d.reach.away.Load() && d.inFlight > 0 { // what is on its way finds out when the server is back; the rest is as well on the disk meanwhile
+	// While the server is away, the batches on their way find out when it is back. All other
+	// events need not be in memory meanwhile.
+	if d.reach.away.Load() && d.inFlight > 0 {
 		for _, q := range d.queues {
-			d.forget(q)
+			d.drop(q)
 		}
 		return wake
 	}
-	if room := memoryBytesMax - d.inMemory; room < readBytesMax {
-		return wake // a delivery will make some
+	if memoryBytesMax-d.inMemory < readBytesMax {
+		return wake // a delivery that ends makes room, and wakes us
 	}
+
+	// The ledger bounds how far the tail may be ahead of the frontier.
 	switch {
-	case d.ahead || d.ledger.span() >= spanEventsMax:
-	case now.Before(d.aheadAt):
-		wake = d.aheadAt
+	case d.readingTail || d.ledger.span() >= spanEventsMax:
+	case now.Before(d.readTailAt):
+		wake = d.readTailAt
 	default:
-		d.ahead = true
+		d.readingTail = true
 		d.fetch(ctx, reading{from: d.ledger.tail})
 	}
-	if d.again {
+
+	if d.rereading {
 		return wake
 	}
-	if d.ledger.pinned() > d.asideBytes && !now.Before(d.asideAt) && !d.frontierMoves() {
-		d.again = true
+
+	return sooner(wake, d.readAgain(ctx, now))
+}
+
+// readAgain starts a reading of what was skipped: of the events that pin the frontier, if they are
+// to be set aside, or else of the lowest range that is due. It returns when to look again.
+func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time) {
+	// An event at the frontier that is in memory or on its way moves the frontier by itself.
+	pinned := d.ledger.pinned() > d.asideBytes && !now.Before(d.asideAt)
+	if pinned && !d.ledger.isTaken(d.ledger.frontier) {
+		d.rereading = true
 		d.fetch(ctx, reading{from: d.ledger.frontier, again: true, aside: true})
 		return wake
 	}
-	var next *span
+
+	// The lowest range first: its events are the ones that the frontier meets next.
+	var next *seqRange
 	for _, q := range d.queues {
 		due, at := q.due(now)
 		wake = sooner(wake, at)
@@ -56,66 +73,73 @@ func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 		}
 	}
 	if next != nil {
-		d.again = true
+		d.rereading = true
 		d.fetch(ctx, reading{from: max(next.low, d.ledger.frontier), again: true})
 	}
-	return wake
-}
 
-// frontierMoves says whether the event at the frontier is in memory or on its way.
-func (d *dispatch) frontierMoves() bool {
-	c, word, bit := d.ledger.place(d.ledger.frontier)
-	return c.taken[word]&bit != 0
+	return wake
 }
 
 func (d *dispatch) fetch(ctx context.Context, r reading) {
 	d.workers.Go(func() {
 		r.events, r.err = d.readPieces(ctx, r.from)
-		d.readings <- r // there is room for both
+		d.readings <- r
 	})
 }
 
 // readPieces reads the spool once, in pieces while the app writes.
 func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, error) {
-	if !d.sender.manners.writing() {
+	// While the app is quiet, one large reading costs least.
+	if !d.sender.pacer.writing() {
 		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
 	}
+
 	begun := time.Now()
 	events, err := d.spool.Read(ctx, from, wire.BatchEventsMax, pieceBytes)
-	for bytes := bytesOf(events); err == nil; {
+	if err != nil {
+		return events, err
+	}
+	bytes := bytesOf(events)
+	for {
 		from = events[len(events)-1].Seq + 1
 		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || from >= d.spool.Next() {
-			break
+			return events, nil
 		}
-		begun = d.sender.manners.rest(begun)
-		// If all that follows is lost, this would wait for what comes next, and what was read with it.
+		begun = d.sender.pacer.rest(begun)
+
+		// If everything that follows is lost, this would wait for the next write, and keep back
+		// what was read already. An error that lasts is met by the next reading.
 		short, cancel := context.WithTimeout(ctx, linger)
 		piece, notNow := d.spool.Read(short, from, wire.BatchEventsMax-len(events), pieceBytes)
 		cancel()
 		if notNow != nil {
-			break // the next reading meets it again, if it lasts
+			return events, nil
 		}
 		events, bytes = append(events, piece...), bytes+bytesOf(piece)
 	}
-	return events, err
 }
 
 // receive takes in what was read.
 func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error {
 	if r.again {
-		d.again = false
+		d.rereading = false
 	} else {
-		d.ahead = false
+		d.readingTail = false
+		// If there is no more now, what comes in a moment goes together.
 		if len(r.events) < wire.BatchEventsMax/4 && bytesOf(r.events) < readBytesMax/4 {
-			d.aheadAt = now.Add(linger) // there is no more now: what comes in a moment goes together
+			d.readTailAt = now.Add(linger)
 		}
 	}
 	if r.err != nil {
 		return r.err
 	}
+
+	// The spool leaves out what a damaged disk lost. That cannot be sent, so it is settled: otherwise
+	// the frontier would stop in front of it.
 	at := r.from
 	for i, e := range r.events {
-		if r.again && e.Seq >= d.ledger.tail { // what nobody has seen yet is for the reading at the tail
+		// A second reading stops at the tail: the reading there takes in what is new.
+		if r.again && e.Seq >= d.ledger.tail {
 			d.ledger.settleMissing(at, d.ledger.tail)
 			at, r.events = d.ledger.tail, r.events[:i]
 			break
@@ -125,6 +149,7 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 	}
 	last := at - 1
 	d.ledger.tail = max(d.ledger.tail, at)
+
 	switch {
 	case r.aside:
 		d.setAside(ctx, r)
@@ -135,66 +160,84 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 			d.admit(now, d.queue(e.Key), e)
 		}
 	}
+
 	return d.acknowledge()
 }
 
-// admit puts an event into its key's queue, if nobody has it.
+// admit puts an event into its key's queue, unless it is taken or settled.
 func (d *dispatch) admit(now time.Time, q *queue, e spool.Entry) {
-	switch {
-	case !d.ledger.take(e.Seq):
-	case q.blocked(now):
+	if !d.ledger.take(e.Seq) {
+		return
+	}
+
+	// A blocked key's events stay on the disk. The range says where to find them again.
+	if q.blocked(now) {
 		d.ledger.putBack(e.Seq)
 		q.skipped.add(e.Seq)
-	default:
-		if len(q.events) == 0 {
-			q.since = now
-		}
-		q.events = append(q.events, e)
-		d.inMemory += len(e.Data)
+		return
 	}
+
+	if len(q.events) == 0 {
+		q.since = now
+	}
+	q.events = append(q.events, e)
+	d.inMemory += len(e.Data)
 }
 
-// admitAgain does so with what was skipped, of the keys that are due.
+// admitAgain admits events that were skipped, of the keys that are due.
 func (d *dispatch) admitAgain(now time.Time, r reading, last uint64) {
-	due := map[uint32][]*span{}
+	due := map[uint32][]*seqRange{}
 	for key, q := range d.queues {
 		due[key], _ = q.due(now)
 	}
+
 	for _, e := range r.events {
-		if slices.ContainsFunc(due[e.Key], func(s *span) bool { return s.holds(e.Seq) }) {
+		if slices.ContainsFunc(due[e.Key], func(s *seqRange) bool { return s.holds(e.Seq) }) {
 			d.admit(now, d.queues[e.Key], e)
 		}
 	}
-	for _, spans := range due {
-		for _, s := range spans {
+
+	// Only now: until here the ranges say which events are due.
+	for _, ranges := range due {
+		for _, s := range ranges {
 			s.passed(r.from, last, d.ledger.frontier)
 		}
 	}
 }
 
-// setAside has the events of the key that pins the frontier moved to the held lane, from where they go out by themselves later: what
-// was delivered behind them can only then be removed from the disk.
+// setAside moves the events of the key that pins the frontier to the held lane, from where they go
+// out by themselves later. Only then can what was delivered behind them be removed from the disk.
 func (d *dispatch) setAside(ctx context.Context, r reading) {
-	var p *parcel
+	// The event at the frontier names the key. The key's other events go along, as far as they were
+	// read: each that stays would pin the frontier next.
+	var b *batch
 	for _, e := range r.events {
-		if p == nil && e.Seq >= d.ledger.frontier {
-			p = &parcel{key: e.Key, aside: d.reasonFor(e.Key)}
+		if b == nil && e.Seq >= d.ledger.frontier {
+			b = &batch{key: e.Key, aside: d.asideReason(e.Key)}
 		}
-		if p != nil && e.Key == p.key && d.ledger.take(e.Seq) {
-			p.add(e)
+		if b != nil && e.Key == b.key && d.ledger.take(e.Seq) {
+			b.add(e)
 		}
 	}
-	if p == nil || len(p.events) == 0 {
+	if b == nil || len(b.events) == 0 {
 		return
 	}
-	d.sender.logger.Warn("events of one key wait for so long that what was delivered behind them fills the disk; they are held meanwhile, and go out by themselves", "key", p.key, "events", len(p.events), "reason", p.aside)
-	d.inMemory += p.bytes
-	d.start(ctx, d.queue(p.key), p)
+
+	d.sender.logger.Warn("Events of one key have waited so long that what was delivered behind them "+
+		"fills the disk. They are held meanwhile, and are sent again automatically.",
+		"key", b.key, "events", len(b.events), "reason", b.aside)
+
+	// It does not count among those that inFlightMax lets out: they may all be hanging, which is
+	// why we are here.
+	d.inMemory += b.bytes
+	d.start(ctx, d.queue(b.key), b)
 }
 
-func (d *dispatch) reasonFor(key uint32) string {
+func (d *dispatch) asideReason(key uint32) string {
+	reason := "not delivered for long"
 	if why := d.queue(key).why; why != "" {
-		return "not delivered for long: " + why
+		reason += ": " + why
 	}
-	return "not delivered for long"
+
+	return reason
 }

@@ -20,8 +20,8 @@ func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 	}
 	d.reach.away.Store(true)
 	d.read(context.Background(), now)
-	if d.inMemory != 0 || d.ahead || d.again {
-		t.Errorf("%d bytes are in memory, reading: %v, %v", d.inMemory, d.ahead, d.again)
+	if d.inMemory != 0 || d.readingTail || d.rereading {
+		t.Errorf("%d bytes are in memory, reading: %v, %v", d.inMemory, d.readingTail, d.rereading)
 	}
 	for key, q := range d.queues {
 		if due, _ := q.due(now); len(q.events) > 0 || len(due) != 1 || due[0].high != due[0].low+4 {

@@ -13,34 +13,35 @@ import (
 	"promptspool/spool"
 )
 
-// parcel is a batch on its way: events of one key, in order.
-type parcel struct {
+// batch is what goes out together: events of one key, in order.
+type batch struct {
 	key    uint32
 	events []spool.Entry
 	bytes  int
 	aside  string // why these go to the held lane unsent; "" to send them
-	alone  bool   // the last attempt for this key failed while others were answered, see attempt
+	alone  bool   // the last attempt for this key failed while others were answered, see delivery.send
 }
 
-func (p *parcel) add(e spool.Entry) {
-	p.events = append(p.events, e)
-	p.bytes += len(e.Data)
+func (b *batch) add(e spool.Entry) {
+	b.events = append(b.events, e)
+	b.bytes += len(e.Data)
 }
 
-// of is a parcel of some of the events.
-func (p *parcel) of(events []spool.Entry) *parcel {
-	return &parcel{key: p.key, events: events, bytes: bytesOf(events), alone: p.alone}
+// part is a batch of some of the events.
+func (b *batch) part(events []spool.Entry) *batch {
+	return &batch{key: b.key, events: events, bytes: bytesOf(events), alone: b.alone}
 }
 
 func bytesOf(events []spool.Entry) (bytes int) {
 	for _, e := range events {
 		bytes += len(e.Data)
 	}
+
 	return bytes
 }
 
-// encoders are as many as may compress at the same moment: half of the processors, for the app's writes need some as well while a
-// backlog is drained.
+// encoders are as many as may compress at the same time. That is half of the processors: while a
+// backlog is drained, the app's writes need some as well.
 type encoders chan *zstd.Encoder
 
 func newEncoders() encoders {
@@ -49,69 +50,86 @@ func newEncoders() encoders {
 	for range n {
 		free <- newEncoder()
 	}
+
 	return free
 }
 
-// compress puts the lines of a batch together as they travel, with good manners. The result is the caller's.
-func (free encoders) compress(p *parcel, m *manners) []byte {
+// compress returns the lines of a batch as they travel, at the pace of p. The result is the
+// caller's.
+func (free encoders) compress(b *batch, p *pacer) []byte {
 	encoder := <-free
 	defer func() { free <- encoder }()
-	out := bytes.NewBuffer(make([]byte, 0, p.bytes/3+1<<10))
+
+	// A third is what remains of text, so that the buffer mostly grows no more.
+	out := bytes.NewBuffer(make([]byte, 0, b.bytes/3+1<<10))
 	encoder.Reset(out)
 	begun := time.Now()
-	for _, e := range p.events {
+	for _, e := range b.events {
 		_, _ = encoder.Write(e.Data) // a buffer takes everything
-		begun = m.rest(begun)
+		begun = p.rest(begun)
 	}
 	_ = encoder.Close()
+
 	return out.Bytes()
 }
 
-// compressBytesMax is the size of a parcel above which it is compressed while it is sent, so that a large event is held once. With
-// the server away nothing is compressed then.
+// compressBytesMax is the size of a batch above which it is compressed while it is sent, so that a
+// large event is in memory once. Then nothing is compressed while the server is away.
 const compressBytesMax = wire.BatchBytesMax
 
-// packing gives a parcel compressed, bit by bit. It has one owner.
-type packing struct {
+// batchReader gives a batch compressed, bit by bit. It has one owner.
+type batchReader struct {
 	encoder *zstd.Encoder
 	packed  bytes.Buffer  // what is compressed and was not read
 	rest    []spool.Entry // the first one as far as it is not compressed
 	ended   bool
 }
 
-func newPacking(p *parcel) *packing {
-	k := &packing{encoder: newEncoder(), rest: slices.Clone(p.events)}
-	k.encoder.Reset(&k.packed)
-	return k
+func newBatchReader(b *batch) *batchReader {
+	r := &batchReader{encoder: newEncoder(), rest: slices.Clone(b.events)}
+	r.encoder.Reset(&r.packed)
+
+	return r
 }
 
-// packingStep is how much is compressed at once.
+// packingStep is how much is compressed in one go.
 const packingStep = 256 << 10
 
-// Read is that of an io.Reader.
-func (k *packing) Read(b []byte) (int, error) {
-	for k.packed.Len() == 0 && !k.ended {
-		if len(k.rest) == 0 {
-			k.ended = true
-			_ = k.encoder.Close() // a buffer takes everything
+// Read compresses more events when what is compressed was read.
+func (r *batchReader) Read(p []byte) (int, error) {
+	for r.packed.Len() == 0 && !r.ended {
+		if len(r.rest) == 0 {
+			r.ended = true
+			_ = r.encoder.Close() // a buffer takes everything
 			break
 		}
-		n := min(len(k.rest[0].Data), packingStep)
-		_, _ = k.encoder.Write(k.rest[0].Data[:n])
-		if k.rest[0].Data = k.rest[0].Data[n:]; len(k.rest[0].Data) == 0 {
-			k.rest = k.rest[1:]
+
+		// A step at a time: a large event compressed as a whole would be in memory twice.
+		n := min(len(r.rest[0].Data), packingStep)
+		_, _ = r.encoder.Write(r.rest[0].Data[:n])
+		r.rest[0].Data = r.rest[0].Data[n:]
+		if len(r.rest[0].Data) == 0 {
+			r.rest = r.rest[1:]
 		}
 	}
-	return k.packed.Read(b)
+
+	return r.packed.Read(p)
 }
 
-// newEncoder makes an encoder that starts no goroutine and need not be closed. The server bounds its window at 1 MiB. Of English
-// text in events of 4 KB there remain, at the levels fastest, default and better, 0.32, 0.30 and 0.28, at 210, 150 and 120 MB/s.
+// newEncoder makes an encoder that starts no goroutine and need not be closed. The server bounds
+// its window at 1 MiB. Of English text in events of 4 KB there remain, at the levels fastest,
+// default and better, 0.32, 0.30 and 0.28, at 210, 150 and 120 MB/s.
 func newEncoder() *zstd.Encoder {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(1<<20),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true),
+	)
 	if err != nil {
 		panic("proxy: zstd options: " + err.Error()) // the options are constants
 	}
+
 	return encoder
 }
 
@@ -123,5 +141,6 @@ func eventID(e spool.Entry) string {
 	if json.Unmarshal(e.Data, &event) != nil {
 		return ""
 	}
+
 	return event.ID
 }

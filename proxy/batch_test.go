@@ -20,13 +20,13 @@ func TestAParcelIsPackedOnItsWayAsItIsAtOnce(t *testing.T) {
 		{bytes.Repeat([]byte("text "), packingStep)},
 		{[]byte("one\n"), {}, random[:packingStep], []byte("two\n")},
 	} {
-		p, want := &parcel{}, []byte(nil)
+		p, want := &batch{}, []byte(nil)
 		for _, data := range events {
 			p.add(spool.Entry{Data: data})
 			want = append(want, data...)
 		}
 		for range 2 { // each opening begins anew
-			packed, err := io.ReadAll(iotest.HalfReader(newPacking(p)))
+			packed, err := io.ReadAll(iotest.HalfReader(newBatchReader(p)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,103 +21,118 @@ type sender struct {
 	logger   *slog.Logger
 	reach    *reach
 
-	encoders  encoders
-	circuit   *circuit
-	bound     *bound
-	suspicion *suspicion
-	manners   *manners
+	encoders encoders
+	circuit  *circuit
+	bound    *bound
+	guard    *rejectionGuard
+	pacer    *pacer
 }
 
-// delivery is the way of one parcel, and what became of its events: each is in exactly one of settled, later and rest at the end.
-// It has one owner: the goroutine that runs it, then who receives it.
+// delivery is the way of one batch, and what became of its events. At the end each event is in
+// exactly one of settled, later and rest. It has one owner: the goroutine that runs it, then the
+// dispatch.
 type delivery struct {
 	sender *sender
-	parcel *parcel
+	batch  *batch
 
 	settled []spool.Entry // at the server, or durable in a lane
 	later   []spool.Entry // each to be sent again, by itself
 	rest    []spool.Entry // nothing is known of these
-	// wait is how long the key is to be left alone, because of what happened, which is told by why. With backoff it is at least
-	// that, and longer with every time in a row.
+
+	// wait is how long the key is to be left alone because of why. With backoff it is at least
+	// that, and longer every time in a row.
 	wait    time.Duration
 	backoff bool
-	paused  bool // a person has to look
-	alone   bool // see parcel.alone
-	large   bool // something between finds single events too large
 	why     string
-	err     error // of the spool, or of the context
+
+	paused bool  // a person has to look
+	alone  bool  // see batch.alone
+	large  bool  // a proxy in front of the server finds single events too large
+	err    error // of the spool, or of the context
 }
 
-// run sends the parcel until its events are judged, or wait for something that is theirs or their key's alone. What concerns
-// everybody, a server that is away, it waits for here.
+// run sends the batch until its events are judged, or wait for something that concerns them or
+// their key alone. What concerns all keys, a server that is away, it waits for here.
 func (d *delivery) run(ctx context.Context) {
-	if d.parcel.aside != "" {
-		d.hold(d.parcel.aside, d.parcel)
+	if d.batch.aside != "" {
+		d.hold(d.batch.aside, d.batch)
 		return
 	}
-	secret, ok := d.sender.keys.secret(d.parcel.key)
+
+	// The spool names keys by number. If the file of one is lost, a person can still give another.
+	secret, ok := d.sender.keys.secret(d.batch.key)
 	if !ok {
-		d.sender.logger.Error("the key of these events is lost; they are held", "key", d.parcel.key, "events", len(d.parcel.events))
-		d.hold("the sidecar's file of this key is lost or damaged", d.parcel)
+		d.sender.logger.Error("The key of these events is lost. They are held.",
+			"key", d.batch.key, "events", len(d.batch.events))
+		d.hold("the sidecar's file of this key is lost or damaged", d.batch)
 		return
 	}
-	d.deliver(ctx, secret, d.parcel)
+
+	d.deliver(ctx, secret, d.batch)
 }
 
-// deliver sends one parcel, or its halves when one of its events is at fault. It says whether to go on with the next.
-func (d *delivery) deliver(ctx context.Context, secret wire.Secret, p *parcel) (goOn bool) {
+// deliver sends one batch, or its halves when one of its events is at fault. It reports whether to
+// go on with the next.
+func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (goOn bool) {
+	// A body that is compressed now serves every attempt with it.
 	var body []byte
-	if p.bytes <= compressBytesMax {
-		body = d.sender.encoders.compress(p, d.sender.manners)
+	if b.bytes <= compressBytesMax {
+		body = d.sender.encoders.compress(b, d.sender.pacer)
 	}
+
 	for answers := uint64(0); ; {
-		v, asked := d.send(ctx, secret, p, body, answers)
+		v, asked := d.send(ctx, secret, b, body, answers)
 		switch v := v.(type) {
 		case taken:
-			return d.take(p, v)
+			return d.take(b, v)
 		case keyRefusal:
-			d.sender.keys.refused(p.key)
-			return d.hold(v.reason, p)
+			d.sender.keys.refused(b.key)
+			return d.hold(v.reason, b)
 		case contentRefusal:
-			if len(p.events) > 1 {
-				return d.halve(ctx, secret, p)
+			if len(b.events) > 1 {
+				return d.halve(ctx, secret, b)
 			}
-			return d.bury(p, []invalidEvent{{p.events[0], v.reason}})
+			return d.bury(b, []invalidEvent{{b.events[0], v.reason}})
 		case tooLarge:
-			d.sender.bound.refused(p.bytes)
-			if len(p.events) == 1 {
-				d.later, d.large, d.why = append(d.later, p.events...), true, v.reason
+			// It may be the proxy's limit and no fault of an event: nothing goes to the dead letters.
+			d.sender.bound.refused(b.bytes)
+			if len(b.events) == 1 {
+				d.later, d.large, d.why = append(d.later, b.events...), true, v.reason
 				return true
 			}
-			return d.leave(p.events, 0, false, v.reason)
+			return d.leave(b.events, 0, false, v.reason)
 		case misfit:
-			return d.pause(p.events, v.reason)
+			return d.pause(b.events, v.reason)
 		case busy:
 			d.alone = v.alone
-			return d.leave(p.events, v.after, true, v.reason)
+			return d.leave(b.events, v.after, true, v.reason)
 		case retry:
-			answers = asked
+			answers = asked // the circuit makes the next attempt wait
 		case ended:
 			d.err = v.err
-			return d.leave(p.events, 0, false, "")
+			return d.leave(b.events, 0, false, "")
 		}
 	}
 }
 
-// halve delivers the two halves of a parcel one after the other, to find the event at fault.
-func (d *delivery) halve(ctx context.Context, secret wire.Secret, p *parcel) bool {
-	half := len(p.events) / 2
-	if !d.deliver(ctx, secret, p.of(p.events[:half])) {
-		d.rest = append(d.rest, p.events[half:]...)
+// halve delivers the two halves of a batch one after the other, to find the event at fault.
+func (d *delivery) halve(ctx context.Context, secret wire.Secret, b *batch) bool {
+	// If the first half has to wait, so does the second: its events come after them.
+	half := len(b.events) / 2
+	if !d.deliver(ctx, secret, b.part(b.events[:half])) {
+		d.rest = append(d.rest, b.events[half:]...)
 		return false
 	}
-	return d.deliver(ctx, secret, p.of(p.events[half:]))
+
+	return d.deliver(ctx, secret, b.part(b.events[half:]))
 }
 
-// take takes the server's word on each event of a parcel.
-func (d *delivery) take(p *parcel, v taken) bool {
-	d.sender.bound.passed(p.bytes)
-	d.sender.metrics.ForwardSent.Add(float64(len(p.events) - len(v.invalid) - len(v.later)))
+// take takes the server's word on each event of a batch.
+func (d *delivery) take(b *batch, v taken) bool {
+	d.sender.bound.passed(b.bytes)
+	d.sender.metrics.ForwardSent.Add(float64(len(b.events) - len(v.invalid) - len(v.later)))
+
+	// By sequence, because two events of a batch may have the same id.
 	apart := make(map[uint64]bool, len(v.invalid)+len(v.later))
 	for _, e := range v.invalid {
 		apart[e.entry.Seq] = true
@@ -126,68 +141,86 @@ func (d *delivery) take(p *parcel, v taken) bool {
 		apart[e.Seq] = true
 	}
 	before := len(d.settled)
-	for _, e := range p.events {
+	for _, e := range b.events {
 		if !apart[e.Seq] {
 			d.settled = append(d.settled, e)
 		}
 	}
+
+	// Events that were taken clear the server of the suspicion that it refuses everything.
 	if n := len(d.settled) - before; n > 0 {
 		d.sender.reach.delivered(d.settled[len(d.settled)-1].At)
-		d.sender.suspicion.taken(p.key, n)
+		d.sender.guard.taken(b.key, n)
 	}
 	if len(v.later) > 0 {
 		d.sender.metrics.ForwardRetries.WithLabelValues("later").Inc()
 		d.later, d.why = append(d.later, v.later...), v.why
 	}
-	return d.bury(p, v.invalid)
+
+	return d.bury(b, v.invalid)
 }
 
-// leave gives up on events for now, and with them on what follows in the parcel.
+// leave gives up on events for now, and with them on what follows in the batch.
 func (d *delivery) leave(events []spool.Entry, wait time.Duration, backoff bool, why string) bool {
 	d.rest = append(d.rest, events...)
 	d.wait, d.backoff, d.why = wait, backoff, why
+
 	return false
 }
 
 // pause leaves a key alone for long, when sidecar and server do not understand each other.
 func (d *delivery) pause(events []spool.Entry, why string) bool {
 	d.paused = true
-	d.sender.logger.Error("sidecar and server do not understand each other. Forwarding pauses for this key; nothing is lost. Check that --upstream is a server and that both run versions that fit", "key", d.parcel.key, "reason", why)
+	d.sender.logger.Error("The sidecar and the server do not understand each other. "+
+		"Forwarding pauses for this key; nothing is lost. "+
+		"Check that --upstream is a promptspool server, and that both run compatible versions.",
+		"key", d.batch.key, "reason", why)
+
 	return d.leave(events, pauseDelay, false, why)
 }
 
-// bury moves events to the dead letters, as long as it can be believed that they are at fault.
-func (d *delivery) bury(p *parcel, events []invalidEvent) bool {
+// bury moves events to the dead letters, as long as the events can be believed to be at fault.
+func (d *delivery) bury(b *batch, events []invalidEvent) bool {
 	for i, e := range events {
-		if !d.sender.suspicion.refused(p.key) {
+		// A server that refuses everything would have the whole spool buried.
+		if !d.sender.guard.refused(b.key) {
 			return d.pause(entriesOf(events[i:]), e.reason)
 		}
-		d.sender.logger.Error("the server refuses an event for its content; it goes to the dead letters", "sequence", e.entry.Seq, "reason", e.reason)
+
+		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
+			"sequence", e.entry.Seq, "reason", e.reason)
 		if err := d.sender.spool.Bury(e.reason, e.entry); err != nil {
 			return d.noRoom(err, entriesOf(events[i:]))
 		}
 		d.settled = append(d.settled, e.entry)
 	}
+
 	return true
 }
 
-// hold moves a parcel to the held lane.
-func (d *delivery) hold(reason string, p *parcel) bool {
-	if err := d.sender.spool.Hold(p.key, reason, p.events); err != nil {
-		return d.noRoom(err, p.events)
+// hold moves a batch to the held lane.
+func (d *delivery) hold(reason string, b *batch) bool {
+	if err := d.sender.spool.Hold(b.key, reason, b.events); err != nil {
+		return d.noRoom(err, b.events)
 	}
-	d.settled = append(d.settled, p.events...)
+	d.settled = append(d.settled, b.events...)
+
 	return true
 }
 
 // noRoom leaves events in the spool that no lane takes.
 func (d *delivery) noRoom(err error, events []spool.Entry) bool {
+	// A spool that takes nothing any more ends the forwarder, not this key alone.
 	if errors.Is(err, spool.ErrClosed) || errors.Is(err, spool.ErrFailed) {
 		d.err = err
 		return d.leave(events, 0, false, "")
 	}
+
 	d.paused = true
-	d.sender.logger.Error("events that the server refuses cannot be set aside, so they stay in the spool. Free space on its disk, or raise --spool-bytes-max", "key", d.parcel.key, "error", err)
+	d.sender.logger.Error("Events that the server refuses cannot be set aside, so they stay in the spool. "+
+		"Free space on its disk, or raise --spool-bytes-max.",
+		"key", d.batch.key, "error", err)
+
 	return d.leave(events, pauseDelay, false, err.Error())
 }
 
@@ -195,54 +228,75 @@ func entriesOf(events []invalidEvent) (entries []spool.Entry) {
 	for _, e := range events {
 		entries = append(entries, e.entry)
 	}
+
 	return entries
 }
 
-// send makes one attempt, when the circuit lets it. body is nil for a parcel that is compressed on its way. answers is what the last attempt with this parcel returned, 0 before the first.
-func (d *delivery) send(ctx context.Context, secret wire.Secret, p *parcel, body []byte, answers uint64) (verdict, uint64) {
+// send makes one attempt, when the circuit lets it. body is nil for a batch that is compressed
+// while it is sent. answers is what the last attempt with this batch returned, 0 before the first.
+func (d *delivery) send(
+	ctx context.Context, secret wire.Secret, b *batch, body []byte, answers uint64,
+) (verdict, uint64) {
 	pass, err := d.sender.circuit.admit(ctx)
 	if err != nil {
 		return ended{err}, 0
 	}
+
+	// A server that takes the batch and never answers must not keep this delivery for ever.
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	var answer wire.BatchAnswer
 	if body != nil {
-		answer, err = d.sender.upstream.Send(attempt, secret, len(p.events), body)
+		answer, err = d.sender.upstream.Send(attempt, secret, len(b.events), body)
 	} else {
-		answer, err = d.sender.upstream.SendStream(attempt, secret, len(p.events), func() io.Reader { return newPacking(p) })
+		open := func() io.Reader { return newBatchReader(b) }
+		answer, err = d.sender.upstream.SendStream(attempt, secret, len(b.events), open)
 	}
+
+	// We are stopping: whatever the error says, it is not about the server.
 	if err != nil && ctx.Err() != nil {
 		pass.abandoned()
 		return ended{ctx.Err()}, 0
 	}
-	v := judge(p.events, answer, err)
-	if r, again := v.(retry); again {
-		d.sender.metrics.ForwardRetries.WithLabelValues(r.reason).Inc()
-		// Others are answered between two failures of this one: then it is no matter of the server's, and nobody else is to wait.
-		now := d.sender.circuit.answers()
-		others := answers > 0 && now != answers
-		if !others {
-			d.sender.reach.note(r.reason == "network" || r.reason == "foreign", err)
-		}
-		if others || p.alone {
-			pass.abandoned()
-			return busy{r.after, reasonOf(err), true}, 0
-		}
-		pass.failed(r.after)
-		return v, now
-	}
-	switch v.(type) {
+
+	v := judge(b.events, answer, err)
+	switch v := v.(type) {
+	case retry:
+		return d.failed(pass, b, v, err, answers)
 	case tooLarge:
 		d.sender.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
-		pass.abandoned() // it says nothing of the server
+		pass.abandoned() // it was not the server that answered
 		return v, 0
 	case misfit, busy:
 		d.sender.metrics.ForwardRetries.WithLabelValues("status").Inc()
 	}
+
 	d.sender.reach.note(false, nil)
 	pass.answered()
+
 	return v, 0
+}
+
+// failed ends an attempt that the server did not answer, or answered that it is not well. It
+// returns what send does.
+func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint64) (verdict, uint64) {
+	d.sender.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
+
+	// If others were answered between two failures of this batch, the server is there. Then the
+	// fault is with this key, and no other key should wait.
+	now := d.sender.circuit.answers()
+	others := answers > 0 && now != answers
+	if !others {
+		d.sender.reach.note(v.reason == "network" || v.reason == "foreign", err)
+	}
+	if others || b.alone {
+		pass.abandoned()
+		return busy{v.after, reasonOf(err), true}, 0
+	}
+
+	pass.failed(v.after)
+
+	return v, now
 }
 
 // reasonOf is what a failed attempt says of itself, for people.
@@ -250,5 +304,6 @@ func reasonOf(err error) string {
 	if err == nil {
 		return "the answer does not account for every event"
 	}
+
 	return wire.AsError(err).Message
 }

@@ -9,8 +9,9 @@ import (
 	"promptspool/spool"
 )
 
-// dispatch is one running of a Forwarder: what waits, and what is on its way. One goroutine owns all of it but spool, reach
-// and sender; the readings and deliveries of others come to it by channels.
+// dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine owns all
+// of it but spool, reach and sender. Readings and deliveries run in goroutines of their own, and
+// come back by channels.
 type dispatch struct {
 	spool      *spool.Spool
 	reach      *reach
@@ -19,31 +20,41 @@ type dispatch struct {
 
 	ledger      *ledger
 	queues      map[uint32]*queue
-	settledKeys map[uint32]bool // of which events may be in the spool that are to be acknowledged
+	settledKeys map[uint32]bool // keys that may have events in the spool that are to be acknowledged
 	inMemory    int             // bytes of events that are queued or on their way
 	inFlight    int             // batches
-	asideAt     time.Time       // not before, events are set aside
+	asideAt     time.Time       // events are not set aside before
 
-	workers    sync.WaitGroup
-	readings   chan reading
-	deliveries chan *delivery
-	ahead      bool      // a reading at the tail is under way
-	aheadAt    time.Time // not before, the next one begins
-	again      bool      // one of what was skipped is
+	workers     sync.WaitGroup
+	readings    chan reading
+	deliveries  chan *delivery
+	readingTail bool      // a reading at the tail is under way
+	readTailAt  time.Time // the next one does not begin before
+	rereading   bool      // a reading of what was skipped is under way
 }
 
 func newDispatch(f *Forwarder) *dispatch {
 	return &dispatch{
-		spool: f.spool, reach: f.reach, sender: f.sender, asideBytes: f.asideBytes,
-		ledger: newLedger(f.spool.Frontier()), queues: map[uint32]*queue{}, settledKeys: map[uint32]bool{},
-		readings: make(chan reading, 2), deliveries: make(chan *delivery, inFlightMax+1),
+		spool:       f.spool,
+		reach:       f.reach,
+		sender:      f.sender,
+		asideBytes:  f.asideBytes,
+		ledger:      newLedger(f.spool.Frontier()),
+		queues:      map[uint32]*queue{},
+		settledKeys: map[uint32]bool{},
+
+		// There is room for all that may be under way, so no worker waits for the dispatch.
+		readings:   make(chan reading, 2),
+		deliveries: make(chan *delivery, inFlightMax+1),
 	}
 }
 
 func (d *dispatch) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	for {
+		// Start what can be started. What cannot says when to look again.
 		now := time.Now()
 		wake := d.send(ctx, now)
 		wake = sooner(wake, d.read(ctx, now))
@@ -51,6 +62,7 @@ func (d *dispatch) run(ctx context.Context) error {
 		if !wake.IsZero() {
 			timer.Reset(max(0, wake.Sub(now)))
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -73,6 +85,7 @@ func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
+
 	return a
 }
 
@@ -82,12 +95,15 @@ func (d *dispatch) queue(key uint32) *queue {
 		q = &queue{key: key}
 		d.queues[key] = q
 	}
+
 	return q
 }
 
-// send starts what batches may go out now, the one with the oldest event first, and tells when to look again.
+// send starts the batches that may go out now, the one with the oldest event first. It returns
+// when to look again.
 func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 	for d.inFlight < inFlightMax {
+		// Every time anew: the batch that went out has changed its queue.
 		var next *queue
 		wake = time.Time{}
 		for key, q := range d.queues {
@@ -100,73 +116,91 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 				delete(d.queues, key)
 			}
 		}
+
 		if next == nil {
 			return wake
 		}
 		d.start(ctx, next, next.cut(now, d.sender.bound))
 	}
-	return time.Time{}
+
+	return time.Time{} // a delivery that ends wakes us
 }
 
-// start sends a parcel on its way.
-func (d *dispatch) start(ctx context.Context, q *queue, p *parcel) {
+// start sends a batch on its way.
+func (d *dispatch) start(ctx context.Context, q *queue, b *batch) {
 	q.inFlight++
 	d.inFlight++
 	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
-	delivery := &delivery{sender: d.sender, parcel: p}
+
+	delivery := &delivery{sender: d.sender, batch: b}
 	d.workers.Go(func() {
 		delivery.run(ctx)
-		d.deliveries <- delivery // there is room for all in flight, and for what is set aside
+		d.deliveries <- delivery
 	})
 }
 
-// settle takes in what became of a parcel, and acknowledges what the frontier has passed.
+// settle takes in what became of a batch, and acknowledges what the frontier has passed.
 func (d *dispatch) settle(now time.Time, v *delivery) error {
-	q := d.queue(v.parcel.key)
+	// These counts change whatever the outcome was.
+	q := d.queue(v.batch.key)
 	q.inFlight--
 	d.inFlight--
 	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
-	d.inMemory -= v.parcel.bytes
+	d.inMemory -= v.batch.bytes
 	if v.err != nil {
 		return v.err
 	}
+
 	for _, e := range v.settled {
 		d.ledger.settle(e.Seq, len(e.Data))
 	}
 	d.postpone(now, q, v)
-	if v.parcel.bytes > compressBytesMax {
-		*v = delivery{parcel: &parcel{}}
-		debug.FreeOSMemory() // before the next one is read: the collector would start too late for it
+
+	// A large event must be gone before the next one is read. The collector would start too late
+	// for that in a small sidecar, so we let go of every reference and start it.
+	if v.batch.bytes > compressBytesMax {
+		*v = delivery{batch: &batch{}}
+		debug.FreeOSMemory()
 	}
-	d.tellPauses()
+
+	d.updatePaused()
 	d.settledKeys[q.key] = true
+
 	return d.acknowledge()
 }
 
-// acknowledge tells the spool when the frontier has moved, and the ring which keys may not be needed any more.
+// acknowledge tells the spool when the frontier has moved, and the ring which keys may not be
+// needed any more.
 func (d *dispatch) acknowledge() error {
 	if !d.ledger.advance() {
 		return nil
 	}
+
 	spool.CrashPoint(spool.CrashBetweenSendAndAck)
 	if err := d.spool.Ack(d.ledger.frontier - 1); err != nil {
 		return err
 	}
+
+	// A key may go when its last event has left the spool.
 	for key := range d.settledKeys {
 		d.sender.keys.acked(key)
 		if events, _ := d.spool.KeyUsage(key); events == 0 {
 			delete(d.settledKeys, key)
 		}
 	}
+
 	return nil
 }
 
-// postpone puts aside, or back, what of a parcel is not settled.
+// postpone puts back what of a batch is not settled.
 func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
-	if len(v.settled) > 0 && v.wait == 0 && !v.backoff {
+	// Events that were settled without a wait show that the key's trouble is over.
+	waits := v.backoff || v.wait > 0
+	if len(v.settled) > 0 && !waits {
 		q.failures, q.paused, q.alone, q.large = 0, false, false, 0
 	}
-	if v.backoff || v.wait > 0 {
+
+	if waits {
 		wait := v.wait
 		if v.backoff {
 			wait = max(wait, retryDelayMin, backoff(q.failures))
@@ -174,16 +208,20 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 		}
 		q.until = now.Add(wait)
 		q.paused, q.alone, q.why = v.paused, v.alone, v.why
-		if v.parcel.aside != "" {
-			d.asideAt = q.until
+		if v.batch.aside != "" {
+			d.asideAt = q.until // the lanes are full for every key
 		}
-		d.forget(q)
+		d.drop(q)
 	}
+
 	if len(v.later) > 0 {
 		d.postponeLater(now, q, v)
 	} else if !q.later.any {
 		q.laters = 0
 	}
+
+	// The rest goes back to the front of its queue, unless the key is blocked by now: then it is
+	// read again from the disk.
 	if q.blocked(now) {
 		for _, e := range v.rest {
 			d.ledger.putBack(e.Seq)
@@ -195,26 +233,35 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 	d.inMemory += bytesOf(v.rest)
 }
 
-// postponeLater puts back the events that are to be sent again by themselves: others of their key go on.
+// postponeLater puts back the events that are to be sent again by themselves. Others of their key
+// go on.
 func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
+	// They leave the memory, because it may take long, and are found again by their range.
 	for _, e := range v.later {
 		d.ledger.putBack(e.Seq)
 		q.later.add(e.Seq)
 	}
-	wait := max(retryDelayMin, backoffTo(laterDelayMax, q.laters))
+	q.later.dueAt = now.Add(max(retryDelayMin, backoffTo(laterDelayMax, q.laters)))
 	q.laters++
 	q.why = v.why
-	q.later.dueAt = now.Add(wait)
+
 	if !v.large || len(v.settled) > 0 {
 		q.large = 0
-	} else if q.large++; q.large > rowMax { // nothing passes: not one event after the other
+		return
+	}
+
+	// If not even single events pass, the key waits: trying one event after the other would read
+	// the whole backlog for nothing.
+	q.large++
+	if q.large > rowMax {
 		q.until = now.Add(backoff(q.large))
-		d.forget(q)
+		d.drop(q)
 	}
 }
 
-// forget lets go of a blocked key's events in memory: it would be full of them, and nobody else's would come in.
-func (d *dispatch) forget(q *queue) {
+// drop lets go of a blocked key's events in memory. Otherwise the memory would fill with them, and
+// other keys' events would not come in.
+func (d *dispatch) drop(q *queue) {
 	for _, e := range q.events {
 		d.inMemory -= len(e.Data)
 		d.ledger.putBack(e.Seq)
@@ -223,13 +270,14 @@ func (d *dispatch) forget(q *queue) {
 	q.events = nil
 }
 
-// tellPauses sets the metric that people are alarmed by.
-func (d *dispatch) tellPauses() {
+// updatePaused sets the metric that people are alerted by.
+func (d *dispatch) updatePaused() {
+	paused := 0.0
 	for _, q := range d.queues {
 		if q.paused {
-			d.sender.metrics.ForwardPaused.Set(1)
-			return
+			paused = 1
 		}
 	}
-	d.sender.metrics.ForwardPaused.Set(0)
+
+	d.sender.metrics.ForwardPaused.Set(paused)
 }

@@ -47,13 +47,13 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 	defer keys.Close()
 	for number, key := range keys.byNumber {
 		if number > 4 {
-			key.pins++ // a write of it is on its way
+			key.writes++ // a write of it is on its way
 		}
 	}
 	setAside(t, queue)
 	for i, want := range []bool{true, true, false} {
 		id := wire.Identity{Key: wire.Secret(fmt.Sprintf("new key %d", i)), Verified: true}
-		_, err := keys.pin(id, 1)
+		_, err := keys.acquire(id, 1)
 		if taken := err == nil; taken != want {
 			t.Errorf("new key %d: taken is %v, %v; want %v", i, taken, err, want)
 		}

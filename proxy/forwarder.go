@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	inFlightMax    = 4                // batches on their way at once
+	inFlightMax    = 4                // batches on their way at the same time
 	attemptTimeout = 2 * time.Minute  // of one attempt to send a batch
 	pauseDelay     = 30 * time.Second // between attempts for a key that a person has to look at
 
@@ -23,46 +23,73 @@ const (
 	pinnedPart     = 8
 )
 
-// Upstream is the server that takes batches: events as newline-delimited JSON, compressed with zstd. The error is a *wire.Error, with
-// a *wire.Away in its chain when it was not the server that answered. Called from several goroutines at once; it keeps nothing of
-// the batch. SendStream is Send of a batch that is not held as a whole: each call of open gives a reader from its beginning.
+// Upstream is the server that takes batches: events as newline-delimited JSON, compressed with
+// zstd. An error is a *wire.Error, with a *wire.Away in its chain when it was not the server that
+// answered. Upstream is called from several goroutines at the same time, and keeps nothing of
+// the batch.
 type Upstream interface {
 	Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error)
-	SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error)
+
+	// SendStream sends a batch that is not held as a whole: each call of open returns a reader
+	// from its beginning.
+	SendStream(
+		ctx context.Context, key wire.Secret, events int, open func() io.Reader,
+	) (wire.BatchAnswer, error)
 }
 
-// Forwarder brings the spool's events to the server: in batches of one key, several in flight, again and again until the server has
-// judged each event. It acknowledges to the spool only what the server has, or what a lane holds. Three parts own what there is to
-// it: reach knows whether the server is there, sender what all deliveries share, and dispatch what waits and what is on its way.
+// Forwarder brings the spool's events to the server. It sends batches of one key, several at the
+// same time, again and again until the server has judged each event. It acknowledges to the
+// spool only what the server has, or what a lane holds.
+//
+// Three parts own its state: reach knows whether the server is there, sender what all deliveries
+// share, and dispatch what waits and what is on its way.
 type Forwarder struct {
-	spool      *spool.Spool
-	reach      *reach
-	sender     *sender
-	asideBytes int64 // what may be delivered and not acknowledged, because one key waits, before its events are set aside
+	spool  *spool.Spool
+	reach  *reach
+	sender *sender
+
+	// asideBytes may be delivered and not acknowledged, because one key waits, before the key's
+	// events are set aside.
+	asideBytes int64
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
-func NewForwarder(s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger) *Forwarder {
+func NewForwarder(
+	s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger,
+) *Forwarder {
 	m.ForwardInFlightMax.Set(inFlightMax)
 	reach := &reach{metrics: m, logger: logger, turned: make(chan struct{}, 1)}
+	sender := &sender{
+		spool:    s,
+		keys:     keys,
+		upstream: u,
+		metrics:  m,
+		logger:   logger,
+		reach:    reach,
+		encoders: newEncoders(),
+		circuit:  newCircuit(),
+		bound:    newBound(),
+		guard:    newRejectionGuard(),
+		pacer:    newPacer(s.Next),
+	}
 
 	return &Forwarder{
-		spool: s,
-		reach: reach,
-		sender: &sender{
-			spool: s, keys: keys, upstream: u, metrics: m, logger: logger, reach: reach,
-			encoders: newEncoders(), circuit: newCircuit(), bound: newBound(), suspicion: newSuspicion(), manners: newManners(s.Next),
-		},
+		spool:      s,
+		reach:      reach,
+		sender:     sender,
 		asideBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
 	}
 }
 
-// Run forwards until ctx ends, and returns nil then. What is under way is abandoned: it is still in the spool, and the server knows
-// an event that it gets twice. Any other return is a fault of the spool. Call it once.
+// Run forwards until ctx ends, and returns nil then. Batches on their way are abandoned: they are
+// still in the spool, and the server recognises an event that it gets twice. Any other return is
+// a fault of the spool. Call it once.
 func (f *Forwarder) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	d := newDispatch(f)
 	err := d.run(working)
+
+	// A fault of the spool must end the deliveries too.
 	stop()
 	d.workers.Wait()
 	if ctx.Err() != nil {
@@ -72,5 +99,5 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return err
 }
 
-// Away says whether the last attempt to deliver found no server. False before the first.
+// Away reports whether the last attempt to deliver found no server. It is false before the first.
 func (f *Forwarder) Away() bool { return f.reach.away.Load() }

@@ -17,7 +17,7 @@ const (
 	keysMax     = 4096            // keys in the ring, and on disk
 	keyBytesMax = 4 << 10         // of one key
 	refusedMax  = 1024            // refused keys remembered beside the ring
-	eraseDelay  = 5 * time.Second // from a key's last event to its end, see release
+	eraseDelay  = 5 * time.Second // from a key's last event to its end, see eraseUnusedLocked
 )
 
 // keyState is what is known of a key.
@@ -38,12 +38,12 @@ type key struct {
 
 	state   keyState
 	verdict wire.KeyVerdict // the last one that was good
-	askAt   time.Time       // from when on the server is to be asked again; zero after a start
+	askAt   time.Time       // from when on the server should be asked again; zero after a start
 	saved   bool            // its file is there; only then may an event name it
 
-	pins     int   // writes on their way to the spool: the key must outlive them
-	pinBytes int64 // theirs
-	erasing  bool  // a timer looks whether it may go
+	writes     int   // on their way to the spool: the key must outlive them
+	writeBytes int64 // theirs
+	erasing    bool  // a timer looks whether it may go
 }
 
 // identity is who calls with this key, as far as that is known.
@@ -51,13 +51,16 @@ func (key *key) identity() wire.Identity {
 	if key.state != keyGood {
 		return wire.Identity{Key: key.secret}
 	}
+
 	v := key.verdict
+
 	return wire.Identity{Account: v.Account, KeyID: v.KeyID, Scope: v.Scope, Key: key.secret, Verified: true}
 }
 
-// Keyring knows the keys that apps have used. It gives each a number, by which the spool names it, and keeps one small file per
-// key (0600) with the last verdict, so that a restart while the server is away changes nothing. A key that is not good
-// is erased when no event needs it any more. Safe for concurrent use.
+// Keyring knows the keys that apps have used. It gives each a number, by which the spool names it.
+// It keeps one small file per key (0600) with the last verdict, so that a restart while the server
+// is away changes nothing. A key that is not good is erased when no event needs it any more. Safe
+// for concurrent use.
 type Keyring struct {
 	dir    string
 	asker  Asker
@@ -69,7 +72,8 @@ type Keyring struct {
 	end    context.CancelFunc
 	asking sync.WaitGroup
 
-	// mu is held while a key's file is written, which happens when its verdict changes: other calls wait for that fsync.
+	// mu is held while a key's file is written, which happens when its verdict changes. Other calls
+	// wait for that fsync.
 	mu        sync.Mutex
 	byHash    map[[32]byte]*key
 	byNumber  map[uint32]*key
@@ -78,132 +82,162 @@ type Keyring struct {
 	awayUntil time.Time                  // the server did not answer: known keys are not asked about
 }
 
-// KeyringConfig is what a Keyring is made of. All fields are needed.
+// KeyringConfig is what a Keyring is made of. All fields are required.
 type KeyringConfig struct {
-	Dir           string // made if absent; nothing else may live in it
+	Dir           string // created when absent; it must hold nothing else
 	Asker         Asker
 	Spool         *spool.Spool
 	SpoolBytesMax int64 // the bound of Spool
 	Logger        *slog.Logger
 }
 
-// OpenKeyring reads the ring from its folder, which it creates when absent. A file that it cannot read is set aside, and the
-// events of its key will be held.
+// OpenKeyring reads the ring from its folder, which it creates when absent. It sets aside a file
+// that it cannot read; the events of that key will be held.
 func OpenKeyring(c KeyringConfig) (*Keyring, error) {
 	needed := c.Spool.Keys()
 	keys, err := readKeys(c.Dir, needed, c.Logger)
 	if err != nil {
 		return nil, err
 	}
+
 	k := &Keyring{
-		dir: c.Dir, asker: c.Asker, spool: c.Spool, share: c.SpoolBytesMax / unverifiedPart, logger: c.Logger,
-		byHash: map[[32]byte]*key{}, byNumber: map[uint32]*key{}, refusals: map[[32]byte]time.Time{}, questions: map[[32]byte]chan struct{}{},
+		dir:       c.Dir,
+		asker:     c.Asker,
+		spool:     c.Spool,
+		share:     c.SpoolBytesMax / unverifiedPart,
+		logger:    c.Logger,
+		byHash:    map[[32]byte]*key{},
+		byNumber:  map[uint32]*key{},
+		refusals:  map[[32]byte]time.Time{},
+		questions: map[[32]byte]chan struct{}{},
 	}
 	k.life, k.end = context.WithCancel(context.Background())
+
+	// What a process that was killed could not erase any more goes now.
 	for _, key := range keys {
-		k.add(key)
+		k.addLocked(key)
 		if key.state != keyGood && !slices.Contains(needed, key.number) {
-			k.erase(key)
+			k.eraseLocked(key)
 		}
 	}
+
 	return k, nil
 }
 
-// Close ends the questions that are under way, and puts no more.
+// Close ends the questions that are under way, and asks no more.
 func (k *Keyring) Close() {
 	k.mu.Lock()
 	k.end()
 	k.mu.Unlock()
+
 	k.asking.Wait()
 }
 
-// make adds a key; nil when the ring is full. It is not on disk yet. Its number is random, so that none is ever given to a second
-// key: events of the first that came back, from a damaged spool, would go out under it. Called with the mutex held.
-func (k *Keyring) make(hash [32]byte, secret wire.Secret) *key {
-	if len(k.byNumber) >= keysMax && !k.evict() {
-		k.logger.Warn("too many keys are in use; another one is not taken", "keys", keysMax)
+// createLocked adds a key; nil when the ring is full. It is not on disk yet.
+func (k *Keyring) createLocked(hash [32]byte, secret wire.Secret) *key {
+	if len(k.byNumber) >= keysMax && !k.evictLocked() {
+		k.logger.Warn("Too many keys are in use. Another one is refused.", "keys", keysMax)
 		return nil
 	}
+
+	// The number is random, so that none is ever given to a second key: events of the first that
+	// came back, from a damaged spool, would go out under it.
 	number := rand.Uint32()
 	for number == 0 || k.byNumber[number] != nil {
 		number = rand.Uint32()
 	}
 	key := &key{number: number, secret: secret, hash: hash, state: keyUnknown}
-	k.add(key)
+	k.addLocked(key)
+
 	return key
 }
 
-func (k *Keyring) add(key *key) {
+func (k *Keyring) addLocked(key *key) {
 	k.byHash[key.hash] = key
 	k.byNumber[key.number] = key
 }
 
-// evict erases one good key that no event needs, in the spool or in a lane: it will be asked about anew. Called with the mutex held.
-func (k *Keyring) evict() bool {
+// evictLocked erases one good key that no event needs, in the spool or in a lane. If it is used
+// again, the server is asked about it anew.
+func (k *Keyring) evictLocked() bool {
 	var idle []*key
 	for _, key := range k.byNumber {
-		if key.state == keyGood && !k.inUse(key) {
+		if key.state == keyGood && !k.inUseLocked(key) {
 			idle = append(idle, key)
 		}
 	}
 
-	// An event that went from the spool to a lane since then is in the lane now, and one that came back is in the spool.
+	// The lanes come second. An event that went from the spool to a lane since then is in the lane
+	// now, and one that came back is in the spool.
 	needed := k.spool.Keys()
 	var oldest *key
 	for _, key := range idle {
-		if _, found := slices.BinarySearch(needed, key.number); !found && (oldest == nil || key.askAt.Before(oldest.askAt)) {
+		_, found := slices.BinarySearch(needed, key.number)
+		if !found && (oldest == nil || key.askAt.Before(oldest.askAt)) {
 			oldest = key
 		}
 	}
-	if oldest != nil {
-		k.erase(oldest)
+	if oldest == nil {
+		return false
 	}
-	return oldest != nil
+
+	k.eraseLocked(oldest)
+
+	return true
 }
 
-// inUse says whether an event in the spool, or on its way there, goes by this key. Called with the mutex held.
-func (k *Keyring) inUse(key *key) bool {
+// inUseLocked reports whether an event in the spool, or on its way there, goes by this key.
+func (k *Keyring) inUseLocked(key *key) bool {
 	events, _ := k.spool.KeyUsage(key.number)
-	return events > 0 || key.pins > 0
+
+	return events > 0 || key.writes > 0
 }
 
-// release erases a key that is not good once no event needs it, in the spool or in a lane. That is looked at after a while: what was
-// acknowledged a moment ago comes back if the process is killed now, and must find its key. Called with the mutex held.
-func (k *Keyring) release(key *key) {
-	if key.state == keyGood || key.erasing || k.inUse(key) {
+// eraseUnusedLocked erases a key that is not good once no event needs it, in the spool or in a
+// lane. It looks after a while: what was acknowledged a moment ago comes back if the process is
+// killed now, and must find its key.
+func (k *Keyring) eraseUnusedLocked(key *key) {
+	if key.state == keyGood || key.erasing || k.inUseLocked(key) {
 		return
 	}
+
 	key.erasing = true
 	time.AfterFunc(eraseDelay, func() {
 		held := slices.Contains(k.spool.Keys(), key.number) // may wait for a lane, so not under the mutex
 		k.mu.Lock()
 		defer k.mu.Unlock()
+
+		// It may have been used, accepted or erased meanwhile.
 		key.erasing = false
-		if !held && key.state != keyGood && !k.inUse(key) && k.byNumber[key.number] == key && k.life.Err() == nil {
-			k.erase(key)
+		unused := !held && key.state != keyGood && !k.inUseLocked(key)
+		if unused && k.byNumber[key.number] == key && k.life.Err() == nil {
+			k.eraseLocked(key)
 		}
 	})
 }
 
-// erase forgets a key and removes its file. Called with the mutex held.
-func (k *Keyring) erase(key *key) {
+// eraseLocked forgets a key and removes its file.
+func (k *Keyring) eraseLocked(key *key) {
+	// A refused key is remembered, or its next use would ask the server, and wait for that.
 	delete(k.byHash, key.hash)
 	delete(k.byNumber, key.number)
 	if key.state == keyRefused {
-		k.remember(key.hash, key.askAt)
+		k.rememberLocked(key.hash, key.askAt)
 	}
+
 	k.remove(key)
 }
 
-// remember keeps a refused key's hash until it is asked about again. When there are too many, any one makes room. Called with the
-// mutex held.
-func (k *Keyring) remember(hash [32]byte, askAt time.Time) {
+// rememberLocked keeps a refused key's hash until it is asked about again. When there are too many,
+// any one makes room.
+func (k *Keyring) rememberLocked(hash [32]byte, askAt time.Time) {
 	if _, ok := k.refusals[hash]; !ok && len(k.refusals) >= refusedMax {
 		for h := range k.refusals {
 			delete(k.refusals, h)
 			break
 		}
 	}
+
 	k.refusals[hash] = askAt
 }
 
@@ -211,9 +245,11 @@ func (k *Keyring) remember(hash [32]byte, askAt time.Time) {
 func (k *Keyring) secret(number uint32) (wire.Secret, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if key := k.byNumber[number]; key != nil {
 		return key.secret, true
 	}
+
 	return "", false
 }
 
@@ -221,8 +257,9 @@ func (k *Keyring) secret(number uint32) (wire.Secret, bool) {
 func (k *Keyring) refused(number uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if key := k.byNumber[number]; key != nil {
-		k.refuse(key.hash)
+		k.refuseLocked(key.hash)
 	}
 }
 
@@ -230,15 +267,18 @@ func (k *Keyring) refused(number uint32) {
 func (k *Keyring) acked(number uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if key := k.byNumber[number]; key != nil {
-		k.release(key)
+		k.eraseUnusedLocked(key)
 	}
 }
 
-// Identities gives one verified identity for each account, for what is asked of the server in an account's name.
+// Identities returns one verified identity for each account, for what is asked of the server in an
+// account's name.
 func (k *Keyring) Identities() []wire.Identity {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	seen := map[string]bool{}
 	var ids []wire.Identity
 	for _, key := range k.byNumber {
@@ -247,10 +287,12 @@ func (k *Keyring) Identities() []wire.Identity {
 			ids = append(ids, id)
 		}
 	}
+
 	return ids
 }
 
 func hashOf(secret wire.Secret) [32]byte {
-	var room [128]byte // a key is shorter, so that its bytes need no memory of their own
-	return sha256.Sum256(append(room[:0], secret...))
+	var buffer [128]byte // a key is shorter, so that its bytes need no memory of their own
+
+	return sha256.Sum256(append(buffer[:0], secret...))
 }

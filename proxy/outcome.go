@@ -8,30 +8,32 @@ import (
 	"promptspool/spool"
 )
 
-// verdict is what an attempt to deliver a batch came to. Retry, busy, tooLarge and misfit: nothing is known of the batch, and it
-// is sent again, forever. Taken, keyRefusal and contentRefusal: the server has judged it, for good.
+// verdict is the result of an attempt to deliver a batch. After retry, busy, tooLarge and misfit
+// nothing is known of the batch, and it is sent again, forever. With taken, keyRefusal and
+// contentRefusal the server has judged it, for good.
 type verdict interface{ isVerdict() }
 
-// retry: the server is away, or not well. Everybody waits.
+// retry means that the server is away, or not well. All keys wait.
 type retry struct {
 	after  time.Duration // at least
 	reason string        // a label of the metric: network, foreign, status, answer
 }
 
-// busy: the server asks this key to come back. Nobody else waits.
+// busy means that the server asks this key to come back. No other key waits.
 type busy struct {
 	after  time.Duration // at least
 	reason string
-	alone  bool // it did not say so: it fails for this key, and answers others
+	alone  bool // the server did not ask: it fails for this key, and answers others
 }
 
-// tooLarge: something between refused the size. Smaller batches may pass.
+// tooLarge means that a proxy in front of the server rejected the size. Smaller batches may pass.
 type tooLarge struct{ reason string }
 
-// misfit: the server gave an answer that has no meaning here. The batch is sent again, without hurry; a person has to look.
+// misfit means that the server gave an answer that has no meaning here. The batch is sent again,
+// without hurry; a person has to look.
 type misfit struct{ reason string }
 
-// taken: the server has the batch, but for the events named here.
+// taken means that the server has the batch, but for the events named here.
 type taken struct {
 	invalid []invalidEvent
 	later   []spool.Entry // to be sent again
@@ -43,13 +45,13 @@ type invalidEvent struct {
 	reason string
 }
 
-// keyRefusal: the server does not take the key.
+// keyRefusal means that the server does not accept the key.
 type keyRefusal struct{ reason string }
 
-// contentRefusal: the server does not take the batch as it is; one of its events is at fault.
+// contentRefusal means that the server rejects the batch as it is. One of its events is at fault.
 type contentRefusal struct{ reason string }
 
-// ended: the sender itself is stopping.
+// ended means that the sender itself is stopping.
 type ended struct{ err error }
 
 func (retry) isVerdict()          {}
@@ -61,21 +63,24 @@ func (keyRefusal) isVerdict()     {}
 func (contentRefusal) isVerdict() {}
 func (ended) isVerdict()          {}
 
-// judge reads the outcome of a call. Only what the server itself answered can refuse anything: a proxy's 403 or 413 is a retry.
-func judge(batch []spool.Entry, answer wire.BatchAnswer, err error) verdict {
+// judge reads the outcome of a call. Only what the server itself answered can refuse anything: a
+// proxy's 403 or 413 is a retry.
+func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	if err == nil {
-		return divide(batch, answer)
+		return divide(events, answer)
 	}
+
 	e := wire.AsError(err)
 	if away := (*wire.Away)(nil); errors.As(err, &away) {
-		if away.Err != nil {
-			return retry{reason: "network"} // nobody asked for a delay; the backoff alone spreads the sidecars
-		}
-		if away.Status == 413 {
+		switch {
+		case away.Err != nil:
+			return retry{reason: "network"} // no delay was asked for; the backoff alone spreads the sidecars
+		case away.Status == 413:
 			return tooLarge{e.Message}
 		}
 		return retry{after: e.RetryAfter, reason: "foreign"}
 	}
+
 	switch e.Status() {
 	case 401, 403:
 		return keyRefusal{e.Message}
@@ -86,16 +91,19 @@ func judge(batch []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	case 408, 425, 500, 502, 503, 504:
 		return retry{after: e.RetryAfter, reason: "status"}
 	}
+
 	return misfit{e.Error()}
 }
 
-// divide takes a batch apart by the server's answer. An answer that does not account for every event of this batch, and
-// for no other, counts as none: to believe it could lose the rest.
+// divide sorts a batch's events by the server's answer. An answer that does not account for every
+// event of this batch, and for no other, counts as none: believing it could lose the rest.
 //
-// An id may stand in a batch twice, with different events, if a program sent them so. The answer then does not tell which
-// of them was refused: all of them count as refused. For one that was taken this does no harm.
-func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
-	if answer.Accepted < 0 || answer.Duplicate < 0 || answer.Accepted+answer.Duplicate+len(answer.Refused) != len(batch) {
+// An id may be in a batch twice, with different events, if a program sent them so. The answer
+// then does not tell which of them was refused: all of them count as refused. For one that was
+// taken this does no harm.
+func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
+	sum := answer.Accepted + answer.Duplicate + len(answer.Refused)
+	if answer.Accepted < 0 || answer.Duplicate < 0 || sum != len(events) {
 		return retry{reason: "answer"}
 	}
 	if len(answer.Refused) == 0 {
@@ -106,13 +114,13 @@ func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
 	open := make(map[string]int, len(answer.Refused)) // refusals that no event of the batch has met
 	for _, r := range answer.Refused {
 		open[r.ID]++
-		if refused[r.ID].Code != wire.ResultLater { // to be sent again weighs more than to be given up
+		if refused[r.ID].Code != wire.ResultLater { // sending again weighs more than giving up
 			refused[r.ID] = r
 		}
 	}
 
 	var t taken
-	for _, e := range batch {
+	for _, e := range events {
 		id := eventID(e)
 		r, named := refused[id]
 		if !named {
@@ -128,7 +136,7 @@ func divide(batch []spool.Entry, answer wire.BatchAnswer) verdict {
 
 	for _, n := range open {
 		if n > 0 {
-			return retry{reason: "answer"}
+			return retry{reason: "answer"} // it names an event that is not ours
 		}
 	}
 

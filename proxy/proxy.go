@@ -1,26 +1,32 @@
-// Package proxy is what a sidecar does with a write: it names the write's key by a number, puts the event into the spool,
-// and forwards what is there to the server, forever patient. It also judges keys: by the server's verdict while that can be
-// had, by the last one while it cannot.
+// Package proxy is what a sidecar does with a write. It names the write's key by a number, puts
+// the event into the spool, and forwards what is there to the server, for as long as that takes.
+// It also judges keys: by the server's verdict while that can be had, by the last one while it
+// cannot.
 //
 //	Record ─▶ Keyring (number, bound of unverified keys) ─▶ spool ─▶ Forwarder ─▶ server
 //
-// A write that Record accepted is on disk. It leaves the spool only when the server has it, or for one of the two
-// lanes: held, when the server refuses its key; dead letters, when it refuses its content.
+// A write that Record accepted is on disk. It leaves the spool only when the server has it, or for
+// one of the two lanes: held, when the server refuses its key; dead letters, when it refuses its
+// content.
 //
 // # Who waits for whom
 //
-// A server that is away, or unwell, is everybody's matter: one attempt at a time goes out, after a backoff. Nobody else waits for a key
-// that the server asks to come back, for events that it wants later, for a key whose events have no room in a lane, or for one that a
-// person has to look at: its events are let go of, others are read on and delivered, and it is read again when its time has come.
+// All keys wait for a server that is away, or unwell: one attempt at a time goes out, after a
+// backoff. No key waits for another one that the server asks to come back, that has events which
+// the server wants later or no lane has room for, or that a person has to look at. Such a key's
+// events are let go of, others are read on and delivered, and the key's are read again when their
+// time has come.
 //
-// The app's writes go first: while there are some, the work of forwarding is done in short pieces with rests between (manners.go), and a
-// backlog drains at about half of the speed.
+// The app's writes go first: while there are some, the work of forwarding is done in short pieces
+// with rests between (pacer.go), and a backlog drains at about half of the speed.
 //
-// What is delivered out of order stays on the disk until all before it is settled. So two bounds hold for how far reading goes ahead
-// of the oldest event that waits (ahead.go): when more than an eighth of the spool, at most 64 MiB, was delivered behind it, its key's
-// events are moved to the held lane, from where they go out by themselves when the server takes them; and when the lanes are
-// full as well, reading goes on for 4 Mi events and then waits for room. Memory holds 8 MiB of events (or one that is larger), what is
-// compressed of four batches, and two bits for each event read ahead.
+// What is delivered out of order stays on the disk until everything before it is settled. So two
+// bounds hold for how far reading goes ahead of the oldest event that waits (ahead.go). When more
+// than an eighth of the spool, at most 64 MiB, was delivered behind it, its key's events are moved
+// to the held lane, from where they go out by themselves when the server takes them. When the
+// lanes are full as well, reading goes on for 4 Mi events and then waits for room. Memory holds
+// 8 MiB of events (or one that is larger), what is compressed of four batches, and two bits for
+// each event read ahead.
 package proxy
 
 import (
@@ -33,8 +39,9 @@ import (
 	"promptspool/spool"
 )
 
-// Versions says which version a template selector means now, if that is known here.
+// Versions knows which version a template selector means now.
 type Versions interface {
+	// Version reports false for ok if that is not known here.
 	Version(account, ident string, s wire.Selector) (version int, ok bool)
 }
 
@@ -54,26 +61,30 @@ func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) 
 // appendBytesMax bounds what Record puts into one commit; a batch from another sidecar is larger.
 const appendBytesMax = 256 << 10
 
-// Record spools events: on return without an error all are durable, on one machine. The same event recorded twice is
-// forwarded twice, and folded once. The bytes of the bodies are the spool's from then on.
+// Record spools events: on return without an error all are durable, on one machine. An event that
+// is recorded twice is forwarded twice, and folded once. The spool owns the bytes of the bodies
+// from then on.
 func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	lines, size := make([][][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))
 	for i := range events {
 		e := events[i]
-		p.stamp(id, &e)
+		p.resolveVersion(id, &e)
 		lines[i] = e.LineParts()
 		size += lineBytes(lines[i])
 		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	}
 
-	number, err := p.keys.pin(id, int64(size))
+	number, err := p.keys.acquire(id, int64(size))
 	if err != nil {
 		return nil, err
 	}
-	defer p.keys.unpin(number, int64(size))
-	// A commit takes milliseconds and the writer's fate must be known: it does not end with the caller's patience.
+	defer p.keys.release(number, int64(size))
+
+	// A commit takes milliseconds, and we must know whether the write is on disk: it does not end
+	// with the caller's patience.
 	ctx = context.WithoutCancel(ctx)
+	// Several commits for a large batch: one would keep all other writes waiting for its fsync.
 	for len(lines) > 0 {
 		n, bytes := 1, lineBytes(lines[0])
 		for n < len(lines) && bytes+lineBytes(lines[n]) <= appendBytesMax {
@@ -97,27 +108,35 @@ func lineBytes(parts [][]byte) (bytes int) {
 	return bytes
 }
 
-// stamp notes the version that a link means at this moment, where the cache knows it.
-func (p *Proxy) stamp(id wire.Identity, e *wire.Event) {
+// resolveVersion notes the version that a link means at this moment, where the cache knows it.
+func (p *Proxy) resolveVersion(id wire.Identity, e *wire.Event) {
+	// Later it may mean another one. What names its version, or has it from another sidecar, keeps it.
 	link := e.Link
-	if e.Version > 0 || link.Name == "" || !id.Verified || link.Version > 0 && link.Label == "" {
+	fixed := link.Version > 0 && link.Label == ""
+	if e.Version > 0 || link.Name == "" || !id.Verified || fixed {
 		return
 	}
+
 	if v, ok := p.versions.Version(id.Account, link.Name, wire.Selector{Label: link.Label}); ok {
 		e.Version = v
 	}
 }
 
-// refusal says to the app what it can do about a spool that takes nothing.
+// refusal tells the app what it can do about a spool that takes nothing.
 func (p *Proxy) refusal(err error) error {
 	switch {
 	case errors.Is(err, spool.ErrFull):
-		return wire.Unavailable(5*time.Second, "This write was not accepted: %w. Nothing that was accepted before is lost.", err)
+		return wire.Unavailable(5*time.Second,
+			"This write was not accepted: %w. Nothing that was accepted before is lost.", err)
 	case errors.Is(err, spool.ErrClosed):
 		return wire.Unavailable(time.Second, "This sidecar is stopping. Send this again in a moment.")
 	}
-	p.logger.Error("the spool refused a write", "error", err)
-	e := wire.Unavailable(5*time.Second, "The disk under the spool failed; the sidecar's log says how. This write may not be on disk: send it again.")
+
+	// It may have been written before the failure: the app must not take this for a plain no.
+	p.logger.Error("The spool refused a write.", "error", err)
+	e := wire.Unavailable(5*time.Second, "The disk under the spool failed; the sidecar's log has the cause. "+
+		"This write may not be on disk: send it again.")
 	e.Cause = err
+
 	return e
 }

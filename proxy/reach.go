@@ -13,13 +13,15 @@ type reach struct {
 	metrics *metrics.Metrics
 	logger  *slog.Logger
 	away    atomic.Bool   // the last attempt found no server
-	turned  chan struct{} // away has changed
-	newest  atomic.Int64  // when the newest event that the server has was accepted, in milliseconds since 1970
+	turned  chan struct{} // gets an element when away has changed
+	newest  atomic.Int64  // when the newest delivered event was accepted, in Unix milliseconds
 }
 
 // delivered notes that the server has an event that was accepted at this time.
 func (r *reach) delivered(at time.Time) {
-	for ms := at.UnixMilli(); ; {
+	// Deliveries end in any order, and the metric must not go back.
+	ms := at.UnixMilli()
+	for {
 		before := r.newest.Load()
 		if ms <= before {
 			return
@@ -31,24 +33,27 @@ func (r *reach) delivered(at time.Time) {
 	}
 }
 
-// note takes in whether an attempt found the server, and tells people when the server goes away and when it is back.
+// note records whether an attempt found the server, and logs when the server goes away and when
+// it is back.
 func (r *reach) note(away bool, err error) {
+	up := 1.0
 	if away {
-		r.metrics.UpstreamUp.Set(0)
-	} else {
-		r.metrics.UpstreamUp.Set(1)
+		up = 0
 	}
+	r.metrics.UpstreamUp.Set(up)
 	if was := r.away.Swap(away); was == away {
 		return
 	}
 
+	// Once for each change, however many deliveries find it out.
 	select {
 	case r.turned <- struct{}{}:
-	default: // it is told already
+	default: // the dispatch has yet to see the change before
 	}
 	if away {
-		r.logger.Warn("the server cannot be reached; events wait in the spool and are tried again", "error", err)
+		r.logger.Warn("The server cannot be reached. Events wait in the spool and are sent again.",
+			"error", err)
 	} else {
-		r.logger.Info("the server answers again")
+		r.logger.Info("The server answers again.")
 	}
 }

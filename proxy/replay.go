@@ -8,25 +8,35 @@ import (
 	"promptspool/spool"
 )
 
-// replayEvents and replayBytes bound what Replay appends at once.
+// replayEvents and replayBytes bound what Replay appends in one go.
 const (
 	replayEvents = 500
 	replayBytes  = 4 << 20
 )
 
-// Replay appends the events of a lane that pick names to the spool's tail, and takes them out of the lane once they are
-// fsynced there. They go out under secret, or each under the key it came with if secret is empty. It returns how many
-// were moved. What cannot be read stays where it is, holds up nothing, and is told of by an error at the end. After any other
-// error, or a crash, some may be in both places: the server knows an event that it gets twice.
-func (p *Proxy) Replay(ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret) (int, error) {
+// Replay moves the events of a lane that pick selects to the spool's tail. It takes them out of the
+// lane once they are fsynced there. They go out under secret, or each under the key that it came
+// with if secret is empty. It returns how many were moved.
+//
+// What cannot be read stays where it is, holds up nothing, and is reported by an error at the end.
+// After any other error, or a crash, some events may be in both places: the server recognises an
+// event that it gets twice.
+func (p *Proxy) Replay(
+	ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret,
+) (int, error) {
 	return p.replay(ctx, lane, func(e spool.LaneEntry) bool { return pick(e.Seq) }, secret)
 }
 
-func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.LaneEntry) bool, secret wire.Secret) (int, error) {
+func (p *Proxy) replay(
+	ctx context.Context, lane spool.Lane, pick func(spool.LaneEntry) bool, secret wire.Secret,
+) (int, error) {
 	moved, size, unread := 0, 0, 0
 	var cause error // of the first that is not read
 	var batch []spool.LaneEntry
 	move := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
 		if err := p.replayBatch(ctx, lane, batch, secret); err != nil {
 			return err
 		}
@@ -34,74 +44,93 @@ func (p *Proxy) replay(ctx context.Context, lane spool.Lane, pick func(spool.Lan
 		batch, size = nil, 0
 		return nil
 	}
+
 	for e, err := range p.spool.Lane(lane) {
 		wholeFile := err != nil && e.Seq == 0 // which may hold what is picked
 		if !wholeFile && !pick(e) {
 			continue
 		}
+		// One that cannot be read must not keep the others in the lane.
 		if err != nil {
-			if unread++; cause == nil {
+			if unread == 0 {
 				cause = err
 			}
+			unread++
 			continue
 		}
-		if len(batch) > 0 && (len(batch) == replayEvents || size+len(e.Data) > replayBytes || secret == "" && e.Key != batch[0].Key) {
+
+		// Without a secret, one append has events of one key only.
+		full := len(batch) == replayEvents || size+len(e.Data) > replayBytes
+		if len(batch) > 0 && (full || secret == "" && e.Key != batch[0].Key) {
 			if err := move(); err != nil {
 				return moved, err
 			}
 		}
 		batch, size = append(batch, e), size+len(e.Data)
 	}
-	if len(batch) > 0 {
-		if err := move(); err != nil {
-			return moved, err
-		}
+	if err := move(); err != nil {
+		return moved, err
 	}
+
 	if cause != nil {
-		return moved, fmt.Errorf("%d went to the spool; %d cannot be read and stay: `promptspool dead purge` removes them; the first: %w", moved, unread, cause)
+		return moved, fmt.Errorf("%d were moved to the spool; %d cannot be read and stay: "+
+			"`promptspool dead purge` removes them; the first: %w", moved, unread, cause)
 	}
+
 	return moved, nil
 }
 
 // replayBatch moves events that go out under one key.
-func (p *Proxy) replayBatch(ctx context.Context, lane spool.Lane, batch []spool.LaneEntry, secret wire.Secret) error {
+func (p *Proxy) replayBatch(
+	ctx context.Context, lane spool.Lane, batch []spool.LaneEntry, secret wire.Secret,
+) error {
 	var lines [][]byte
 	var seqs []uint64
 	size := int64(0)
 	for _, e := range batch {
-		lines, seqs, size = append(lines, e.Data), append(seqs, e.Seq), size+int64(len(e.Data))
+		lines, seqs = append(lines, e.Data), append(seqs, e.Seq)
+		size += int64(len(e.Data))
 	}
+
+	// Another key of the account may stand in for one that is lost or revoked.
 	number := batch[0].Key
 	if secret != "" {
 		id, err := p.keys.Authenticate(ctx, secret)
 		if err != nil {
 			return err
 		}
-		if number, err = p.keys.pin(id, size); err != nil {
+		if number, err = p.keys.acquire(id, size); err != nil {
 			return err
 		}
-		defer p.keys.unpin(number, size)
+		defer p.keys.release(number, size)
 	} else if _, ok := p.keys.secret(number); !ok {
-		return fmt.Errorf("the key of event %d is lost; give another one of its account with --key-file", batch[0].Seq)
+		return fmt.Errorf("the key of event %d is lost; give another one of its account with --key-file",
+			batch[0].Seq)
 	}
+
+	// Into the spool first: a crash between the two leaves the events in both places, not in none.
 	if err := p.spool.Append(context.WithoutCancel(ctx), number, lines...); err != nil {
 		return p.refusal(err)
 	}
 	if err := p.spool.Release(lane, seqs); err != nil {
 		return err
 	}
-	for _, e := range batch { // their own keys, which nobody may need any more
+
+	// The events' own keys may not be needed any more.
+	for _, e := range batch {
 		p.keys.acked(e.Key)
 	}
+
 	return nil
 }
 
-// Purge removes the events of a lane that pick names for good, also those that cannot be read, and returns how many. Keys
-// that nobody needs any more go with them.
+// Purge removes the events of a lane that pick selects for good, and returns how many. That includes
+// those that cannot be read. Keys that are not needed any more go with them.
 func (p *Proxy) Purge(lane spool.Lane, pick func(seq uint64) bool) (int, error) {
 	var seqs []uint64
 	keys := map[uint32]bool{}
 	for e, err := range p.spool.Lane(lane) {
+		// Of an event that cannot be read the sequence is known; of a whole file it is not.
 		if err != nil && e.Seq == 0 {
 			return 0, err
 		}
@@ -110,11 +139,13 @@ func (p *Proxy) Purge(lane spool.Lane, pick func(seq uint64) bool) (int, error) 
 			keys[e.Key] = true
 		}
 	}
+
 	if err := p.spool.Release(lane, seqs); err != nil {
 		return 0, err
 	}
 	for number := range keys {
 		p.keys.acked(number)
 	}
+
 	return len(seqs), nil
 }

@@ -56,10 +56,11 @@ func (l *Limiter) Take(key wire.Secret, bytes int, now time.Time) (wait time.Dur
 	limits := *l.limits.Load()
 	u, known := l.used[key]
 	if !known && len(l.used) >= limitedKeysMax {
-		l.forget(now)
+		l.forgetLocked(now)
 	}
 	u = usage{latest(u.calls, now), latest(u.bytes, now)}
 
+	// A second's worth ahead of now is allowed, or one call where a second gives less than one.
 	each := seconds(1, limits.Calls)
 	if wait := u.calls.Sub(now) + each - max(time.Second, each); wait > 0 {
 		return wait, "calls"
@@ -73,9 +74,9 @@ func (l *Limiter) Take(key wire.Secret, bytes int, now time.Time) (wait time.Dur
 	return 0, ""
 }
 
-// forget drops the keys that have all of their limits again, for which it makes no difference;
-// all keys, if there are none of these. Called with mu held.
-func (l *Limiter) forget(now time.Time) {
+// forgetLocked drops the keys that have all of their limits again, for which it makes no
+// difference; all keys, if there are none of these.
+func (l *Limiter) forgetLocked(now time.Time) {
 	maps.DeleteFunc(l.used, func(_ wire.Secret, u usage) bool {
 		return !u.calls.After(now) && !u.bytes.After(now)
 	})

@@ -53,7 +53,7 @@ func TestALimiterDoesNotGrowWithTheKeys(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	l.Take("one more", 1, now)
-	l.forget(now)
+	l.forgetLocked(now)
 	if _, watched := l.used["one more"]; !watched || len(l.used) != 1 {
 		t.Errorf("%d keys are watched though all but one have their limits again", len(l.used))
 	}

@@ -101,6 +101,7 @@ func (c *Claim) Resize(size int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	// What gets smaller, or stays as it is, needs nothing of the pool.
 	before, after := p.rules.shared(c.held), p.rules.shared(size)
 	if size > c.held {
 		free := p.free - (size - c.held)
@@ -114,7 +115,7 @@ func (c *Claim) Resize(size int64) error {
 	}
 
 	p.free -= size - c.held
-	p.count(c.owner, after-before)
+	p.countLocked(c.owner, after-before)
 	if p.rules.Watch != nil && size != c.held {
 		p.rules.Watch(p.rules.Size - p.free)
 	}
@@ -133,13 +134,13 @@ func (c *Claim) Pass(owner string) {
 	defer p.mu.Unlock()
 
 	shared := p.rules.shared(c.held)
-	p.count(c.owner, -shared)
-	p.count(owner, shared)
+	p.countLocked(c.owner, -shared)
+	p.countLocked(owner, shared)
 	c.owner = owner
 }
 
-// count adds to what an owner holds. Called with mu held.
-func (p *Pool) count(owner string, more int64) {
+// countLocked adds to what an owner holds.
+func (p *Pool) countLocked(owner string, more int64) {
 	if more == 0 {
 		return
 	}

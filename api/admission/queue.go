@@ -55,21 +55,22 @@ func NewQueue(weightMax int64, waitingMax int, watch func(waiting int)) *Queue {
 	return &Queue{weightMax: weightMax, waitingMax: waitingMax, watch: watch, lines: map[string]*line{}}
 }
 
-// Enter waits for the caller's turn, for as long as patience at most; then the caller must call
-// Leave with its weight. The error is ErrManyWait, ErrLongWait or that of ctx.
+// Enter waits for the caller's turn, for at most patience. Then the caller must call Leave with
+// its weight. The error is ErrManyWait, ErrLongWait or that of ctx.
 func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patience time.Duration) error {
 	q.mu.Lock()
-	if q.waiting == 0 && q.fits(weight) {
+	if q.waiting == 0 && q.fitsLocked(weight) {
 		q.through += weight
 		q.mu.Unlock()
 		return nil
 	}
-	mine, err := q.wait(key, weight, cost)
+	mine, err := q.joinLocked(key, weight, cost)
 	q.mu.Unlock()
 	if err != nil {
 		return err
 	}
 
+	// The turn may come at any moment, also while we give up.
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -91,7 +92,7 @@ func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patie
 
 	// Others may have waited behind it alone.
 	mine.gone = true
-	q.serve()
+	q.serveLocked()
 
 	return err
 }
@@ -102,21 +103,22 @@ func (q *Queue) Leave(weight int64) {
 	defer q.mu.Unlock()
 
 	q.through -= weight
-	q.serve()
+	q.serveLocked()
 }
 
-// fits reports whether so much more may be let through. Called with mu held.
-func (q *Queue) fits(weight int64) bool {
+// fitsLocked reports whether so much more may be let through.
+func (q *Queue) fitsLocked(weight int64) bool {
 	return q.through == 0 || q.through+weight <= q.weightMax
 }
 
-// wait puts a caller into its key's line. Called with mu held.
-func (q *Queue) wait(key string, weight, cost int64) (*turn, error) {
+// joinLocked puts a caller into its key's line.
+func (q *Queue) joinLocked(key string, weight, cost int64) (*turn, error) {
 	l := q.lines[key]
 	if q.waiting >= q.waitingMax || l != nil && len(l.turns) >= q.waitingMax-q.waiting {
 		return nil, ErrManyWait
 	}
 
+	// A key that comes anew begins where the others are: it neither catches up nor waits longer.
 	if l == nil {
 		l = &line{key: key, tag: q.now}
 		q.lines[key] = l
@@ -124,23 +126,24 @@ func (q *Queue) wait(key string, weight, cost int64) (*turn, error) {
 	}
 	t := &turn{weight: weight, cost: cost, ready: make(chan struct{})}
 	l.turns = append(l.turns, t)
-	q.count(1)
+	q.countLocked(1)
 
 	return t, nil
 }
 
-// serve lets through whose turn it is, as long as they fit. Called with mu held.
-func (q *Queue) serve() {
+// serveLocked lets callers through in turn, as long as they fit.
+func (q *Queue) serveLocked() {
 	for len(q.order) > 0 {
 		l := q.order[0]
 		t := l.turns[0]
-		if !t.gone && !q.fits(t.weight) {
+		if !t.gone && !q.fitsLocked(t.weight) {
 			return
 		}
 
+		// The line stays the next one until it is put in order again below.
 		l.turns[0] = nil
 		l.turns = l.turns[1:]
-		q.count(-1)
+		q.countLocked(-1)
 		if !t.gone {
 			q.through += t.weight
 			q.now = l.tag
@@ -157,8 +160,8 @@ func (q *Queue) serve() {
 	}
 }
 
-// count changes how many wait. Called with mu held.
-func (q *Queue) count(more int) {
+// countLocked changes how many wait.
+func (q *Queue) countLocked(more int) {
 	q.waiting += more
 	if q.watch != nil {
 		q.watch(q.waiting)

@@ -12,7 +12,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// PooledAnswerMax is up to what size a buffer of an answer is kept for others.
+// PooledAnswerMax is the size up to which the buffer of an answer is kept for others.
 const PooledAnswerMax = 1 << 20
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -26,9 +26,11 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	if err := enc.Encode(v); err != nil {
 		buf.Reset()
 		status = 500
-		buf.WriteString(`{"success":false,"error":"internal","message":"The answer could not be encoded.","fields":[]}`)
+		buf.WriteString(`{"success":false,"error":"internal",` +
+			`"message":"The answer could not be encoded.","fields":[]}`)
 	}
 
+	// SetBody copies: the buffer can serve others then.
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
 	ctx.SetBody(buf.Bytes())

@@ -9,9 +9,9 @@ import (
 )
 
 // CheckHead rejects requests whose end a proxy in front of us might place elsewhere (request
-// smuggling): those with both a length and chunks, with another encoding than chunks, with a
-// folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2, 5.2,
-// 6.3). It has the connection closed, so that nothing behind one is taken for a request.
+// smuggling). They are those with both a length and chunks, with another encoding than chunks,
+// with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2,
+// 5.2, 6.3). It has the connection closed, so that nothing behind one is taken for a request.
 func CheckHead(ctx *fasthttp.RequestCtx) error {
 	doubt := doubtfulPart(ctx.Request.Header.RawHeaders())
 	if doubt == "" {

@@ -7,9 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HasLeft reports whether the other end of a connection has closed it, or sends nothing more. It reads nothing, so any
-// goroutine may ask while others read and write. Of a connection that is no socket it reports false.
+// HasLeft reports whether the other end of a connection has closed it, or sends nothing more. It
+// reads nothing, so any goroutine may ask while others read and write. For a connection that is
+// not a socket it reports false.
 func HasLeft(conn net.Conn) bool {
+	// The socket may be within a counted connection, and that in one with TLS.
 	for {
 		switch c := conn.(type) {
 		case syscall.Conn:
@@ -27,7 +29,10 @@ func isClosed(c syscall.Conn) (closed bool) {
 	if err != nil {
 		return false
 	}
-	_ = raw.Control(func(fd uintptr) { // its error is that we have closed it ourselves
+
+	// The only error is that we have closed the connection ourselves. A poll without a timeout asks,
+	// and does not wait.
+	_ = raw.Control(func(fd uintptr) {
 		ends := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(ends, 0)
 		closed = err == nil && n > 0 && ends[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0

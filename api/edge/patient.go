@@ -13,8 +13,8 @@ import (
 // as much at most.
 const acceptPause = 50 * time.Millisecond
 
-// Patient returns ln with an Accept that outlasts a shortage: while too many files are open, or the
-// kernel has no memory for one more connection, it waits and goes on. Those who call wait in the
+// Patient returns ln with an Accept that outlasts a shortage. While too many files are open, or
+// the kernel has no memory for one more connection, it waits and goes on; callers wait in the
 // kernel's queue meanwhile. The beginning and the end of a shortage are logged.
 func Patient(ln net.Listener, logger *slog.Logger) net.Listener {
 	return &patient{Listener: ln, logger: logger}
@@ -44,13 +44,15 @@ func (p *patient) Accept() (net.Conn, error) {
 
 // note logs when a shortage begins and ends.
 func (p *patient) note(err error) {
+	// Not once for each connection: a shortage lasts for many of them.
 	before := p.short.Swap(err != nil)
-	switch at := p.Addr().String(); {
+	at := p.Addr().String()
+	switch {
 	case err != nil && !before:
-		p.logger.Warn("cannot accept a connection; callers wait. Raise the limit of open files (ulimit -n) "+
-			"if this comes again", "listen", at, "error", err)
+		p.logger.Warn("Cannot accept a connection; callers wait. "+
+			"Raise the limit of open files (ulimit -n) if this happens again.", "listen", at, "error", err)
 	case err == nil && before:
-		p.logger.Info("connections are accepted again", "listen", at)
+		p.logger.Info("Connections are accepted again.", "listen", at)
 	}
 }
 

@@ -326,7 +326,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			Spool:      queue.Status(),
 		}
 	}
-	heartbeats := proxy.Heart{
+	heartbeats := proxy.Heartbeats{
 		Beater:     upstream,
 		Identities: keys.Identities,
 		Away:       forwarder.Away,

@@ -96,7 +96,7 @@ func TestCallsWaitWhileTooManyFilesAreOpen(t *testing.T) {
 		return answered
 	}())
 	server.eventually(func() bool {
-		return strings.Count(server.logged(), "cannot accept a connection") >= 3 || server.ended()
+		return strings.Count(server.logged(), "Cannot accept a connection") >= 3 || server.ended()
 	},
 		func() string { return "nothing was refused for want of files" })
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {

@@ -38,7 +38,7 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	ids, refusals := callers()
 	// How many waited at that moment is chance: nobody did if all were in a commit that hung until the process ended. One of
 	// them may be the oracle's.
-	if waited := strings.Count(sidecar.logged(), "the spool refused a write"); len(refusals) < waited-1 {
+	if waited := strings.Count(sidecar.logged(), "The spool refused a write"); len(refusals) < waited-1 {
 		t.Errorf("of %d who waited %d callers were told", waited, len(refusals))
 	}
 	for _, r := range refusals {

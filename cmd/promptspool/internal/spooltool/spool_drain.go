@@ -52,7 +52,7 @@ func drainStopped(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, patience)
 	defer cancel()
-	proxy.New(queue, keys, nobody{}, config.ToolLogger(c)).BringHome(ctx)
+	proxy.New(queue, keys, nobody{}, config.ToolLogger(c)).RetryHeld(ctx)
 	forwarder := proxy.NewForwarder(queue, keys, upstream, metrics.New("sidecar", c.App.Version), config.ToolLogger(c))
 	err = forwardUntilEmpty(ctx, queue, forwarder, progressOf(c))
 	left := queue.Status()

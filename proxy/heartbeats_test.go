@@ -40,12 +40,12 @@ func (b *beats) set(change func()) {
 	change()
 }
 
-func TestAHeartBeatsForEachAccountAndWhenTheServerIsBack(t *testing.T) {
+func TestHeartbeatsAreSentForEachAccountAndWhenTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var away atomic.Bool
 		server := &beats{counts: map[string]int{}, ids: []wire.Identity{{Account: "a"}}}
-		h := Heart{Beater: server, Identities: server.identities, Status: func() wire.Heartbeat { return wire.Heartbeat{} },
+		h := Heartbeats{Beater: server, Identities: server.identities, Status: func() wire.Heartbeat { return wire.Heartbeat{} },
 			Away: away.Load, Logger: slog.New(slog.DiscardHandler)}
 		done := make(chan error)
 		go func() { done <- h.Run(ctx) }()

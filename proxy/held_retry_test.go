@@ -10,8 +10,8 @@ import (
 	"promptspool/spool"
 )
 
-// bringHome runs what gives held events back, until the end of the scene.
-func (s *sidecar) bringHome(t *testing.T) {
+// retryHeld runs what gives held events back, until the end of the scene.
+func (s *sidecar) retryHeld(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -36,7 +36,7 @@ func TestHeldEventsGoOutByThemselvesWhenTheKeyIsTakenAgain(t *testing.T) {
 			if restart {
 				s.restart()
 			}
-			s.bringHome(t)
+			s.retryHeld(t)
 			stop := s.forward()
 			defer stop()
 			<-time.After(time.Hour)
@@ -67,7 +67,7 @@ func TestHeldEventsStayWhileTheServerIsAwayOrTheirKeyIsLost(t *testing.T) {
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		s.drain()
 		srv.set(func(s *server) { s.keys[annsKey], s.verdict = annIs, noVerdict })
-		s.bringHome(t)
+		s.retryHeld(t)
 		<-time.After(time.Hour)
 		synctest.Wait()
 		wantLane(t, s, spool.LaneHeld, "e1")
@@ -139,7 +139,7 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 		}
 		// It goes out by itself when the server knows what to do with it.
 		srv.set(func(s *server) { s.always = nil })
-		s.bringHome(t)
+		s.retryHeld(t)
 		<-time.After(time.Minute)
 		synctest.Wait()
 		wantDelivered(t, srv, append(names, "late")...)

@@ -9,7 +9,7 @@ import (
 func TestWorkRestsAsLongAsItTookWhileTheAppWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := uint64(8)
-		m := newManners(func() uint64 { return next })
+		m := newPacer(func() uint64 { return next })
 		pass := func(d time.Duration) { <-time.After(d) }
 		restAfter := func(work time.Duration) time.Duration {
 			begun := time.Now()

@@ -3,7 +3,7 @@ package proxy
 import "testing"
 
 func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
-	refuse := func(s *suspicion, key uint32, times int) (believed int) {
+	refuse := func(s *rejectionGuard, key uint32, times int) (believed int) {
 		for range times {
 			if s.refused(key) {
 				believed++
@@ -12,7 +12,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		return believed
 	}
 	t.Run("in a row", func(t *testing.T) {
-		s := newSuspicion()
+		s := newRejectionGuard()
 		if n := refuse(s, 1, 100); n != rowMax {
 			t.Errorf("%d in a row are believed; want %d", n, rowMax)
 		}
@@ -22,7 +22,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		}
 	})
 	t.Run("in a row over all keys", func(t *testing.T) {
-		s, believed := newSuspicion(), 0
+		s, believed := newRejectionGuard(), 0
 		for key := range uint32(100) {
 			believed += refuse(s, key, 1)
 		}
@@ -31,7 +31,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		}
 	})
 	t.Run("one key's in a row, beside others that are taken", func(t *testing.T) {
-		s, believed := newSuspicion(), 0
+		s, believed := newRejectionGuard(), 0
 		for range 100 {
 			believed += refuse(s, 1, 1)
 			s.taken(2, 1000)
@@ -44,7 +44,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		}
 	})
 	t.Run("one in a hundred of the last ten thousand", func(t *testing.T) {
-		s, believed := newSuspicion(), 0
+		s, believed := newRejectionGuard(), 0
 		for range 300 { // one in 21 is bad
 			believed += refuse(s, 1, 1)
 			s.taken(1, 20)
@@ -60,7 +60,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		}
 	})
 	t.Run("less than one in a hundred, for ever", func(t *testing.T) {
-		s, believed := newSuspicion(), 0
+		s, believed := newRejectionGuard(), 0
 		for range 1000 {
 			believed += refuse(s, 1, 1)
 			s.taken(1, 150)

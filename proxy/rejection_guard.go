@@ -1,0 +1,87 @@
+package proxy
+
+import "sync"
+
+const (
+	rowMax        = 5      // rejections in a row before the contract itself is suspected
+	judgedRecent  = 10_000 // events judged before, of which ...
+	refusedRecent = 100    // ... so many may be rejected
+	judgedParts   = 10     // judgedRecent is counted in so many parts
+)
+
+// rejectionGuard tells a few bad events from a server that rejects everything. Burying what such a
+// server rejects would empty the spool into the dead letters, for a fault that is not the
+// events'. It watches each key, and what comes in a row over all keys. Safe for concurrent use.
+type rejectionGuard struct {
+	mu   sync.Mutex
+	row  int                    // under mu; rejections in a row, of all keys
+	keys map[uint32]*keyHistory // under mu
+}
+
+// keyHistory is what the server said of one key's events.
+type keyHistory struct {
+	row     int
+	judged  [judgedParts]int // the newest part first
+	refused [judgedParts]int
+}
+
+func newRejectionGuard() *rejectionGuard { return &rejectionGuard{keys: map[uint32]*keyHistory{}} }
+
+// historyLocked returns that of a key.
+func (g *rejectionGuard) historyLocked(key uint32) *keyHistory {
+	h := g.keys[key]
+	if h == nil {
+		if len(g.keys) >= keysMax {
+			clear(g.keys) // the memory is bounded; a bad server is soon suspected again
+		}
+		h = new(keyHistory)
+		g.keys[key] = h
+	}
+
+	return h
+}
+
+// taken notes that the server took events.
+func (g *rejectionGuard) taken(key uint32, events int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	h := g.historyLocked(key)
+	g.row, h.row = 0, 0
+	h.count(events, 0)
+}
+
+// refused notes that the server rejected an event for its content, and reports whether to believe
+// it. A rejection that is not believed does not count: the event will be sent again.
+func (g *rejectionGuard) refused(key uint32) (believed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	h := g.historyLocked(key)
+	// This one counts, too: refusedRecent is how many may be refused, not how many may precede.
+	recent := 1
+	for _, n := range h.refused {
+		recent += n
+	}
+	if g.row >= rowMax || h.row >= rowMax || recent > refusedRecent {
+		return false
+	}
+
+	g.row++
+	h.row++
+	h.count(1, 1)
+
+	return true
+}
+
+func (h *keyHistory) count(judged, refused int) {
+	// A full part makes room for a new one; the oldest is forgotten.
+	if h.judged[0] >= judgedRecent/judgedParts {
+		copy(h.judged[1:], h.judged[:])
+		copy(h.refused[1:], h.refused[:])
+		h.judged[0], h.refused[0] = 0, 0
+	}
+
+	h.judged[0] += judged
+	h.refused[0] += refused
+}
