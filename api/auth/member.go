@@ -6,15 +6,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// Everything here is done by somebody who is signed in, for the account they belong to. wire.CodeForbidden says that
-// their role does not cover it.
+// The methods in this file act for a person who is signed in (by), in their account. They
+// return wire.CodeForbidden if the person's role does not cover the action.
 
 // Members lists the people of the account.
 func (p *People) Members(ctx context.Context, by wire.User) ([]wire.User, error) {
 	return p.store.Users(ctx, by.AccountID)
 }
 
-// Invite makes a code that lets one person in with a role, for a week. Only an owner invites.
+// Invite makes a code that lets one person join with a role, within a week. Only owners
+// can invite.
 func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return "", wire.Invite{}, err
@@ -25,11 +26,19 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 	if !role.Known() {
 		return "", wire.Invite{}, wire.Invalid(errRole())
 	}
+
 	code, now := newCode(), p.now().UTC()
-	i := wire.Invite{ID: wire.NewID(), AccountName: by.AccountName, Role: role, CreatedAt: now, ExpiresAt: now.Add(inviteAge)}
+	i := wire.Invite{
+		ID:          wire.NewID(),
+		AccountName: by.AccountName,
+		Role:        role,
+		CreatedAt:   now,
+		ExpiresAt:   now.Add(inviteAge),
+	}
 	if err := p.store.CreateInvite(ctx, hash(code), i); err != nil {
 		return "", wire.Invite{}, err
 	}
+
 	return code, i, p.Note(ctx, by, "invite", string(role), "")
 }
 
@@ -37,27 +46,33 @@ func errRole() wire.FieldError {
 	return wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"}
 }
 
-func errNoMember() error { return wire.Errorf(wire.CodeNotFound, "This account has no such member.") }
+func errNoMember() error {
+	return wire.Errorf(wire.CodeNotFound, "This account has no such member.")
+}
 
-// Invites lists those that are open.
+// Invites lists the invites of the account that can still be used.
 func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return nil, err
 	}
+
 	all, err := p.store.Invites(ctx, by.AccountName)
 	if err != nil {
 		return nil, err
 	}
+
+	// The store may keep expired ones for a while.
 	var open []wire.Invite
 	for _, i := range all {
 		if p.now().Before(i.ExpiresAt) {
 			open = append(open, i)
 		}
 	}
+
 	return open, nil
 }
 
-// Uninvite takes an invite back.
+// Uninvite revokes an invite.
 func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return err
@@ -68,7 +83,8 @@ func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
 	return p.Note(ctx, by, "take back invite", id, "")
 }
 
-// SetRole gives a member of the account another role, and signs them out. The last owner stays one (wire.CodeConflict).
+// SetRole changes the role of a member, and signs them out. The last owner must stay one
+// (wire.CodeConflict).
 func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error) {
 	if !role.Known() {
 		return wire.User{}, wire.Invalid(errRole())
@@ -76,7 +92,7 @@ func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire
 	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
 }
 
-// SetDisabled keeps a member from signing in, or lets them again.
+// SetDisabled disables a member, who can then not sign in, or enables them again.
 func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
 	action := "enable member"
 	if disabled {
@@ -85,59 +101,79 @@ func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disab
 	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, action, "")
 }
 
-func (p *People) change(ctx context.Context, by wire.User, id string, c wire.UserChange, action, detail string) (wire.User, error) {
+// change changes a member on behalf of an owner, and notes it in the audit log.
+func (p *People) change(
+	ctx context.Context, by wire.User, id string, c wire.UserChange, action, detail string,
+) (wire.User, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return wire.User{}, err
 	}
+
 	c.At = p.now().UTC()
 	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.User{}, errNoMember()
 	case wire.IsCode(err, wire.CodeConflict):
-		return wire.User{}, wire.Errorf(wire.CodeConflict, "An account needs at least one owner. Promote someone else first.")
+		return wire.User{}, wire.Errorf(wire.CodeConflict,
+			"An account needs at least one owner. Promote someone else first.")
 	case err != nil:
 		return wire.User{}, err
 	}
+
 	return u, p.Note(ctx, by, action, u.Email, detail)
 }
 
-// SetPassword changes somebody's own password, given the old one, and ends all their sessions but the new one that it begins. It
-// works also while their email is locked: they are signed in.
+// SetPassword changes a person's own password, given the old one. It ends all their
+// sessions and begins a new one. It also works while their email is locked by failed
+// sign-ins, because they are signed in.
 func (p *People) SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error) {
 	if fault := checkPassword(password); fault != "" {
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
+
 	proof, err := p.prove(ctx, by.Email, old, true, personSource(by.ID))
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
+
 	var stored string
 	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
 		return wire.SignedIn{}, err
 	}
-	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.ID, wire.UserChange{Password: &stored, At: p.now().UTC()})
+
+	change := wire.UserChange{Password: &stored, At: p.now().UTC()}
+	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.ID, change)
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
 	if err := p.Note(ctx, by, "change password", by.Email, ""); err != nil {
 		return wire.SignedIn{}, err
 	}
+
 	return p.begin(ctx, u)
 }
 
-// Note keeps in the account's audit log what somebody changed.
+// Note adds a change to the account's audit log.
 func (p *People) Note(ctx context.Context, by wire.User, action, target, detail string) error {
 	return p.store.Audit(ctx, by.AccountID, wire.AuditEntry{
-		ID: wire.NewID(), At: p.now().UTC(), Actor: by.Email, Action: action, Target: target, Detail: detail,
+		ID:     wire.NewID(),
+		At:     p.now().UTC(),
+		Actor:  by.Email,
+		Action: action,
+		Target: target,
+		Detail: detail,
 	})
 }
 
 // auditPageMax bounds what AuditLog returns.
 const auditPageMax = 200
 
-// AuditLog lists what people changed in the account, the newest first; before is the id of the last one seen, or "".
-func (p *People) AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error) {
+// AuditLog lists changes to the account, newest first. before is the id of the last one
+// seen, or "".
+func (p *People) AuditLog(
+	ctx context.Context, by wire.User, before string, limit int,
+) ([]wire.AuditEntry, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return nil, err
 	}

@@ -7,18 +7,19 @@ import (
 	"promptspool/api/wire"
 )
 
-// Operator is whoever may run commands beside the server: they act as an owner of any account.
+// Operator acts as an owner of any account: a person who may run commands on the server's
+// machine.
 type Operator struct{ people *People }
 
-// Operator returns what an operator may do. Whoever gets it must have proven to be one.
+// Operator returns an Operator. The caller must have verified that it acts for one.
 func (p *People) Operator() Operator { return Operator{p} }
 
-// ofAccount is the operator as an owner of an account.
+// ofAccount returns the operator as an owner of an account.
 func ofAccount(id, name string) wire.User {
 	return wire.User{AccountID: id, AccountName: name, Email: wire.Operator, Role: wire.RoleOwner}
 }
 
-// People lists the people of the account of this name, or, if it is "", of all accounts.
+// People lists the people of the account of this name, or of all accounts if it is "".
 func (o Operator) People(ctx context.Context, account string) ([]wire.User, error) {
 	all, err := o.people.store.Everybody(ctx)
 	if account == "" || err != nil {
@@ -34,8 +35,11 @@ func (o Operator) People(ctx context.Context, account string) ([]wire.User, erro
 	return members, nil
 }
 
-// Invite makes a code that lets one person into the account of this name, which is made if there is none.
-func (o Operator) Invite(ctx context.Context, account string, role wire.Role) (wire.Secret, wire.Invite, error) {
+// Invite makes a code that lets one person join an account, and the account if it does
+// not exist.
+func (o Operator) Invite(
+	ctx context.Context, account string, role wire.Role,
+) (wire.Secret, wire.Invite, error) {
 	faults := checkAccount(account)
 	if !role.Known() {
 		faults = append(faults, errRole())
@@ -51,7 +55,8 @@ func (o Operator) Invite(ctx context.Context, account string, role wire.Role) (w
 	return o.people.Invite(ctx, ofAccount(id, account), role)
 }
 
-// MakeReset makes a code with which a person chooses a new password; see People.MakeReset.
+// MakeReset makes a code with which a person chooses a new password; see
+// People.MakeReset.
 func (o Operator) MakeReset(ctx context.Context, email string) (wire.Secret, wire.User, error) {
 	u, err := o.find(ctx, email)
 	if err != nil {
@@ -60,7 +65,7 @@ func (o Operator) MakeReset(ctx context.Context, email string) (wire.Secret, wir
 	return o.people.MakeReset(ctx, ofAccount(u.AccountID, u.AccountName), u.ID)
 }
 
-// SetDisabled keeps a person from signing in, or lets them again; see People.SetDisabled.
+// SetDisabled disables or enables a person; see People.SetDisabled.
 func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) (wire.User, error) {
 	u, err := o.find(ctx, email)
 	if err != nil {
@@ -70,15 +75,18 @@ func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) 
 	changed, err := o.people.SetDisabled(ctx, ofAccount(u.AccountID, u.AccountName), u.ID, disabled)
 	if wire.IsCode(err, wire.CodeConflict) {
 		err = wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+
-			"Invite another first: promptspool people invite --account %s --role owner", u.Email, u.AccountName, u.AccountName)
+			"Invite another first: promptspool people invite --account %s --role owner",
+			u.Email, u.AccountName, u.AccountName)
 	}
 	return changed, err
 }
 
+// find returns the person with this email, as a person typed it.
 func (o Operator) find(ctx context.Context, email string) (wire.User, error) {
 	u, _, err := o.people.store.UserByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
 	if wire.IsCode(err, wire.CodeNotFound) {
-		err = wire.Errorf(wire.CodeNotFound, "Nobody signs in as %q. `promptspool people list` shows everybody.", email)
+		err = wire.Errorf(wire.CodeNotFound,
+			"No one signs in as %q. `promptspool people list` shows everyone.", email)
 	}
 	return u, err
 }

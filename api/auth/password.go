@@ -19,31 +19,35 @@ const (
 	passwordBytesMax = 1 << 10
 )
 
-// argonCost is what a new hash costs: the smaller of the two settings that OWASP's password storage cheat sheet gives for
-// argon2id with one thread. A hash carries its own cost, so that it can be raised later.
+// argonCost is the cost of new hashes: the smaller of the two settings for argon2id with
+// one thread in OWASP's password storage cheat sheet. Each hash stores its cost, so that
+// this can be raised later.
 var argonCost = cost{memoryKiB: 19 << 10, passes: 2}
 
 type cost struct{ memoryKiB, passes uint32 }
 
-// hashers bounds how many hashes are computed at once, since each takes 19 MiB, and how many wait for it.
+// hashers bounds how many hashes are computed at the same time, since each takes 19 MiB,
+// and how many callers wait.
 type hashers struct {
 	turns chan struct{}
-	queue chan struct{} // those of strangers
+	queue chan struct{} // callers who are not known
 }
 
 func newHashers() hashers {
 	return hashers{make(chan struct{}, hashersMax), make(chan struct{}, strangersMax)}
 }
 
-// run waits for its turn, or for ctx to end. Strangers are refused while many of them wait already: whoever is known, by a
-// session or a code, must not wait behind all of them.
+// run calls fn when it is its turn, or gives up when ctx ends. Callers who are known, by
+// a session or a code, must not wait behind a crowd of strangers, so strangers are
+// rejected while many of them wait.
 func (h hashers) run(ctx context.Context, known bool, fn func()) error {
 	if !known {
 		select {
 		case h.queue <- struct{}{}:
 			defer func() { <-h.queue }()
 		default:
-			return wire.Unavailable(2*time.Second, "Too many people are signing in right now. Try again in a few seconds.")
+			return wire.Unavailable(2*time.Second,
+				"Too many people are signing in right now. Try again in a few seconds.")
 		}
 	}
 
@@ -57,39 +61,49 @@ func (h hashers) run(ctx context.Context, known bool, fn func()) error {
 	}
 }
 
-// checkPassword judges a new password by its length alone, as NIST SP 800-63B advises.
+// checkPassword returns what is wrong with a new password, or "". Only its length counts,
+// as NIST SP 800-63B recommends.
 func checkPassword(password string) (fault string) {
 	switch {
 	case !utf8.ValidString(password) || len(password) > passwordBytesMax:
 		return fmt.Sprintf("must be UTF-8 of at most %d bytes", passwordBytesMax)
 	case utf8.RuneCountInString(password) < passwordRunesMin:
-		return fmt.Sprintf("must have at least %d characters; a few words are easy to remember", passwordRunesMin)
+		return fmt.Sprintf("must have at least %d characters; a few words are easy to remember",
+			passwordRunesMin)
 	}
 	return ""
 }
 
-// hashPassword makes the text that is stored: algorithm, cost, salt and hash in the form of the PHC string format.
+// hashPassword returns what is stored of a password: algorithm, cost, salt and hash in
+// the PHC string format.
 func hashPassword(password string) string {
 	salt := random(16)
 	c := argonCost
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, c.memoryKiB, c.passes,
-		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(argon(password, salt, c)))
+	key := argon(password, salt, c)
+
+	encode := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s",
+		argon2.Version, c.memoryKiB, c.passes, encode(salt), encode(key))
 }
 
 func argon(password string, salt []byte, c cost) []byte {
 	return argon2.IDKey([]byte(password), salt, c.passes, c.memoryKiB, 1, 32)
 }
 
-// verifyPassword says whether stored is the hash of password. What is no hash fits none.
+// verifyPassword reports whether stored is a hash of password. Malformed hashes match no
+// password.
 func verifyPassword(stored, password string) bool {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return false
 	}
+
 	var c cost
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=1", &c.memoryKiB, &c.passes); err != nil || c.passes == 0 {
+	_, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=1", &c.memoryKiB, &c.passes)
+	if err != nil || c.passes == 0 {
 		return false
 	}
+
 	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
 	if err != nil {
 		return false
@@ -98,5 +112,7 @@ func verifyPassword(stored, password string) bool {
 	return err == nil && subtle.ConstantTimeCompare(argon(password, salt, c), want) == 1
 }
 
-// nobody is verified against where there is no such person, so that the time of an answer does not tell whether there is.
-var nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+// nobody is the hash to verify against if a person does not exist, so that the response
+// time does not reveal whether they do.
+var nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA" +
+	"$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

@@ -10,9 +10,12 @@ import (
 // resetAge is how long a reset link works.
 const resetAge = 24 * time.Hour
 
-// MakeReset makes a code with which a member of the account chooses a new password, once and within a day. It takes the
-// place of any earlier one. Only an owner makes one, and not for themselves: who changes their own password must know
-// the old one, or a browser left open would be enough to take over an account for good.
+// MakeReset makes a code with which a member chooses a new password, once and within a
+// day. It replaces any earlier one.
+//
+// Only owners can make one, and not for themselves. To change one's own password one must
+// know the old one, or a browser left open would be enough to take over an account for
+// good.
 func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return "", wire.User{}, err
@@ -36,10 +39,11 @@ func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.S
 	if err := p.store.CreateReset(ctx, hash(code), r); err != nil {
 		return "", wire.User{}, err
 	}
+
 	return code, u, p.Note(ctx, by, "make reset link", u.Email, "")
 }
 
-// member finds a person of an account.
+// member returns a person of an account.
 func (p *People) member(ctx context.Context, account, id string) (wire.User, error) {
 	users, err := p.store.Users(ctx, account)
 	if err != nil {
@@ -54,8 +58,9 @@ func (p *People) member(ctx context.Context, account, id string) (wire.User, err
 	return wire.User{}, errNoMember()
 }
 
-// ResetOf tells whose password a code resets, before it is used. ip is where the call comes from. wire.CodeForbidden if
-// the code is not good, wire.CodeTooMany after too many of those.
+// ResetOf returns the person whose password a code resets, without using it. ip is the
+// caller's address. An invalid code is wire.CodeForbidden, and wire.CodeTooMany after too
+// many of them.
 func (p *People) ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error) {
 	r, u, err := p.store.Reset(ctx, hashCode(code))
 	switch {
@@ -75,23 +80,27 @@ func errReset() error {
 		"Ask an owner of your account for a new one.")
 }
 
-// ResetPassword sets the password of the person whose code this is, which is spent by it. It ends all their sessions,
-// forgets their failed sign-ins, and begins a session. Its errors are those of ResetOf; wire.CodeInvalid says what is
-// wrong with the password, and leaves the code as it is.
-func (p *People) ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error) {
+// ResetPassword uses a code to set the password of its person. It ends all their
+// sessions, forgets their failed sign-ins, and begins a session. Errors are those of
+// ResetOf, and wire.CodeInvalid for a password that is not accepted, which leaves the
+// code usable.
+func (p *People) ResetPassword(
+	ctx context.Context, code wire.Secret, password, ip string,
+) (wire.SignedIn, error) {
 	if _, err := p.ResetOf(ctx, code, ip); err != nil {
 		return wire.SignedIn{}, err
 	}
 	if fault := checkPassword(password); fault != "" {
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
+
 	var stored string
 	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
 		return wire.SignedIn{}, err
 	}
 
 	r, u, err := p.store.SpendReset(ctx, hashCode(code), stored, p.now().UTC())
-	if wire.IsCode(err, wire.CodeNotFound) { // used or ended while the hash was computed
+	if wire.IsCode(err, wire.CodeNotFound) { // used or expired while the hash was computed
 		return wire.SignedIn{}, errReset()
 	}
 	if err != nil {

@@ -187,7 +187,7 @@ func TestWhoseFormItIsIsKnownForAWhile(t *testing.T) {
 		t.Errorf("a week after signing out: %v", err)
 	}
 	tn.now = tn.now.Add(time.Second)
-	wantError(t, known(), wire.CodeNotFound, "remembered")
+	wantError(t, known(), wire.CodeNotFound, "no longer known")
 	for _, other := range []string{"", "x", s.CSRF(), wire.SignedIn{Token: "y"}.FormSession()} {
 		_, err := tn.MadeFor(t.Context(), other)
 		wantError(t, err, wire.CodeNotFound, "")

@@ -7,18 +7,20 @@ import (
 	"promptspool/api/wire"
 )
 
+// throttleWindow is how long failures count.
 const throttleWindow = 15 * time.Minute
 
-// A source of failed sign-ins is an email, whose password is guessed; an address, which may be that of a proxy with many
-// honest people behind it; or a browser or a person that has signed in before. Failures of strangers do not count against
-// the last two, so that nobody can lock out those who are known.
+// Failed sign-ins are counted for an email, whose password someone may be guessing; for
+// an address, which may be a proxy with many honest people behind it; and for a browser
+// or person that has signed in before. Failures of strangers do not count for the last
+// two, so that no one can lock out people who are known.
 const (
 	emailFailuresMax   = 10
 	addressFailuresMax = 1000
 	knownFailuresMax   = 10
 )
 
-// source is what failures have in common, and how many of them may come in a window.
+// source is what failures have in common, and how many of them are allowed in a window.
 type source struct {
 	key string
 	max int
@@ -32,11 +34,11 @@ func browserSource(session wire.Secret) source {
 }
 func personSource(id string) source { return source{"person " + id, knownFailuresMax} }
 
-// codeSource is an address that tries codes. Its failures are counted apart from those of sign-ins, so that neither
-// locks out the other.
+// codeSource is an address that tries codes. They are counted separately from sign-ins,
+// so that neither locks out the other.
 func codeSource(ip string) source { return source{"code " + ip, 50} }
 
-// takenSource is an address that signs up under names and emails that are taken.
+// takenSource is an address that signs up with names and emails that are taken.
 func takenSource(ip string) source { return source{"taken " + ip, 20} }
 
 func hashes(sources []source) [][32]byte {
@@ -47,11 +49,12 @@ func hashes(sources []source) [][32]byte {
 	return all
 }
 
-// throttle counts failures by what they have in common, for all servers of a database.
+// throttle counts failures by source, for all servers that share a database.
 type throttle struct{ store FailureStore }
 
-// begin counts an attempt as failed before it is judged: of many at the same time no more are judged than one by one. It
-// returns an error with this message if one of the sources has failed too often, and the attempt must not be judged.
+// begin counts an attempt as failed before it is verified, so that concurrent attempts
+// get no further than attempts one by one. It returns an error with this message if a
+// source has failed too often; the attempt must not be verified then.
 func (t throttle) begin(ctx context.Context, now time.Time, message string, sources ...source) error {
 	if err := t.check(ctx, now, message, 0, sources...); err != nil {
 		return err
@@ -62,9 +65,11 @@ func (t throttle) begin(ctx context.Context, now time.Time, message string, sour
 	return t.check(ctx, now, message, 1, sources...)
 }
 
-// check returns an error with this message while one of the sources has failed too often, apart from as many of its
-// failures as are the caller's own.
-func (t throttle) check(ctx context.Context, now time.Time, message string, own int, sources ...source) error {
+// check returns an error with this message if a source has failed too often. It does not
+// count own of the failures, which are the caller's.
+func (t throttle) check(
+	ctx context.Context, now time.Time, message string, own int, sources ...source,
+) error {
 	failures, err := t.store.Failures(ctx, hashes(sources))
 	if err != nil {
 		return err
@@ -75,6 +80,7 @@ func (t throttle) check(ctx context.Context, now time.Time, message string, own 
 			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: f.Until.Sub(now), Message: message}
 		}
 	}
+
 	return nil
 }
 
@@ -83,13 +89,13 @@ func (t throttle) failed(ctx context.Context, now time.Time, sources ...source) 
 	return t.store.AddFailure(ctx, hashes(sources), now, now.Add(throttleWindow))
 }
 
-// takeBack counts one failure less of each source: of an attempt that succeeded, or was not judged. It does so also when
-// the call has ended.
+// takeBack uncounts one failure of each source, for an attempt that succeeded or was not
+// verified. It does so even if the call has ended.
 func (t throttle) takeBack(ctx context.Context, sources ...source) error {
 	return t.store.TakeBackFailure(context.WithoutCancel(ctx), hashes(sources))
 }
 
-// forget forgets the failures of a source.
+// forget resets the failures of a source.
 func (t throttle) forget(ctx context.Context, s source) error {
 	return t.store.ForgetFailures(ctx, hash(wire.Secret(s.key)))
 }

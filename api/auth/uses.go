@@ -8,10 +8,11 @@ import (
 	"promptspool/api/wire"
 )
 
-// usesEvery is how often it is stored when keys were last used: one write for all of them.
+// usesEvery is how often the times of last use are stored, with one write for all keys.
 const usesEvery = time.Minute
 
-// uses remembers when keys were used since that was stored last. It is bounded by the keys that there are.
+// uses collects when keys were last used, until that is stored. It is bounded by the
+// number of keys.
 type uses struct {
 	mu   sync.Mutex
 	last map[string]time.Time // under mu; by key id
@@ -19,40 +20,45 @@ type uses struct {
 
 func newUses() *uses { return &uses{last: map[string]time.Time{}} }
 
-// note remembers a use, unless what is stored is recent enough.
+// note records a use, unless the stored time is recent enough.
 func (u *uses) note(k wire.Key, now time.Time) {
 	if k.LastUsedAt != nil && now.Sub(*k.LastUsedAt) < usesEvery {
 		return
 	}
+
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last[k.ID] = now.UTC()
 }
 
-// take empties it.
+// take returns what was collected, and starts over.
 func (u *uses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+
 	last := u.last
 	u.last = map[string]time.Time{}
+
 	return last
 }
 
-// Run stores each minute when keys were last used, until ctx ends, and returns nil then.
+// Run stores every minute when keys were last used, until ctx ends. It then returns nil.
 func (a *Auth) Run(ctx context.Context) error {
 	tick := time.NewTicker(usesEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			_ = a.StoreUses(ctx) // the next use tells again
+			_ = a.StoreUses(ctx) // the next use records it again
 		}
 	}
 }
 
-// StoreUses stores when keys were used since it was last called. On an error that is forgotten.
+// StoreUses stores when keys were used since the last call. On an error, these uses are
+// dropped.
 func (a *Auth) StoreUses(ctx context.Context) error {
 	used := a.uses.take()
 	if len(used) == 0 {
