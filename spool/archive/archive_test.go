@@ -129,7 +129,7 @@ func TestARequestThatIsNotThereSaysWhy(t *testing.T) {
 	for _, c := range []struct{ id, says string }{
 		{"12345", "UUIDv7"},
 		{archivetest.ID(7), "no request"},
-		{archivetest.ID(1000), "has not come yet. 2 events for it arrived already"},
+		{archivetest.ID(1000), "has not arrived yet. 2 events for it arrived already"},
 	} {
 		_, err := s.Request(t.Context(), s.id, c.id)
 		if !wire.IsCode(err, wire.CodeNotFound) || !strings.Contains(wire.AsError(err).Message, c.says) {

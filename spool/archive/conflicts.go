@@ -12,12 +12,14 @@ import (
 // conflictBytesMax bounds the conflicting contents that a record shows, beyond the first.
 const conflictBytesMax = 4 << 20
 
-// settleConflicts takes the mark off requests that differ from the record's own in nothing but a secret: one of them
-// came when less was masked than today. It shows the content of the others.
+// settleConflicts unmarks requests that differ from the record's own only in a secret, because
+// one of them arrived when less was masked than today. It shows the content of the others.
 func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
 	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
 		return nil
 	}
+
+	// The record may have gained events since it was read: only those in both are compared.
 	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, r.RequestID)
 	if err != nil {
 		return err
@@ -30,8 +32,10 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 		if !e.Conflict || !slices.ContainsFunc(state.History, func(h Entry) bool { return h.ID == e.ID }) {
 			continue
 		}
+
 		bodies[e.ID], _ = maskBody(bodies[e.ID])
-		if e.Conflict = string(bodies[e.ID]) != string(own); e.Conflict {
+		e.Conflict = string(bodies[e.ID]) != string(own)
+		if e.Conflict {
 			others = append(others, *e)
 		}
 	}
@@ -40,8 +44,8 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 	return nil
 }
 
-// conflictsOf are the contents of other requests under a record's id, each once. What arrived first comes first, and is always
-// shown: it is what stood before another took the record over.
+// conflictsOf returns the contents of other requests under a record's id, each once, in the
+// order of arrival. The first is always shown: it stood before another took the record over.
 func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) []wire.Conflict {
 	slices.SortFunc(others, func(a, b wire.RecordEvent) int {
 		return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.ID, b.ID))
@@ -57,6 +61,7 @@ func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) [
 			continue
 		}
 		shown[hash] = true
+
 		if size += len(body); len(conflicts) > 0 && size > conflictBytesMax {
 			body = nil
 		}

@@ -10,19 +10,23 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Bounds of counting behind answers.
+// Bounds of counting that goes on after an answer.
 const (
-	walksMax     = 2                      // at a time, and one of each account
-	walkFree     = 100 * time.Millisecond // every walk may take so long, for most are done by then
+	walksMax     = 2                      // at a time, one for each account
+	walkFree     = 100 * time.Millisecond // every walk may take this long: most end within it
 	walkPatience = statisticsBudget
-	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for so long
-	walkFreshFor = 10 * time.Second // an answer is kept for so long before it is counted anew
+	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for this long
+	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted anew
 )
 
-// Counting is an Archive whose statistics come within StatisticsQuery.Budget. Where that is too short to count everything, the
-// answer tells what is counted so far, and counting goes on for whoever asks the same again: the numbers of one question grow
-// until they are complete, and do not shrink. Statistics without a filter but time have no budget; they are always exact.
-// Safe for concurrent use. The caller closes it before the Store.
+// Counting is an Archive whose statistics answer within StatisticsQuery.Budget.
+//
+// Where that is too short to count everything, the answer is what is counted so far, and
+// counting goes on for callers that ask the same again: the numbers of one question grow until
+// they are complete, and do not shrink. Statistics without a filter but time have no budget;
+// they are always exact.
+//
+// It is safe for concurrent use. The caller closes it before the Store.
 type Counting struct {
 	*Archive
 
@@ -32,10 +36,10 @@ type Counting struct {
 
 	mu      sync.Mutex
 	kept    keptCounts
-	walking map[string]bool // accounts that have a walk beyond walkFree
+	walking map[string]bool // accounts with a walk that takes longer than walkFree
 }
 
-// NewCounting makes a Counting.
+// NewCounting returns a Counting over an Archive.
 func NewCounting(a *Archive) *Counting {
 	life, end := context.WithCancel(context.Background())
 
@@ -50,6 +54,7 @@ func NewCounting(a *Archive) *Counting {
 
 // Close ends all counting and waits for it.
 func (c *Counting) Close() {
+	// No walk begins once life has ended; see walkOf.
 	c.mu.Lock()
 	c.end()
 	c.mu.Unlock()
@@ -57,34 +62,39 @@ func (c *Counting) Close() {
 	c.walks.Wait()
 }
 
-// Analyze sums up the records that a search with the same filter finds, within q.Budget if there is a filter.
+// Analyze sums up the records that a search with the same filter finds, within q.Budget if
+// there is a filter.
 func (c *Counting) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
 	if err != nil || match.Spanned() || q.Budget == 0 {
 		return c.Archive.Analyze(ctx, id, q)
 	}
 
-	progress, err := c.ask(ctx, id, q, question{
+	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
 		want: query.AnalyticsColumns,
 		sums: func() counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
-	}, func(answer any) { w = answer.(wire.Analytics) })
+	}
+	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.Analytics) })
 	w.Progress = progress
 
 	return w, err
 }
 
 // TemplateStatistics sums up records by template version, within q.Budget.
-func (c *Counting) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (w wire.TemplateStatistics, err error) {
+func (c *Counting) TemplateStatistics(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (w wire.TemplateStatistics, err error) {
 	if q.Budget == 0 {
 		return c.Archive.TemplateStatistics(ctx, id, q)
 	}
 
-	progress, err := c.ask(ctx, id, q, question{
+	asked := question{
 		key:  countKey{id.Account, "versions", q.Key},
 		want: query.TemplateVersionsColumns,
 		sums: func() counter { return counterOf[wire.TemplateStatistics]{query.NewTemplateVersions(q)} },
-	}, func(answer any) { w = answer.(wire.TemplateStatistics) })
+	}
+	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.TemplateStatistics) })
 	w.Progress = progress
 
 	return w, err
@@ -97,12 +107,13 @@ type question struct {
 	sums func() counter
 }
 
-// counter is an adder that tells what it has counted, also in the midst of it.
+// counter is an adder that can answer at any time with what it has counted so far.
 type counter interface {
 	adder
 	counted() any
 }
 
+// counterOf is a counter whose answer is a T.
 type counterOf[T any] struct {
 	sums interface {
 		adder
@@ -113,9 +124,11 @@ type counterOf[T any] struct {
 func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
 func (c counterOf[T]) counted() any            { return c.sums.Answer() }
 
-// ask hands on the best answer that there is after q.Budget.
-func (c *Counting) ask(ctx context.Context, id wire.Identity, q wire.StatisticsQuery, what question, take func(answer any)) (wire.Progress, error) {
-	w, err := c.walkOf(id, q, what)
+// ask calls take with the best answer that exists after q.Budget.
+func (c *Counting) ask(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question, take func(answer any),
+) (wire.Progress, error) {
+	w, err := c.walkOf(id, q, asked)
 	if err != nil {
 		return wire.Progress{}, err
 	}
@@ -126,15 +139,16 @@ func (c *Counting) ask(ctx context.Context, id wire.Identity, q wire.StatisticsQ
 		}
 	}
 
+	// Making an answer takes a moment, so it happens before the lock.
 	var part countedPart
 	if w != nil && !w.isOver() {
-		part = w.part() // before the lock, for it takes a moment
+		part = w.part()
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// A walk that reached its end tells what is true now, whatever was kept of earlier ones.
+	// A walk that reached its end has the truth of now, whatever was kept of earlier ones.
 	if w != nil && w.over && (w.whole || w.err != nil) {
 		if w.err == nil {
 			take(w.answer)
@@ -142,12 +156,12 @@ func (c *Counting) ask(ctx context.Context, id wire.Identity, q wire.StatisticsQ
 		return wire.Progress{}, w.err
 	}
 
-	k := c.kept.touch(what.key)
+	k := c.kept.touch(asked.key)
 	if part.answer != nil && k.walk == w {
-		c.kept.keepPart(what.key, k, part)
+		c.kept.keepPart(asked.key, k, part)
 	}
-	if k.answer == nil { // others have crowded it out
-		take(what.sums().counted())
+	if k.answer == nil { // other questions have displaced it
+		take(asked.sums().counted())
 		return wire.Progress{Incomplete: true, Counting: true}, nil
 	}
 
@@ -158,8 +172,9 @@ func (c *Counting) ask(ctx context.Context, id wire.Identity, q wire.StatisticsQ
 	return progress, nil
 }
 
-// walkOf joins the walk that counts the answer to a question, or begins one. It returns nil if the kept answer will do.
-func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, what question) (*walk, error) {
+// walkOf joins the walk that counts the answer to a question, or begins one. It returns nil if
+// the kept answer is recent enough.
+func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -167,7 +182,7 @@ func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, what questio
 		return nil, wire.Unavailable(0, "The server is stopping.")
 	}
 
-	k := c.kept.touch(what.key)
+	k := c.kept.touch(asked.key)
 	if k.walk != nil {
 		k.walk.unasked.Reset(q.Budget + walkUnasked)
 		return k.walk, nil
@@ -176,7 +191,7 @@ func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, what questio
 		return nil, nil
 	}
 
-	k.walk = c.beginLocked(id, q, what)
+	k.walk = c.beginLocked(id, q, asked)
 
 	return k.walk, nil
 }

@@ -16,19 +16,20 @@ const (
 // countKey names a question whose answer takes long.
 type countKey struct{ account, kind, query string }
 
-// countedPart is an answer that counts some rows of those that a question finds, or all.
+// countedPart is an answer that counts some of the rows that a question finds, or all.
 type countedPart struct {
-	answer   any // nil: nothing is counted yet
+	answer   any // nil: nothing has been counted yet
 	rows     int64
 	progress wire.Progress
 }
 
-// keptCount is the best known answer to a question: a whole one until a newer one is whole, else the part that counts the most.
+// keptCount is the best known answer to a question: a whole one until a newer one is whole,
+// otherwise the part that counts the most.
 type keptCount struct {
 	countedPart
 
-	ended time.Time // when a walk ended that came as far as any would
-	walk  *walk     // that is under way; nil: none is
+	ended time.Time // of a walk that came as far as any would
+	walk  *walk     // the running one, or nil
 	used  time.Time
 	bytes int
 }
@@ -38,13 +39,13 @@ func (k *keptCount) fresh() bool {
 	return k.walk == nil && !k.ended.IsZero() && time.Since(k.ended) < walkFreshFor
 }
 
-// keptCounts are the answers that were asked for last. Counting.mu guards them.
+// keptCounts holds the answers that were asked for last. Counting.mu guards it.
 type keptCounts struct {
 	by    map[countKey]*keptCount
 	bytes int
 }
 
-// touch returns what is kept for a question, and makes room for one that is new.
+// touch returns what is kept for a question, and makes room for a new one.
 func (c *keptCounts) touch(key countKey) *keptCount {
 	k := c.by[key]
 	if k == nil {
@@ -52,6 +53,7 @@ func (c *keptCounts) touch(key countKey) *keptCount {
 		c.by[key] = k
 		c.bytes += k.bytes
 	}
+
 	k.used = time.Now()
 	c.shrink(key)
 
@@ -81,7 +83,7 @@ func (c *keptCounts) keep(key countKey, k *keptCount, part countedPart) {
 	c.shrink(key)
 }
 
-// shrink drops what was not asked for the longest, other than one question.
+// shrink drops the questions that were asked least recently, except for one.
 func (c *keptCounts) shrink(but countKey) {
 	for len(c.by) > keptCountsMax || c.bytes > keptBytesMax && len(c.by) > 1 {
 		var oldest countKey
@@ -90,6 +92,7 @@ func (c *keptCounts) shrink(but countKey) {
 				oldest = key
 			}
 		}
+
 		k := c.by[oldest]
 		if k.walk != nil {
 			k.walk.cancel(errWalkUnasked)

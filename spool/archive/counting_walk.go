@@ -19,7 +19,7 @@ var (
 
 // walk is one pass over what a question finds.
 type walk struct {
-	of      question
+	asked   question
 	begun   time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -27,13 +27,13 @@ type walk struct {
 
 	done chan struct{} // closed at the end
 
-	mu   sync.Mutex // held for one row at a time, so that what is counted so far can be told
+	mu   sync.Mutex // held for one row at a time, so that part can answer between two
 	sums counter
 	rows int64
 	at   time.Time // order time of the last row
 
-	// Under Counting.mu.
-	placed bool // it holds one of the places in Counting.walking
+	// Guarded by Counting.mu.
+	placed bool // it has one of the places in Counting.walking
 	over   bool
 	whole  bool
 	answer any   // if whole
@@ -41,12 +41,12 @@ type walk struct {
 }
 
 // beginLocked begins a walk. Counting.mu must be held.
-func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, what question) *walk {
+func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
 	w := &walk{
-		of:    what,
+		asked: asked,
 		begun: time.Now(),
 		done:  make(chan struct{}),
-		sums:  what.sums(),
+		sums:  asked.sums(),
 	}
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
@@ -55,7 +55,7 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, what qu
 	long := time.AfterFunc(walkPatience, func() { w.cancel(errWalkLong) })
 
 	c.walks.Go(func() {
-		progress, err := c.sum(w.ctx, id, q, what.want, w)
+		progress, err := c.sum(w.ctx, id, q, asked.want, w)
 		for _, timer := range []*time.Timer{w.unasked, place, long} {
 			timer.Stop()
 		}
@@ -66,8 +66,9 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, what qu
 	return w
 }
 
-// place gives a walk that takes longer than most a place among the few of these, or ends it. What it counted is kept, and
-// whoever asks again begins another: a walk that waited for its turn would hold a snapshot of the store meanwhile.
+// place gives a walk that takes longer than most one of the few places for these, or ends it.
+// What it counted is kept, and the next caller begins another walk: one that waited for its
+// turn would hold a snapshot of the store meanwhile.
 func (c *Counting) place(w *walk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,8 @@ func (c *Counting) place(w *walk) {
 	if w.over {
 		return
 	}
-	account := w.of.key.account
+
+	account := w.asked.key.account
 	if len(c.walking) >= walksMax || c.walking[account] {
 		w.cancel(errWalkBusy)
 		return
@@ -95,32 +97,34 @@ func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
 
 	w.over = true
 	if w.placed {
-		delete(c.walking, w.of.key.account)
+		delete(c.walking, w.asked.key.account)
 	}
-	k := c.kept.by[w.of.key]
+
+	k := c.kept.by[w.asked.key]
 	if k == nil || k.walk != w {
-		k = &keptCount{} // it was dropped meanwhile
+		k = &keptCount{} // the question was dropped meanwhile
 	}
 	k.walk = nil
 
 	cause := context.Cause(w.ctx)
-	given := slices.Contains([]error{errWalkBusy, errWalkUnasked, errWalkLong}, cause)
+	ended := slices.Contains([]error{errWalkBusy, errWalkUnasked, errWalkLong}, cause)
 	switch {
-	case err != nil && !given:
+	case err != nil && !ended:
 		w.err = err
 	case err != nil:
-		c.kept.keepPart(w.of.key, k, part)
+		c.kept.keepPart(w.asked.key, k, part)
 	case progress.Incomplete:
 		part.progress = progress
-		c.kept.keepPart(w.of.key, k, part)
+		c.kept.keepPart(w.asked.key, k, part)
 	default:
 		part.progress = wire.Progress{AsOf: c.config.Now()}
 		w.whole, w.answer = true, part.answer
-		c.kept.keep(w.of.key, k, part)
+		c.kept.keep(w.asked.key, k, part)
 	}
 
-	// Another walk would come no further than one that was too long, and is not worth it soon after one that took a while.
-	// What is counted quickly is counted anew each time; the answer is kept for when the machine is busier.
+	// Another walk would come no further than one that took too long, and is not worth it soon
+	// after one that took a while. What is counted quickly is counted anew each time; its answer
+	// is kept for when the machine is busier.
 	k.ended = time.Time{}
 	if err == nil && time.Since(w.begun) > walkFree || cause == errWalkLong {
 		k.ended = time.Now()
@@ -138,11 +142,11 @@ func (w *walk) Add(row *wire.Row) error {
 		return err
 	}
 
-	// A store looks at the context now and then; rows that come quickly are not to outrun it.
+	// A store checks the context only now and then, and rows may come faster than that.
 	return w.ctx.Err()
 }
 
-// part is what is counted so far.
+// part returns what is counted so far.
 func (w *walk) part() countedPart {
 	w.mu.Lock()
 	defer w.mu.Unlock()

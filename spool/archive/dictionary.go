@@ -1,8 +1,11 @@
 package archive
 
-// BodyDictionary is what most bodies have in common: the members of a call and of a response as the SDKs send them, and the
-// words of English that are met most. It makes a body of 4 KB a seventh smaller. A store packs bodies with it (zstd, a raw dictionary). It never changes: what was
-// packed with it could not be read with another. A new one gets a new id beside it.
+// BodyDictionary is what most bodies have in common: the members of calls and responses as the
+// SDKs send them, and the most common words of English. Stores compress bodies with it (zstd, a
+// raw dictionary), which makes a body of 4 KB a seventh smaller.
+//
+// It never changes, because what was compressed with it cannot be read with another. A new
+// dictionary gets a new id beside it.
 const (
 	BodyDictionaryID = 1
 	BodyDictionary   = `{"type":"message","role":"assistant","content":[{"type":"text","text":""}],"stop_reason":"end_turn","stop_sequence":null,` +

@@ -13,14 +13,15 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Event is one accepted write, read: what State.Fold merges. Of Request, Score, Metadata, Prompt and GroupID it has at
-// most one, and none if its body could not be read: then only the history shows it, and its body is kept.
+// Event is one accepted write after decoding: what State.Fold merges. At most one of Request,
+// Score, Metadata, Prompt and GroupID is set. None is set if the body could not be read: then
+// only the history shows the event, and its body is kept.
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
 	OrderTime time.Time // UTC; see orderTime, and Stamp for what State.Take makes of it
-	Hash      string    // of Body, if the body is to be kept; see HashBody
-	Unread    bool      // some field was not as the contract says
+	Hash      string    // of Body, if the body must be kept; see HashBody
+	Unread    bool      // some field does not follow the contract
 
 	Request  *Request
 	Score    *wire.Score
@@ -34,16 +35,21 @@ type Link struct {
 	Name    string `json:"name"`
 	Version int    `json:"version,omitempty"` // 0 while unknown
 	Label   string `json:"label,omitempty"`
-	// InputVariables is an object or nil. A request's link leaves it nil: the request's own body has it.
+
+	// InputVariables is an object or nil. A request's link leaves it nil, because the request's
+	// own body has the variables. Elsewhere is set for long ones, which are only in the body of
+	// the link's event.
 	InputVariables json.RawMessage `json:"input_variables,omitempty"`
-	Elsewhere      bool            `json:"elsewhere,omitempty"` // long ones are only in the body of the link's event
+	Elsewhere      bool            `json:"elsewhere,omitempty"`
 }
 
-// Decode reads an event that arrived now. It takes whatever the body holds that can be read, for a sidecar has answered
-// 200 to it: what cannot be read is left out. Its only errors are a body that is no JSON object and ids that are none;
-// their text tells a person why the event can never be folded. The result aliases e.Body.
+// Decode reads an event that has just arrived. It takes whatever can be read of the body and
+// leaves out the rest, because a sidecar has already answered 200 to it. It rejects only
+// bodies that are not JSON objects and malformed ids; the error's text tells a person why the
+// event can never be folded. The result aliases e.Body.
 //
-// Secrets are masked here as well as where a body was accepted: an older sidecar, its spool, or an export may hold some.
+// Secrets are masked here as well as at acceptance: an older sidecar, its spool or an export
+// may still contain some.
 func Decode(e wire.Event, now time.Time) (Event, error) {
 	var err error
 	if e.ID, err = wire.ParseID(e.ID); err != nil {
@@ -56,24 +62,35 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	if err != nil {
 		return Event{}, errors.New("body: " + wire.AsError(err).Message)
 	}
+
 	if masked, found := secrets.Mask(e.Body, object); found {
 		e.Body = masked
 		if object, err = wire.ParseObject(masked); err != nil {
-			return Event{}, errors.New("body: masked, it cannot be read: " + wire.AsError(err).Message)
+			return Event{}, errors.New("body: unreadable after masking its secrets: " + wire.AsError(err).Message)
 		}
 	}
 
-	e.Sidecar = rowcode.CutBytes(e.Sidecar, wire.SidecarBytesMax)
+	// Stored times have no monotonic clock, so ours must not have one either.
+	now = now.UTC().Round(0)
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
-	now = now.UTC().Round(0) // without the monotonic clock, which a stored time has not
-	d := Event{Event: e, ArrivedAt: now, OrderTime: orderTime(&e, now)}
+	e.Sidecar = rowcode.CutBytes(e.Sidecar, wire.SidecarBytesMax)
+
+	d := Event{
+		Event:     e,
+		ArrivedAt: now,
+		OrderTime: orderTime(&e, now),
+	}
 	d.read(object)
+
+	// Other bodies are not kept: what they say is in the state.
 	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Unread {
 		d.Hash = HashBody(e.Body)
 	}
+
 	return d, nil
 }
 
+// read fills in what the body says, by the event's kind.
 func (e *Event) read(object wire.Object) {
 	var err error
 	switch e.Kind {
@@ -83,54 +100,68 @@ func (e *Event) read(object wire.Object) {
 			_, err = wire.DecodeLog(object)
 		}
 		e.Request = readRequest(object, w)
+
 	case wire.KindScore:
 		var w wire.ScoreWrite
-		if w, err = wire.DecodeScore(object); !atFault(err, "score") {
+		if w, err = wire.DecodeScore(object); !concernsField(err, "score") {
 			e.Score = &wire.Score{Name: w.Name, Score: w.Score}
 		}
+
 	case wire.KindMetadata:
 		var w wire.MetadataWrite
 		w, err = wire.DecodeMetadata(object)
 		e.Metadata = w.Metadata
+
 	case wire.KindPrompt:
 		var w wire.PromptWrite
 		w, err = wire.DecodePrompt(object)
 		e.Prompt = newLink(w.PromptLink)
+
 	case wire.KindGroup:
 		var w wire.GroupWrite
 		w, err = wire.DecodeGroup(object)
 		e.GroupID = w.GroupID
 	}
+
 	e.Unread = err != nil
 }
 
-// link is the template link that the event makes, or nil.
+// link returns the template link that the event makes, or nil.
 func (e *Event) link() *Link {
 	if e.Request != nil {
 		return e.Request.Prompt
 	}
+
 	return e.Prompt
 }
 
-// Stamp is the event's place among those of its record.
+// Stamp returns the event's place among those of its record.
 func (e *Event) Stamp() Stamp { return Stamp{At: e.OrderTime, ID: e.ID} }
 
-// newLink is nil if the write names no template.
+// newLink returns nil if the write names no template.
 func newLink(w wire.PromptLink) *Link {
 	if w.Name == "" {
 		return nil
 	}
-	return &Link{Name: w.Name, Version: w.Version, Label: w.Label, InputVariables: w.InputVariables}
+
+	return &Link{
+		Name:           w.Name,
+		Version:        w.Version,
+		Label:          w.Label,
+		InputVariables: w.InputVariables,
+	}
 }
 
-// atFault says whether a decoding error is about a field.
-func atFault(err error, field string) bool {
+// concernsField reports whether a decoding error is about a field.
+func concernsField(err error, field string) bool {
 	var e *wire.Error
-	return errors.As(err, &e) && slices.ContainsFunc(e.Fields, func(f wire.FieldError) bool { return f.Field == field })
+	isField := func(f wire.FieldError) bool { return f.Field == field }
+
+	return errors.As(err, &e) && slices.ContainsFunc(e.Fields, isField)
 }
 
-// HashBody is the first 16 bytes of a body's SHA-256, in hex: it tells a retry from other content under the same id, and
-// a stored body from a damaged one.
+// HashBody returns the first 16 bytes of a body's SHA-256, in hex. It tells a retry from other
+// content under the same id, and a stored body from a damaged one.
 func HashBody(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16])

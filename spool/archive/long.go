@@ -9,7 +9,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// shorten replaces long values by references, and reports whether there were any: then the body is to be kept.
+// shorten replaces long values by references, and reports whether there were any: then the body
+// must be kept.
 func (e *Event) shorten() (long bool) {
 	metadata := e.Metadata
 	if e.Request != nil {
@@ -17,18 +18,21 @@ func (e *Event) shorten() (long bool) {
 	}
 	for key, value := range metadata {
 		if stored := rowcode.StoredValue(key, value); stored != value {
-			metadata[key], long = stored, true
+			metadata[key] = stored
+			long = true
 		}
 	}
+
 	if e.Prompt != nil && len(e.Prompt.InputVariables) > rowcode.LongBytes {
-		e.Prompt.InputVariables, e.Prompt.Elsewhere, long = nil, true, true
+		e.Prompt.InputVariables, e.Prompt.Elsewhere = nil, true
+		long = true
 	}
 
 	return long
 }
 
-// Shown are the ids of the events whose bodies are needed to show the record: that of the request, and those with long
-// values that the state only refers to.
+// Shown returns the ids of the events whose bodies are needed to show the record: that of the
+// request, and those with long values that the state only refers to.
 func (s *State) Shown() (ids []string) {
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)
@@ -46,22 +50,24 @@ func (s *State) Shown() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// Restore replaces references by the values that are in these bodies of events. What is not there stays.
+// Restore replaces references by the values that are in these bodies of events. References to
+// other bodies stay.
 func (s *State) Restore(bodies map[string]json.RawMessage) {
 	s.restore(bodies, func(key, stored, value string) bool { return rowcode.StoredValue(key, value) == stored })
 }
 
-// restore is Restore with those values that fit.
-func (s *State) restore(bodies map[string]json.RawMessage, fits func(key, stored, value string) bool) {
-	read := make(map[string]map[string]string) // metadata of events
+// restore is Restore for the values that match says belong to a reference.
+func (s *State) restore(bodies map[string]json.RawMessage, match func(key, stored, value string) bool) {
+	read := make(map[string]map[string]string) // metadata by event
 	s.eachValue(func(event, key, stored string) string {
 		if !rowcode.IsReference(stored) {
 			return stored
 		}
+
 		if read[event] == nil {
 			read[event] = readMetadata(bodies[event])
 		}
-		if value, ok := read[event][key]; ok && fits(key, stored, value) {
+		if value, ok := read[event][key]; ok && match(key, stored, value) {
 			return value
 		}
 		return stored
@@ -75,12 +81,12 @@ func (s *State) restore(bodies map[string]json.RawMessage, fits func(key, stored
 		return
 	}
 	w, _ := wire.DecodePrompt(object)
-	prompt := *s.Prompt
+	prompt := *s.Prompt // the event may share it
 	prompt.Value.InputVariables, prompt.Value.Elsewhere = w.InputVariables, false
 	s.Prompt = &prompt
 }
 
-// readMetadata is the metadata in the body of an event that is a request or a metadata event.
+// readMetadata returns the metadata in the body of a request or a metadata event.
 func readMetadata(body json.RawMessage) map[string]string {
 	object, err := wire.ParseObject(body)
 	if err != nil {
@@ -102,15 +108,16 @@ func (s *State) refer(bodies map[string]json.RawMessage) {
 		}
 		return rowcode.StoredValue(key, stored)
 	})
+
 	if p := s.Prompt; p != nil && bodies[p.ID] != nil && len(p.Value.InputVariables) > rowcode.LongBytes {
 		p.Value.InputVariables, p.Value.Elsewhere = nil, true
 	}
 }
 
-// eachValue replaces every metadata value that the state holds by what fn makes of it. What events share with the state
-// stays as it is.
+// eachValue replaces every metadata value of the state by the result of fn. Maps that the state
+// shares with events are copied first.
 func (s *State) eachValue(fn func(event, key, stored string) string) {
-	all := func(event string, metadata map[string]string) map[string]string {
+	replaced := func(event string, metadata map[string]string) map[string]string {
 		metadata = maps.Clone(metadata)
 		for key, value := range metadata {
 			metadata[key] = fn(event, key, value)
@@ -128,11 +135,11 @@ func (s *State) eachValue(fn func(event, key, stored string) string) {
 		}
 	}
 	for i := range s.Rivals {
-		s.Rivals[i].Value = all(s.Rivals[i].ID, s.Rivals[i].Value)
+		s.Rivals[i].Value = replaced(s.Rivals[i].ID, s.Rivals[i].Value)
 	}
 	if s.Request != nil {
 		request := *s.Request
-		request.Value.Metadata = all(request.ID, request.Value.Metadata)
+		request.Value.Metadata = replaced(request.ID, request.Value.Metadata)
 		s.Request = &request
 	}
 }

@@ -14,47 +14,61 @@ import (
 )
 
 const (
-	scanTime      = 2 * time.Second // for which one call works before it tells how far it has come
+	scanTime      = 2 * time.Second // how long one call works before it reports how far it got
 	maskStep      = 100             // records that one transaction masks
 	maskBytesStep = 8 << 20         // of their bodies, unless one alone has more
 )
 
-// Scan looks for secrets in all records of the account, newest first and orphans last, behind q.Cursor, for about 2 s.
-// With q.Mask it masks those that it finds, which is durable and in the audit log when it returns. It tells where
-// secrets are, never what they are.
+// Scan looks for secrets in all records of the account, newest first and orphans last, behind
+// q.Cursor, for about 2 s. With q.Mask it masks them, durably and with an entry in the audit
+// log by the time it returns. It reports where secrets are, never what they are.
 func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Scanned{}, err
 	}
 
 	s := scan{
-		archive: a, id: id, mask: q.Mask, ends: a.config.Now().Add(scanTime),
-		told: wire.Scanned{Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: q.Cursor},
+		archive: a,
+		id:      id,
+		mask:    q.Mask,
+		ends:    a.config.Now().Add(scanTime),
+		answer: wire.Scanned{
+			Success: true,
+			Kinds:   map[wire.SecretKind]int{},
+			Items:   []wire.FoundSecret{},
+			Cursor:  q.Cursor,
+		},
 	}
 	err := s.run(ctx)
 	if err == nil {
 		err = s.flush(ctx)
 	}
-	if noteErr := s.note(ctx); err == nil {
-		err = noteErr
+
+	// Earlier steps may have masked records although a later one failed.
+	if auditErr := s.audit(ctx); err == nil {
+		err = auditErr
 	}
 	if err != nil {
 		return wire.Scanned{}, err
 	}
-	return s.told, nil
+
+	return s.answer, nil
 }
 
 // MaskAll masks the secrets in all records of the account, and returns how many records had any.
 func (a *Archive) MaskAll(ctx context.Context, id wire.Identity) (masked int, err error) {
-	for cursor := ""; ; {
-		told, err := a.Scan(ctx, id, wire.ScanQuery{Mask: true, Cursor: cursor})
+	cursor := ""
+	for {
+		answer, err := a.Scan(ctx, id, wire.ScanQuery{Mask: true, Cursor: cursor})
 		if err != nil {
 			return masked, err
 		}
-		masked += told.Masked
-		if cursor = told.Cursor; told.Done {
+
+		masked += answer.Masked
+		if answer.Done {
 			return masked, nil
 		}
+		cursor = answer.Cursor
 	}
 }
 
@@ -64,14 +78,15 @@ type scan struct {
 	id      wire.Identity
 	mask    bool
 	ends    time.Time
-	told    wire.Scanned
+	answer  wire.Scanned
 
 	found []string // records to mask
 	bytes int      // of their bodies
 }
 
+// run looks at records from the cursor on until the time or the records run out.
 func (s *scan) run(ctx context.Context) error {
-	after, inOrphans := strings.CutPrefix(s.told.Cursor, orphanCursor)
+	after, inOrphans := strings.CutPrefix(s.answer.Cursor, orphanCursor)
 	if !inOrphans {
 		more, err := s.listed(ctx)
 		if more || err != nil {
@@ -79,15 +94,17 @@ func (s *scan) run(ctx context.Context) error {
 		}
 		after = ""
 	}
+
 	return s.orphans(ctx, after)
 }
 
 // listed looks at the records that lists show. more reports whether time ran out.
 func (s *scan) listed(ctx context.Context) (more bool, err error) {
-	q, err := query.Compile(wire.Search{Cursor: s.told.Cursor, PerPage: exportPage})
+	q, err := query.Compile(wire.Search{Cursor: s.answer.Cursor, PerPage: exportPage})
 	if err != nil {
 		return false, err
 	}
+
 	for {
 		page, _, err := s.archive.positions(ctx, s.id, q, exportPage)
 		if err != nil {
@@ -97,11 +114,12 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 			if err := s.look(ctx, p.RequestID); err != nil {
 				return false, err
 			}
-			s.told.Cursor = p.Cursor()
-			if s.archive.config.Now().After(s.ends) {
+			s.answer.Cursor = p.Cursor()
+			if s.isOver() {
 				return true, nil
 			}
 		}
+
 		if len(page) < exportPage {
 			return false, nil
 		}
@@ -109,7 +127,7 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 	}
 }
 
-// orphans looks at the records whose request has not come.
+// orphans looks at the records whose request has not arrived.
 func (s *scan) orphans(ctx context.Context, after string) error {
 	for {
 		rows, more, _, err := s.archive.config.Store.Orphans(ctx, s.id.Account, after, exportStep)
@@ -121,106 +139,133 @@ func (s *scan) orphans(ctx context.Context, after string) error {
 			if err := s.look(ctx, after); err != nil {
 				return err
 			}
-			s.told.Cursor = orphanCursor + after
-			if s.archive.config.Now().After(s.ends) {
+			s.answer.Cursor = orphanCursor + after
+			if s.isOver() {
 				return nil
 			}
 		}
+
 		if !more {
-			s.told.Cursor, s.told.Done = "", true
+			s.answer.Cursor, s.answer.Done = "", true
 			return nil
 		}
 	}
 }
 
-// look counts and lists the secrets of a record.
+// isOver reports whether the call has worked long enough.
+func (s *scan) isOver() bool { return s.archive.config.Now().After(s.ends) }
+
+// look counts and lists the secrets of a record, and masks records once enough are found.
 func (s *scan) look(ctx context.Context, requestID string) error {
 	state, bodies, err := s.archive.config.Store.Bodies(ctx, s.id.Account, requestID)
 	if wire.IsCode(err, wire.CodeNotFound) {
-		return nil // deleted since
+		return nil // deleted meanwhile
 	}
 	if err != nil {
 		return err
 	}
 
-	s.told.Seen++
+	s.answer.Seen++
 	n := 0
 	for _, h := range state.History {
-		n += s.tell(requestID, h.ID, bodies[h.ID])
+		n += s.report(requestID, h.ID, bodies[h.ID])
 	}
 
-	// What the events did whose bodies are not kept. The request's own is derived from a body.
-	left, err := json.Marshal(State{Scores: state.Scores, Metadata: state.Metadata, Prompt: state.Prompt, GroupIDs: state.GroupIDs})
+	// Events whose bodies are not kept live on only in the state. What the state has of the
+	// request comes from a kept body.
+	left, err := json.Marshal(State{
+		Scores:   state.Scores,
+		Metadata: state.Metadata,
+		Prompt:   state.Prompt,
+		GroupIDs: state.GroupIDs,
+	})
 	if err != nil {
 		return err
 	}
-	if n += s.tell(requestID, "", left); n == 0 {
+	if n += s.report(requestID, "", left); n == 0 {
 		return nil
 	}
 
-	s.told.Found++
+	s.answer.Found++
 	if !s.mask {
 		return nil
 	}
+
 	s.found = append(s.found, requestID)
 	if s.bytes += state.Bytes(); len(s.found) < maskStep && s.bytes < maskBytesStep {
 		return nil
 	}
+
 	return s.flush(ctx)
 }
 
-// tell counts and lists the secrets of a body, if there is one.
-func (s *scan) tell(requestID, eventID string, body []byte) (n int) {
+// report counts and lists the secrets of a body, if there is one.
+func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return 0
 	}
-	if n = secrets.Count(body, object, s.told.Kinds); n == 0 {
+	if n = secrets.Count(body, object, s.answer.Kinds); n == 0 {
 		return 0
 	}
-	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.told.Items))
+
+	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
 	if room <= 0 {
 		return n
 	}
 	for _, finding := range secrets.Find(body, object, room) {
-		s.told.Items = append(s.told.Items, wire.FoundSecret{RequestID: requestID, EventID: eventID, SecretFinding: finding})
+		s.answer.Items = append(s.answer.Items, wire.FoundSecret{
+			RequestID:     requestID,
+			EventID:       eventID,
+			SecretFinding: finding,
+		})
 	}
+
 	return n
 }
 
-// flush masks what was found.
+// flush masks the records that were found.
 func (s *scan) flush(ctx context.Context) error {
 	if len(s.found) == 0 {
 		return nil
 	}
+
 	n, err := s.archive.config.Store.Edit(ctx, s.id.Account, s.found, maskRecord)
-	s.told.Masked += n
+	s.answer.Masked += n
 	s.found, s.bytes = s.found[:0], 0
+
 	return err
 }
 
-// note puts what was masked into the audit log, also when the call fails later.
-func (s *scan) note(ctx context.Context) error {
+// audit logs how many records were masked, and by whom.
+func (s *scan) audit(ctx context.Context) error {
 	log := s.archive.config.Audit
-	if s.told.Masked == 0 || log == nil {
+	if s.answer.Masked == 0 || log == nil {
 		return nil
 	}
+
 	actor, records := "this server", "records"
 	if s.id.KeyID != "" {
 		actor = "key " + s.id.KeyID
 	}
-	if s.told.Masked == 1 {
+	if s.answer.Masked == 1 {
 		records = "record"
 	}
+
 	return log.Audit(ctx, s.id.Account, wire.AuditEntry{
-		ID: wire.NewID(), At: s.archive.config.Now().UTC(), Actor: actor,
-		Action: "mask secrets", Target: fmt.Sprintf("%d %s", s.told.Masked, records),
+		ID:     wire.NewID(),
+		At:     s.archive.config.Now().UTC(),
+		Actor:  actor,
+		Action: "mask secrets",
+		Target: fmt.Sprintf("%d %s", s.answer.Masked, records),
 	})
 }
 
-// maskRecord masks the secrets in the bodies of a record and in what was derived from its events. It is an Edit.
+// maskRecord masks the secrets in the bodies of a record and in what was derived from its
+// events. It is an Edit.
 func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err error) {
 	defer func() { s.refer(bodies) }()
+
 	for i := range s.History {
 		h := &s.History[i]
 		masked, found := maskBody(bodies[h.ID])
@@ -232,7 +277,7 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 		changed = true
 	}
 
-	// What is referred to is not what it was.
+	// References are to values as they were before masking, so they no longer match.
 	s.restore(bodies, func(string, string, string) bool { return true })
 
 	derived, err := json.Marshal(s)
@@ -243,20 +288,23 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	if !found {
 		return changed, nil
 	}
+
 	*s = State{}
 	if err := json.Unmarshal(masked, s); err != nil {
 		return false, err
 	}
 	slices.Sort(s.GroupIDs)
 	s.GroupIDs = slices.Compact(s.GroupIDs)
+
 	return true, nil
 }
 
-// maskBody masks the secrets of a JSON object. Of anything else it finds none.
+// maskBody masks the secrets of a JSON object. In anything else it finds none.
 func maskBody(body []byte) (masked []byte, found bool) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return body, false
 	}
+
 	return secrets.Mask(body, object)
 }

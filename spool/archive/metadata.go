@@ -9,12 +9,12 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Selectors tells up to which order time a metadata value was deleted, which it gets as a state holds it (see HashStored); ok is
-// false for one that was not.
+// Selectors returns the order time up to which a metadata value was deleted. The value is as a
+// state holds it (see HashStored). ok is false for a value that was not deleted.
 type Selectors func(key, value string) (before time.Time, ok bool)
 
-// Deleted reports whether a deletion by metadata is for the record, in whatever order its events came. It is if, with one of the
-// requests that were kept, a key has a deleted value
+// Deleted reports whether a deletion by metadata applies to the record, in whatever order its
+// events arrived. It does if, with one of the requests that were kept, a key has a deleted value
 //
 //   - as of the deletion's moment, whatever came later, or
 //   - now, and the request is not later than that moment.
@@ -22,14 +22,18 @@ func (s *State) Deleted(deleted Selectors) bool {
 	if s.Request == nil {
 		return s.deletedWith(nil, deleted)
 	}
-	if s.deletedWith(&Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}, deleted) {
+	own := Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}
+	if s.deletedWith(&own, deleted) {
 		return true
 	}
 
-	return slices.ContainsFunc(s.Rivals, func(r Stamped[map[string]string]) bool { return s.deletedWith(&r, deleted) })
+	// Which request is the record's may still change; a deletion must not depend on it.
+	return slices.ContainsFunc(s.Rivals, func(r Stamped[map[string]string]) bool {
+		return s.deletedWith(&r, deleted)
+	})
 }
 
-// deletedWith is Deleted with one of the requests; nil if none has come.
+// deletedWith is Deleted with one of the requests, or nil if none has arrived.
 func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selectors) bool {
 	keys := make(map[string]bool, len(s.Metadata))
 	for key := range s.Metadata {
@@ -48,6 +52,8 @@ func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selecto
 			if !ok {
 				continue
 			}
+
+			// A value holds from its own stamp to that of the next one.
 			last := i == len(values)-1
 			if asOf := !v.At.After(before) && (last || values[i+1].At.After(before)); asOf {
 				return true
@@ -61,7 +67,7 @@ func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selecto
 	return false
 }
 
-// valuesOf are the values that a key has had, by stamp.
+// valuesOf returns the values that a key has had, by stamp.
 func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stamped[string] {
 	values := slices.Clone(s.Past[key])
 	if now, ok := s.Metadata[key]; ok {
@@ -70,6 +76,7 @@ func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stam
 	if request == nil {
 		return values
 	}
+
 	if own, ok := request.Value[key]; ok {
 		values = append(values, Stamped[string]{request.Stamp, own})
 		slices.SortFunc(values, func(a, b Stamped[string]) int { return a.Compare(b.Stamp) })
@@ -78,7 +85,8 @@ func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stam
 	return values
 }
 
-// putMetadata gives a key a value, and keeps what was overtaken: a deletion may be for what the record was at some time.
+// putMetadata sets a key, and keeps the value that lost: a deletion may match what the record
+// was at some earlier moment.
 func (s *State) putMetadata(key string, stamp Stamp, value string) {
 	s.sums.weight += weighText(key) + len(value)
 	old, had := s.Metadata[key]
@@ -91,25 +99,29 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 	if s.Metadata[key] == old {
 		loser = Stamped[string]{stamp, value}
 	}
+
 	if s.Past == nil {
 		s.Past = make(map[string][]Stamped[string])
 	}
 	past := s.Past[key]
-	i, _ := slices.BinarySearchFunc(past, loser.Stamp, func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) })
+	byStamp := func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) }
+	i, _ := slices.BinarySearchFunc(past, loser.Stamp, byStamp)
 	s.Past[key] = slices.Insert(past, i, loser)
 }
 
-// addRival keeps the metadata of a request that is not the record's. One that has none counts as well:
-// with it, what metadata events said of the record stands.
+// addRival keeps the metadata of a request that is not the record's. One without metadata is
+// kept as well: with it, what metadata events said of the record still applies.
 func (s *State) addRival(stamp Stamp, metadata map[string]string) {
 	rival := newRival(stamp, metadata)
 	s.sums.weight += weighRival(&rival)
-	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) })
+
+	byStamp := func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) }
+	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, byStamp)
 	s.Rivals = slices.Insert(s.Rivals, i, rival)
 }
 
-// newRival is the same of a request that was just read and of one that was stored, which has
-// no empty metadata.
+// newRival returns the same for a request that was just read as for one that was stored, which
+// has nil in place of empty metadata.
 func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string] {
 	if len(metadata) == 0 {
 		metadata = nil
@@ -118,11 +130,14 @@ func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string
 	return Stamped[map[string]string]{stamp, metadata}
 }
 
-// HiddenBy are the metadata values that the record still has, but does not show, since it took e; some of them may have been hidden
-// before. A Store that finds records by their rows must find them by these, too, for a deletion.
+// HiddenBy returns the metadata values that the record has but no longer shows since it took e.
+// Some may have been hidden before. A Store that finds records by their rows needs these too,
+// for deletions.
 func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 	var had []wire.MetadataRow
-	add := func(key, value string) { had = append(had, wire.MetadataRow{Key: key, Value: value}) }
+	add := func(key, value string) {
+		had = append(had, wire.MetadataRow{Key: key, Value: value})
+	}
 
 	for key, value := range e.Metadata {
 		add(key, value)
@@ -137,7 +152,7 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 		}
 	}
 	if e.Request == nil {
-		return s.hiddenOf(had)
+		return s.withoutShown(had)
 	}
 
 	for key, value := range e.Request.Metadata {
@@ -146,41 +161,45 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 			add(key, now.Value)
 		}
 	}
+
+	// The first rival was the record's request until now.
 	if s.Request.ID == e.ID && len(s.Rivals) > 0 {
-		for key, value := range s.Rivals[0].Value { // it was the record's request until now
+		for key, value := range s.Rivals[0].Value {
 			add(key, value)
 		}
 	}
 
-	return s.hiddenOf(had)
+	return s.withoutShown(had)
 }
 
-// Hidden are all metadata values that the record has and does not show, each once.
+// Hidden returns all metadata values that the record has and does not show, each once.
 func (s *State) Hidden() []wire.MetadataRow {
 	if !s.Hides() {
 		return nil
 	}
 
-	return s.hiddenOf(s.Had())
+	return s.withoutShown(s.Had())
 }
 
-// hiddenOf leaves out of values what the record shows.
-func (s *State) hiddenOf(values []wire.MetadataRow) []wire.MetadataRow {
+// withoutShown removes from values what the record shows.
+func (s *State) withoutShown(values []wire.MetadataRow) []wire.MetadataRow {
 	if len(values) == 0 {
 		return nil
 	}
-	shown := s.metadata()
 
+	shown := s.metadata()
 	return slices.DeleteFunc(values, func(m wire.MetadataRow) bool {
 		now, ok := shown[m.Key]
 		return ok && now == m.Value
 	})
 }
 
-// Had are all metadata values that the record has or had, each once.
+// Had returns all metadata values that the record has or had, each once.
 func (s *State) Had() []wire.MetadataRow {
 	var had []wire.MetadataRow
-	add := func(key, value string) { had = append(had, wire.MetadataRow{Key: key, Value: value}) }
+	add := func(key, value string) {
+		had = append(had, wire.MetadataRow{Key: key, Value: value})
+	}
 
 	for key, v := range s.Metadata {
 		add(key, v.Value)
@@ -200,6 +219,7 @@ func (s *State) Had() []wire.MetadataRow {
 			add(key, value)
 		}
 	}
+
 	slices.SortFunc(had, rowcode.CompareMetadata)
 
 	return slices.Compact(had)
@@ -213,6 +233,7 @@ func (s *State) Hides() bool {
 	if s.Request == nil {
 		return false
 	}
+
 	for key := range s.Request.Value.Metadata {
 		if _, twice := s.Metadata[key]; twice {
 			return true
@@ -222,8 +243,8 @@ func (s *State) Hides() bool {
 	return false
 }
 
-// shown is metadata for people.
-func (s *State) shown() map[string]string {
+// shownMetadata returns the metadata in the form that people see.
+func (s *State) shownMetadata() map[string]string {
 	m := s.metadata()
 	for key, value := range m {
 		m[key] = rowcode.ShownValue(value)
@@ -232,10 +253,11 @@ func (s *State) shown() map[string]string {
 	return m
 }
 
-// Whole is the metadata that the record shows, once Restore has put long values there.
+// Whole returns the metadata that the record shows, after Restore has put long values there.
 func (s *State) Whole() map[string]string { return s.metadata() }
 
-// metadata is that of metadata events and of the winning request, each key from the highest stamp.
+// metadata returns that of metadata events and of the winning request, each key from the
+// highest stamp.
 func (s *State) metadata() map[string]string {
 	m := make(map[string]string, len(s.Metadata))
 	for key, v := range s.Metadata {
@@ -244,6 +266,7 @@ func (s *State) metadata() map[string]string {
 	if s.Request == nil {
 		return m
 	}
+
 	for key, value := range s.Request.Value.Metadata {
 		if later, ok := s.Metadata[key]; !ok || later.Compare(s.Request.Stamp) < 0 {
 			m[key] = value
@@ -253,8 +276,8 @@ func (s *State) metadata() map[string]string {
 	return m
 }
 
-// pastValues are the metadata that an event set and later ones have overtaken.
-func (s *State) pastValues(eventID string, into map[string]string) {
+// addPastValues adds the metadata that an event set and that later events replaced.
+func (s *State) addPastValues(eventID string, into map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Past)) {
 		for _, v := range s.Past[key] {
 			if v.ID == eventID {

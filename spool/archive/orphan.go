@@ -7,59 +7,74 @@ import (
 	"promptspool/api/wire"
 )
 
-// Bounds of what an account's orphans may hold together. What comes beyond them is answered later, never invalid: their
-// requests may be on the way, and each that arrives makes room.
+// Bounds of what an account's orphans may hold together. Events beyond them are answered
+// later, never invalid: their requests may be on the way, and each arrival makes room.
 const (
 	OrphanEventsMax = 200_000
 	OrphanBytesMax  = 256 << 20 // of the bodies of their events
 )
 
-// Orphans is a tally of records whose request has not come. A Store keeps that of each account, and changes it in the
-// transaction that changes the records.
+// Orphans is a tally of records whose request has not arrived. A Store keeps one for each
+// account, and changes it in the transaction that changes the records.
 type Orphans struct {
 	Requests int64 `json:"requests"`
 	Events   int64 `json:"events"`
 	Bytes    int64 `json:"bytes"` // of the events' bodies
 }
 
-// Add counts more, or less.
+// Add adds another tally, which may be negative.
 func (o *Orphans) Add(more Orphans) {
 	o.Requests += more.Requests
 	o.Events += more.Events
 	o.Bytes += more.Bytes
 }
 
-// Minus is the difference of two tallies.
+// Minus returns the difference of two tallies.
 func (o Orphans) Minus(less Orphans) Orphans {
 	return Orphans{o.Requests - less.Requests, o.Events - less.Events, o.Bytes - less.Bytes}
 }
 
-// Full says that no more events may wait.
+// Full reports whether no more events may wait.
 func (o Orphans) Full() bool { return o.Events >= OrphanEventsMax || o.Bytes >= OrphanBytesMax }
 
-// OrphanLater is the result of an event for which there is no room among the orphans.
+// OrphanLater returns the result of an event for which there is no room among the orphans.
 func OrphanLater(eventID string) wire.Result {
-	return wire.Result{ID: eventID, Code: wire.ResultLater,
-		Reason: "too many events of this account wait for requests that have not come; this one is taken when there is room"}
+	return wire.Result{
+		ID:   eventID,
+		Code: wire.ResultLater,
+		Reason: "too many events of this account wait for requests that have not arrived; " +
+			"this one is accepted when there is room",
+	}
 }
 
-// Waiting is the record's part in the tally: nothing, once its request has come.
+// Waiting returns the record's share of the tally: nothing, once its request has arrived.
 func (s *State) Waiting() Orphans {
 	if !s.Orphan() || len(s.History) == 0 {
 		return Orphans{}
 	}
+
 	return Orphans{1, int64(len(s.History)), int64(s.Bytes())}
 }
 
-// WouldWait says whether folding the event would make the record an orphan, or a larger one.
+// WouldWait reports whether folding the event would make the record an orphan, or a larger one.
 func (s *State) WouldWait(e Event) bool { return s.Orphan() && e.Request == nil && !s.knows(e.ID) }
 
-// OrphanRow is the record's line in the list of orphans; ok is false for what does not belong there.
+// orphanSidecarsMax bounds the sidecars named in an orphan's row.
+const orphanSidecarsMax = 16
+
+// OrphanRow returns the record's row in the list of orphans; ok is false if it is none.
 func (s *State) OrphanRow() (row wire.Orphan, ok bool) {
 	if !s.Orphan() || len(s.History) == 0 {
 		return row, false
 	}
-	row = wire.Orphan{RequestID: s.RequestID, Events: len(s.History), FirstArrivedAt: s.History[0].ArrivedAt, LastArrivedAt: s.History[0].ArrivedAt}
+
+	first := s.History[0].ArrivedAt
+	row = wire.Orphan{
+		RequestID:      s.RequestID,
+		Events:         len(s.History),
+		FirstArrivedAt: first,
+		LastArrivedAt:  first,
+	}
 	for _, h := range s.History {
 		if h.ArrivedAt.Before(row.FirstArrivedAt) {
 			row.FirstArrivedAt = h.ArrivedAt
@@ -67,31 +82,35 @@ func (s *State) OrphanRow() (row wire.Orphan, ok bool) {
 		if h.ArrivedAt.After(row.LastArrivedAt) {
 			row.LastArrivedAt = h.ArrivedAt
 		}
-		row.Kinds, row.Sidecars = append(row.Kinds, h.Kind), append(row.Sidecars, h.Sidecar)
+		row.Kinds = append(row.Kinds, h.Kind)
+		row.Sidecars = append(row.Sidecars, h.Sidecar)
 	}
+
 	slices.Sort(row.Kinds)
+	row.Kinds = slices.Compact(row.Kinds)
 	slices.Sort(row.Sidecars)
-	row.Kinds, row.Sidecars = slices.Compact(row.Kinds), slices.Compact(row.Sidecars)
+	row.Sidecars = slices.Compact(row.Sidecars)
 	row.Sidecars = row.Sidecars[:min(len(row.Sidecars), orphanSidecarsMax)]
+
 	return row, true
 }
 
-// orphanSidecarsMax bounds the names in a line of the list.
-const orphanSidecarsMax = 16
-
-// Orphans lists the records of the identity's account whose request has not come, by request id.
+// Orphans lists the records of the identity's account whose request has not arrived, by request
+// id.
 func (a *Archive) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
 	page := wire.OrphanPage{Success: true, Items: []wire.Orphan{}}
 	if err := checkAccount(id); err != nil {
 		return page, err
 	}
+
 	after := ""
 	if q.Cursor != "" {
 		var err error
 		if after, err = wire.ParseID(q.Cursor); err != nil {
-			return page, wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is not one; send next_cursor of an earlier answer as it was"})
+			return page, errCursor("next_cursor of an earlier answer")
 		}
 	}
+
 	rows, more, tally, err := a.config.Store.Orphans(ctx, id.Account, after, q.PerPage)
 	if err != nil {
 		return page, err
@@ -101,5 +120,6 @@ func (a *Archive) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQu
 		page.NextCursor = &rows[len(rows)-1].RequestID
 	}
 	page.Items = append(page.Items, rows...)
+
 	return page, nil
 }

@@ -8,50 +8,56 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// latencyMax is beyond what a model call can take: times further apart are a caller's mistake, not a latency.
+// latencyMax is longer than any model call: times further apart are a caller's mistake, not a
+// latency.
 const latencyMax = 24 * time.Hour
 
-// Request is what a record shows of its request, derived from the body once, when it arrives.
+// Request is what a record shows of its request. It is derived from the body once, on arrival.
 type Request struct {
-	FunctionName     string            `json:"function_name"`
-	Provider         string            `json:"provider,omitempty"`
-	Model            string            `json:"model,omitempty"`
-	InputTokens      *int64            `json:"input_tokens,omitempty"` // see Usage for what is in and what is part of it
-	OutputTokens     *int64            `json:"output_tokens,omitempty"`
-	CachedTokens     *int64            `json:"cached_tokens,omitempty"`
-	CacheWriteTokens *int64            `json:"cache_write_tokens,omitempty"`
-	CacheWriteHour   *int64            `json:"cache_write_hour_tokens,omitempty"`
-	ReasoningTokens  *int64            `json:"reasoning_tokens,omitempty"`
-	AudioInput       *int64            `json:"audio_input_tokens,omitempty"`
-	AudioOutput      *int64            `json:"audio_output_tokens,omitempty"`
-	Tier             string            `json:"tier,omitempty"`
-	Price            *prices.Dollars   `json:"price,omitempty"`       // nil: unknown
-	PriceGiven       bool              `json:"price_given,omitempty"` // the caller said it; no table changes it
-	FinishReason     string            `json:"finish_reason,omitempty"`
-	Tools            []string          `json:"tools,omitempty"`        // names of the tools called, once for each call; at most toolsMax
-	Turns            int               `json:"turns,omitempty"`        // messages that were sent
-	OutputShape      string            `json:"output_shape,omitempty"` // one of the Shapes; "" when nothing came out
-	Unreadable       bool              `json:"unreadable,omitempty"`   // the response is of no known shape
-	Start            *time.Time        `json:"start,omitempty"`        // as the caller said; nil if it was no moment
-	End              *time.Time        `json:"end,omitempty"`
-	Status           string            `json:"status"`
-	ErrorType        string            `json:"error_type,omitempty"`
-	Tags             []string          `json:"tags,omitempty"`
-	Metadata         map[string]string `json:"metadata,omitempty"`
-	Prompt           *Link             `json:"prompt,omitempty"`
-	GroupID          string            `json:"group_id,omitempty"`
+	FunctionName string `json:"function_name"`
+	Provider     string `json:"provider,omitempty"`
+	Model        string `json:"model,omitempty"`
+
+	// See calls.Usage for what a count includes. Nil is unknown.
+	InputTokens      *int64 `json:"input_tokens,omitempty"`
+	OutputTokens     *int64 `json:"output_tokens,omitempty"`
+	CachedTokens     *int64 `json:"cached_tokens,omitempty"`
+	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
+	CacheWriteHour   *int64 `json:"cache_write_hour_tokens,omitempty"`
+	ReasoningTokens  *int64 `json:"reasoning_tokens,omitempty"`
+	AudioInput       *int64 `json:"audio_input_tokens,omitempty"`
+	AudioOutput      *int64 `json:"audio_output_tokens,omitempty"`
+
+	Tier       string          `json:"tier,omitempty"`
+	Price      *prices.Dollars `json:"price,omitempty"`       // nil: unknown
+	PriceGiven bool            `json:"price_given,omitempty"` // by the caller: no table changes it
+
+	FinishReason string   `json:"finish_reason,omitempty"`
+	Tools        []string `json:"tools,omitempty"`        // of each tool call its name; at most toolsMax
+	Turns        int      `json:"turns,omitempty"`        // messages that were sent
+	OutputShape  string   `json:"output_shape,omitempty"` // one of calls.Shape...; "" without output
+	Unreadable   bool     `json:"unreadable,omitempty"`   // the response has no known shape
+
+	Start     *time.Time        `json:"start,omitempty"` // as the caller sent it; nil if it is no time
+	End       *time.Time        `json:"end,omitempty"`
+	Status    string            `json:"status"`
+	ErrorType string            `json:"error_type,omitempty"`
+	Tags      []string          `json:"tags,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Prompt    *Link             `json:"prompt,omitempty"`
+	GroupID   string            `json:"group_id,omitempty"`
 }
 
-// toolsMax bounds the names of tools in a row of a list.
+// toolsMax bounds the names of tools in a list's row.
 const toolsMax = 64
 
-// readRequest derives what can be derived. What is of an unexpected shape leaves its fields unknown.
+// readRequest derives what it can. Whatever has an unexpected shape leaves its fields unknown.
 func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	r := &Request{
 		FunctionName: w.FunctionName,
 		Provider:     calls.Provider(w),
-		Start:        moment(w.Start),
-		End:          moment(w.End),
+		Start:        timeOrNil(w.Start),
+		End:          timeOrNil(w.End),
 		Status:       status(w),
 		ErrorType:    calls.Clip(w.ErrorType),
 		Tags:         w.Tags,
@@ -64,25 +70,30 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	if wire.IsLog(object) {
 		r.takeLog(calls.ReadLogDetails(object))
 	}
+
+	// The body has the variables, and they may be long.
 	if r.Prompt != nil {
 		r.Prompt.InputVariables = nil
 	}
+
 	return r
 }
 
-// take notes what a call says.
+// take copies what a call says.
 func (r *Request) take(c *calls.Call) {
-	r.Model, r.FinishReason, r.Tier, r.Unreadable = c.Model, c.FinishReason, c.Tier, !c.Readable
+	r.Model, r.FinishReason, r.Tier = c.Model, c.FinishReason, c.Tier
+	r.Unreadable = !c.Readable
+	r.Turns, r.OutputShape = len(c.Input), c.Shape()
+	r.Tools = c.Tools()
+	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
+
 	u := &c.Usage
 	r.InputTokens, r.OutputTokens = u.Input, u.Output
 	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = u.Cached, u.CacheWrite, u.CacheWriteHour
 	r.ReasoningTokens, r.AudioInput, r.AudioOutput = u.Reasoning, u.AudioInput, u.AudioOutput
-	r.Turns, r.OutputShape = len(c.Input), c.Shape()
-	r.Tools = c.Tools()
-	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 }
 
-// takeLog notes what a log-request calls otherwise than a track-request.
+// takeLog copies what a log-request names otherwise than a track-request.
 func (r *Request) takeLog(details calls.LogDetails) {
 	if details.Provider != "" {
 		r.Provider = details.Provider
@@ -98,7 +109,7 @@ func (r *Request) takeLog(details calls.LogDetails) {
 	}
 }
 
-// status is the caller's, else ERROR if the caller named an error.
+// status returns the caller's, or ERROR if the caller named an error.
 func status(w wire.RequestWrite) string {
 	switch {
 	case w.Status != "":
@@ -106,17 +117,20 @@ func status(w wire.RequestWrite) string {
 	case w.ErrorType != "":
 		return "ERROR"
 	}
+
 	return "SUCCESS"
 }
 
-func moment(t time.Time) *time.Time {
+// timeOrNil returns nil for the zero time, which stands for unknown.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
+
 	return &t
 }
 
-// latency is nil when either time is unknown or they make no sense together.
+// latency returns nil if either time is unknown or they make no sense together.
 func (r *Request) latency() *time.Duration {
 	if r.Start == nil || r.End == nil {
 		return nil
@@ -125,14 +139,16 @@ func (r *Request) latency() *time.Duration {
 	if d < 0 || d > latencyMax {
 		return nil
 	}
+
 	return &d
 }
 
-// totalTokens is known when both counts are.
+// totalTokens returns nil unless both counts are known.
 func (r *Request) totalTokens() *int64 {
 	if r.InputTokens == nil || r.OutputTokens == nil {
 		return nil
 	}
 	n := *r.InputTokens + *r.OutputTokens
+
 	return &n
 }

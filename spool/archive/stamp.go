@@ -7,8 +7,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// skewMax is how far ahead of the server's clock an accepted time may lie and still order its event. A sidecar whose
-// clock is wrong by more would win every later merge.
+// skewMax is how far an accepted time may be ahead of the server's clock and still order its
+// event. A sidecar whose clock is wrong by more would win every later merge.
 const skewMax = 5 * time.Second
 
 // Stamp is the place of an event among those of its record: by order time, then by event id.
@@ -45,20 +45,21 @@ type Stamped[T any] struct {
 	Value T `json:"value"`
 }
 
-// newest returns whichever was stamped last. Either may be nil.
+// newest returns the one with the higher stamp. Either may be nil.
 func newest[T any](a, b *Stamped[T]) *Stamped[T] {
 	if a == nil || b != nil && b.Compare(a.Stamp) > 0 {
 		return b
 	}
+
 	return a
 }
 
-// orderTime is where an event belongs by itself: at its accepted time, or before that if an
-// export says so; at its arrival where that is too far ahead to be true.
+// orderTime returns where an event belongs regardless of others: at its accepted time, earlier
+// if an export says so, or at its arrival if the accepted time is too far ahead to be true.
 func orderTime(e *wire.Event, arrived time.Time) time.Time {
 	at := e.AcceptedAt
 	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(at) {
-		at = e.OrderedAt.UTC().Round(0) // never later: nobody overtakes by it
+		at = e.OrderedAt.UTC().Round(0) // never later: no event can overtake others by it
 	}
 	if at.After(arrived.Add(skewMax)) {
 		return arrived
@@ -69,7 +70,7 @@ func orderTime(e *wire.Event, arrived time.Time) time.Time {
 
 // place fixes the order time of an event that has just arrived; see Stamp.
 func (s *State) place(e *Event) {
-	// The event's neighbours among those of its clock: mostly it is their last.
+	// Find the event's neighbours among those of its clock. Mostly it is the last of them.
 	var before, after *Entry
 	for i := len(s.History) - 1; i >= 0 && before == nil; i-- {
 		h := &s.History[i]
@@ -82,7 +83,8 @@ func (s *State) place(e *Event) {
 		}
 	}
 
-	// The nanosecond is for ids that do not ascend with the accepted times: no promptspool minted them.
+	// The nanosecond is for ids that do not ascend with the accepted times: no promptspool
+	// minted them.
 	if before != nil && e.Stamp().Compare(before.Stamp) < 0 {
 		e.OrderTime = before.At
 		if e.ID < before.ID {
@@ -97,12 +99,13 @@ func (s *State) place(e *Event) {
 	}
 }
 
-// ageMax is how long before its arrival an event may order, unless a key of scope full brings it: an import. So nobody who may only
-// write can rewrite a history of years, and a sidecar that was away for a year changes nothing.
+// ageMax is how long before its arrival an event may be ordered, unless a key of scope full
+// imports it. So a key that may only write cannot rewrite years of history, while a sidecar
+// may be away for a year.
 const ageMax = 400 * 24 * time.Hour
 
-// notBefore is the earliest order time of what arrives now. It moves once an hour: what is older shares it, and keeps the order of its
-// ids, which sidecars make in the order in which they accept events.
+// notBefore returns the earliest order time of what arrives now. It moves once an hour. Older
+// events share it and keep the order of their ids, which sidecars mint in order of acceptance.
 func notBefore(now time.Time) time.Time {
 	return now.UTC().Round(0).Add(-ageMax).Truncate(time.Hour).Add(time.Hour)
 }

@@ -10,8 +10,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// DeltaMin is the size in bytes from which on a Store marks the value of a state as one that
-// may have deltas. It looks for none beside others.
+// DeltaMin is the size in bytes from which a Store marks the value of a state as one that may
+// have deltas. It looks for none beside smaller ones.
 const DeltaMin = 32 << 10
 
 // Delta is what the events of one batch add to a large record: a State into which only they
@@ -41,7 +41,7 @@ type Stored struct {
 // ErrDelta means that a delta is missing, or belongs to another record.
 var ErrDelta = errors.New("a delta is missing, or belongs to another record")
 
-// ReadStored reads the value of a state, without its deltas. large says that it may have some.
+// ReadStored reads the value of a state, without its deltas. large means that it may have some.
 func ReadStored(value []byte, large bool) (s Stored, err error) {
 	s.large, s.whole = large, len(value)
 	err = json.Unmarshal(value, &s.State)
@@ -75,6 +75,7 @@ func (s *Stored) Join(deltas []Delta) error {
 
 // Take is State.Take, and notes the event for a delta if the next write may be one.
 func (s *Stored) Take(e Event) wire.Result {
+	// The delta must hold the event with the order time that the state gave it.
 	r := s.take(&e)
 	if r.Code == wire.ResultAccepted && s.large && s.beside < s.whole/2 {
 		if s.added == nil {
@@ -87,9 +88,10 @@ func (s *Stored) Take(e Event) wire.Result {
 }
 
 // Encode returns what a Store must write: a delta or, if after is 0, the whole state, which
-// replaces the value and the Deltas that were read. A delta holds only events that were taken:
-// whoever changes the state in another way must not take any.
+// replaces the value and the Deltas that were read. A delta holds only events that were taken,
+// so code that changes the state in another way must not take any.
 func (s *Stored) Encode() (value []byte, after int, err error) {
+	// What came since may be written alone, beside the rest.
 	state := &s.State
 	if s.added != nil {
 		state, after = s.added, len(s.History)-len(s.added.History)
@@ -111,6 +113,7 @@ func (s *State) Join(others ...*State) {
 	if len(others) == 0 {
 		return
 	}
+
 	for _, o := range others {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
@@ -123,6 +126,7 @@ func (s *State) Join(others ...*State) {
 		s.GroupIDs = append(s.GroupIDs, o.GroupIDs...)
 	}
 
+	// One sort at the end: inserting entry by entry would take quadratic time.
 	slices.SortFunc(s.History, func(a, b Entry) int { return a.Compare(b.Stamp) })
 	slices.SortFunc(s.Rivals, func(a, b Stamped[map[string]string]) int { return a.Compare(b.Stamp) })
 	for _, past := range s.Past {

@@ -12,6 +12,7 @@ func ParseUUID(s string) (id UUID, ok bool) {
 	}
 
 	parsed, err := uuid.Parse(s)
+
 	return UUID(parsed), err == nil
 }
 

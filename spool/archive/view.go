@@ -11,12 +11,20 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// View shows the record, of long values what Restore has put there. body is that of the event s.Request.ID, which the
-// result aliases. An orphan shows its enrichments and no request.
+// View returns the record as it is shown; of long values it shows what Restore has put there.
+// body is that of the event s.Request.ID, and the result aliases it. An orphan shows its
+// enrichments and no request.
 func (s *State) View(body json.RawMessage) wire.Record {
 	rec := wire.Record{
-		Success: true, ID: s.RequestID, RequestID: s.RequestID, Request: body,
-		Tags: []string{}, Metadata: s.shown(), Scores: s.scores(), GroupIDs: s.groupIDs(), Events: s.events(),
+		Success:   true,
+		ID:        s.RequestID,
+		RequestID: s.RequestID,
+		Request:   body,
+		Tags:      []string{},
+		Metadata:  s.shownMetadata(),
+		Scores:    s.scores(),
+		GroupIDs:  s.groupIDs(),
+		Events:    s.events(),
 	}
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
@@ -24,12 +32,16 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	if s.Request == nil {
 		return rec
 	}
+
 	r := &s.Request.Value
 	rec.AcceptedAt = s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
-	rec.CachedTokens, rec.ReasoningTokens, rec.Price = r.CachedTokens, r.ReasoningTokens, dollars(r.Price)
-	rec.FinishReason, rec.ErrorType, rec.ToolNames, rec.Readable = r.FinishReason, r.ErrorType, append([]string{}, r.Tools...), !r.Unreadable
+	rec.CachedTokens, rec.ReasoningTokens = r.CachedTokens, r.ReasoningTokens
+	rec.Price = dollars(r.Price)
+	rec.FinishReason, rec.ErrorType = r.FinishReason, r.ErrorType
+	rec.ToolNames = append([]string{}, r.Tools...)
+	rec.Readable = !r.Unreadable
 	rec.StartTime, rec.EndTime = r.Start, r.End
 	rec.Tags = append(rec.Tags, r.Tags...)
 	if d := r.latency(); d != nil {
@@ -37,10 +49,12 @@ func (s *State) View(body json.RawMessage) wire.Record {
 		rec.LatencyMS = &ms
 	}
 
-	// What the body says is read anew: more is understood today than when an older record was stored.
+	// The body is read again, because today's version may understand more of it than the one
+	// that stored the record.
 	if object, err := wire.ParseObject(body); err == nil {
 		call := calls.ReadObject(object)
-		rec.Blueprint, rec.Readable = calls.Blueprint(&call, r.Provider, object), call.Readable
+		rec.Blueprint = calls.Blueprint(&call, r.Provider, object)
+		rec.Readable = call.Readable
 		if call.Failure != nil {
 			rec.ErrorMessage = call.Failure.Message
 		}
@@ -49,27 +63,48 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	return rec
 }
 
-// Row is the record's line in a list; ok is false for an orphan, which no list shows. Its metadata is as StoredValue.
+// Row returns the record's row in lists, its metadata as StoredValue. ok is false for an
+// orphan, which no list shows.
 func (s *State) Row() (row wire.Row, ok bool) {
 	if s.Request == nil {
 		return wire.Row{}, false
 	}
+
 	r := &s.Request.Value
 	row = wire.Row{
-		ID: s.RequestID, RequestID: s.RequestID, AcceptedAt: s.Request.At,
-		FunctionName: r.FunctionName, Engine: r.Model, Provider: r.Provider, Status: r.Status,
-		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CachedTokens: r.CachedTokens, ReasoningTokens: r.ReasoningTokens,
-		Price: dollars(r.Price), FinishReason: r.FinishReason, ErrorType: r.ErrorType, ToolNames: slices.Clone(r.Tools),
-		Turns: r.Turns, OutputShape: r.OutputShape, Readable: !r.Unreadable,
-		StartTime: r.Start, EndTime: r.End,
-		Tags: append([]string{}, r.Tags...), Metadata: []wire.MetadataRow{}, Scores: s.rowScores(),
+		ID:              s.RequestID,
+		RequestID:       s.RequestID,
+		AcceptedAt:      s.Request.At,
+		FunctionName:    r.FunctionName,
+		Engine:          r.Model,
+		Provider:        r.Provider,
+		Status:          r.Status,
+		InputTokens:     r.InputTokens,
+		OutputTokens:    r.OutputTokens,
+		CachedTokens:    r.CachedTokens,
+		ReasoningTokens: r.ReasoningTokens,
+		Price:           dollars(r.Price),
+		FinishReason:    r.FinishReason,
+		ErrorType:       r.ErrorType,
+		ToolNames:       slices.Clone(r.Tools),
+		Turns:           r.Turns,
+		OutputShape:     r.OutputShape,
+		Readable:        !r.Unreadable,
+		StartTime:       r.Start,
+		EndTime:         r.End,
+		Tags:            append([]string{}, r.Tags...),
+		Metadata:        []wire.MetadataRow{},
+		Scores:          s.rowScores(),
 	}
+
+	// No groups are nil, as they are when the row is read back.
 	if ids := s.groupIDs(); len(ids) > 0 {
-		row.GroupIDs = ids // else nil, as it is read back
+		row.GroupIDs = ids
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, metadata[key])})
+		value := rowcode.Shortened(key, metadata[key])
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: value})
 	}
 	if d := r.latency(); d != nil {
 		seconds := d.Seconds()
@@ -80,83 +115,107 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	if link := s.link(); link != nil {
 		row.PromptName = &link.Value.Name
-		row.PromptVersion, row.PromptLabel = rowcode.Optional(link.Value.Version), rowcode.Optional(link.Value.Label)
+		row.PromptVersion = rowcode.Optional(link.Value.Version)
+		row.PromptLabel = rowcode.Optional(link.Value.Label)
 	}
+
 	return row, true
 }
 
-// dollars are those of a price, as a number.
+// dollars returns a price as a number.
 func dollars(price *prices.Dollars) *float64 {
 	if price == nil {
 		return nil
 	}
 	d := price.Float()
+
 	return &d
 }
 
-// rowScoresMax bounds the scores that the row of a record has. A row is written anew with each score.
+// rowScoresMax bounds the scores in a record's row, which is written anew with each score.
 const rowScoresMax = 256
 
-// rowScores are those that the list shows: the first by their names.
+// rowScores returns the scores that lists show: the first by name.
 func (s *State) rowScores() []wire.Score {
 	scores := s.scores()
 	return scores[:min(len(scores), rowScoresMax)]
 }
 
+// scores returns all scores by name.
 func (s *State) scores() []wire.Score {
 	scores := make([]wire.Score, 0, len(s.Scores))
 	for _, name := range slices.Sorted(maps.Keys(s.Scores)) {
 		scores = append(scores, wire.Score{Name: name, Score: s.Scores[name].Value})
 	}
+
 	return scores
 }
 
+// groupIDs returns the groups of group events and that of the request.
 func (s *State) groupIDs() []string {
 	ids := append([]string{}, s.GroupIDs...)
 	if s.Request != nil && s.Request.Value.GroupID != "" {
 		ids = append(ids, s.Request.Value.GroupID)
 		slices.Sort(ids)
 	}
+
 	return slices.Compact(ids)
 }
 
-// link is the latest of the prompt events' and the request's own.
+// link returns the later of the prompt events' link and the request's own.
 func (s *State) link() *Stamped[Link] {
 	var own *Stamped[Link]
 	if s.Request != nil && s.Request.Value.Prompt != nil {
 		own = &Stamped[Link]{s.Request.Stamp, *s.Request.Value.Prompt}
 	}
+
 	return newest(s.Prompt, own)
 }
 
+// events returns the history. A request with other content than the record's is in conflict.
 func (s *State) events() []wire.RecordEvent {
 	hash := ""
 	if i := s.winner(); i >= 0 {
 		hash = s.History[i].Hash
 	}
+
 	events := make([]wire.RecordEvent, len(s.History))
 	for i, h := range s.History {
-		events[i] = wire.RecordEvent{ID: h.ID, Kind: h.Kind, AcceptedAt: h.AcceptedAt, ArrivedAt: h.ArrivedAt,
-			Sidecar: h.Sidecar, Conflict: h.Kind == wire.KindRequest && h.Hash != hash}
+		events[i] = wire.RecordEvent{
+			ID:         h.ID,
+			Kind:       h.Kind,
+			AcceptedAt: h.AcceptedAt,
+			ArrivedAt:  h.ArrivedAt,
+			Sidecar:    h.Sidecar,
+			Conflict:   h.Kind == wire.KindRequest && h.Hash != hash,
+		}
 	}
+
 	return events
 }
 
-// winner is where in the history the winning request stands; -1 for an orphan.
+// winner returns the index of the winning request in the history, -1 for an orphan.
 func (s *State) winner() int {
 	return slices.IndexFunc(s.History, func(h Entry) bool { return s.Request != nil && h.ID == s.Request.ID })
 }
 
+// viewLink returns a link as it is shown. The variables of a request's own link are in its body.
 func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessage) *wire.RecordPrompt {
-	p := &wire.RecordPrompt{Name: link.Value.Name, Version: rowcode.Optional(link.Value.Version), Label: rowcode.Optional(link.Value.Label),
-		InputVariables: link.Value.InputVariables}
+	p := &wire.RecordPrompt{
+		Name:           link.Value.Name,
+		Version:        rowcode.Optional(link.Value.Version),
+		Label:          rowcode.Optional(link.Value.Label),
+		InputVariables: link.Value.InputVariables,
+	}
 	if request == nil || link.ID != request.ID {
 		return p
 	}
+
 	if object, err := wire.ParseObject(body); err == nil {
 		if raw, ok := object.Get("prompt_input_variables"); ok && raw[0] == '{' {
 			p.InputVariables = raw
 		}
 	}
+
 	return p
 }

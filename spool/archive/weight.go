@@ -2,13 +2,14 @@ package archive
 
 import "errors"
 
-// HeldBytesMax bounds what the states weigh that a Store holds for one transaction, unless one alone weighs more.
+// HeldBytesMax bounds the weight of the states that a Store holds for one transaction, unless
+// one alone weighs more.
 const HeldBytesMax = 16 << 20
 
-// ErrHeavy is a Store's error for records that weigh too much to be changed in one transaction.
+// ErrHeavy reports that records weigh too much to be changed in one transaction.
 var ErrHeavy = errors.New("the records weigh too much to be changed together")
 
-// Apart calls fn with all items or, where it fails with ErrHeavy, with each half of them.
+// Apart calls fn with all items or, if that fails with ErrHeavy, with each half of them.
 func Apart[T any](items []T, fn func(items []T) error) error {
 	err := fn(items)
 	if !errors.Is(err, ErrHeavy) || len(items) < 2 {
@@ -19,34 +20,36 @@ func Apart[T any](items []T, fn func(items []T) error) error {
 	if err := Apart(items[:half], fn); err != nil {
 		return err
 	}
+
 	return Apart(items[half:], fn)
 }
 
-// What things weigh beside their texts: about as much as in a stored state.
+// What things weigh besides their texts: about as much as in a stored state.
 const (
 	entryBytes   = 300
 	stampedBytes = 100
 )
 
-// sums are what a state that takes events has in all, so that it is not added up again for
-// each of them. Whoever changes what a state holds, other than by folding, does so before it
-// takes any.
+// sums caches the totals of a state while it takes events. Code that changes a state other
+// than by folding must do so before the state takes any.
 type sums struct {
 	known         bool
 	bytes, weight int
 }
 
+// sum fills in the cache.
 func (s *State) sum() {
 	if !s.sums.known {
 		s.sums = sums{true, s.Bytes(), s.Weight()}
 	}
 }
 
-// Weight is about how many bytes the state has when it is stored.
+// Weight returns about how many bytes the state has when it is stored.
 func (s *State) Weight() (n int) {
 	if s.sums.known {
 		return s.sums.weight
 	}
+
 	for i := range s.History {
 		n += weighEntry(&s.History[i])
 	}
@@ -71,7 +74,7 @@ func (s *State) Weight() (n int) {
 	return n + weighPrompt(s.Prompt) + weighRequest(s.Request)
 }
 
-// weight is at most what folding the event adds to Weight.
+// weight returns at most what folding the event adds to Weight.
 func (e *Event) weight() int {
 	n := entryBytes + len(e.Sidecar) + len(e.GroupID)
 	if e.Score != nil {

@@ -5,22 +5,25 @@ import (
 	"strings"
 )
 
-// imageBytesMax bounds an image, as it is encoded, that is worth showing.
+// imageBytesMax bounds an encoded image that is worth showing.
 const imageBytesMax = 2 << 20
 
-// imageKinds are the kinds of images that browsers show and that can hold no script.
+// imageKinds are the kinds of images that browsers show and that cannot contain a script.
 var imageKinds = []string{"png", "jpeg", "jpg", "gif", "webp"}
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
-// Image is a picture that a part holds as bytes, in whatever form the provider's API writes it, as a data: URL of a PNG, JPEG, GIF or WebP;
-// "" for anything else, one by its address or one that is too large among it.
+// Image returns the picture that a part holds as a data: URL of a PNG, JPEG, GIF or WebP, in
+// whatever form the provider's API writes it. It returns "" for anything else, including a
+// picture by its address and one that is too large.
 func (p *Part) Image() string {
 	if len(p.Media) == 0 || len(p.Media) > imageBytesMax {
 		return ""
 	}
+
 	n := node(p.Media)
-	for _, place := range []node{n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"), n} {
+	places := []node{n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"), n}
+	for _, place := range places {
 		url := place.text()
 		if url == "" {
 			url = place.texts("url", "image_url")
@@ -33,18 +36,22 @@ func (p *Part) Image() string {
 			return dataURL(place.texts("mimeType", "mime_type", "media_type"), data)
 		}
 	}
+
 	if image := n.at("image"); image != nil { // Bedrock's
 		return dataURL("image/"+image.texts("format"), image.at("source").texts("bytes"))
 	}
+
 	return ""
 }
 
-// dataURL is "" unless it is an image of a kind that is shown.
+// dataURL returns "" unless the image is of a kind that is shown. The URL ends up in a page, so
+// nothing but base64 may follow the kind.
 func dataURL(kind, data string) string {
 	for _, k := range imageKinds {
 		if strings.EqualFold(kind, "image/"+k) && base64Text.MatchString(data) {
 			return "data:image/" + k + ";base64," + data
 		}
 	}
+
 	return ""
 }

@@ -1,6 +1,7 @@
 package calls
 
-// readInput reads what was sent, from the arguments by name and, where those say nothing, from the first by place.
+// readInput reads what was sent, from the named arguments and, where those say nothing, from
+// the first positional one.
 func readInput(kwargs, args node) []Message {
 	var in []Message
 	add := func(usual string, n node) {
@@ -8,54 +9,73 @@ func readInput(kwargs, args node) []Message {
 			in = append(in, m)
 		}
 	}
-	// What the system is told: Anthropic and Bedrock, OpenAI responses, Gemini, Cohere v1.
-	for _, n := range []node{
-		kwargs.at("system"), kwargs.at("instructions"), kwargs.first("systemInstruction", "system_instruction"),
-		kwargs.first("generation_config", "generationConfig", "config").first("system_instruction", "systemInstruction"), kwargs.at("preamble"),
-	} {
+
+	for _, n := range systemOf(kwargs) {
 		if !n.empty() {
 			add("system", n)
 		}
 	}
-	if system := in; len(system) > 0 {
-		for i := range system {
-			system[i].Role = "system" // Gemini writes its system instruction as a user's content
-		}
+	for i := range in {
+		in[i].Role = "system" // Gemini writes its system instruction as a user's content
 	}
+
 	messages := kwargs.first("messages", "contents", "history", "chat_history")
 	if messages.isArray() && !isMessages(messages) && kwargs.at("contents") != nil {
-		add("user", messages) // Gemini takes a list of parts as one user's content
+		add("user", messages) // Gemini accepts a list of parts as one user's content
 	} else {
 		in = append(in, readMessages(messages)...)
 	}
 	in = append(in, readItems(kwargs.at("input"))...)
-	add("user", kwargs.at("message")) // Cohere v1: what comes after chat_history
-	prompts(kwargs.first("prompt", "inputText", "inputs", "texts"), func(n node) { add("user", n) })
+	add("user", kwargs.at("message")) // Cohere v1: what follows chat_history
+	eachPrompt(kwargs.first("prompt", "inputText", "inputs", "texts"), func(n node) { add("user", n) })
+
 	if len(in) == 0 {
-		args = flatten(args)
+		args = unwrapped(args)
 		if isMessages(args) {
 			return readMessages(args)
 		}
-		prompts(args, func(n node) { add("user", n) })
+		eachPrompt(args, func(n node) { add("user", n) })
 	}
+
 	return in
 }
 
-// flatten unwraps arguments by place whose first holds the messages.
-func flatten(args node) node {
+// systemOf returns the places of system prompts: Anthropic and Bedrock, OpenAI responses,
+// Gemini, Cohere v1.
+func systemOf(kwargs node) []node {
+	config := kwargs.first("generation_config", "generationConfig", "config")
+
+	return []node{
+		kwargs.at("system"),
+		kwargs.at("instructions"),
+		kwargs.first("systemInstruction", "system_instruction"),
+		config.first("system_instruction", "systemInstruction"),
+		kwargs.at("preamble"),
+	}
+}
+
+// unwrapped returns the first positional argument if it is a list of messages.
+func unwrapped(args node) node {
 	if first := args.element(); first.isArray() {
 		return first
 	}
+
 	return args
 }
 
-// isMessages says whether an array is of messages, by its first element that is an object.
+// isMessages reports whether an array holds messages, by its elements that are objects.
 func isMessages(n node) bool {
 	found := false
 	n.each(func(e node) {
-		found = found || e.isObject() && (e.first("role", "content", "parts", "author", "data", "lc") != nil || roles[e.texts("type")] != "")
+		found = found || e.isObject() && isMessage(e)
 	})
+
 	return found
+}
+
+// isMessage reports whether an object has a member that messages have, or a role as its type.
+func isMessage(n node) bool {
+	return n.first("role", "content", "parts", "author", "data", "lc") != nil || roles[n.texts("type")] != ""
 }
 
 // readMessages reads a list of messages, or a single one.
@@ -66,31 +86,36 @@ func readMessages(n node) []Message {
 			messages = append(messages, m)
 		}
 	}
+
 	if n.isArray() {
 		n.each(read)
 	} else if n.isObject() || n.isText() {
 		read(n)
 	}
+
 	return messages
 }
 
-// readItems reads the input of OpenAI's responses: a text, or messages, calls and their outputs in one list.
+// readItems reads the input of OpenAI's responses API: a text, or messages, calls and their
+// outputs in one list.
 func readItems(n node) []Message {
 	if n.isText() {
 		return readMessages(n)
 	}
+
 	var messages []Message
 	n.each(func(e node) {
-		m := readItem(e, "user")
-		if !m.empty() {
+		if m := readItem(e, "user"); !m.empty() {
 			messages = append(messages, m)
 		}
 	})
+
 	return messages
 }
 
-// prompts visits each of the prompts of a completion or an embedding: one text, or many. Prompts of token ids are not read.
-func prompts(n node, visit func(node)) {
+// eachPrompt visits the prompts of a completion or an embedding: one text, or several. Prompts
+// of token ids are skipped.
+func eachPrompt(n node, visit func(node)) {
 	if n.isText() {
 		visit(n)
 	}

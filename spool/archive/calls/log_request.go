@@ -8,22 +8,29 @@ import (
 	"promptspool/api/wire"
 )
 
-// readLogRequest reads a call that its caller has put into blueprints. Its counts are the caller's own.
+// readLogRequest reads a call that its caller has put into blueprints. Its counts are the
+// caller's own.
 func readLogRequest(member func(string) node) Call {
-	call := Call{Model: Clip(member("model").text()), Readable: true}
-	call.Input = readBlueprint(member("input"), "user")
-	call.Output = readBlueprint(member("output"), "assistant")
-	call.Failure = newFailure(member, nil)
+	call := Call{
+		Input:        readBlueprint(member("input"), "user"),
+		Output:       readBlueprint(member("output"), "assistant"),
+		Model:        Clip(member("model").text()),
+		FinishReason: Clip(member("finish_reason").text()),
+		Failure:      newFailure(member, nil),
+	}
+
 	call.Readable = len(call.Output) > 0 || member("output").isObject() && failed(member)
 	if !call.Readable {
-		call.raw(member("output"))
+		call.keepRaw(member("output"))
 	}
+
+	// The contract's default for each count is 0, so a client that fills in defaults does not
+	// know them.
 	in, out := member("input_tokens").count(), member("output_tokens").count()
-	// The contract's default for each count is 0: a client that fills in defaults does not know them.
 	if in != nil && out != nil && *in+*out > 0 {
 		call.Usage = Usage{Input: in, Output: out}
 	}
-	call.FinishReason = Clip(member("finish_reason").text())
+
 	return call
 }
 
@@ -70,11 +77,13 @@ func readBlueprint(n node, usual string) []Message {
 		}
 		return []Message{m}
 	}
+
 	var read []Message
 	messages.each(func(e node) {
 		if m := readMessage(e, usual); !m.empty() {
 			read = append(read, m)
 		}
 	})
+
 	return read
 }

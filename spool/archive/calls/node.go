@@ -10,8 +10,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// node is a JSON value inside a body that wire.ParseObject has accepted; no bytes at all where there is none. Every
-// question may be asked of every node: what does not fit is simply not there.
+// node is a JSON value inside a body that wire.ParseObject accepted, or empty where there is
+// none. Every method works on every node: what does not fit is treated as absent.
 type node json.RawMessage
 
 // at follows names into nested objects.
@@ -24,23 +24,27 @@ func (n node) at(names ...string) node {
 		}
 		raw = v
 	}
+
 	return node(raw)
 }
 
-// first is the first of the members called names that is there.
+// first returns the first existing member among names.
 func (n node) first(names ...string) node {
 	for _, name := range names {
 		if v := n.at(name); v != nil {
 			return v
 		}
 	}
+
 	return nil
 }
 
+// kind returns the first byte, which tells the type of the value; 0 for an empty node.
 func (n node) kind() byte {
 	if len(n) == 0 {
 		return 0
 	}
+
 	return n[0]
 }
 
@@ -48,25 +52,37 @@ func (n node) isObject() bool { return n.kind() == '{' }
 func (n node) isArray() bool  { return n.kind() == '[' }
 func (n node) isText() bool   { return n.kind() == '"' }
 
-// text is the text of a string, "" of anything else.
+// empty reports whether the node has no content: null, {}, [] or "".
+func (n node) empty() bool {
+	switch n.compact() {
+	case "", "{}", "[]":
+		return true
+	}
+
+	return false
+}
+
+// text returns the text of a string, "" for anything else.
 func (n node) text() string {
 	if !n.isText() {
 		return ""
 	}
+
 	return jsonscan.Unquote(json.RawMessage(n))
 }
 
-// texts is the first of the members called names that is a text with something in it.
+// texts returns the first non-empty text among the members called names.
 func (n node) texts(names ...string) string {
 	for _, name := range names {
 		if s := n.at(name).text(); s != "" {
 			return s
 		}
 	}
+
 	return ""
 }
 
-// each walks the elements of an array; of anything else it walks nothing.
+// each visits the elements of an array, and nothing in anything else.
 func (n node) each(visit func(node)) {
 	if !n.isArray() {
 		return
@@ -76,60 +92,67 @@ func (n node) each(visit func(node)) {
 	}
 }
 
-// element is the first element of an array.
+// element returns the first element of an array.
 func (n node) element() node {
 	if n.isArray() {
 		for _, e := range jsonscan.Elements(json.RawMessage(n)) {
 			return node(e)
 		}
 	}
+
 	return nil
 }
 
-// count is a whole number of 0 or more that a float64 holds exactly; nil if it is anything else.
+// count returns a whole number of 0 or more that a float64 holds exactly, nil for anything else.
 func (n node) count() *int64 {
 	var x float64
 	if len(n) == 0 || json.Unmarshal(n, &x) != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
 		return nil
 	}
-	i := int64(x)
 	if n.kind() == 'n' { // null decodes as 0
 		return nil
 	}
+	i := int64(x)
+
 	return &i
 }
 
-// counts is the first of the members called names that is a count.
+// counts returns the first count among the members called names.
 func (n node) counts(names ...string) *int64 {
 	for _, name := range names {
 		if c := n.at(name).count(); c != nil {
 			return c
 		}
 	}
+
 	return nil
 }
 
-// index is the member called name if it is a count, else 0.
+// index returns the member called name if it is a count, otherwise 0.
 func (n node) index(name string) int64 {
 	if c := n.at(name).count(); c != nil {
 		return *c
 	}
+
 	return 0
 }
 
-// inner is the JSON object that a string holds, as some clients send bodies; an object is itself.
+// inner returns the JSON object inside a string, as some clients send bodies. Anything but a
+// string is returned as it is.
 func (n node) inner() node {
 	if !n.isText() {
 		return n
 	}
+
 	text := []byte(n.text())
 	if _, err := wire.ParseObject(text); err != nil {
 		return nil
 	}
+
 	return node(bytes.TrimSpace(text))
 }
 
-// compact is a value as text: a string's own, else its JSON without blanks.
+// compact returns a value as text: the content of a string, otherwise JSON without blanks.
 func (n node) compact() string {
 	switch {
 	case len(n) == 0 || n.kind() == 'n':
@@ -137,9 +160,11 @@ func (n node) compact() string {
 	case n.isText():
 		return n.text()
 	}
+
 	var b bytes.Buffer
 	if json.Compact(&b, n) != nil {
 		return ""
 	}
+
 	return strings.TrimSpace(b.String())
 }

@@ -1,0 +1,164 @@
+package archive
+
+import (
+	"context"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+)
+
+// exportPage is how many positions an export reads ahead of its records, so that a slow reader
+// holds no snapshot of the store.
+const exportPage = 1000
+
+// Export calls fn with every matching record, newest first, and a cursor that continues behind
+// it. It ends when fn returns an error, which it returns. Its memory is bounded by one record.
+// Records written meanwhile may be missing; records deleted before fn would get them are.
+func (a *Archive) Export(
+	ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error,
+) error {
+	if err := checkAccount(id); err != nil {
+		return err
+	}
+	q, err := query.Compile(wire.Search{
+		FilterGroup: e.FilterGroup,
+		Q:           e.Q,
+		Cursor:      e.Cursor,
+		PerPage:     exportPage,
+	})
+	if err != nil {
+		return err
+	}
+
+	// An export must be complete, however long it takes.
+	q.Budget = 0
+	for {
+		page, _, err := a.positions(ctx, id, q, exportPage)
+		if err != nil {
+			return err
+		}
+
+		for i := range page {
+			record, err := a.Request(ctx, id, page[i].RequestID)
+			if wire.IsCode(err, wire.CodeNotFound) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			if err := fn(wire.Exported{Record: record, Cursor: page[i].Cursor()}); err != nil {
+				return err
+			}
+		}
+
+		if len(page) < exportPage {
+			return nil
+		}
+		q.After = &page[len(page)-1]
+	}
+}
+
+// positions returns up to limit next rows that q finds. stopped is where the store's budget was
+// spent, or nil.
+func (a *Archive) positions(
+	ctx context.Context, id wire.Identity, q query.Query, limit int,
+) (page []query.Position, stopped *query.Position, err error) {
+	collect := func(row *wire.Row) (bool, error) {
+		page = append(page, query.PositionOf(row))
+		return len(page) < limit, nil
+	}
+	stopped, err = a.config.Store.Scan(ctx, id.Account, q, rowcode.PlaceColumns, collect)
+
+	return page, stopped, err
+}
+
+const (
+	exportStep   = 100  // records between two cursors
+	orphanCursor = "o." // begins the cursor of an export that has reached the orphans
+)
+
+// ExportEvents calls fn with the events of every record that s finds, in its order, one record
+// at a time. If s has no filter, the events that wait for their request follow.
+//
+// mark is called now and then with a cursor that continues behind what fn got, "" at the end.
+// The export ends with the first error of either. Its memory is bounded by a page of rows and
+// one record.
+func (a *Archive) ExportEvents(
+	ctx context.Context, id wire.Identity, s wire.Search,
+	fn func([]wire.Event) error, mark func(cursor string) error,
+) error {
+	s.Page, s.PerPage = 0, exportStep
+	after, inOrphans := strings.CutPrefix(s.Cursor, orphanCursor)
+	for !inOrphans {
+		page, err := a.Search(ctx, id, s)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := a.exportRecord(ctx, id, page.Items[i].RequestID, fn); err != nil {
+				return err
+			}
+		}
+
+		if page.NextCursor == nil {
+			break
+		}
+		s.Cursor = *page.NextCursor
+		if err := mark(s.Cursor); err != nil {
+			return err
+		}
+	}
+
+	// No filter can match an orphan: it has no row.
+	if s.FilterGroup != nil || s.Q != "" {
+		return mark("")
+	}
+	if !inOrphans {
+		after = ""
+	}
+
+	return a.exportOrphans(ctx, id, after, fn, mark)
+}
+
+// exportOrphans is ExportEvents for the records whose request has not arrived.
+func (a *Archive) exportOrphans(
+	ctx context.Context, id wire.Identity, after string,
+	fn func([]wire.Event) error, mark func(string) error,
+) error {
+	for {
+		page, err := a.Orphans(ctx, id, wire.OrphanQuery{PerPage: exportStep, Cursor: after})
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Items {
+			if err := a.exportRecord(ctx, id, o.RequestID, fn); err != nil {
+				return err
+			}
+		}
+
+		if page.NextCursor == nil {
+			return mark("")
+		}
+		after = *page.NextCursor
+		if err := mark(orphanCursor + after); err != nil {
+			return err
+		}
+	}
+}
+
+// exportRecord calls fn with the events of one record, unless it was deleted meanwhile.
+func (a *Archive) exportRecord(
+	ctx context.Context, id wire.Identity, requestID string, fn func([]wire.Event) error,
+) error {
+	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, requestID)
+	if wire.IsCode(err, wire.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	return fn(state.Events(bodies))
+}

@@ -1,0 +1,203 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+)
+
+// statisticsBudget is how long statistics and suggestions look into prompts and responses.
+const statisticsBudget = 20 * time.Second
+
+// Analyze sums up the records that a search with the same filter finds. It counts to the end,
+// however long that takes; see Counting.
+func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
+	sums := query.NewAnalytics(q)
+	progress, err := a.sum(ctx, id, q, query.AnalyticsColumns, sums)
+	if err != nil {
+		return wire.Analytics{}, err
+	}
+
+	w := sums.Answer()
+	w.Progress = progress
+
+	return w, nil
+}
+
+// TemplateStatistics sums up records by template version. A filter on prompt_name selects one
+// template.
+func (a *Archive) TemplateStatistics(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (wire.TemplateStatistics, error) {
+	sums := query.NewTemplateVersions(q)
+	progress, err := a.sum(ctx, id, q, query.TemplateVersionsColumns, sums)
+	if err != nil {
+		return wire.TemplateStatistics{}, err
+	}
+
+	w := sums.Answer()
+	w.Progress = progress
+
+	return w, nil
+}
+
+// adder counts rows. One that is also query.Sums gets summaries where it can.
+type adder interface{ Add(row *wire.Row) error }
+
+// sum gives the rows that a query finds to an adder. Only looking into bodies has a budget:
+// with no filter but time, the numbers are those of every record, at any load.
+func (a *Archive) sum(
+	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to adder,
+) (wire.Progress, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Progress{}, err
+	}
+	q, err := query.CompileMatch(s.FilterGroup, s.Q)
+	if err != nil {
+		return wire.Progress{}, err
+	}
+
+	defer a.observeQuery(time.Now())
+	if sums, ok := to.(query.Sums); ok && q.Spanned() {
+		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
+	}
+
+	if q.NeedsBody() || q.NeedsWhole() {
+		q.Budget = statisticsBudget
+	}
+	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+		return true, to.Add(row)
+	})
+	if err != nil || stopped == nil {
+		return wire.Progress{}, err
+	}
+
+	return wire.Progress{Incomplete: true, Since: stopped.At}, nil
+}
+
+// Suggest returns values that a field has, those of the newest records first.
+func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Suggestions{}, err
+	}
+	g, err := query.NewSuggestion(s)
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	where, err := a.ofTemplate(ctx, id.Account, s)
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	q, err := query.CompileMatch(where, "")
+	if err != nil {
+		return wire.Suggestions{}, err
+	}
+	q.Budget = statisticsBudget
+
+	spent := patience{began: time.Now(), budget: s.Budget}
+	defer a.observeQuery(spent.began)
+	if g.Column() == rowcode.ColumnBody {
+		spent.each = 1
+		spent.budget = cmp.Or(spent.budget, statisticsBudget)
+		complete, err := a.suggestFromBodies(ctx, id, q, g, &spent)
+		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
+	}
+
+	w := wire.Suggestions{Success: true, Complete: true}
+	want := rowcode.ColumnsOf(g.Column(), rowcode.ColumnID)
+	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+		more := g.Add(&query.Subject{Row: row}) && !spent.isOver()
+		w.Complete = w.Complete && more
+		return more, nil
+	})
+	w.Values = g.Values
+	w.Complete = w.Complete && stopped == nil
+
+	return w, err
+}
+
+// suggestPage is how many positions are read ahead of the bodies that values are taken from.
+const suggestPage = 64
+
+// suggestFromBodies takes values from the bodies of what q finds, and reports whether it looked
+// at all of them. It asks the store for each body while no scan is under way: a store that
+// waits for exclusive access would wait for the scan, and the body for the store.
+func (a *Archive) suggestFromBodies(
+	ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, spent *patience,
+) (complete bool, err error) {
+	for {
+		page, stopped, err := a.positions(ctx, id, q, suggestPage)
+		if err != nil {
+			return false, err
+		}
+
+		for _, p := range page {
+			_, body, err := a.config.Store.Record(ctx, id.Account, p.RequestID)
+			if wire.IsCode(err, wire.CodeNotFound) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return false, err
+			}
+
+			s := query.Subject{
+				Row:  &wire.Row{RequestID: p.RequestID},
+				Body: func() ([]byte, error) { return body, nil },
+			}
+			if !g.Add(&s) || spent.isOver() {
+				return false, nil
+			}
+		}
+
+		if len(page) < suggestPage {
+			return stopped == nil, nil
+		}
+		q.After = &page[len(page)-1]
+	}
+}
+
+// patience bounds how long rows are looked at.
+type patience struct {
+	began  time.Time
+	budget time.Duration // 0: unlimited
+	rows   int
+	each   int // rows between two looks at the clock; 1 if each row reads a body, 0 for many
+}
+
+// isOver reports whether the budget is spent.
+func (p *patience) isOver() bool {
+	p.rows++
+
+	return p.budget > 0 && p.rows%cmp.Or(p.each, 256) == 0 && time.Since(p.began) > p.budget
+}
+
+// ofTemplate narrows the filter of suggestions to the template that they name by its id. Calls
+// may be linked to it by its id or its name.
+func (a *Archive) ofTemplate(ctx context.Context, account string, s wire.SuggestQuery) (*wire.Filter, error) {
+	if s.TemplateID == "" {
+		return s.FilterGroup, nil
+	}
+
+	names := []string{s.TemplateID}
+	if a.config.Versions != nil {
+		name, _, err := a.config.Versions.VersionAt(ctx, account, s.TemplateID, wire.Selector{}, a.config.Now())
+		if err == nil {
+			names = append(names, name)
+		} else if !wire.IsCode(err, wire.CodeNotFound) {
+			return nil, err
+		}
+	}
+
+	value, _ := json.Marshal(names)
+	f := wire.Filter{Filters: []wire.Filter{{Field: "prompt_name", Operator: "in", Value: value}}}
+	if s.FilterGroup != nil {
+		f.Filters = append(f.Filters, *s.FilterGroup)
+	}
+
+	return &f, nil
+}
