@@ -304,7 +304,7 @@ func (c *Cache) bumpEpochLocked(account string) {
 
 // markLocked marks the entries of an account that outdated selects, and returns their
 // keys. It also forgets the account's negatives and flights, so that later callers ask
-// anew. mu must be held.
+// again. mu must be held.
 func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked []key) {
 	for k, e := range c.entries.byKey {
 		if k.account == account && !e.invalid && outdated(e) {

@@ -239,8 +239,8 @@ func noTemplate(ident string) error {
 		"There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
 }
 
-// revision returns the account's current revision. The store tells it to callers that
-// claim to have seen a higher one than there can be.
+// revision returns the account's current revision. Asked for changes after the highest
+// number, the store answers with that revision and no names.
 func (r *Registry) revision(ctx context.Context, account string) (uint64, error) {
 	c, err := r.store.TemplateChanges(ctx, account, math.MaxUint64)
 

@@ -24,7 +24,7 @@ func (a *argumentExprs) eval(x *run, callee string) arguments {
 		return args
 	}
 
-	// A call in a loop makes its arguments anew each time.
+	// A call in a loop evaluates its arguments each time.
 	x.pay(16 * (len(a.list) + len(a.named)))
 	args.names = a.names
 	for _, e := range a.list {
