@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// edit puts a text in place of what was there. Edits of a text are in its order and do not overlap.
+// edit replaces a part of a text. The edits of a text are in order and do not overlap.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// edited carries out edits.
+// edited returns a copy of text with the edits applied.
 func edited(text []byte, edits []edit) []byte {
 	size := len(text)
 	for _, e := range edits {
@@ -26,14 +26,15 @@ func edited(text []byte, edits []edit) []byte {
 	return append(out, text[copied:]...)
 }
 
-// pieces are a text that came in pieces.
+// pieces is a text that arrived in pieces.
 type pieces struct {
-	text    []byte // it may be part of a body, and is not changed in its place
+	text    []byte // may alias the body, so it is never changed in place
 	ends    []int  // of each piece in text
 	changed bool
 }
 
-// edit carries out edits of the whole text. What stands in place of something that lies in several pieces is in the first.
+// edit applies edits of the whole text. The replacement of something that spans pieces
+// goes into the first one.
 func (p *pieces) edit(edits []edit) {
 	if len(edits) == 0 {
 		return
@@ -53,13 +54,15 @@ func (p *pieces) edit(edits []edit) {
 	p.text, p.changed = edited(p.text, edits), true
 }
 
-// escape is a character that is written as \u00XX, maybe with more backslashes, where JSON lies in a text.
+// escape is a character that is written as \u00XX, maybe with more backslashes, where
+// JSON lies in a text.
 type escape struct {
 	at       int // in the text without escapes
 	from, to int // in the text as it is
 }
 
-// unescape reads the printable ASCII characters that are written as escapes. Where there are none, it returns text itself.
+// unescape reads the printable ASCII characters that are written as escapes. Where there
+// are none, it returns text itself.
 func unescape(text []byte) ([]byte, []escape) {
 	if !bytes.Contains(text, []byte(`\u00`)) {
 		return text, nil

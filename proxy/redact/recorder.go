@@ -29,10 +29,17 @@ func (b *Before) Record(ctx context.Context, id wire.Identity, events []wire.Eve
 	if rules.Empty() {
 		return b.Next.Record(ctx, id, events)
 	}
+
+	count := func(rule, action string) {
+		b.Metrics.Redacted.WithLabelValues(rule, action).Inc()
+	}
+
+	// A copy: the caller's events must not change.
 	redacted := make([]wire.Event, len(events))
 	for i, e := range events {
-		e.Body = rules.Body(e.Body, func(rule, action string) { b.Metrics.Redacted.WithLabelValues(rule, action).Inc() })
+		e.Body = rules.Body(e.Body, count)
 		redacted[i] = e
 	}
+
 	return b.Next.Record(ctx, id, redacted)
 }

@@ -1,7 +1,13 @@
-// Package redact takes personal data and credentials out of a write before a sidecar puts it on disk. Rules look at the decoded strings
-// of every field, at any depth, names of members included, and into JSON that lies in a string, as the arguments of tools
-// do, and at the pieces of a streamed answer as one text; or they name a value by its path. What no rule meets keeps its bytes. The time is linear in the size of a
-// body: patterns are RE2, what is built in are scanners. Nothing here reads or writes anything. Safe for concurrent use.
+// Package redact removes personal data and credentials from a write before a sidecar
+// stores it.
+//
+// A rule either names a value by its path, or looks for data in all decoded strings: in
+// every field, at any depth, in names of members, in JSON within a string (as the
+// arguments of tools are), and in the pieces of a streamed answer as one text. Everything
+// else keeps its bytes.
+//
+// The time is linear in the size of a body: patterns are RE2, and builtins are scanners.
+// The package does no I/O, and is safe for concurrent use.
 package redact
 
 import (
@@ -15,18 +21,18 @@ import (
 	"strings"
 )
 
-// The actions. Mask puts the rule's name in brackets there; hash also a keyed hash of what was there, so that equal values stay equal
-// wherever they stand; drop takes it out.
+// The actions on a value.
 const (
-	Mask = "mask"
-	Hash = "hash"
-	Drop = "drop"
+	Mask = "mask" // replace it by the rule's name in brackets
+	Hash = "hash" // add a keyed hash to that, so that equal values stay equal
+	Drop = "drop" // remove it
 )
 
-// Builtins are the kinds of data that are known here.
+// Builtins are the kinds of data that need no pattern.
 var Builtins = []string{"email", "phone", "card", "bearer_token", "provider_key"}
 
-// Rule is one entry of a configuration: what is looked for, in one of three ways, and what is done about it.
+// Rule is one entry of a configuration: what to look for, and what to do with it. It uses
+// one of Builtin, Path and Pattern.
 type Rule struct {
 	Builtin []string // of Builtins
 	Path    string   // such as kwargs.messages[*].content, metadata.* or ..password
@@ -34,10 +40,10 @@ type Rule struct {
 	Action  string   // Mask, Hash or Drop; "" is Mask
 }
 
-// kind is what a match is counted and masked as.
+// kind is the name under which a match is counted and masked.
 type kind string
 
-// Rules are rules in force. The zero value changes nothing.
+// Rules are checked rules. The zero value changes nothing.
 type Rules struct {
 	builtin  map[kind]string // action by builtin
 	scans    scans
@@ -56,48 +62,54 @@ type pathRule struct {
 	action string
 }
 
-// patternsMax bounds the rules, for each costs time in every write.
+// patternsMax bounds the rules, because each one costs time in every write.
 const patternsMax = 64
 
-// New checks rules. The secret keys the hashes; two sidecars with the same one make the same. An error is of the rule with this index,
-// -1 for all.
+// New checks rules. The secret is the key of hashes; sidecars that share it make the same
+// ones. An error is about the rule with the returned index, or about all if it is -1.
 func New(rules []Rule, secret []byte) (_ *Rules, index int, _ error) {
 	r := &Rules{builtin: map[kind]string{}, secret: secret}
 	if len(rules) > patternsMax {
-		return nil, -1, fmt.Errorf("there are %d rules; at most %d are taken", len(rules), patternsMax)
+		return nil, -1, fmt.Errorf("there are %d rules; at most %d are accepted", len(rules), patternsMax)
 	}
+
 	for i, rule := range rules {
 		if err := r.add(rule); err != nil {
 			return nil, i, err
 		}
 	}
+
 	return r, -1, nil
 }
 
+// add checks one rule.
 func (r *Rules) add(rule Rule) error {
 	if rule.Action == "" {
 		rule.Action = Mask
 	}
+
 	given := 0
 	for _, is := range []bool{len(rule.Builtin) > 0, rule.Path != "", rule.Pattern != ""} {
 		if is {
 			given++
 		}
 	}
+
 	switch {
 	case given != 1:
 		return fmt.Errorf("a rule needs one of builtin, path and pattern")
 	case !slices.Contains([]string{Mask, Hash, Drop}, rule.Action):
 		return fmt.Errorf("the action %q is not one of mask, hash, drop", rule.Action)
 	case rule.Action == Hash && len(r.secret) == 0:
-		return fmt.Errorf("the action hash needs --redact-secret-file, or anybody could find short values by trying")
+		return fmt.Errorf("the action hash needs --redact-secret-file; " +
+			"without a secret, short values can be guessed")
 	case rule.Pattern != "":
 		re, err := regexp.Compile(rule.Pattern)
 		if err != nil {
 			return fmt.Errorf("the pattern is not RE2: %w", err)
 		}
 		if re.MatchString("") {
-			return fmt.Errorf("the pattern %q matches nothing at all, and so everywhere", rule.Pattern)
+			return fmt.Errorf("the pattern %q matches the empty string, and so everywhere", rule.Pattern)
 		}
 		r.patterns = append(r.patterns, pattern{re, rule.Action})
 	case rule.Path != "":
@@ -107,9 +119,10 @@ func (r *Rules) add(rule Rule) error {
 		}
 		r.paths = append(r.paths, pathRule{steps, rule.Action})
 	}
+
 	for _, name := range rule.Builtin {
 		if !slices.Contains(Builtins, name) {
-			return fmt.Errorf("there is no builtin %q; there are: %s", name, strings.Join(Builtins, ", "))
+			return fmt.Errorf("unknown builtin %q; use one of: %s", name, strings.Join(Builtins, ", "))
 		}
 		if before := r.builtin[kind(name)]; before != "" {
 			return fmt.Errorf("the builtin %s is named twice", name)
@@ -117,15 +130,16 @@ func (r *Rules) add(rule Rule) error {
 		r.builtin[kind(name)] = rule.Action
 		r.scans.set(kind(name))
 	}
+
 	return nil
 }
 
-// Empty says whether there is nothing to do.
+// Empty reports whether there are no rules.
 func (r *Rules) Empty() bool {
 	return r == nil || len(r.builtin) == 0 && len(r.patterns) == 0 && len(r.paths) == 0
 }
 
-// replace is what stands for a text that a rule met.
+// replace returns the replacement for a text that a rule matched.
 func (r *Rules) replace(k kind, action string, text []byte) string {
 	switch action {
 	case Drop:
@@ -138,7 +152,8 @@ func (r *Rules) replace(k kind, action string, text []byte) string {
 	return "[" + string(k) + "]"
 }
 
-// normal is a value without what does not change its meaning, so that its spellings have one hash.
+// normal returns the normal form of a value, so that all of its spellings have the same
+// hash.
 func normal(k kind, text []byte) []byte {
 	switch k {
 	case "email":

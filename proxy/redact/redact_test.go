@@ -138,17 +138,17 @@ func TestPatternsAndActions(t *testing.T) {
 
 func TestRulesThatCannotBe(t *testing.T) {
 	for want, rule := range map[string]Rule{
-		"a rule needs one of builtin, path and pattern":          {},
-		"a rule needs one of builtin, path and pattern ":         {Path: "a", Pattern: "b"},
-		`the action "burn" is not one of mask, hash, drop`:       {Path: "a", Action: "burn"},
-		"the action hash needs --redact-secret-file":             {Path: "a", Action: Hash},
-		"the pattern is not RE2":                                 {Pattern: `(?=x)`},
-		`the pattern "x*" matches nothing at all`:                {Pattern: "x*"},
-		`there is no builtin "iban"`:                             {Builtin: []string{"iban"}},
-		"the builtin email is named twice":                       {Builtin: []string{"email", "email"}},
-		"the server needs score as it is":                        {Path: "score", Action: Drop},
-		`the path "a.[b" is not understood from ".[b" on`:        {Path: "a.[b"},
-		`the path "$" is not understood from "$" on; write it l`: {Path: "$"},
+		"a rule needs one of builtin, path and pattern":      {},
+		"a rule needs one of builtin, path and pattern ":     {Path: "a", Pattern: "b"},
+		`the action "burn" is not one of mask, hash, drop`:   {Path: "a", Action: "burn"},
+		"the action hash needs --redact-secret-file":         {Path: "a", Action: Hash},
+		"the pattern is not RE2":                             {Pattern: `(?=x)`},
+		`the pattern "x*" matches the empty string`:          {Pattern: "x*"},
+		`unknown builtin "iban"`:                             {Builtin: []string{"iban"}},
+		"the builtin email is named twice":                   {Builtin: []string{"email", "email"}},
+		"the server needs score as it is":                    {Path: "score", Action: Drop},
+		`the path "a.[b" has a syntax error at ".[b"`:        {Path: "a.[b"},
+		`the path "$" has a syntax error at "$"; write it l`: {Path: "$"},
 	} {
 		if _, index, err := New([]Rule{{Path: "fine"}, rule}, nil); err == nil || index != 1 || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%+v: %d, %v; want %q", rule, index, err, want)

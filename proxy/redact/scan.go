@@ -7,7 +7,7 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// scans says which of the builtins are looked for, so that one pass over a text finds all.
+// scans selects the builtins to look for, so that one pass over a text finds all of them.
 type scans struct{ email, phone, card, bearer, provider bool }
 
 func (s *scans) set(k kind) {
@@ -57,15 +57,17 @@ var classes = func() (c [256]uint8) {
 			c[b] |= starts
 		}
 	}
+
 	return c
 }()
 
-// next finds the first builtin in text at or behind from.
+// next returns the first match of a builtin in text[from:]; end is 0 if there is none.
 func (s scans) next(text []byte, from int) (k kind, start, end int) {
 	for i := from; i < len(text); i++ {
 		if classes[text[i]]&starts == 0 {
 			continue
 		}
+
 		if text[i] == '@' {
 			if s.email {
 				if start, end := email(text, from, i); end > 0 {
@@ -77,14 +79,16 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 		if i > 0 && classes[text[i-1]]&isWord != 0 {
 			continue // in the middle of a word
 		}
+
 		if (s.phone || s.card) && (classes[text[i]]&isDigit != 0 || text[i] == '+' || text[i] == '(') {
 			if k, end := s.number(text, i); end > 0 {
 				return k, i, end
 			} else if end < 0 {
-				i = -end - 1 // the end of a number that is neither
+				i = -end - 1 // skip a number that is neither
 			}
 			continue
 		}
+
 		if s.bearer {
 			if start, end := bearer(text, i); end > 0 {
 				return "bearer_token", start, end
@@ -99,8 +103,8 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 	return "", 0, 0
 }
 
-// email finds the address around the @ at i; its local part does not begin before from. RFC 5321 bounds it to 64 and 255 bytes, which
-// also bounds the time.
+// email finds the address around the @ at i, whose local part does not begin before from.
+// The limits of RFC 5321, 64 and 255 bytes, also bound the time.
 func email(text []byte, from, i int) (start, end int) {
 	start = i
 	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
@@ -109,6 +113,7 @@ func email(text []byte, from, i int) (start, end int) {
 	for start < i && (text[start] == '.' || text[start] == '\'' || text[start] == '-') {
 		start++
 	}
+
 	end = i + 1
 	for end < len(text) && end < i+256 && classes[text[end]]&isHost != 0 {
 		end++
@@ -116,16 +121,21 @@ func email(text []byte, from, i int) (start, end int) {
 	for end > i+1 && (text[end-1] == '.' || text[end-1] == '-') {
 		end--
 	}
+
+	// The domain has a dot, and a top level of at least two characters that is not a
+	// number.
 	dot := bytes.LastIndexByte(text[i+1:end], '.')
 	if start == i || dot < 1 || end-(i+1+dot+1) < 2 || classes[text[i+1+dot+1]]&isDigit != 0 {
 		return 0, 0
 	}
+
 	return start, end
 }
 
-// number looks at digits with single separators between them, from i on. It is a card when Luhn and the issuer's digits say so, a
-// phone number when it is written like one. Neither: minus the end of the digits. A card may have more blanks between its groups, and
-// be followed by other digits, as its date.
+// number looks at digits with single separators from i on. They are a card if isCard says
+// so, and a phone number if they are written like one. If they are neither, end is minus
+// the end of the digits. A card may have wider gaps between its groups, and other digits
+// behind it, such as a date.
 func (s scans) number(text []byte, i int) (k kind, end int) {
 	var digits [20]byte
 	n, groups := 0, 1
@@ -134,6 +144,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	if text[j] == '+' || text[j] == '(' {
 		j++
 	}
+
 	plus := text[i] == '+'
 	for j < len(text) {
 		if classes[text[j]]&isDigit != 0 {
@@ -160,6 +171,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 		if gap == 0 {
 			break
 		}
+
 		if wide && single == 0 {
 			single, singleN = end, n
 		}
@@ -168,6 +180,8 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 		}
 		j += gap
 	}
+
+	// The longest card wins.
 	if j == len(text) && s.card && isCard(digits[:n]) {
 		card = end
 	}
@@ -178,6 +192,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	if single > 0 {
 		end, n = single, singleN
 	}
+
 	if end < len(text) && (classes[text[end]]&isWord != 0) || end == 0 {
 		return "", -max(end, i+1)
 	}
@@ -187,7 +202,8 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	return "", -end
 }
 
-// separators counts those that a text begins with, if a digit comes after them; wide if only a card has so many.
+// separators counts the separators that a text begins with, if a digit follows. wide:
+// only a card has so many.
 func separators(text []byte) (gap int, wide bool) {
 	for gap < 3 && gap < len(text) && strings.IndexByte(" -.()/", text[gap]) >= 0 {
 		gap++
@@ -201,8 +217,9 @@ func separators(text []byte) (gap int, wide bool) {
 	return gap, false
 }
 
-// isPhone takes what is written as a phone number: with a plus, or in three groups or more of which the first is not longer than an
-// area code. Dates, addresses of machines and times are not.
+// isPhone reports whether digits are written as a phone number: with a plus, or in at
+// least three groups, the first no longer than an area code. Dates, times and IP
+// addresses are not.
 func isPhone(text []byte, digits int, plus bool, groups int) bool {
 	if plus {
 		return digits >= 8 && digits <= 15
@@ -214,12 +231,15 @@ func isPhone(text []byte, digits int, plus bool, groups int) bool {
 	return first >= 1 && first <= 3 && bytes.IndexByte(text, '/') < 0
 }
 
-// isCard is the issuers' ranges (ISO/IEC 7812), their lengths, and Luhn's check digit.
+// isCard checks the issuers' ranges (ISO/IEC 7812), their lengths, and the Luhn check
+// digit.
 func isCard(d []byte) bool {
 	if len(d) < 13 || len(d) > 19 {
 		return false
 	}
-	two, four := int(d[0])*10+int(d[1]), int(d[0])*1000+int(d[1])*100+int(d[2])*10+int(d[3])
+
+	two := int(d[0])*10 + int(d[1])
+	four := two*100 + int(d[2])*10 + int(d[3])
 	switch n := len(d); {
 	case d[0] == 4 && (n == 13 || n == 16 || n == 19):
 	case (two >= 51 && two <= 55 || four >= 2221 && four <= 2720) && n == 16:
@@ -229,25 +249,30 @@ func isCard(d []byte) bool {
 	default:
 		return false
 	}
+
 	sum := 0
 	for i := range d {
 		x := int(d[len(d)-1-i])
 		if i%2 == 1 {
-			if x *= 2; x > 9 {
+			x *= 2
+			if x > 9 {
 				x -= 9
 			}
 		}
 		sum += x
 	}
+
 	return sum%10 == 0
 }
 
-// bearer finds the token behind the word Bearer (RFC 6750), in any case.
+// bearer finds the token behind the word Bearer (RFC 6750), in upper or lower case.
 func bearer(text []byte, i int) (start, end int) {
 	const word = "bearer"
-	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' || !bytes.EqualFold(text[i:i+len(word)], []byte(word)) {
+	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' ||
+		!bytes.EqualFold(text[i:i+len(word)], []byte(word)) {
 		return 0, 0
 	}
+
 	start = i + len(word)
 	for start < len(text) && strings.IndexByte(" \t:", text[start]) >= 0 {
 		start++
@@ -266,7 +291,7 @@ func token(text []byte, i int) int {
 	return i
 }
 
-// provider finds a key of a provider that begins at i.
+// provider returns the end of a provider's key that begins at i; 0 if there is none.
 func provider(text []byte, i int) (end int) {
 	least := secrets.KeyLength(text[i:])
 	if least == 0 {

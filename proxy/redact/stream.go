@@ -10,34 +10,52 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// A model's answer that is logged as it was streamed is an array of chunks, in the forms that the archive puts together. An address
-// may lie in several of them, so what belongs together is joined before it is looked at: all texts that stand at the same place of their
-// chunks, apart for each index of a choice, a block or a tool call.
+// A streamed answer may be logged as an array of chunks, in the formats that the archive
+// assembles. An address may span several chunks, so their texts are joined before they
+// are scanned: all texts at the same place of their chunks, separately for each index of
+// a choice, a block or a tool call.
 
 const (
-	streamBytesMax = 1 << 20 // of texts that are joined at once; what lies across the end of such a stretch is not seen
-	streamDepthMax = 4       // of the containers that an array of chunks lies in
-	chunkDepthMax  = 8       // of the containers in a chunk that a text lies in
-	laneBytes      = 64      // that a lane takes besides its text
-	indexBytesMax  = 20      // of what is an index
+	streamBytesMax = 1 << 20 // of texts that are joined; a match across this boundary is missed
+	streamDepthMax = 4       // of containers around an array of chunks
+	chunkDepthMax  = 8       // of containers in a chunk, around a text
+	laneBytes      = 64      // of memory for a lane, besides its text
+	indexBytesMax  = 20      // of an index
 	placeBytesMax  = 64      // of a name that is part of a place
 )
 
-// chunkMembers tell a chunk; of those with a type, that does.
+// chunkMembers identify a chunk that has no type.
 var chunkMembers = map[string]bool{
-	"choices": true, "candidates": true, "messageStart": true, "contentBlockStart": true, "contentBlockDelta": true,
+	"choices":           true,
+	"candidates":        true,
+	"messageStart":      true,
+	"contentBlockStart": true,
+	"contentBlockDelta": true,
 }
 
-// pieceMembers hold the pieces.
+// pieceMembers contain the pieces of texts.
 var pieceMembers = map[string]bool{
-	"content": true, "text": true, "reasoning_content": true, "reasoning": true, "refusal": true, "arguments": true,
-	"partial_json": true, "thinking": true, "input": true, "delta": true,
+	"content":           true,
+	"text":              true,
+	"reasoning_content": true,
+	"reasoning":         true,
+	"refusal":           true,
+	"arguments":         true,
+	"partial_json":      true,
+	"thinking":          true,
+	"input":             true,
+	"delta":             true,
 }
 
-// indexMembers tell pieces of the same place apart.
-var indexMembers = map[string]bool{"index": true, "contentBlockIndex": true, "output_index": true}
+// indexMembers distinguish pieces at the same place.
+var indexMembers = map[string]bool{
+	"index":             true,
+	"contentBlockIndex": true,
+	"output_index":      true,
+}
 
-// isStream reports whether the array at i is of chunks: its first element says it.
+// isStream reports whether the array at i consists of chunks, judging by its first
+// element.
 func isStream(src []byte, i int) bool {
 	i = jsonscan.SkipSpace(src, i+1)
 	if src[i] != '{' {
@@ -51,23 +69,27 @@ func isStream(src []byte, i int) bool {
 			chunk = true
 		case m.Name == "type":
 			kind := strings.Trim(string(m.Value), `"`)
-			chunk = chunk || kind == "message_start" || strings.HasPrefix(kind, "content_block_") || strings.HasPrefix(kind, "response.")
+			chunk = chunk || kind == "message_start" ||
+				strings.HasPrefix(kind, "content_block_") || strings.HasPrefix(kind, "response.")
 		}
+
 		role, content = role || m.Name == "role", content || m.Name == "content"
 	}
+
+	// An array of messages may look alike, but its elements have both.
 	return chunk && !(role && content)
 }
 
-// stream is what of an array of chunks is joined.
+// stream joins the texts of an array of chunks.
 type stream struct {
 	w       *walker
 	lanes   map[string]*lane
-	size    int     // of the lanes
+	size    int     // of the lanes, in bytes
 	places  []int32 // of all pieces, in their order
-	changed []edit  // of pieces
+	changed []edit  // edits of pieces
 }
 
-// lane is the texts of one place.
+// lane is the texts of one place, joined.
 type lane struct {
 	text []byte
 	ends []int   // of the pieces in text
@@ -79,12 +101,13 @@ func (w *walker) join(i int) *stream {
 	s := &stream{w: w, lanes: map[string]*lane{}}
 	s.array(i, nil, 0)
 	s.flush()
+
 	slices.SortFunc(s.changed, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	return s
 }
 
-// array collects the pieces in an array. The chunks themselves, and the parts of a message, follow each other; the elements of
-// other arrays are apart.
+// array collects the pieces in an array. Chunks continue each other, and so do the parts
+// of a message; the elements of other arrays are separate places.
 func (s *stream) array(i int, place []byte, depth int) {
 	together := depth == 0 || bytes.HasSuffix(place, []byte("parts."))
 	c := jsonscan.Enter(s.w.src, i)
@@ -93,6 +116,7 @@ func (s *stream) array(i int, place []byte, depth int) {
 		if !together {
 			to = append(strconv.AppendInt(place, int64(n), 10), ' ')
 		}
+
 		if s.w.src[c.At] == '{' {
 			s.object(c.At, to, depth+1)
 		}
@@ -100,11 +124,13 @@ func (s *stream) array(i int, place []byte, depth int) {
 	}
 }
 
-// object collects the pieces in an object. An index stands for the place in an array.
+// object collects the pieces in an object. Its index, if it has one, replaces its place
+// in an array.
 func (s *stream) object(i int, place []byte, depth int) {
 	if depth > chunkDepthMax {
 		return
 	}
+
 	src := s.w.src
 	own := len(place)
 	for c := jsonscan.Enter(src, i); c.Next(); {
@@ -120,10 +146,11 @@ func (s *stream) object(i int, place []byte, depth int) {
 
 	for c := jsonscan.Enter(src, i); c.Next(); c.At = jsonscan.SkipValue(src, c.At) {
 		name := jsonscan.UnquoteBytes(c.Name)
-		if string(name) == "content_block" { // it begins what the deltas go on with
+		if string(name) == "content_block" { // its text continues in deltas
 			name = []byte("delta")
 		}
 		name = name[:min(len(name), placeBytesMax)]
+
 		switch b := src[c.At]; {
 		case b == '"' && pieceMembers[string(name)]:
 			s.piece(c.At, append(place, name...))
@@ -135,6 +162,7 @@ func (s *stream) object(i int, place []byte, depth int) {
 	}
 }
 
+// piece adds the text at an index of src to the lane of its place.
 func (s *stream) piece(at int, place []byte) {
 	l := s.lanes[string(place)]
 	if l == nil {
@@ -142,17 +170,19 @@ func (s *stream) piece(at int, place []byte) {
 		s.lanes[string(place)] = l
 		s.size += laneBytes
 	}
+
 	text := jsonscan.UnquoteBytes(s.w.src[at:jsonscan.SkipString(s.w.src, at)])
 	l.text = append(l.text, text...)
 	l.ends = append(l.ends, len(l.text))
 	l.at = append(l.at, int32(at))
 	s.places = append(s.places, int32(at))
+
 	if s.size += len(text); s.size > streamBytesMax {
 		s.flush()
 	}
 }
 
-// flush redacts what has been joined.
+// flush redacts the joined texts, and notes the pieces that changed.
 func (s *stream) flush() {
 	for _, l := range s.lanes {
 		p := pieces{text: l.text, ends: l.ends}
@@ -171,15 +201,18 @@ func (s *stream) flush() {
 			from = end
 		}
 	}
+
 	clear(s.lanes)
 	s.size = 0
 }
 
-// take carries out the edit of the piece at i, if there is a piece.
+// take reports whether the text at i is a piece, and applies its edit if it has one.
 func (s *stream) take(i int) bool {
 	if s == nil {
 		return false
 	}
+
+	// Pieces are taken in order, so those in front of i are done with.
 	for len(s.places) > 0 && int(s.places[0]) < i {
 		s.places = s.places[1:]
 	}
@@ -194,5 +227,6 @@ func (s *stream) take(i int) bool {
 		e := s.changed[0]
 		s.w.put(e.from, e.to, e.text)
 	}
+
 	return true
 }

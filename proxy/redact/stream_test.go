@@ -140,7 +140,8 @@ func TestPathsReachIntoAStream(t *testing.T) {
 	}
 }
 
-// TestStreamsTakeTimeInProportion has long names, long indexes, many lanes, and arrays in arrays.
+// TestStreamsTakeTimeInProportion has long names, long indexes, many lanes, and arrays in
+// arrays.
 func TestStreamsTakeTimeInProportion(t *testing.T) {
 	r := rulesOf(t, all(Mask)...)
 	long := strings.Repeat("n", 1<<20)
@@ -168,7 +169,8 @@ func TestStreamsTakeTimeInProportion(t *testing.T) {
 	}
 }
 
-// processor returns the processor time of this process so far: unlike a clock's, it is the same on a busy machine.
+// processor returns the processor time of this process so far: unlike a clock's, it is
+// the same on a busy machine.
 func processor(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

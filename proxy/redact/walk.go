@@ -8,39 +8,44 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// kept are top-level fields that the server needs as they are: ids, times, scores, and the names of templates, scores and groups.
+// kept are the top-level fields that the server needs unchanged: ids, times, scores, and
+// the names of templates, scores and groups.
 var kept = map[string]bool{
-	"request_id": true, "function_name": true, "request_start_time": true, "request_end_time": true, "score": true, "score_id": true, "name": true,
-	"prompt_name": true, "prompt_id": true, "prompt_version": true, "prompt_label": true, "version": true, "label": true, "group_id": true,
+	"request_id": true, "function_name": true, "request_start_time": true, "request_end_time": true,
+	"score": true, "score_id": true, "name": true, "prompt_name": true, "prompt_id": true,
+	"prompt_version": true, "prompt_label": true, "version": true, "label": true, "group_id": true,
 }
 
-// nestedMax is how many strings of JSON are opened within each other.
+// nestedMax bounds how deep JSON within strings within JSON is followed.
 const nestedMax = 3
 
-// Body applies the rules to one write, a JSON object that json.Valid has accepted, and calls count for whatever is met, with the builtin's
-// name, "pattern" or "path". The result is body itself when nothing was met, else a copy; body is not changed.
+// Body applies the rules to one write, which must be a valid JSON object. It calls count
+// for each match, with the builtin's name, "pattern" or "path". The result is body itself
+// if nothing matched, else a copy; body is not changed.
 func (r *Rules) Body(body []byte, count func(rule, action string)) []byte {
 	if r.Empty() {
 		return body
 	}
+
 	w := walker{r: r, src: body, count: count}
 	states := make([]state, len(r.paths))
 	for i := range r.paths {
 		states[i].rule = i
 	}
 	w.container(jsonscan.SkipSpace(body, 0), states, "", true)
+
 	return w.done()
 }
 
-// walker gathers what is to be changed.
+// walker walks a body and collects the edits.
 type walker struct {
 	r      *Rules
 	src    []byte
 	edits  []edit
-	copied int     // of src: what lies before cannot be changed any more
-	nested int     // how many strings this lies in
-	depth  int     // how many containers
-	stream *stream // the array of chunks that this lies in; nil for none
+	copied int     // src before this index is done with
+	nested int     // in how many strings this is
+	depth  int     // in how many containers
+	stream *stream // the array of chunks that this is in, or nil
 	count  func(rule, action string)
 }
 
@@ -56,17 +61,21 @@ func (w *walker) done() []byte {
 	return edited(w.src, w.edits)
 }
 
-// container walks an object or array at i and returns the index behind it. force is the action of a path rule that met it, or "".
+// container walks the object or array at i and returns the index behind it. force is the
+// action of a path rule that matched it, or "".
 func (w *walker) container(i int, states []state, force string, top bool) int {
 	object := w.src[i] == '{'
 	w.depth++
 	defer func() { w.depth-- }()
+
 	if !object && w.stream == nil && w.depth <= streamDepthMax && isStream(w.src, i) {
 		w.stream = w.join(i)
 		defer func() { w.stream = nil }()
 	}
 
-	prevEnd, any, dropped := i+1, false, false
+	prevEnd := i + 1 // behind the last member that stays
+	any := false     // some member stays
+	dropped := false // some member was dropped
 	var renamed map[string]bool
 	c := jsonscan.Enter(w.src, i)
 	for n := 0; c.Next(); n++ {
@@ -74,6 +83,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		if object {
 			name = jsonscan.UnquoteBytes(c.Name)
 		}
+
 		left := top && kept[string(name)]
 		next, action := w.step(states, object, name, n)
 		if left {
@@ -85,7 +95,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 
 		if action == Drop {
 			end := jsonscan.SkipValue(w.src, c.At)
-			if b := w.src[c.At]; top && (b == '{' || b == '[') { // the server wants one of its kind there
+			if b := w.src[c.At]; top && (b == '{' || b == '[') { // the server requires the type
 				if dropped && !any {
 					w.put(w.copied, c.Start, "")
 				}
@@ -99,9 +109,11 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			continue
 		}
 
+		// The comma behind dropped members goes with them if nothing is left in front.
 		if dropped && !any {
 			w.put(w.copied, c.Start, "")
 		}
+
 		if object && !left {
 			renamed = w.name(c.Start, c.Start+len(c.Name), name, renamed)
 		}
@@ -118,40 +130,53 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 	return c.At
 }
 
-// value walks a value of any kind and returns the index behind it.
-// name is that of the member that it is; empty if it is none.
+// value walks a value of any type and returns the index behind it. name is its member's
+// name, empty in an array.
 func (w *walker) value(i int, states []state, force string, name []byte) int {
-	switch c := w.src[i]; {
-	case c == '{' || c == '[':
+	c := w.src[i]
+	switch c {
+	case '{', '[':
 		return w.container(i, states, force, false)
-	case c == '"':
-		end := jsonscan.SkipString(w.src, i)
-		raw := w.src[i:end]
-		if force != "" {
-			w.put(i, end, `"`+w.r.replace(pathKind(force), force, jsonscan.UnquoteBytes(raw))+`"`)
-		} else if w.stream.take(i) {
-			return end
-		} else if text, changed := w.text(jsonscan.UnquoteBytes(raw)); changed {
-			w.put(i, end, string(jsonscan.AppendString(nil, string(text))))
-		}
-		return end
-	default:
-		end := jsonscan.SkipValue(w.src, i)
-		switch {
-		case c != '-' && (c < '0' || c > '9'):
-			if force != "" && c != 'n' { // true, false
-				w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
-			}
-		case force != "":
-			w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
-		default:
-			w.number(i, end, name)
-		}
-		return end
+	case '"':
+		return w.str(i, force)
 	}
+
+	end := jsonscan.SkipValue(w.src, i)
+	isNumber := c == '-' || c >= '0' && c <= '9'
+	switch {
+	case force != "" && c != 'n': // null has nothing to hide
+		w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
+	case isNumber:
+		w.number(i, end, name)
+	}
+
+	return end
 }
 
-// pathKind is what stands in the brackets where a path rule met something.
+// str is value for a string.
+func (w *walker) str(i int, force string) int {
+	end := jsonscan.SkipString(w.src, i)
+	raw := w.src[i:end]
+
+	if force != "" {
+		text := jsonscan.UnquoteBytes(raw)
+		w.put(i, end, `"`+w.r.replace(pathKind(force), force, text)+`"`)
+		return end
+	}
+
+	// Pieces of a stream were redacted when they were joined.
+	if w.stream.take(i) {
+		return end
+	}
+
+	if text, changed := w.text(jsonscan.UnquoteBytes(raw)); changed {
+		w.put(i, end, string(jsonscan.AppendString(nil, string(text))))
+	}
+
+	return end
+}
+
+// pathKind returns what is in the brackets of a path rule's replacement.
 func pathKind(action string) kind {
 	if action == Hash {
 		return "hash"
@@ -159,7 +184,8 @@ func pathKind(action string) kind {
 	return "masked"
 }
 
-// number redacts a number that is a card's, or a phone's if the member's name says so: by its digits it may be anything.
+// number redacts a number that is a card's, or a phone's if the member's name says so:
+// its digits alone prove nothing.
 func (w *walker) number(i, end int, name []byte) {
 	text := w.src[i:end]
 	if whole, fraction, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(fraction, "0")) == 0 {
@@ -168,6 +194,7 @@ func (w *walker) number(i, end int, name []byte) {
 	if len(text) < 8 || len(text) > 19 {
 		return
 	}
+
 	var digits [19]byte
 	for j := range len(text) {
 		if text[j] < '0' || text[j] > '9' {
@@ -183,25 +210,28 @@ func (w *walker) number(i, end int, name []byte) {
 			return
 		}
 	}
+
 	if action := w.r.builtin[k]; action != "" {
 		w.count(string(k), action)
 		w.put(i, end, `"`+w.r.replace(k, action, text)+`"`)
 	}
 }
 
-// namesPhone reports whether a member's name is one of a phone number.
+// namesPhone reports whether a member with this name may be a phone number.
 func namesPhone(name string) bool {
 	name = strings.ToLower(name)
-	return name == "tel" || name == "cell" || strings.Contains(name, "phone") || strings.Contains(name, "mobile") || strings.Contains(name, "whatsapp")
+	return name == "tel" || name == "cell" || strings.Contains(name, "phone") ||
+		strings.Contains(name, "mobile") || strings.Contains(name, "whatsapp")
 }
 
-// name redacts a member's name, by what is built in only: a pattern for texts would tear up the names that are part of a format. Two
-// that become the same are told apart by a number.
+// name redacts a member's name, with builtins only: a pattern for texts could break names
+// that are part of a format. Names that become equal get a number.
 func (w *walker) name(start, end int, name []byte, renamed map[string]bool) map[string]bool {
 	edits := w.scan(name)
 	if len(edits) == 0 {
 		return renamed
 	}
+
 	text := string(edited(name, edits))
 	if renamed == nil {
 		renamed = map[string]bool{}
@@ -210,6 +240,7 @@ func (w *walker) name(start, end int, name []byte, renamed map[string]bool) map[
 		text = base + "~" + strconv.Itoa(n)
 	}
 	renamed[text] = true
+
 	w.put(start, end, string(jsonscan.AppendString(nil, text)))
 	return renamed
 }
@@ -221,9 +252,11 @@ func (w *walker) text(text []byte) ([]byte, bool) {
 	return p.text, p.changed
 }
 
-// redact redacts a text, and the JSON in it, if that is what it is.
+// redact redacts a text. If it is JSON, it redacts the values in it.
 func (w *walker) redact(p *pieces) {
-	if i := jsonscan.SkipSpace(p.text, 0); w.nested < nestedMax && i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[') && jsonscan.Valid(p.text) {
+	i := jsonscan.SkipSpace(p.text, 0)
+	isContainer := i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[')
+	if isContainer && w.nested < nestedMax && jsonscan.Valid(p.text) {
 		inner := walker{r: w.r, src: p.text, nested: w.nested + 1, count: w.count}
 		inner.value(i, nil, "", nil)
 		p.edit(inner.edits)
@@ -236,14 +269,15 @@ func (w *walker) redact(p *pieces) {
 		for _, at := range rule.re.FindAllIndex(p.text, -1) {
 			if at[0] < at[1] {
 				w.count("pattern", rule.action)
-				edits = append(edits, edit{at[0], at[1], w.r.replace("pattern", rule.action, p.text[at[0]:at[1]])})
+				text := w.r.replace("pattern", rule.action, p.text[at[0]:at[1]])
+				edits = append(edits, edit{at[0], at[1], text})
 			}
 		}
 		p.edit(edits)
 	}
 }
 
-// scan finds what is built in, also where letters of it are written as JSON's escapes.
+// scan finds builtins, also if some of their characters are written as JSON escapes.
 func (w *walker) scan(text []byte) (edits []edit) {
 	if len(w.r.builtin) == 0 {
 		return nil
@@ -255,11 +289,13 @@ func (w *walker) scan(text []byte) (edits []edit) {
 		if end == 0 {
 			break
 		}
+
 		action := w.r.builtin[k]
 		w.count(string(k), action)
 		edits = append(edits, edit{start, end, w.r.replace(k, action, plain[start:end])})
 		from = end
 	}
+
 	if len(escapes) > 0 {
 		places(edits, escapes)
 	}
