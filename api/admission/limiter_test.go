@@ -20,21 +20,25 @@ func TestAKeyIsHeldToItsCalls(t *testing.T) {
 	for range 100 {
 		allowed("a", 1<<20, true) // no limits yet
 	}
+
 	l.Set(Limits{Calls: 2, Bytes: 1000})
 	allowed("a", 0, true)
 	allowed("a", 0, true)
 	allowed("a", 0, false)
 	allowed("b", 0, true) // another key's limit is its own
+
 	now = now.Add(500 * time.Millisecond)
 	allowed("a", 5000, true) // more than a second gives: it is paid for afterwards
 	now = now.Add(time.Second)
 	allowed("a", 1, false)
 	now = now.Add(10 * time.Second)
 	allowed("a", 1, true)
+
 	l.Set(Limits{Calls: 1000})
 	allowed("a", 1<<30, true) // the limit of bytes is gone
 	l.Set(Limits{Calls: 1000, Bytes: 1000})
 	allowed("a", 1, true) // what was sent without a limit does not count
+
 	l.Set(Limits{})
 	for range 100 {
 		allowed("a", 1<<20, true)

@@ -28,7 +28,8 @@ func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 		if err := q.Enter(t.Context(), "c", 1, 1, Forever); !errors.Is(err, ErrManyWait) || waiting != 2 {
 			t.Errorf("a key that has as many waiting as there are places left: %v, %d wait", err, waiting)
 		}
-		patient := enter(t.Context(), "d", 4, Forever) // it fits beside the first, when only that is before it
+		// It fits beside the first, when only that is in front of it.
+		patient := enter(t.Context(), "d", 4, Forever)
 
 		leave()
 		if err := <-leaver; !errors.Is(err, context.Canceled) {

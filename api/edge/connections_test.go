@@ -20,14 +20,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// fasthttp's worker pool looks only every ten seconds whether it was stopped, and its clock runs for ever.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	// fasthttp's worker pool looks only every ten seconds whether it was stopped, and its clock runs
+	// for ever.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 const most = 8
 
-// scene is a server of at most eight connections. Calls of /slow are answered when release is closed, all others at once.
+// scene is a server of at most eight connections. Calls of /slow are answered when release is
+// closed, all others immediately.
 type scene struct {
 	*testing.T
 	c       *Connections
@@ -40,16 +43,23 @@ type scene struct {
 func stage(t *testing.T, secret *tls.Config) *scene {
 	t.Helper()
 	m := metrics.New("sidecar", "test")
-	s := &scene{T: t, c: NewConnections(most, m), metrics: m, entered: make(chan bool, 100), release: make(chan struct{})}
-	server := &fasthttp.Server{ReadTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second, CloseOnShutdown: true, NoDefaultDate: true, Logger: quiet{}, Handler: func(ctx *fasthttp.RequestCtx) {
-		Answering(ctx.Conn())
-		if string(ctx.Path()) == "/slow" {
-			s.entered <- true
-			<-s.release
-		}
-		ctx.SetBodyString("fine")
-	}}
+	s := &scene{
+		T:       t,
+		c:       NewConnections(most, m),
+		metrics: m,
+		entered: make(chan bool, 100),
+		release: make(chan struct{}),
+	}
+	server := &fasthttp.Server{
+		ReadTimeout:     10 * time.Second,
+		IdleTimeout:     10 * time.Second,
+		CloseOnShutdown: true,
+		NoDefaultDate:   true,
+		Logger:          quiet{},
+		Handler:         s.handle,
+	}
 	s.c.Bound(server)
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +68,7 @@ func stage(t *testing.T, secret *tls.Config) *scene {
 	if secret != nil {
 		ln = tls.NewListener(ln, secret)
 	}
+
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.c.Listener(ln)) }()
 	t.Cleanup(func() {
@@ -74,6 +85,15 @@ func stage(t *testing.T, secret *tls.Config) *scene {
 		}
 	})
 	return s
+}
+
+func (s *scene) handle(ctx *fasthttp.RequestCtx) {
+	Answering(ctx.Conn())
+	if string(ctx.Path()) == "/slow" {
+		s.entered <- true
+		<-s.release
+	}
+	ctx.SetBodyString("fine")
 }
 
 // quiet drops fasthttp's notes about connections.
@@ -167,16 +187,19 @@ func (s *scene) reaches(value func() float64, want float64) {
 
 func TestWhoKeepsUsWaitingLongestMakesRoom(t *testing.T) {
 	s := stage(t, nil)
+	const halfBody = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab"
 	var half []*client
 	for i := range most {
-		half = append(half, s.dial([]string{halfHead, "", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab"}[i%3]))
+		half = append(half, s.dial([]string{halfHead, "", halfBody}[i%3]))
 		s.arrived(i + 1)
 	}
+
 	for i := range 100 {
 		if status := s.dial("").call("/"); status != 200 {
 			t.Fatalf("call %d beside those that never end is answered with %d", i, status)
 		}
 	}
+
 	for i, c := range half {
 		if !c.isCut(10 * time.Second) {
 			t.Errorf("half a call, number %d, is still open", i)
@@ -195,7 +218,8 @@ func TestAConnectionThatIsUsedIsNotTheOneThatIsCut(t *testing.T) {
 			t.Fatalf("after %d others, a call on the connection that is used is answered with %d", i, status)
 		}
 		s.dial(halfHead)
-		s.reaches(func() float64 { return s.value("connections_cut_total", "slow") }, float64(max(0, i+2-most))) // it is there
+		// Wait until it is there.
+		s.reaches(func() float64 { return s.value("connections_cut_total", "slow") }, float64(max(0, i+2-most)))
 	}
 }
 
@@ -206,7 +230,8 @@ func TestWhoseCallIsBeingAnsweredIsNeverCut(t *testing.T) {
 		slow = append(slow, s.dial("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 		<-s.entered
 	}
-	// Nobody keeps us waiting, so there is no room: who comes is told at once.
+
+	// No connection keeps us waiting, so none is cut: those that come are refused immediately.
 	for range 20 {
 		c := s.dial("")
 		res, err := http.ReadResponse(c.in, nil)
@@ -214,10 +239,12 @@ func TestWhoseCallIsBeingAnsweredIsNeverCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" || !strings.HasSuffix(string(body), "}\n") || res.ContentLength != int64(len(body)) {
+		whole := strings.HasSuffix(string(body), "}\n") && res.ContentLength == int64(len(body))
+		if err != nil || res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" || !whole {
 			t.Fatalf("%d %s, %v", res.StatusCode, body, err)
 		}
 	}
+
 	close(s.release)
 	for _, c := range slow {
 		if status := c.answer(); status != 200 {
@@ -240,8 +267,10 @@ func TestHandshakesThatNeverEndHinderNobody(t *testing.T) {
 	for range 5 * most {
 		s.dial("\x16\x03\x01")
 	}
+
+	trusting := &tls.Config{InsecureSkipVerify: true} // who it is does not matter here
 	for range 20 {
-		conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true}) // who it is does not matter here
+		conn, err := tls.Dial("tcp", s.addr, trusting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,6 +292,7 @@ func TestConnectionsThatEndAreNotCounted(t *testing.T) {
 			}
 		}
 		s.arrived(most)
+
 		for _, c := range all {
 			_ = c.Close()
 		}

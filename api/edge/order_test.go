@@ -24,7 +24,8 @@ func (s *silent) SetReadDeadline(time.Time) error {
 	return nil
 }
 
-// Whatever connections do, the one that is cut is the one that has kept us waiting longest, as a plain list of them says.
+// Whatever connections do, the one that is cut is the one that has kept us waiting longest, as a
+// plain list of them says.
 func TestTheOneThatIsCutIsTheOneThatWaitsLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 40).Draw(t, "most")
@@ -33,6 +34,7 @@ func TestTheOneThatIsCutIsTheOneThatWaitsLongest(t *testing.T) {
 		leaves := func(list *[]*silent, s *silent) {
 			*list = slices.DeleteFunc(*list, func(other *silent) bool { return other == s })
 		}
+
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			what := rapid.IntRange(0, 9).Draw(t, "what")
 			if what < 5 || len(open) == 0 {
@@ -57,6 +59,7 @@ func TestTheOneThatIsCutIsTheOneThatWaitsLongest(t *testing.T) {
 				open, line = append(open, s), append(line, s)
 				continue
 			}
+
 			s := open[rapid.IntRange(0, len(open)-1).Draw(t, "who")]
 			leaves(&line, s)
 			switch what {
@@ -70,6 +73,7 @@ func TestTheOneThatIsCutIsTheOneThatWaitsLongest(t *testing.T) {
 				line = append(line, s)
 			}
 		}
+
 		for _, s := range open {
 			if s.wasCut {
 				t.Fatal("one that is open was cut")

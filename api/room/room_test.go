@@ -87,7 +87,8 @@ func TestNobodyWaitsForRoomForEver(t *testing.T) {
 
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if err := Take(With(gone, &c), 4*mib); !errors.Is(err, context.Canceled) || !wire.IsCode(err, wire.CodeUnavailable) {
+		err = Take(With(gone, &c), 4*mib)
+		if !errors.Is(err, context.Canceled) || !wire.IsCode(err, wire.CodeUnavailable) {
 			t.Errorf("a caller who left gets %v", err)
 		}
 	})
