@@ -12,7 +12,7 @@ import (
 	"promptspool/spool"
 )
 
-func TestAParcelIsPackedOnItsWayAsItIsAtOnce(t *testing.T) {
+func TestABatchIsTheSameCompressedOnItsWay(t *testing.T) {
 	random := make([]byte, 3*packingStep+7)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(random)
 	for _, events := range [][][]byte{
@@ -25,11 +25,13 @@ func TestAParcelIsPackedOnItsWayAsItIsAtOnce(t *testing.T) {
 			p.add(spool.Entry{Data: data})
 			want = append(want, data...)
 		}
+
 		for range 2 { // each opening begins anew
 			packed, err := io.ReadAll(iotest.HalfReader(newBatchReader(p)))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(1<<20))
 			if err != nil {
 				t.Fatal(err)

@@ -53,6 +53,7 @@ func TestOfCallsToADeadServerOneAtATimeGoesOut(t *testing.T) {
 		var calls, atOnce atomic.Int32
 		var callers sync.WaitGroup
 		admitted(t, c).failed(0)
+
 		for range 8 {
 			callers.Go(func() {
 				for {
@@ -70,6 +71,7 @@ func TestOfCallsToADeadServerOneAtATimeGoesOut(t *testing.T) {
 				}
 			})
 		}
+
 		callers.Wait()
 		// The mean delay is retryDelayMax/2: 1440 calls an hour. Half as many more is out of reach of chance.
 		if n := calls.Load(); n < 720 || n > 2160 {
@@ -92,10 +94,13 @@ func TestTheBackoffGrowsWithJitterToItsBound(t *testing.T) {
 				high++
 			}
 		}
+
 		if low == 0 || high == 0 {
-			t.Errorf("after %d failures %d delays are in the lower half and %d in the upper; want both", failures, low, high)
+			t.Errorf("after %d failures %d delays are in the lower half and %d in the upper; want both",
+				failures, low, high)
 		}
 	}
+
 	if d := backoff(1 << 40); d > retryDelayMax {
 		t.Errorf("after many failures the delay is %v", d)
 	}
@@ -110,11 +115,13 @@ func TestASuccessWakesAllWhoWait(t *testing.T) {
 		if waited := time.Since(start); waited != time.Minute {
 			t.Errorf("the probe went out after %v; the server asked for a minute", waited)
 		}
+
 		var waiting []<-chan pass
 		for range 5 {
 			waiting = append(waiting, admitLater(c))
 			waits(t, waiting[len(waiting)-1])
 		}
+
 		probe.answered()
 		for _, got := range waiting {
 			(<-got).answered()

@@ -31,14 +31,17 @@ func (s *realServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("X-API-KEY"); key != string(annsKey) {
 		s.t.Errorf("the key is %q", key)
 	}
+
 	w.Header().Set("Promptspool-Version", "test")
 	if r.Method+" "+r.URL.Path == "GET /sync/key" {
 		_ = json.NewEncoder(w).Encode(annIs)
 		return
 	}
+
 	if r.Method+" "+r.URL.Path != "POST /sync/events" || r.Header.Get("Content-Encoding") != "zstd" {
 		s.t.Errorf("there came %s %s, encoded %q", r.Method, r.URL.Path, r.Header.Get("Content-Encoding"))
 	}
+
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		s.t.Error(err)
@@ -48,12 +51,14 @@ func (s *realServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.got[nameIn(e)] = true
 	}
 	s.batches++
+
 	if len(s.faults) > 0 {
 		fault := s.faults[0]
 		s.faults = s.faults[1:]
 		fault(w)
 		return
 	}
+
 	_ = json.NewEncoder(w).Encode(wire.BatchAnswer{Success: true, Accepted: len(events), Refused: []wire.Result{}})
 	if len(s.got) == s.want {
 		close(s.all)
@@ -61,7 +66,8 @@ func (s *realServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestRealConnectionsThatBreakLoseNothing(t *testing.T) {
-	srv := &realServer{t: t, got: map[string]bool{}, want: 3, all: make(chan struct{}), faults: []func(w http.ResponseWriter){
+	srv := &realServer{t: t, got: map[string]bool{}, want: 3, all: make(chan struct{})}
+	srv.faults = []func(w http.ResponseWriter){
 		func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, // a reset
 		func(w http.ResponseWriter) { // an answer cut short
 			w.Header().Set("Content-Length", "1000")
@@ -71,7 +77,7 @@ func TestRealConnectionsThatBreakLoseNothing(t *testing.T) {
 			w.Header().Del("Promptspool-Version")
 			_, _ = io.WriteString(w, "<html>Who are you?</html>")
 		},
-	}}
+	}
 	web := httptest.NewServer(srv)
 	defer web.Close()
 	upstream, err := client.New(client.Config{URL: web.URL, Version: "test"})

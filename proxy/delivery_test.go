@@ -16,7 +16,8 @@ import (
 // testingT hides from rapid what may not be called in a bubble.
 type testingT struct{ rapid.TB }
 
-// TestEveryEventArrivesAndNoneIsAckedBefore plays random faults to a forwarder that is stopped and started again in between.
+// TestEveryEventArrivesAndNoneIsAckedBefore plays random faults to a forwarder that is stopped and
+// started again in between.
 func TestEveryEventArrivesAndNoneIsAckedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -55,7 +56,8 @@ func TestEveryEventArrivesAndNoneIsAckedBefore(t *testing.T) {
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "restarts") {
 				stop := s.forward()
-				<-time.After(rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Minute}).Draw(t, "uptime"))
+				uptimes := []time.Duration{0, time.Millisecond, time.Second, time.Minute}
+				<-time.After(rapid.SampledFrom(uptimes).Draw(t, "uptime"))
 				stop()
 				wantArrived(t, srv.of)
 			}
@@ -88,7 +90,9 @@ var faults = []fault{
 		return foreign(rapid.SampledFrom([]int{200, 302, 401, 403, 404, 413, 422, 502}).Draw(t, "status"))
 	}},
 	{"status", func(t *rapid.T) reply {
-		code := rapid.SampledFrom([]wire.Code{wire.CodeTooMany, wire.CodeUnavailable, wire.CodeInternal, wire.CodeNotFound, wire.CodeConflict}).Draw(t, "code")
+		code := rapid.SampledFrom([]wire.Code{
+			wire.CodeTooMany, wire.CodeUnavailable, wire.CodeInternal, wire.CodeNotFound, wire.CodeConflict,
+		}).Draw(t, "code")
 		return fail(code, time.Duration(rapid.IntRange(0, 60).Draw(t, "Retry-After"))*time.Second)
 	}},
 	{"lying", func(t *rapid.T) reply {

@@ -40,7 +40,10 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keys, err := OpenKeyring(KeyringConfig{Dir: ringDir, Asker: everybody{}, Spool: queue, SpoolBytesMax: 1 << 30, Logger: logger})
+
+	keys, err := OpenKeyring(KeyringConfig{
+		Dir: ringDir, Asker: everybody{}, Spool: queue, SpoolBytesMax: 1 << 30, Logger: logger,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,36 +49,67 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		retried    string // by which reason
 	}{
 		{scene: "all taken", calls: 1},
-		{scene: "all there already", script: []reply{answer(wire.BatchAnswer{Success: true, Duplicate: 3})}, calls: 1},
-		{scene: "no connection", script: []reply{network, network, network}, calls: 4, atMost: time.Second, retried: "network"},
-		{scene: "the answer got lost", script: []reply{lost}, calls: 2, atMost: time.Second, retried: "network"},
-		{scene: "no answer", script: []reply{hang}, calls: 2, atLeast: long, atMost: 3 * time.Minute, retried: "network"},
-		{scene: "a login page", script: []reply{foreign(200)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 401", script: []reply{foreign(401)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 403", script: []reply{foreign(403)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 422", script: []reply{foreign(422)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 502", script: []reply{foreign(502)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a redirect", script: []reply{foreign(302)}, calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "429 with Retry-After", script: []reply{fail(wire.CodeTooMany, 7*time.Second)}, calls: 2, atLeast: 7 * time.Second, atMost: 8 * time.Second, retried: "status"},
-		{scene: "503 with Retry-After", script: []reply{fail(wire.CodeUnavailable, time.Minute)}, calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
-		{scene: "500", script: []reply{fail(wire.CodeInternal, 0)}, calls: 2, atMost: time.Second, retried: "status"},
-		{scene: "too few are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 2})}, calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "too many are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4})}, calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "a negative count", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4, Duplicate: -1})}, calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "an event is refused that was not sent", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 2, Refused: []wire.Result{{ID: "x", Code: wire.ResultInvalid}}})},
+		{scene: "all there already", script: []reply{answer(wire.BatchAnswer{Success: true, Duplicate: 3})},
+			calls: 1},
+		{scene: "no connection", script: []reply{network, network, network},
+			calls: 4, atMost: time.Second, retried: "network"},
+		{scene: "the answer got lost", script: []reply{lost},
+			calls: 2, atMost: time.Second, retried: "network"},
+		{scene: "no answer", script: []reply{hang},
+			calls: 2, atLeast: long, atMost: 3 * time.Minute, retried: "network"},
+		{scene: "a login page", script: []reply{foreign(200)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "a proxy's 401", script: []reply{foreign(401)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "a proxy's 403", script: []reply{foreign(403)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "a proxy's 422", script: []reply{foreign(422)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "a proxy's 502", script: []reply{foreign(502)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "a redirect", script: []reply{foreign(302)},
+			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
+		{scene: "429 with Retry-After", script: []reply{fail(wire.CodeTooMany, 7*time.Second)},
+			calls: 2, atLeast: 7 * time.Second, atMost: 8 * time.Second, retried: "status"},
+		{scene: "503 with Retry-After", script: []reply{fail(wire.CodeUnavailable, time.Minute)},
+			calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
+		{scene: "500", script: []reply{fail(wire.CodeInternal, 0)},
+			calls: 2, atMost: time.Second, retried: "status"},
+		{scene: "too few are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 2})},
 			calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "one event is refused twice", script: []reply{refuseFirstTwice}, calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "one is invalid", script: []reply{refuse(wire.ResultInvalid, "e2")}, calls: 1, dead: []string{"e2"}},
-		{scene: "all are invalid", script: []reply{refuse(wire.ResultInvalid, "e1", "e2", "e3")}, calls: 1, dead: []string{"e1", "e2", "e3"}},
-		{scene: "one comes later", script: []reply{refuse(wire.ResultLater, "e2")}, calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
-		{scene: "a code of a newer version", script: []reply{refuse("tomorrow", "e2")}, calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
-		{scene: "401", script: []reply{fail(wire.CodeUnauthorized, 0)}, calls: 1, held: []string{"e1", "e2", "e3"}},
-		{scene: "403", script: []reply{fail(wire.CodeForbidden, 0)}, calls: 1, held: []string{"e1", "e2", "e3"}},
-		{scene: "400 for one", script: slices.Repeat([]reply{fail(wire.CodeBadJSON, 0)}, 2), calls: 3, dead: []string{"e1"}},
-		{scene: "413 for one", script: slices.Repeat([]reply{fail(wire.CodeTooLarge, 0)}, 2), calls: 3, dead: []string{"e1"}},
-		{scene: "422 for one", script: slices.Repeat([]reply{fail(wire.CodeInvalid, 0)}, 2), calls: 3, dead: []string{"e1"}},
-		{scene: "404", script: []reply{fail(wire.CodeNotFound, 0)}, calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
-		{scene: "501", script: []reply{fail(wire.CodeNotImplemented, 0)}, calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
+		{scene: "too many are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4})},
+			calls: 2, atMost: time.Second, retried: "answer"},
+		{scene: "a negative count",
+			script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4, Duplicate: -1})},
+			calls:  2, atMost: time.Second, retried: "answer"},
+		{scene: "an event is refused that was not sent", script: []reply{answer(wire.BatchAnswer{
+			Success: true, Accepted: 2, Refused: []wire.Result{{ID: "x", Code: wire.ResultInvalid}},
+		})},
+			calls: 2, atMost: time.Second, retried: "answer"},
+		{scene: "one event is refused twice", script: []reply{refuseFirstTwice},
+			calls: 2, atMost: time.Second, retried: "answer"},
+		{scene: "one is invalid", script: []reply{refuse(wire.ResultInvalid, "e2")},
+			calls: 1, dead: []string{"e2"}},
+		{scene: "all are invalid", script: []reply{refuse(wire.ResultInvalid, "e1", "e2", "e3")},
+			calls: 1, dead: []string{"e1", "e2", "e3"}},
+		{scene: "one comes later", script: []reply{refuse(wire.ResultLater, "e2")},
+			calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
+		{scene: "a code of a newer version", script: []reply{refuse("tomorrow", "e2")},
+			calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
+		{scene: "401", script: []reply{fail(wire.CodeUnauthorized, 0)},
+			calls: 1, held: []string{"e1", "e2", "e3"}},
+		{scene: "403", script: []reply{fail(wire.CodeForbidden, 0)},
+			calls: 1, held: []string{"e1", "e2", "e3"}},
+		{scene: "400 for one", script: slices.Repeat([]reply{fail(wire.CodeBadJSON, 0)}, 2),
+			calls: 3, dead: []string{"e1"}},
+		{scene: "413 for one", script: slices.Repeat([]reply{fail(wire.CodeTooLarge, 0)}, 2),
+			calls: 3, dead: []string{"e1"}},
+		{scene: "422 for one", script: slices.Repeat([]reply{fail(wire.CodeInvalid, 0)}, 2),
+			calls: 3, dead: []string{"e1"}},
+		{scene: "404", script: []reply{fail(wire.CodeNotFound, 0)},
+			calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
+		{scene: "501", script: []reply{fail(wire.CodeNotImplemented, 0)},
+			calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
 	} {
 		t.Run(tt.scene, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -126,11 +157,13 @@ func TestAWindowGoesOutAsOneBatchPerKey(t *testing.T) {
 			s.mustWrite(annsKey, fmt.Sprintf("a%d", i))
 			s.mustWrite(bobsKey, fmt.Sprintf("b%d", i))
 		}
+
 		s.drain()
 		calls := srv.batches()
 		if len(calls) != 2 {
 			t.Fatalf("there were %d batches; want one per key", len(calls))
 		}
+
 		for _, c := range calls {
 			letter := map[wire.Secret]string{annsKey: "a", bobsKey: "b"}[c.key]
 			for i, name := range c.names() {
@@ -182,6 +215,7 @@ func TestARevokedKeyIsHeldAndTheRestGoesOn(t *testing.T) {
 		s := newSidecar(t, srv)
 		s.mustWrite(annsKey, "a1", "a2")
 		s.mustWrite(bobsKey, "b1")
+
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		s.drain()
 		wantDelivered(t, srv, "b1")
@@ -189,9 +223,11 @@ func TestARevokedKeyIsHeldAndTheRestGoesOn(t *testing.T) {
 		if !strings.Contains(reasons[0], "not known") {
 			t.Errorf("they are held for %q; want the server's words", reasons[0])
 		}
+
 		wantRefused(t, s, annsKey)
 		s.restart()
 		wantRefused(t, s, annsKey)
+
 		s.mustWrite(bobsKey, "b2")
 		s.drain()
 		wantDelivered(t, srv, "b1", "b2")
@@ -205,13 +241,16 @@ func TestOnePoisonEventIsFoundAmongTenThousand(t *testing.T) {
 		s.bytesMax = 64 << 20
 		s.restart()
 		s.mustWrite(annsKey, numbered(10_000)...)
+
 		srv.always = refuseBatchesWith("e7777")
 		s.drain()
 		reasons := wantLane(t, s, spool.LaneDead, "e7777")
 		if reasons[0] != "no: invalid" {
 			t.Errorf("it is buried for %q; want the server's words", reasons[0])
 		}
-		wantDelivered(t, srv, slices.DeleteFunc(numbered(10_000), func(name string) bool { return name == "e7777" })...)
+		isPoison := func(name string) bool { return name == "e7777" }
+		wantDelivered(t, srv, slices.DeleteFunc(numbered(10_000), isPoison)...)
+
 		if n := len(srv.batches()); n > 30 {
 			t.Errorf("it took %d batches; want ten, and two for each of ten halvings", n)
 		}
@@ -226,18 +265,21 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		srv := newServer(t)
 		s := newSidecar(t, srv)
 		s.mustWrite(annsKey, numbered(20)...)
+
 		srv.set(func(s *server) { s.always = fail(wire.CodeInvalid, 0) })
 		stop := s.forward()
 		defer stop()
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		wantLane(t, s, spool.LaneDead, numbered(5)...)
+
 		if n := len(srv.batches()); n > 40 {
 			t.Errorf("there were %d calls in five minutes of pause; want some to find the events, and one each 30 s", n)
 		}
 		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "Forwarding pauses") {
 			t.Error("neither metric nor log tell of the pause")
 		}
+
 		srv.set(func(s *server) { s.always = nil })
 		<-time.After(31 * time.Second)
 		synctest.Wait()
@@ -265,6 +307,7 @@ func TestAStatusOutsideTheContractPausesAndAlarms(t *testing.T) {
 		srv := newServer(t)
 		s := newSidecar(t, srv)
 		s.mustWrite(annsKey, "e1")
+
 		srv.script = []reply{fail(wire.CodeNotFound, 0)}
 		stop := s.forward()
 		defer stop()
@@ -272,6 +315,7 @@ func TestAStatusOutsideTheContractPausesAndAlarms(t *testing.T) {
 		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "not_found") {
 			t.Error("neither metric nor log tell of the pause")
 		}
+
 		<-time.After(31 * time.Second)
 		synctest.Wait()
 		wantDelivered(t, srv, "e1")
@@ -328,6 +372,7 @@ func TestAnHourWithoutTheServer(t *testing.T) {
 			srv.keys[key] = annIs
 			s.mustWrite(key, fmt.Sprintf("e%d", i))
 		}
+
 		srv.always = network
 		stop := s.forward()
 		defer stop()
@@ -342,6 +387,7 @@ func TestAnHourWithoutTheServer(t *testing.T) {
 		if n := s.spool.Status().Events; n != 8 {
 			t.Errorf("%d events wait; want 8", n)
 		}
+
 		srv.set(func(s *server) { s.always = nil })
 		<-time.After(6 * time.Second)
 		synctest.Wait()
@@ -349,6 +395,7 @@ func TestAnHourWithoutTheServer(t *testing.T) {
 		if s.metric("promptspool_upstream_up", "") != 1 {
 			t.Error("the metric says that the server is away")
 		}
+
 		for _, line := range []string{"cannot be reached", "answers again"} {
 			if n := strings.Count(s.log.String(), line); n != 1 {
 				t.Errorf("the log says %d times that the server %s; want once", n, line)
@@ -362,6 +409,7 @@ func TestAServerThatGoesAwayInTheMiddleGetsTheRestWhenItIsBack(t *testing.T) {
 		srv := newServer(t)
 		s := newSidecar(t, srv)
 		names, _ := s.fill(annsKey)
+
 		var calls atomic.Int32
 		srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
 			if calls.Add(1) == 1 {
@@ -371,10 +419,12 @@ func TestAServerThatGoesAwayInTheMiddleGetsTheRestWhenItIsBack(t *testing.T) {
 		}
 		stop := s.forward()
 		defer stop()
+
 		<-time.After(20 * time.Second)
 		if got, _ := srv.got(); len(got) == 0 || len(got) == len(names) {
 			t.Fatalf("%d of %d events were delivered before it went away", len(got), len(names))
 		}
+
 		srv.set(func(s *server) { s.always = nil })
 		<-time.After(time.Minute)
 		synctest.Wait()
@@ -399,6 +449,7 @@ func TestStoppingWaitsForNobody(t *testing.T) {
 				srv := newServer(t)
 				s := newSidecar(t, srv)
 				s.mustWrite(annsKey, "e1")
+
 				srv.always = always
 				stop := s.forward()
 				<-time.After(10 * time.Second)
@@ -407,6 +458,7 @@ func TestStoppingWaitsForNobody(t *testing.T) {
 				if took := time.Since(start); took != 0 {
 					t.Errorf("it took %v", took)
 				}
+
 				srv.always = nil
 				s.drain()
 				wantDelivered(t, srv, "e1")
@@ -429,7 +481,8 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 		// The lanes take a quarter of the spool's bound.
 		held, _ := s.lane(spool.LaneHeld)
 		if n := s.spool.Status().Events; n == 0 || n+len(held) < len(names) {
-			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool", len(held), n, len(names))
+			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool",
+				len(held), n, len(names))
 		}
 		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be set aside") {
 			t.Error("neither metric nor log tell of the pause")
@@ -454,6 +507,7 @@ func TestABacklogIsDeliveredWhileTheAppWritesOn(t *testing.T) {
 		s := newSidecar(t, srv)
 		stop := s.forward()
 		defer stop()
+
 		for i := range 60 { // some of them larger than what is read at once beside an app that writes
 			events := scores(fmt.Sprintf("e%d", i+1))
 			if i%2 == 0 {
@@ -463,14 +517,17 @@ func TestABacklogIsDeliveredWhileTheAppWritesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		<-time.After(10 * time.Second)
 		srv.set(func(s *server) { s.always = nil })
+
 		var later []string
 		for i := range 100 {
 			later = append(later, fmt.Sprintf("later%d", i))
 			s.mustWrite(annsKey, later[i])
 			<-time.After(100 * time.Millisecond)
 		}
+
 		synctest.Wait()
 		wantDelivered(t, srv, append(numbered(60), later...)...)
 		if _, again := srv.got(); again {

@@ -45,8 +45,14 @@ func TestHeartbeatsAreSentForEachAccountAndWhenTheServerIsBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var away atomic.Bool
 		server := &beats{counts: map[string]int{}, ids: []wire.Identity{{Account: "a"}}}
-		h := Heartbeats{Beater: server, Identities: server.identities, Status: func() wire.Heartbeat { return wire.Heartbeat{} },
-			Away: away.Load, Logger: slog.New(slog.DiscardHandler)}
+		h := Heartbeats{
+			Beater:     server,
+			Identities: server.identities,
+			Status:     func() wire.Heartbeat { return wire.Heartbeat{} },
+			Away:       away.Load,
+			Logger:     slog.New(slog.DiscardHandler),
+		}
+
 		done := make(chan error)
 		go func() { done <- h.Run(ctx) }()
 		want := func(when string, a, b int) {
@@ -58,6 +64,7 @@ func TestHeartbeatsAreSentForEachAccountAndWhenTheServerIsBack(t *testing.T) {
 				t.Errorf("%s: %v, want %d for a and %d for b", when, server.counts, a, b)
 			}
 		}
+
 		want("at start", 1, 0)
 		time.Sleep(time.Minute + time.Second)
 		want("a minute later", 5, 0)

@@ -30,12 +30,14 @@ func TestHeldEventsGoOutByThemselvesWhenTheKeyIsTakenAgain(t *testing.T) {
 			srv := newServer(t)
 			s := newSidecar(t, srv)
 			s.mustWrite(annsKey, numbered(1500)...)
+
 			srv.set(func(s *server) { delete(s.keys, annsKey) })
 			s.drain()
 			wantRefused(t, s, annsKey)
 			if restart {
 				s.restart()
 			}
+
 			s.retryHeld(t)
 			stop := s.forward()
 			defer stop()
@@ -44,11 +46,13 @@ func TestHeldEventsGoOutByThemselvesWhenTheKeyIsTakenAgain(t *testing.T) {
 			if held, _ := s.lane(spool.LaneHeld); len(held) != 1500 {
 				t.Fatalf("%d events are held; want 1500", len(held))
 			}
+
 			// Asked four times a minute, and no more.
 			if n := srv.timesAsked(); n < 200 || n > 300 {
 				t.Errorf("the server was asked %d times in an hour; want about 240", n)
 			}
 			wantDelivered(t, srv)
+
 			srv.set(func(s *server) { s.keys[annsKey] = annIs })
 			<-time.After(20 * time.Second)
 			synctest.Wait()
@@ -80,6 +84,7 @@ func TestARevocationIsSeenWithinAMinuteAlsoByAKeyThatNobodyUses(t *testing.T) {
 		s := newSidecar(t, srv)
 		wantVerified(t, s, annsKey, "ann", 0)
 		wantVerified(t, s, bobsKey, "bob", 0)
+
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- s.keys.Run(ctx) }()
@@ -89,12 +94,15 @@ func TestARevocationIsSeenWithinAMinuteAlsoByAKeyThatNobodyUses(t *testing.T) {
 		if n := srv.timesAsked(); n < 150 || n > 250 {
 			t.Errorf("the server was asked %d times about two keys in an hour; want about 180", n)
 		}
+
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		<-time.After(time.Minute)
 		synctest.Wait()
 		wantRefused(t, s, annsKey)
 		wantVerified(t, s, bobsKey, "bob", 0)
-		// While the server is away verdicts hold, and one question each ten seconds goes out, however many keys there are.
+
+		// While the server is away verdicts hold, and one question each ten seconds goes out, however
+		// many keys there are.
 		srv.set(func(s *server) { s.verdict = noVerdict })
 		before := srv.timesAsked()
 		<-time.After(24 * time.Hour)
@@ -112,6 +120,7 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 		s := newSidecar(t, srv)
 		s.mustWrite(annsKey, "late")
 		srv.set(func(s *server) { s.always = refuse("later", "late") })
+
 		stop := s.forward()
 		defer stop()
 		var names []string
@@ -124,12 +133,14 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 			names = append(names, name)
 			<-time.After(time.Second)
 		}
+
 		synctest.Wait()
 		got, _ := srv.got()
 		slices.Sort(names)
 		if !slices.Equal(got, names) {
 			t.Fatalf("the others were held up: %d of %d arrived", len(got), len(names))
 		}
+
 		reasons := wantLane(t, s, spool.LaneHeld, "late")
 		if reasons[0] != "not delivered for long: it is late" {
 			t.Errorf("it is held for %q", reasons[0])
@@ -137,6 +148,7 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 		if n := s.spool.Status().Events; n != 0 {
 			t.Errorf("%d events are still in the spool", n)
 		}
+
 		// It goes out by itself when the server knows what to do with it.
 		srv.set(func(s *server) { s.always = nil })
 		s.retryHeld(t)

@@ -64,7 +64,9 @@ func (s *sidecar) start() {
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.metrics = metrics.New("sidecar", "test")
 	var err error
-	s.spool, err = spool.Open(spool.Config{Dir: filepath.Join(s.dir, "spool"), BytesMax: s.bytesMax, Logger: logger, Metrics: s.metrics})
+	s.spool, err = spool.Open(spool.Config{
+		Dir: filepath.Join(s.dir, "spool"), BytesMax: s.bytesMax, Logger: logger, Metrics: s.metrics,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -182,7 +184,8 @@ func (s *sidecar) lane(lane spool.Lane) (names, reasons []string) {
 	return names, reasons
 }
 
-// metric gives a metric's value: of a histogram how many it has seen. label is the value of its one label, or "".
+// metric returns a metric's value; of a histogram, how many it has seen. label is the value of its
+// one label, or "".
 func (s *sidecar) metric(name, label string) float64 {
 	s.t.Helper()
 	families, err := s.metrics.Registry.Gather()

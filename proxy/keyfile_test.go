@@ -35,6 +35,7 @@ func TestKeysAreForTheOwnersEyes(t *testing.T) {
 				t.Errorf("the mode of %s is %v; want %v", path, info.Mode(), want)
 			}
 		}
+
 		s.stop()
 		defer s.start()
 		err := filepath.WalkDir(filepath.Join(s.dir, "spool"), func(path string, d fs.DirEntry, err error) error {
@@ -47,6 +48,7 @@ func TestKeysAreForTheOwnersEyes(t *testing.T) {
 			}
 			return err
 		})
+
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,9 @@ func TestADamagedFileIsSetAsideAndHoldsOnlyItsOwnEvents(t *testing.T) {
 			text[bytes.Index(text, []byte(annsKey))] ^= 1
 			return os.WriteFile(path, text, 0o600)
 		},
-		"under another name": func(path string, _ []byte) error { return os.Rename(path, filepath.Join(filepath.Dir(path), "7.json")) },
+		"under another name": func(path string, _ []byte) error {
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "7.json"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -70,16 +74,19 @@ func TestADamagedFileIsSetAsideAndHoldsOnlyItsOwnEvents(t *testing.T) {
 				s.mustWrite(annsKey, "a1", "a2")
 				path := s.onlyKeyFile()
 				s.mustWrite(bobsKey, "b1")
+
 				text, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				s.stop()
 				if err := damage(path, text); err != nil {
 					t.Fatal(err)
 				}
 				s.start()
 				s.mustWrite(annsKey, "a3") // the key is good as ever
+
 				s.drain()
 				if got, _ := srv.got(); !slices.Equal(got, []string{"a3", "b1"}) {
 					t.Errorf("the server has %v; want a3 and b1", got)
@@ -88,7 +95,9 @@ func TestADamagedFileIsSetAsideAndHoldsOnlyItsOwnEvents(t *testing.T) {
 				if !slices.Equal(held, []string{"a1", "a2"}) || !strings.Contains(reasons[0], "lost or damaged") {
 					t.Errorf("held are %v for %q; want a1 and a2", held, reasons)
 				}
-				if !strings.Contains(strings.Join(s.keyFiles(), " "), ".bad") || !strings.Contains(s.log.String(), ".bad") {
+
+				files := strings.Join(s.keyFiles(), " ")
+				if !strings.Contains(files, ".bad") || !strings.Contains(s.log.String(), ".bad") {
 					t.Errorf("the files are %v; want a .bad, and a line in the log that names it", s.keyFiles())
 				}
 			})
@@ -101,13 +110,15 @@ func TestWhatIsLeftOfKeysThatNobodyNeedsIsRemoved(t *testing.T) {
 		s := newSidecar(t, newServer(t))
 		s.mustWrite(annsKey, "a1")
 		path := s.onlyKeyFile()
-		for _, name := range []string{"7.tmp", "7.bad", "notes.txt", strings.TrimSuffix(filepath.Base(path), ".json") + ".bad"} {
+		bad := strings.TrimSuffix(filepath.Base(path), ".json") + ".bad"
+		for _, name := range []string{"7.tmp", "7.bad", "notes.txt", bad} {
 			if err := os.WriteFile(filepath.Join(s.keyDir(), name), []byte(annsKey), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		s.restart()
-		want := []string{"notes.txt", filepath.Base(path), strings.TrimSuffix(filepath.Base(path), ".json") + ".bad"}
+		want := []string{"notes.txt", filepath.Base(path), bad}
 		got := s.keyFiles()
 		slices.Sort(want)
 		if !slices.Equal(got, want) {

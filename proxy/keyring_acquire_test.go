@@ -47,7 +47,8 @@ func wantKeyFiles(t *testing.T, s *sidecar, n int) {
 
 func wantUnavailable(t *testing.T, err error, message string) {
 	t.Helper()
-	if e := wire.AsError(err); err == nil || e.Status() != 503 || e.RetryAfter <= 0 || !strings.Contains(e.Message, message) {
+	e := wire.AsError(err)
+	if err == nil || e.Status() != 503 || e.RetryAfter <= 0 || !strings.Contains(e.Message, message) {
 		t.Errorf("got %v; want 503 with Retry-After and %q", err, message)
 	}
 }

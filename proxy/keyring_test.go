@@ -15,7 +15,9 @@ import (
 )
 
 // verdictAfter is a server that takes its time.
-func verdictAfter(d time.Duration, v wire.KeyVerdict, err error) func(context.Context, wire.Secret) (wire.KeyVerdict, error) {
+func verdictAfter(
+	d time.Duration, v wire.KeyVerdict, err error,
+) func(context.Context, wire.Secret) (wire.KeyVerdict, error) {
 	return func(ctx context.Context, _ wire.Secret) (wire.KeyVerdict, error) {
 		select {
 		case <-time.After(d):
@@ -195,24 +197,28 @@ func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
 			})
 			wantVerified(t, s, key, "ann", 0)
 		}
+
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.keys.Run(ctx) }()
 		<-time.After(31 * time.Second) // in the midst of the verdicts' age
+
 		srv.set(func(s *server) {
 			verdicts := s.keys
 			s.verdict = func(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
-				<-time.After(100 * time.Millisecond) // a server at some distance: one after the other, it would be 100 s
+				<-time.After(100 * time.Millisecond) // a distant server: one after the other, it would be 100 s
 				if key == keys[0] || key == keys[999] {
 					return wire.KeyVerdict{}, wire.Errorf(wire.CodeUnauthorized, "revoked")
 				}
 				return verdicts[key], nil
 			}
 		})
+
 		<-time.After(time.Minute)
 		wantRefused(t, s, keys[0])
 		wantRefused(t, s, keys[999])
 		wantVerified(t, s, keys[500], "ann", 0)
+
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -277,9 +283,13 @@ func TestIdentitiesAreOnePerAccount(t *testing.T) {
 		if ids := s.keys.Identities(); len(ids) != 0 {
 			t.Fatalf("at first there is %v", ids)
 		}
-		for key, account := range map[wire.Secret]string{annsKey: "ann", bobsKey: "bob", "ann's other key, not less secret": "ann"} {
+
+		for key, account := range map[wire.Secret]string{
+			annsKey: "ann", bobsKey: "bob", "ann's other key, not less secret": "ann",
+		} {
 			wantVerified(t, s, key, account, 0)
 		}
+
 		srv.set(func(s *server) { s.verdict = noVerdict })
 		s.mustWrite("unseen", "e1")
 		accounts := map[string]int{}
@@ -302,12 +312,14 @@ func TestCloseEndsQuestionsAndWaits(t *testing.T) {
 			_, _, err := s.authenticate(annsKey)
 			answered <- err
 		}()
+
 		synctest.Wait()
 		start := time.Now()
 		s.keys.Close()
 		if err := <-answered; err != nil || time.Since(start) != 0 {
 			t.Errorf("the caller was released after %v with %v", time.Since(start), err)
 		}
+
 		wantUnverified(t, s, annsKey, 0)
 		wantAsked(t, srv, 1)
 	})
@@ -315,7 +327,9 @@ func TestCloseEndsQuestionsAndWaits(t *testing.T) {
 
 func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
 	s := newSidecar(t, newServer(t))
-	_, err := proxy.OpenKeyring(proxy.KeyringConfig{Dir: "/proc/version", Asker: s.peer, Spool: s.spool, SpoolBytesMax: 1})
+	_, err := proxy.OpenKeyring(proxy.KeyringConfig{
+		Dir: "/proc/version", Asker: s.peer, Spool: s.spool, SpoolBytesMax: 1,
+	})
 	if err == nil {
 		t.Error("a file in place of the folder was taken")
 	}

@@ -12,6 +12,7 @@ func TestTheLedgerAgreesWithAMap(t *testing.T) {
 		first := rapid.Uint64Range(1, 5000).Draw(t, "first")
 		l, state := newLedger(first), map[uint64]string{}
 		frontier := first
+
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			seq := first + rapid.Uint64Range(0, 3000).Draw(t, "seq")
 			switch rapid.SampledFrom([]string{"take", "settle", "put back", "lose"}).Draw(t, "do") {
@@ -42,6 +43,7 @@ func TestTheLedgerAgreesWithAMap(t *testing.T) {
 					}
 				}
 			}
+
 			before := frontier
 			for frontier < l.tail && state[frontier] == "settled" {
 				frontier++
@@ -49,6 +51,7 @@ func TestTheLedgerAgreesWithAMap(t *testing.T) {
 			if moved := l.advance(); l.frontier != frontier || moved != (frontier > before) {
 				t.Fatalf("the frontier is %d (moved: %v), want %d", l.frontier, moved, frontier)
 			}
+
 			pinned := false
 			for s := frontier; s < l.tail; s++ {
 				pinned = pinned || state[s] == "settled"
@@ -56,6 +59,7 @@ func TestTheLedgerAgreesWithAMap(t *testing.T) {
 			if !pinned && l.pinned() != 0 {
 				t.Fatalf("nothing is pinned, and it says %d bytes", l.pinned())
 			}
+
 			if n := len(l.chunks); uint64(n) > l.span()/chunkEvents+3 {
 				t.Fatalf("%d chunks for %d events", n, l.span())
 			}

@@ -47,15 +47,19 @@ func TestADayOfErrorsCostsWhatTheBackoffPromisesAndLosesNothing(t *testing.T) {
 					s.mustWrite(key, fmt.Sprintf("e%d", i))
 					names = append(names, fmt.Sprintf("e%d", i))
 				}
+
 				stop := s.forward()
 				defer stop()
 				const day = 24 * time.Hour
 				<-time.After(day)
-				// A random delay of at most 5 s lies between two calls: one each 2.5 s in the mean. That many calls stray by less than a tenth.
+
+				// There is a random delay of at most 5 s between two calls: one each 2.5 s in the mean. That
+				// many calls stray by less than a tenth.
 				want := int64(day / (2500 * time.Millisecond))
 				if n := srv.calls.Load(); n < want*9/10 || n > want*11/10 {
 					t.Errorf("there were %d calls in a day; want about %d", n, want)
 				}
+
 				srv.well.Store(true)
 				<-time.After(11 * time.Second)
 				synctest.Wait()
@@ -85,6 +89,7 @@ func TestAKeyRevokedWithTenThousandEventsHoldsUpNobody(t *testing.T) {
 			bobs = append(bobs, fmt.Sprintf("b%d", i))
 			s.mustWrite(bobsKey, bobs[i])
 		}
+
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		s.retryHeld(t)
 		if took := s.drain(); took > time.Second {
@@ -95,6 +100,7 @@ func TestAKeyRevokedWithTenThousandEventsHoldsUpNobody(t *testing.T) {
 			t.Errorf("%d events are held; want %d", len(held), len(anns))
 		}
 		wantRefused(t, s, annsKey)
+
 		srv.set(func(s *server) { s.keys[annsKey] = annIs })
 		stop := s.forward()
 		defer stop()
@@ -104,7 +110,8 @@ func TestAKeyRevokedWithTenThousandEventsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestOneKeysTroubleIsNobodyElses has one of two keys in trouble of each kind, and looks that the other's events pass at once.
+// TestOneKeysTroubleIsNobodyElses gives one of two keys trouble of each kind, and checks that the
+// other's events pass without delay.
 func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 	for name, trouble := range map[string]reply{
 		"429 with Retry-After":  fail(wire.CodeTooMany, time.Hour),
@@ -127,6 +134,7 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 						return take(ctx, s, c)
 					}
 				})
+
 				stop := s.forward()
 				defer stop()
 				var names []string
@@ -147,10 +155,12 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 						worst = max(worst, time.Since(begun))
 					}
 				}
+
 				wantDelivered(t, srv, names...)
 				if worst > 200*time.Millisecond {
 					t.Errorf("one event waited for %v", worst)
 				}
+
 				srv.set(func(s *server) { s.always = nil })
 				<-time.After(2 * time.Hour)
 				synctest.Wait()

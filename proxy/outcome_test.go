@@ -10,7 +10,10 @@ import (
 
 // The answer names ids: of two events of one id it does not tell which was refused.
 func TestAnIdThatStandsTwiceInABatchHoldsUpNoOther(t *testing.T) {
-	batch := []spool.Entry{spool.Entry{Seq: 1, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, 1)}, spool.Entry{Seq: 1, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, 1)}, spool.Entry{Seq: 2, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, 2)}}
+	entry := func(n int) spool.Entry {
+		return spool.Entry{Seq: uint64(n), Data: fmt.Appendf(nil, `{"id":"event-%d"}`, n)}
+	}
+	batch := []spool.Entry{entry(1), entry(1), entry(2)}
 	id := eventID(batch[0])
 	refused := func(results ...wire.Result) wire.BatchAnswer {
 		return wire.BatchAnswer{Success: true, Accepted: len(batch) - len(results), Refused: results}

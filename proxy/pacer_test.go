@@ -11,6 +11,7 @@ func TestWorkRestsAsLongAsItTookWhileTheAppWrites(t *testing.T) {
 		next := uint64(8)
 		m := newPacer(func() uint64 { return next })
 		pass := func(d time.Duration) { <-time.After(d) }
+
 		restAfter := func(work time.Duration) time.Duration {
 			begun := time.Now()
 			pass(work)
@@ -20,6 +21,7 @@ func TestWorkRestsAsLongAsItTookWhileTheAppWrites(t *testing.T) {
 			}
 			return time.Since(ended)
 		}
+
 		for _, c := range []struct {
 			scene          string
 			writes         uint64

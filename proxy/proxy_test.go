@@ -55,7 +55,8 @@ func TestWhatRecordReturnsForIsInTheSpoolAsItCame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]wire.Result{{ID: want[0].ID, Code: wire.ResultAccepted}, {ID: want[1].ID, Code: wire.ResultAccepted}}, results); diff != "" {
+	accepted := []wire.Result{{ID: want[0].ID, Code: wire.ResultAccepted}, {ID: want[1].ID, Code: wire.ResultAccepted}}
+	if diff := cmp.Diff(accepted, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, s.spooled()); diff != "" {
@@ -89,9 +90,11 @@ func TestALargeBatchIsSeveralCommits(t *testing.T) {
 		names = append(names, strings.Repeat("b", 2<<10))
 	}
 	events := scores(names...)
+
 	if _, err := s.Record(t.Context(), s.identity(annsKey), events); err != nil {
 		t.Fatal(err)
 	}
+
 	spooled := s.spooled()
 	if len(spooled) != len(events) {
 		t.Fatalf("%d events are in the spool; want %d", len(spooled), len(events))
@@ -101,6 +104,7 @@ func TestALargeBatchIsSeveralCommits(t *testing.T) {
 			t.Fatalf("the event in place %d is another one", i)
 		}
 	}
+
 	if n := s.metric("promptspool_spool_commit_events", ""); n != 3 { // 300 kB alone, then 400 kB in pieces of 256
 		t.Errorf("the batch took %v commits; want 3", n)
 	}
@@ -151,8 +155,9 @@ func TestLinksCarryTheVersionThatTheyMeantWhenAccepted(t *testing.T) {
 		{"a label that is not known here", ann, wire.PromptLink{Name: "greeting", Label: "dev"}, 0, 0},
 		{"a template that is not known here", ann, wire.PromptLink{Name: "farewell"}, 0, 0},
 		{"another account's template", bob, wire.PromptLink{Name: "greeting"}, 0, 0},
-		{"a key that is not verified", wire.Identity{Account: "ann", Key: annsKey}, wire.PromptLink{Name: "greeting"}, 0, 0},
-		{"an event that another sidecar stamped", ann, wire.PromptLink{Name: "greeting"}, 1, 1},
+		{"a key that is not verified", wire.Identity{Account: "ann", Key: annsKey},
+			wire.PromptLink{Name: "greeting"}, 0, 0},
+		{"an event whose version another sidecar resolved", ann, wire.PromptLink{Name: "greeting"}, 1, 1},
 		{"no link", ann, wire.PromptLink{}, 0, 0},
 	} {
 		t.Run(tt.scene, func(t *testing.T) {
@@ -162,6 +167,7 @@ func TestLinksCarryTheVersionThatTheyMeantWhenAccepted(t *testing.T) {
 			if _, err := s.Record(t.Context(), tt.id, events); err != nil {
 				t.Fatal(err)
 			}
+
 			spooled := s.spooled()
 			if got := spooled[len(spooled)-1].Version; got != tt.want {
 				t.Errorf("the version is %d; want %d", got, tt.want)

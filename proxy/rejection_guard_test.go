@@ -11,6 +11,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		}
 		return believed
 	}
+
 	t.Run("in a row", func(t *testing.T) {
 		s := newRejectionGuard()
 		if n := refuse(s, 1, 100); n != rowMax {
@@ -21,6 +22,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 			t.Error("after one that was taken, none is believed")
 		}
 	})
+
 	t.Run("in a row over all keys", func(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for key := range uint32(100) {
@@ -30,6 +32,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 			t.Errorf("%d in a row of different keys are believed; want %d", believed, rowMax)
 		}
 	})
+
 	t.Run("one key's in a row, beside others that are taken", func(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 100 {
@@ -43,6 +46,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 			t.Error("another key is suspected as well")
 		}
 	})
+
 	t.Run("one in a hundred of the last ten thousand", func(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 300 { // one in 21 is bad
@@ -52,6 +56,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		if believed != refusedRecent {
 			t.Errorf("%d are believed; want %d", believed, refusedRecent)
 		}
+
 		for range judgedRecent / 20 {
 			s.taken(1, 20)
 		}
@@ -59,6 +64,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 			t.Error("ten thousand good ones later it is still suspected")
 		}
 	})
+
 	t.Run("less than one in a hundred, for ever", func(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 1000 {
@@ -83,15 +89,18 @@ func TestTheBoundFollowsWhatPassesBetween(t *testing.T) {
 		}
 		b.passed(size)
 	}
+
 	for range 1000 {
 		send()
 	}
 	if refusals > 7+1000/40 {
-		t.Errorf("of 1000 batches %d were refused; want some to find the limit, and one in about forty after that", refusals)
+		t.Errorf("of 1000 batches %d were refused; want some to find the limit, and one in about forty after that",
+			refusals)
 	}
 	if n := b.get(); n < limit/3 {
 		t.Errorf("the bound is %d; the limit lies at %d", n, limit)
 	}
+
 	limit = 1 << 30
 	for range 1000 {
 		send()
@@ -99,6 +108,7 @@ func TestTheBoundFollowsWhatPassesBetween(t *testing.T) {
 	if n := b.get(); n != batchBytesMax {
 		t.Errorf("the limit was lifted, and the bound is %d; want %d", n, batchBytesMax)
 	}
+
 	for range 100 {
 		b.refused(1)
 	}

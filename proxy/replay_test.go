@@ -16,7 +16,8 @@ import (
 	"promptspool/spool"
 )
 
-// newSidecarHolding makes a sidecar with held events: a1 and a3 of annsKey, b2 of bobsKey. The server knows both keys again.
+// newSidecarHolding makes a sidecar with held events: a1 and a3 of annsKey, b2 of bobsKey. The server
+// knows both keys again.
 func newSidecarHolding(t *testing.T) (*sidecar, *server) {
 	t.Helper()
 	srv := newServer(t)
@@ -227,12 +228,14 @@ func TestAFullSpoolLeavesHeldEventsWhereTheyAre(t *testing.T) {
 		for err := error(nil); err == nil; {
 			err = s.write(bobsKey, "e")
 		}
+
 		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
 		wantUnavailable(t, err, "--spool-bytes-max")
 		if moved != 0 {
 			t.Errorf("%d were moved", moved)
 		}
 		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+
 		s.drain()
 		<-time.After(2 * time.Second)
 		s.replay(3, every, "")
@@ -279,7 +282,8 @@ func (s *sidecar) damageHeld(change func(text []byte)) {
 	}
 }
 
-// The file is damaged while they are replayed, so that it cannot be written without them: as after a crash between the two steps,
+// The file is damaged while they are replayed, so that it cannot be written without them: as after a
+// crash between the two steps,
 // they are in both places. The server gets them twice, with the same ids, and none is lost.
 func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -296,19 +300,23 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 		if moved, err := s.Replay(t.Context(), spool.LaneHeld, allButLast, ""); moved != 0 || err == nil {
 			t.Fatalf("%d were moved, %v; want an error", moved, err)
 		}
+
 		s.restart()
 		s.drain()
 		wantDelivered(t, srv, "e1", "e2")
-		if moved, err := s.Purge(spool.LaneHeld, func(seq uint64) bool { return seq == seqs["e3"] }); moved != 1 || err != nil {
+		isThird := func(seq uint64) bool { return seq == seqs["e3"] }
+		if moved, err := s.Purge(spool.LaneHeld, isThird); moved != 1 || err != nil {
 			t.Fatalf("purging the one that was not picked: %d, %v", moved, err)
 		}
 		wantLane(t, s, spool.LaneHeld, "e1", "e2")
+
 		s.replay(2, every, "")
 		s.drain()
 		wantLane(t, s, spool.LaneHeld)
 		if diff := cmp.Diff(map[string]int{"e1": 2, "e2": 2}, srv.of); diff != "" {
 			t.Errorf("how often each came (-want +got):\n%s", diff)
 		}
+
 		ids := map[string]string{}
 		for _, c := range srv.batches() {
 			for _, e := range c.events {
@@ -344,6 +352,7 @@ func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
 		s.mustWrite("nobody else's key", "o3")
 		srv.back()
 		s.drain()
+
 		if moved, err := s.Purge(spool.LaneHeld, none); moved != 0 || err != nil {
 			t.Fatal(moved, err)
 		}
@@ -351,9 +360,11 @@ func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
 			t.Fatal(moved, err)
 		}
 		wantLane(t, s, spool.LaneHeld, "o3")
+
 		<-time.After(6 * time.Second)
 		synctest.Wait()
 		wantKeyFiles(t, s, 1)
+
 		s.restart()
 		wantLane(t, s, spool.LaneHeld, "o3")
 		if moved, err := s.Purge(spool.LaneDead, every); moved != 0 || err != nil {
@@ -370,7 +381,8 @@ func TestALaneThatIsClosedIsNotTakenForAnEmptyOne(t *testing.T) {
 		if err := s.spool.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if moved, err := s.Replay(t.Context(), spool.LaneHeld, pick, ""); moved != 0 || !errors.Is(err, spool.ErrClosed) {
+		moved, err := s.Replay(t.Context(), spool.LaneHeld, pick, "")
+		if moved != 0 || !errors.Is(err, spool.ErrClosed) {
 			t.Errorf("replay: %d, %v", moved, err)
 		}
 		if moved, err := s.Purge(spool.LaneHeld, pick); moved != 0 || !errors.Is(err, spool.ErrClosed) {

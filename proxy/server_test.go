@@ -21,16 +21,19 @@ const (
 	bobsKey wire.Secret = "bobs-key-0123456789abcdef"
 )
 
-// server is a scripted server. It knows annsKey and bobsKey, and takes all events, until told otherwise.
+// server is a scripted server. It knows annsKey and bobsKey, and takes all events, until told
+// otherwise.
 type server struct {
 	t testing.TB
 
-	mu       sync.Mutex
-	keys     map[wire.Secret]wire.KeyVerdict
-	verdict  func(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) // nil: by keys
-	script   []reply                                                             // what the next batches get; take after them
-	always   reply                                                               // instead of take, unless nil
-	before   func(c call)                                                        // looks at each batch first; may be nil
+	mu   sync.Mutex
+	keys map[wire.Secret]wire.KeyVerdict
+
+	// verdict answers questions about keys. If it is nil, keys does.
+	verdict  func(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error)
+	script   []reply      // what the next batches get; take after them
+	always   reply        // instead of take, unless nil
+	before   func(c call) // looks at each batch first; may be nil
 	asked    []wire.Secret
 	calls    []call
 	received []string       // names of the events that were taken, in order
@@ -79,7 +82,9 @@ func (s *server) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict,
 	return v, nil
 }
 
-func (s *server) SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error) {
+func (s *server) SendStream(
+	ctx context.Context, key wire.Secret, events int, open func() io.Reader,
+) (wire.BatchAnswer, error) {
 	batch, err := io.ReadAll(open())
 	if err != nil {
 		return wire.BatchAnswer{}, err
@@ -92,12 +97,14 @@ func (s *server) Send(ctx context.Context, key wire.Secret, events int, batch []
 	if len(c.events) != events {
 		s.t.Errorf("a batch of %d events says that it has %d", len(c.events), events)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, c)
 	if s.before != nil {
 		s.before(c)
 	}
+
 	next := reply(take)
 	if s.always != nil {
 		next = s.always
@@ -105,6 +112,7 @@ func (s *server) Send(ctx context.Context, key wire.Secret, events int, batch []
 	if len(s.script) > 0 {
 		next, s.script = s.script[0], s.script[1:]
 	}
+
 	return next(ctx, s, c)
 }
 
@@ -221,7 +229,9 @@ var unauthorized = wire.Errorf(wire.CodeUnauthorized, "The key is not known.")
 
 func away(status int, err error) error {
 	a := &wire.Away{Status: status, Err: err}
-	return &wire.Error{Code: wire.CodeUnavailable, Message: "the server is away: " + a.Error(), RetryAfter: time.Second, Cause: a}
+	return &wire.Error{
+		Code: wire.CodeUnavailable, Message: "the server is away: " + a.Error(), RetryAfter: time.Second, Cause: a,
+	}
 }
 
 func unpack(t testing.TB, batch []byte) []wire.Event {
@@ -231,10 +241,12 @@ func unpack(t testing.TB, batch []byte) []wire.Event {
 		t.Fatal(err)
 	}
 	defer d.Close()
+
 	lines, err := d.DecodeAll(batch, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var events []wire.Event
 	for line := range bytes.Lines(lines) {
 		e, err := wire.ParseEvent(line)
@@ -243,6 +255,7 @@ func unpack(t testing.TB, batch []byte) []wire.Event {
 		}
 		events = append(events, e)
 	}
+
 	return events
 }
 
