@@ -10,10 +10,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// Suggest asks for values that a field has.
-func (c *Client) Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error) {
+// Suggest lists values that a field has.
+func (c *Client) Suggest(
+	ctx context.Context, id wire.Identity, q wire.SuggestQuery,
+) (wire.Suggestions, error) {
 	query := url.Values{"field": {q.Field}}
-	for name, value := range map[string]string{"prefix": q.Prefix, "metadata_key": q.Key, "prompt_id": q.TemplateID} {
+	for name, value := range map[string]string{
+		"prefix":       q.Prefix,
+		"metadata_key": q.Key,
+		"prompt_id":    q.TemplateID,
+	} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -33,12 +39,16 @@ func (c *Client) Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQu
 }
 
 // Analyze sums up the records that a search with the same filter finds.
-func (c *Client) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
+func (c *Client) Analyze(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (wire.Analytics, error) {
 	return ask[wire.Analytics](ctx, c, post(id, "/api/public/v2/requests/analytics", q))
 }
 
-// TemplateStatistics sums them up by template version.
-func (c *Client) TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error) {
+// TemplateStatistics sums up the same records by template version.
+func (c *Client) TemplateStatistics(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (wire.TemplateStatistics, error) {
 	return ask[wire.TemplateStatistics](ctx, c, post(id, "/api/public/v2/requests/template-statistics", q))
 }
 
@@ -54,21 +64,27 @@ func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) 
 			query.Set("before", d.Before.Format(time.RFC3339Nano))
 		}
 	}
+
 	return ask[wire.Deleted](ctx, c, request{method: "DELETE", path: path, query: query, key: id.Key})
 }
 
-// Reprice prices stored requests anew, a part at a call.
+// Reprice recalculates the cost of stored requests, a part with each call.
 func (c *Client) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-	return ask[wire.Repriced](ctx, c, post(id, "/api/public/v2/requests/reprice", map[string]string{"cursor": cursor}))
+	body := map[string]string{"cursor": cursor}
+	return ask[wire.Repriced](ctx, c, post(id, "/api/public/v2/requests/reprice", body))
 }
 
-// Scan looks for secrets in what is stored, a part at a call, and masks them if asked to.
+// Scan looks for secrets in stored records, a part with each call, and masks them if told
+// to.
 func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	return ask[wire.Scanned](ctx, c, post(id, "/api/public/v2/requests/scan", q))
 }
 
-// Backtest renders the variables of a template's newest requests with another version of it.
-func (c *Client) Backtest(ctx context.Context, id wire.Identity, q wire.BacktestQuery) ([]wire.Backtest, error) {
+// Backtest renders the variables of a template's newest requests with another version of
+// it.
+func (c *Client) Backtest(
+	ctx context.Context, id wire.Identity, q wire.BacktestQuery,
+) ([]wire.Backtest, error) {
 	lines, err := ask[jsonLines](ctx, c, post(id, "/rest/backtest", q))
 	if err != nil {
 		return nil, err
@@ -80,6 +96,7 @@ func (c *Client) Backtest(ctx context.Context, id wire.Identity, q wire.Backtest
 			return nil, c.unusable(200, "line %d: %v", i+1, err)
 		}
 	}
+
 	return tests, nil
 }
 

@@ -14,35 +14,42 @@ import (
 	"promptspool/api/wire"
 )
 
-// awayDelay is after how long whoever waits for a server that is away may ask again, when nobody named a time.
+// awayDelay is the RetryAfter of an unreachable server that named no time itself.
 const awayDelay = time.Second
 
-// read decodes an answer. It is the server's own only if it carries Promptspool-Version and is JSON of our shape.
+// read decodes an answer. It is the server's own only if it has the header
+// Promptspool-Version and is JSON of the expected form: a proxy in between may answer
+// with anything.
 func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any) error {
 	retryAfter := parseRetryAfter(res.Header.Get("Retry-After"), time.Now())
 	if res.Header.Get("Promptspool-Version") == "" {
 		return c.foreign(res.StatusCode, retryAfter)
 	}
 	if len(body) > bytesMax {
-		return c.unusable(res.StatusCode, "it is larger than %d bytes; ask for less at once", bytesMax)
+		return c.unusable(res.StatusCode, "it is larger than %d bytes; request less at once", bytesMax)
 	}
+
 	if lines, ok := answer.(*jsonLines); ok && res.StatusCode/100 == 2 {
 		for line := range bytes.Lines(body) {
-			if line = bytes.TrimSpace(line); !json.Valid(line) {
+			line = bytes.TrimSpace(line)
+			if !json.Valid(line) {
 				return c.unusable(res.StatusCode, "line %d is not JSON", len(*lines)+1)
 			}
 			*lines = append(*lines, line)
 		}
 		return nil
 	}
+
 	if res.StatusCode == http.StatusNoContent {
 		return nil
 	}
 	if res.StatusCode/100 == 2 {
-		var mark struct{ Success bool } // null and {} would otherwise pass for an answer of zeros
+		// Without this, null and {} would pass for an answer of zeros.
+		var mark struct{ Success bool }
 		if err := json.Unmarshal(body, &mark); err != nil || !mark.Success {
-			return c.unusable(res.StatusCode, "it is not JSON that says success")
+			return c.unusable(res.StatusCode, "it is not JSON with success set to true")
 		}
+
 		if answer == nil {
 			return nil
 		}
@@ -51,44 +58,75 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 		}
 		return nil
 	}
+
 	var told wire.ErrorBody
 	if err := json.Unmarshal(body, &told); err != nil || told.Error == "" {
 		return c.foreign(res.StatusCode, retryAfter)
 	}
-	e := &wire.Error{Code: told.Error, Message: told.Message, Fields: told.Fields, RetryAfter: retryAfter}
-	if e.Status() == 500 && e.Code != wire.CodeInternal {
-		e.Code = wire.CodeOfStatus(res.StatusCode) // a newer server's code: its status says the kind
+
+	e := &wire.Error{
+		Code:       told.Error,
+		Message:    told.Message,
+		Fields:     told.Fields,
+		RetryAfter: retryAfter,
 	}
+
+	// A newer server may have codes that are not known here; the status is the next best
+	// thing.
+	if e.Status() == 500 && e.Code != wire.CodeInternal {
+		e.Code = wire.CodeOfStatus(res.StatusCode)
+	}
+
 	return e
 }
 
-// unreachable is the error of a call that got no whole answer.
+// unreachable returns the error of a call that got no complete answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err // without method and URL; the message names the server
 	}
+
 	next := "Is it running, and is the URL right?"
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // says more than "context canceled" when the call was too silent
+		err = cause // more precise than "context canceled" if the connection was silent
 		next = "The call was given up."
 	}
-	return &wire.Error{Code: wire.CodeUnavailable, RetryAfter: awayDelay, Cause: &wire.Away{Err: err},
-		Message: fmt.Sprintf("The server at %s did not answer: %v. %s", c.base, err, next)}
+
+	return &wire.Error{
+		Code:       wire.CodeUnavailable,
+		Message:    fmt.Sprintf("The server at %s did not answer: %v. %s", c.base, err, next),
+		RetryAfter: awayDelay,
+		Cause:      &wire.Away{Err: err},
+	}
 }
 
-// foreign is the error of an answer that is not the server's.
+// foreign returns the error for an answer that is not the server's.
 func (c *Client) foreign(status int, retryAfter time.Duration) error {
-	return &wire.Error{Code: wire.CodeUnavailable, RetryAfter: max(retryAfter, awayDelay), Cause: &wire.Away{Status: status},
-		Message: fmt.Sprintf("Something else than a promptspool server answered at %s, with status %d. Check the URL, and what stands between.", c.base, status)}
+	return &wire.Error{
+		Code: wire.CodeUnavailable,
+		Message: fmt.Sprintf("Something else than a promptspool server answered at %s, with status %d. "+
+			"Check the URL, and any proxy in between.", c.base, status),
+		RetryAfter: max(retryAfter, awayDelay),
+		Cause:      &wire.Away{Status: status},
+	}
 }
 
-// unusable is the error of an answer that carries the server's mark and still cannot be its own, or not of a version that fits.
+// unusable returns the error for an answer that has the server's header but not its form,
+// because it was changed on the way or is of an incompatible version.
 func (c *Client) unusable(status int, format string, args ...any) error {
-	return &wire.Error{Code: wire.CodeUnavailable, RetryAfter: awayDelay, Cause: &wire.Away{Status: status},
-		Message: fmt.Sprintf("The answer of the server at %s cannot be used: %s. Check that its version fits this one (%s).", c.base, fmt.Sprintf(format, args...), c.userAgent)}
+	problem := fmt.Sprintf(format, args...)
+
+	return &wire.Error{
+		Code: wire.CodeUnavailable,
+		Message: fmt.Sprintf("The answer of the server at %s cannot be used: %s. "+
+			"Check that its version fits this one (%s).", c.base, problem, c.userAgent),
+		RetryAfter: awayDelay,
+		Cause:      &wire.Away{Status: status},
+	}
 }
 
-// parseRetryAfter reads both forms of the header; 0 if there is none. More than an hour counts as an hour.
+// parseRetryAfter reads both forms of the header; 0 if it is absent. The maximum is an
+// hour.
 func parseRetryAfter(header string, now time.Time) time.Duration {
 	wait := time.Duration(0)
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
@@ -96,5 +134,6 @@ func parseRetryAfter(header string, now time.Time) time.Duration {
 	} else if at, err := http.ParseTime(header); err == nil {
 		wait = at.Sub(now)
 	}
+
 	return min(max(wait, 0), time.Hour)
 }

@@ -17,7 +17,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// wantAway checks that an error says the server is away, and in which way. It must not tell the key.
+// wantAway checks that an error says the server is away, and in which way. It must not
+// tell the key.
 func wantAway(t *testing.T, what string, err error, want wire.Away) {
 	t.Helper()
 	var away *wire.Away

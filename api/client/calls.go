@@ -11,30 +11,49 @@ import (
 	"promptspool/api/wire"
 )
 
-// Send delivers a batch: so many events as newline-delimited JSON, compressed with zstd. An answer that does not account for
-// every event counts as none. The batch is only read, possibly for a moment longer than the call lasts.
-func (c *Client) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
+// Send delivers a batch of events: newline-delimited JSON, compressed with zstd. An
+// answer that does not account for every event is an error. Send only reads the batch,
+// but may do so for a moment after it has returned.
+func (c *Client) Send(
+	ctx context.Context, key wire.Secret, events int, batch []byte,
+) (wire.BatchAnswer, error) {
 	return c.sendBatch(ctx, events, request{key: key, body: batch})
 }
 
-// SendStream is Send of a batch that is not held as a whole: each call of open gives a reader from its beginning.
-func (c *Client) SendStream(ctx context.Context, key wire.Secret, events int, open func() io.Reader) (wire.BatchAnswer, error) {
+// SendStream is Send for a batch that is not in memory as a whole. Each call of open must
+// return a reader from its beginning.
+func (c *Client) SendStream(
+	ctx context.Context, key wire.Secret, events int, open func() io.Reader,
+) (wire.BatchAnswer, error) {
 	return c.sendBatch(ctx, events, request{key: key, stream: open})
 }
 
 func (c *Client) sendBatch(ctx context.Context, events int, r request) (wire.BatchAnswer, error) {
-	r.method, r.path, r.encoding, r.answerBytesMax = "POST", "/sync/events", "zstd", syncAnswerBytesMax
+	r.method, r.path = "POST", "/sync/events"
+	r.encoding, r.answerBytesMax = "zstd", syncAnswerBytesMax
 	a, err := ask[wire.BatchAnswer](ctx, c, r)
-	if err == nil && (a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+len(a.Refused) != events) {
-		err = c.unusable(200, "of %d events it accounts for %d accepted, %d duplicate and %d refused", events, a.Accepted, a.Duplicate, len(a.Refused))
+	if err != nil {
+		return a, err
 	}
-	return a, err
+
+	// An event without a result must be sent again, so the batch was not delivered.
+	refused := len(a.Refused)
+	if a.Accepted < 0 || a.Duplicate < 0 || a.Accepted+a.Duplicate+refused != events {
+		return a, c.unusable(200, "of %d events it accounts for %d accepted, %d duplicate and %d refused",
+			events, a.Accepted, a.Duplicate, refused)
+	}
+
+	return a, nil
 }
 
-// Verdict asks what a key is good for. CodeUnauthorized says that the server does not know it.
+// Verdict returns what a key may do. wire.CodeUnauthorized means that the server does not
+// know it.
 func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error) {
 	v, err := ask[wire.KeyVerdict](ctx, c, request{
-		method: "GET", path: "/sync/key", key: key, answerBytesMax: syncAnswerBytesMax,
+		method:         "GET",
+		path:           "/sync/key",
+		key:            key,
+		answerBytesMax: syncAnswerBytesMax,
 	})
 	if err == nil && v.Account == "" {
 		err = c.unusable(200, "it names no account")
@@ -52,7 +71,7 @@ func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (w
 	return ask[wire.SearchPage](ctx, c, post(id, "/api/public/v2/requests/search", s))
 }
 
-// Orphans lists requests that have not come, though events that belong to them have.
+// Orphans lists requests that have not arrived, though events that belong to them have.
 func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
 	query := url.Values{"per_page": {strconv.Itoa(max(1, q.PerPage))}}
 	if q.Cursor != "" {
@@ -61,7 +80,8 @@ func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQue
 	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", query))
 }
 
-// encode is json.Marshal that leaves < > & as they are: what a caller published is passed on, not rewritten.
+// encode is json.Marshal that leaves < > & as they are: what a caller published is passed
+// on, not rewritten.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -70,7 +90,8 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Changes polls the registry's change feed; the server holds the call up to q.Wait, and at most a minute.
+// Changes polls the registry's change feed. The server holds the call for up to q.Wait,
+// at most a minute.
 func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
 	query := url.Values{"since": {strconv.FormatUint(q.Since, 10)}, "wait": {q.Wait.String()}}
 	if q.ProviderBaseURLs != "" {

@@ -1,11 +1,13 @@
-// Package client speaks to a promptspool server over HTTP. It gives the same capabilities as the server's own packages,
-// so that a sidecar's forwarder and template cache, the commands and the tests use a server that is elsewhere as if
-// it were here.
+// Package client calls a promptspool server over HTTP. It has the same capabilities as
+// the server's own packages, so that the forwarder, the template cache, the commands and
+// the tests use a remote server like a local one.
 //
-// Every error is a *wire.Error. One that the server itself gave carries the server's code and message. When the server
-// could not be reached, or something between answered in its place (a proxy's 502 or login page), the error is
-// CodeUnavailable and its chain holds a *wire.Away that says which. Nothing is retried here and no redirect is followed.
-// No error tells the key.
+// Every error is a *wire.Error. Errors of the server have its code and message. If the
+// server could not be reached, or something in between answered instead (a proxy's 502 or
+// a login page), the error is wire.CodeUnavailable and its chain has a *wire.Away with
+// the reason.
+//
+// The package does not retry, follows no redirects, and reveals the key in no error.
 package client
 
 import (
@@ -26,22 +28,23 @@ import (
 
 const (
 	answerBytesMax     = 64 << 20         // of an answer: a record or template with its body, a page of rows
-	syncAnswerBytesMax = 4 << 20          // of what a sidecar asks all the time; 1,000 refusals with their reasons fit
-	silenceMax         = 90 * time.Second // without a byte sent or received, then a call is given up; above the longest poll
-	keyBytesMax        = 4 << 10          // of a key; no server has a longer one
+	syncAnswerBytesMax = 4 << 20          // of a sidecar's frequent calls: 1,000 refusals with reasons fit
+	silenceMax         = 90 * time.Second // without a byte sent or received; longer than the longest poll
+	keyBytesMax        = 4 << 10          // of a key; no server has longer ones
 )
 
 var errSilent = fmt.Errorf("nothing was heard for %v", silenceMax)
 
-// Config says which server.
+// Config configures a Client.
 type Config struct {
-	URL     string           // http:// or https://, with a path in front of the routes if there is one
+	URL     string           // http:// or https://, optionally with a path in front of the routes
 	Version string           // of this program, sent as User-Agent
-	TLS     *tls.Config      // for https://; nil: the system's authorities, no certificate of our own
-	Now     func() time.Time // the clock whose skew is measured; nil means time.Now
+	TLS     *tls.Config      // for https://; nil: the system's authorities, no client certificate
+	Now     func() time.Time // the clock whose skew is measured; nil: time.Now
 }
 
-// Client speaks to one server. Safe for concurrent use. A call ends when its context does, or when nothing was heard for 90 s.
+// Client calls one server. It is safe for concurrent use. A call ends with its context,
+// or after 90 s of silence on its connection.
 type Client struct {
 	base      string
 	userAgent string
@@ -50,47 +53,55 @@ type Client struct {
 	skew      skew
 }
 
-// New checks the URL and makes a client. It starts nothing and calls nobody. The proxy variables of the environment are
-// honoured (net/http: HTTPS_PROXY, NO_PROXY).
+// New returns a client for the server at config's URL, without calling it. Like net/http
+// it uses the proxy of the environment (HTTPS_PROXY, NO_PROXY).
 func New(c Config) (*Client, error) {
 	base, err := baseOf(c.URL)
 	if err != nil {
 		return nil, err
 	}
+
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 8
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.DisableCompression = true
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	transport.TLSClientConfig = c.TLS
+
+	// A redirect is an answer that is not the server's; see foreign.
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 	return &Client{
 		now:       c.Now,
 		base:      base,
 		userAgent: "promptspool/" + c.Version,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}},
+		http:      &http.Client{Transport: transport, CheckRedirect: noRedirects},
 	}, nil
 }
 
-// baseOf is what every route is put behind. The error shows a URL with a password in it only without the password.
+// baseOf returns what precedes every route. Errors do not show the password of a URL.
 func baseOf(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "", errors.New("this is not a URL; give one such as http://127.0.0.1:8788")
 	}
+
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return "", fmt.Errorf("%q is not the URL of a server; give one such as http://127.0.0.1:8788", u.Redacted())
+		return "", fmt.Errorf("%q is not the URL of a server; give one such as http://127.0.0.1:8788",
+			u.Redacted())
 	case u.User != nil || strings.ContainsAny(text, "?#"):
-		return "", fmt.Errorf("%q holds more than a server's address; leave out user, query and fragment", u.Redacted())
+		return "", fmt.Errorf("%q has more than a server's address; leave out user, query and fragment",
+			u.Redacted())
 	}
+
 	return strings.TrimRight(text, "/"), nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // request is one call.
@@ -99,10 +110,10 @@ type request struct {
 	query          url.Values
 	key            wire.Secret
 	body           []byte           // nil: none
-	json           any              // instead of body, what is encoded as JSON
-	stream         func() io.Reader // instead of body, one of unknown length
+	json           any              // instead of body: a value to encode as JSON
+	stream         func() io.Reader // instead of body: one of unknown length
 	encoding       string           // Content-Encoding of body
-	answer         any              // where a good answer is decoded
+	answer         any              // where to decode a successful answer
 	answerBytesMax int              // 0: the constant of that name
 }
 
@@ -121,7 +132,8 @@ func ask[T any](ctx context.Context, c *Client, r request) (answer T, err error)
 	return answer, err
 }
 
-// errNotJSON is the error of a filter or a template that holds something else than JSON.
+// errNotJSON returns the error for a filter or template with raw members that are not
+// JSON.
 func errNotJSON(err error) error {
 	return wire.Errorf(wire.CodeBadJSON, "The body is not JSON: %w.", err)
 }
@@ -133,19 +145,24 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 	if r.json != nil {
 		var err error
-		if r.body, err = encode(r.json); err != nil {
+		r.body, err = encode(r.json)
+		if err != nil {
 			return errNotJSON(err)
 		}
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
+	// Each byte that is sent or received starts this timer anew.
 	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
 	defer silence.Stop()
+
 	req, err := c.newRequest(ctx, r, silence)
 	if err != nil {
 		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
+
 	sent := c.now()
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -153,27 +170,29 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 	c.skew.learn(sent, c.now(), res.Header.Get(wire.TimeHeader))
 	defer res.Body.Close()
+
 	most := answerBytesMax
 	if r.answerBytesMax > 0 {
 		most = r.answerBytesMax
 	}
 	body, err := readAnswer(ctx, io.LimitReader(&heard{res.Body, silence}, int64(most)+1), res.ContentLength)
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
-		return err // there is no room for it
+		return err // this process has no memory for it
 	}
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
+
 	return c.read(res, body, most, r.answer)
 }
 
 const (
-	answerCopies = 5         // of an answer: as it came, decoded, and encoded for the next caller
-	answerPart   = 256 << 10 // bytes of an answer of unknown length that are read before more room is taken
+	answerCopies = 5         // of an answer in memory: as received, decoded, and encoded again
+	answerPart   = 256 << 10 // of an answer of unknown length: bytes to read before reserving more
 )
 
-// readAnswer reads an answer to its end. Before it reads a large one it takes the room
-// for what is made of it.
+// readAnswer reads an answer to its end. It reserves the memory for all copies of it
+// before it reads.
 func readAnswer(ctx context.Context, r io.Reader, length int64) ([]byte, error) {
 	var body bytes.Buffer
 	if length > 0 && length <= answerBytesMax {
@@ -197,50 +216,63 @@ func readAnswer(ctx context.Context, r io.Reader, length int64) ([]byte, error) 
 	}
 }
 
-var errNoKey = wire.Errorf(wire.CodeUnauthorized, "This is no key: it is too long, or holds a line break or another control character. Check that it was copied whole, and nothing else with it.")
+var errNoKey = wire.Errorf(wire.CodeUnauthorized,
+	"This is not a key: it is too long, or contains a line break or another control character. "+
+		"Check that it was copied completely, and nothing else with it.")
 
-// canTravel says whether a header can carry the key to a server. One that cannot is refused here, as every server would: it must
-// not look like a server that is away.
+// canTravel reports whether a header can carry the key. Other keys are rejected here, as
+// every server would reject them: net/http's error would look like an unreachable server.
 func canTravel(key wire.Secret) bool {
-	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), func(r rune) bool { return r < ' ' || r == 0x7f })
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), isControl)
 }
 
+// newRequest makes the HTTP request of a call. silence is reset by each byte of its body.
 func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer) (*http.Request, error) {
 	target := c.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
+
 	req, err := http.NewRequestWithContext(ctx, r.method, target, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("User-Agent", c.userAgent)
 	req.Header.Set("X-API-KEY", string(r.key))
 	if r.encoding != "" {
 		req.Header.Set("Content-Encoding", r.encoding)
 	}
+
 	open, length := r.stream, int64(-1)
 	if r.body != nil {
-		open, length = func() io.Reader { return bytes.NewReader(r.body) }, int64(len(r.body))
+		open = func() io.Reader { return bytes.NewReader(r.body) }
+		length = int64(len(r.body))
 	}
+
 	if open != nil {
 		req.Header.Set("Content-Type", "application/json")
 		req.ContentLength = length
-		// With GetBody a call goes out again by itself if its idle connection turns out closed before anything was sent.
+
+		// With GetBody, net/http repeats a call whose idle connection turned out to be
+		// closed before anything was sent.
 		req.GetBody = func() (io.ReadCloser, error) {
 			return io.NopCloser(&heard{open(), silence}), nil
 		}
 		req.Body, _ = req.GetBody()
 	}
+
 	return req, nil
 }
 
-// heard winds the timer up whenever a byte passes.
+// heard resets the timer whenever bytes pass.
 type heard struct {
 	io.Reader
 	silence *time.Timer
 }
 
+// Read reads, and resets the timer.
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {

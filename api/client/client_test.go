@@ -22,8 +22,8 @@ const key = wire.Secret("ps_a-key-that-nobody-may-read")
 
 var caller = wire.Identity{Account: "acme", Scope: wire.ScopeFull, Key: key, Verified: true}
 
-// serve starts a server and a client of it. What the handler answers carries the mark of a promptspool server, unless it
-// takes it off.
+// serve starts a server and a client of it. What the handler answers carries the mark of
+// a promptspool server, unless it takes it off.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,8 @@ func TestAURLMayHaveAPathAndSlashesAtItsEnd(t *testing.T) {
 func TestAKeyThatNoHeaderCarriesIsRefusedWithoutAsking(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was called") })
 	for _, key := range []wire.Secret{"key\n", "\rkey", "k\tey", "key\x00", "key\x7f", wire.Secret(strings.Repeat("k", keyBytesMax+1))} {
-		// Not CodeUnavailable: a sidecar would otherwise try to deliver with this key forever.
+		// Not CodeUnavailable: a sidecar would otherwise try to deliver with this key
+		// forever.
 		if _, err := c.Send(t.Context(), key, 1, nil); !wire.IsCode(err, wire.CodeUnauthorized) {
 			t.Errorf("key %.20q: %v", string(key), err)
 		}

@@ -13,10 +13,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// Export asks for the events of what s finds and gives fn each line, which is valid until fn returns. It returns the cursor behind the
-// last lines that are sure to be whole, and whether that was the end. One call may get only a part: the next goes on with the cursor.
-// An error of fn ends it.
-func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error) (mark wire.ExportMark, err error) {
+// Export calls fn with each line of the events that s finds; a line is valid until fn
+// returns. It returns the cursor behind the last complete lines, and whether the export
+// is done. One call may get only a part: the next one continues with the cursor. An error
+// of fn ends it.
+func (c *Client) Export(
+	ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error,
+) (mark wire.ExportMark, err error) {
 	mark.Cursor = s.Cursor
 	answer, err := c.openExport(ctx, id, wire.Export{Search: s})
 	if err != nil {
@@ -47,10 +50,16 @@ func (c *Client) Export(ctx context.Context, id wire.Identity, s wire.Search, fn
 	return mark, nil
 }
 
-// ExportCSV asks for a line of each record that s finds and gives fn each, with the columns that wire.CSVColumns names, the heading
-// first unless s has a cursor. Without an error nothing is missing. An answer that was cut is CodeUnavailable: a later call goes on with
-// the last cursor that was given, and what came behind it comes again. An error of fn ends it.
-func (c *Client) ExportCSV(ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error) error {
+// ExportCSV calls fn with a line for each record that s finds, in the columns of
+// wire.CSVColumns. The heading comes first, unless s has a cursor. An error of fn ends
+// the export.
+//
+// Without an error nothing is missing. If the answer breaks off, the error is
+// wire.CodeUnavailable: a later call continues with the last cursor, and repeats the
+// lines behind it.
+func (c *Client) ExportCSV(
+	ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error,
+) error {
 	answer, err := c.openExport(ctx, id, wire.Export{Search: s, Format: wire.FormatCSV})
 	if err != nil {
 		return err
@@ -75,7 +84,8 @@ func (c *Client) ExportCSV(ctx context.Context, id wire.Identity, s wire.Search,
 	}
 }
 
-// OpenExport asks for what e finds, and returns the server's answer as it comes. The caller must close it.
+// OpenExport requests an export and returns the server's answer as it arrives. The caller
+// must close it.
 func (c *Client) OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error) {
 	answer, err := c.openExport(ctx, id, e)
 	if err != nil {
@@ -100,11 +110,18 @@ func (c *Client) openExport(ctx context.Context, id wire.Identity, e wire.Export
 		silence.Stop()
 		cancel(nil)
 	}}
-	req, err := c.newRequest(ctx, request{method: "POST", path: "/api/public/v2/requests/export", key: id.Key, body: body}, silence)
+
+	req, err := c.newRequest(ctx, request{
+		method: "POST",
+		path:   "/api/public/v2/requests/export",
+		key:    id.Key,
+		body:   body,
+	}, silence)
 	if err != nil {
 		answer.end()
 		return nil, wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		defer answer.end()
@@ -122,7 +139,7 @@ func (c *Client) openExport(ctx context.Context, id wire.Identity, e wire.Export
 	return answer, nil
 }
 
-// openAnswer is an answer that is read while it comes.
+// openAnswer is an answer that is read while it arrives.
 type openAnswer struct {
 	heard
 	ctx  context.Context // its cause is why the answer was given up
@@ -130,8 +147,8 @@ type openAnswer struct {
 	body io.Closer
 }
 
+// Close ends the call.
 func (a *openAnswer) Close() error {
 	defer a.end()
-
 	return a.body.Close()
 }

@@ -83,7 +83,8 @@ func TestARedirectIsNotFollowedAndTheKeyGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// pipes is a client whose connections are pipes, and where the server's ends of them arrive: time in it is synctest's.
+// pipes is a client whose connections are pipes, and where the server's ends of them
+// arrive: time in it is synctest's.
 func pipes(t *testing.T) (*Client, <-chan net.Conn) {
 	t.Helper()
 	c := dial(t, "http://127.0.0.1:1")

@@ -10,28 +10,37 @@ import (
 	"promptspool/api/wire"
 )
 
-// Raw reads a template's version, with its snippets in their places. Ident is a name, which may hold anything, or an id.
-func (c *Client) Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+// Raw reads a template's version, with its snippets inserted. ident is a name or an id.
+func (c *Client) Raw(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	return c.raw(ctx, id, ident, s, url.Values{})
 }
 
-// Source reads a template's version as it was published: references to snippets stay.
-func (c *Client) Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error) {
+// Source reads a template's version as it was published, with references to snippets.
+func (c *Client) Source(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
+) (wire.RawTemplate, error) {
 	return c.raw(ctx, id, ident, s, url.Values{"resolve_snippets": {"false"}})
 }
 
-func (c *Client) raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector, q url.Values) (wire.RawTemplate, error) {
+func (c *Client) raw(
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector, q url.Values,
+) (wire.RawTemplate, error) {
 	if s.Version > 0 {
 		q.Set("version", strconv.Itoa(s.Version))
 	}
 	if s.Label != "" {
 		q.Set("label", s.Label)
 	}
+
 	return ask[wire.RawTemplate](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident), q))
 }
 
-// Fetch reads a template's version filled in, as an app would.
-func (c *Client) Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error) {
+// Fetch reads a rendered version of a template, as an app would.
+func (c *Client) Fetch(
+	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
+) (wire.RenderedTemplate, error) {
 	body := map[string]any{}
 	set(body, "version", f.Version, f.Version > 0)
 	set(body, "label", f.Label, f.Label != "")
@@ -39,11 +48,13 @@ func (c *Client) Fetch(ctx context.Context, id wire.Identity, ident string, f wi
 	set(body, "model", f.Model, f.Model != "")
 	set(body, "input_variables", f.Variables, f.Variables != nil)
 	set(body, "model_parameter_overrides", f.Overrides, f.Overrides != nil)
+
 	return ask[wire.RenderedTemplate](ctx, c, post(id, "/prompt-templates/"+url.PathEscape(ident), body))
 }
 
-func set(body map[string]any, name string, value any, there bool) {
-	if there {
+// set adds a member to a body, if it is given.
+func set(body map[string]any, name string, value any, given bool) {
+	if given {
 		body[name] = value
 	}
 }
@@ -53,13 +64,23 @@ func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) 
 	return ask[wire.Published](ctx, c, post(id, "/rest/prompt-templates", publishBody(p)))
 }
 
-// Patch makes a version of a template from another one of it.
-func (c *Client) Patch(ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch) (wire.Published, error) {
+// Patch makes a version of a template from an earlier one.
+func (c *Client) Patch(
+	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
+) (wire.Published, error) {
 	body := map[string]any{}
 	set(body, "version", p.Version, p.Version > 0)
 	set(body, "label", p.Label, p.Label != "")
-	for name, raw := range map[string]json.RawMessage{"messages": p.Messages, "tools": p.Tools, "functions": p.Functions, "content": p.Content,
-		"function_call": p.FunctionCall, "tool_choice": p.ToolChoice, "model_parameters": p.ModelParameters, "response_format": p.ResponseFormat} {
+	for name, raw := range map[string]json.RawMessage{
+		"messages":         p.Messages,
+		"tools":            p.Tools,
+		"functions":        p.Functions,
+		"content":          p.Content,
+		"function_call":    p.FunctionCall,
+		"tool_choice":      p.ToolChoice,
+		"model_parameters": p.ModelParameters,
+		"response_format":  p.ResponseFormat,
+	} {
 		set(body, name, raw, raw != nil)
 	}
 	set(body, "commit_message", p.CommitMessage, p.CommitMessage != "")
@@ -69,7 +90,7 @@ func (c *Client) Patch(ctx context.Context, id wire.Identity, ident string, p wi
 	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: body})
 }
 
-// publishBody is the shape of POST /rest/prompt-templates.
+// publishBody returns the body of POST /rest/prompt-templates.
 func publishBody(p wire.Publish) any {
 	type base struct {
 		Name string   `json:"prompt_name"`
@@ -80,6 +101,7 @@ func publishBody(p wire.Publish) any {
 		CommitMessage string          `json:"commit_message,omitempty"`
 		Metadata      json.RawMessage `json:"metadata,omitempty"`
 	}
+
 	return struct {
 		Template base     `json:"prompt_template"`
 		Version  version  `json:"prompt_version"`
@@ -88,18 +110,38 @@ func publishBody(p wire.Publish) any {
 }
 
 // List lists templates with their latest versions.
-func (c *Client) List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
-	query := url.Values{"page": {strconv.Itoa(max(1, q.Page))}, "per_page": {strconv.Itoa(max(1, q.PerPage))}, "tags": q.Tags}
-	for name, value := range map[string]string{"name": q.Name, "label": q.Label, "status": q.Status, "created_by_email": q.Author, "sort_by": q.SortBy, "sort_order": q.SortOrder} {
+func (c *Client) List(
+	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
+) (wire.TemplateList, error) {
+	query := url.Values{
+		"page":     {strconv.Itoa(max(1, q.Page))},
+		"per_page": {strconv.Itoa(max(1, q.PerPage))},
+		"tags":     q.Tags,
+	}
+
+	for name, value := range map[string]string{
+		"name":             q.Name,
+		"label":            q.Label,
+		"status":           q.Status,
+		"created_by_email": q.Author,
+		"sort_by":          q.SortBy,
+		"sort_order":       q.SortOrder,
+	} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	for name, at := range map[string]time.Time{"created_after": q.CreatedAfter, "created_before": q.CreatedBefore, "updated_after": q.UpdatedAfter, "updated_before": q.UpdatedBefore} {
+	for name, at := range map[string]time.Time{
+		"created_after":  q.CreatedAfter,
+		"created_before": q.CreatedBefore,
+		"updated_after":  q.UpdatedAfter,
+		"updated_before": q.UpdatedBefore,
+	} {
 		if !at.IsZero() {
 			query.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
+
 	return ask[wire.TemplateList](ctx, c, get(id, "/prompt-templates", query))
 }
 
@@ -108,34 +150,46 @@ func (c *Client) Labels(ctx context.Context, id wire.Identity, ident string) (wi
 	return ask[wire.Labels](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident)+"/labels", nil))
 }
 
-// labelBody is what creates or moves a label.
+// labelBody is the body of a call that creates or moves a label.
 type labelBody struct {
 	Name    string `json:"name,omitempty"`
 	Version int    `json:"prompt_version_number"`
 }
 
-// CreateLabel points a label to a version. Who does it is the key.
-func (c *Client) CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, _ string) (wire.PlacedLabel, error) {
+// CreateLabel points a new label to a version, as the key's owner.
+func (c *Client) CreateLabel(
+	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, _ string,
+) (wire.PlacedLabel, error) {
 	return ask[wire.PlacedLabel](ctx, c, post(id, "/prompts/"+url.PathEscape(ident)+"/label", labelBody(w)))
 }
 
-// MoveLabel points a label to another version. Who does it is the key.
-func (c *Client) MoveLabel(ctx context.Context, id wire.Identity, label int64, version int, _ string) (wire.PlacedLabel, error) {
+// MoveLabel points a label to another version, as the key's owner.
+func (c *Client) MoveLabel(
+	ctx context.Context, id wire.Identity, label int64, version int, _ string,
+) (wire.PlacedLabel, error) {
 	path := "/prompt-labels/" + strconv.FormatInt(label, 10)
-	return ask[wire.PlacedLabel](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: labelBody{Version: version}})
+	return ask[wire.PlacedLabel](ctx, c, request{
+		method: "PATCH",
+		path:   path,
+		key:    id.Key,
+		json:   labelBody{Version: version},
+	})
 }
 
-// DeleteLabel takes a label away.
+// DeleteLabel deletes a label.
 func (c *Client) DeleteLabel(ctx context.Context, id wire.Identity, label int64, _ string) error {
-	return c.do(ctx, request{method: "DELETE", path: "/prompt-labels/" + strconv.FormatInt(label, 10), key: id.Key})
+	path := "/prompt-labels/" + strconv.FormatInt(label, 10)
+	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
 }
 
-// Archive takes a template out of use.
+// Archive archives a template.
 func (c *Client) Archive(ctx context.Context, id wire.Identity, ident string) error {
-	return c.do(ctx, request{method: "DELETE", path: "/rest/prompt-templates/" + url.PathEscape(ident), key: id.Key})
+	path := "/rest/prompt-templates/" + url.PathEscape(ident)
+	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
 }
 
-// Restore brings an archived template back.
+// Restore restores an archived template.
 func (c *Client) Restore(ctx context.Context, id wire.Identity, ident string) error {
-	return c.do(ctx, request{method: "POST", path: "/rest/prompt-templates/" + url.PathEscape(ident) + "/restore", key: id.Key})
+	path := "/rest/prompt-templates/" + url.PathEscape(ident) + "/restore"
+	return c.do(ctx, request{method: "POST", path: path, key: id.Key})
 }
