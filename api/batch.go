@@ -39,8 +39,8 @@ func (a *API) refuseBatch(err error) error {
 		return &wire.Error{
 			Code:       wire.CodeTooMany,
 			RetryAfter: a.batchRetry.Next(),
-			Message: "This key's batches already take as much of the server's memory as is fair to other keys. " +
-				"Retry after the time in Retry-After, with fewer batches at the same time.",
+			Message: "This key's batches already take as much of the server's memory as is fair to other " +
+				"keys. Retry after the time in Retry-After, with fewer batches at the same time.",
 		}
 	}
 
@@ -90,7 +90,8 @@ func (b *batch) events(c *call) ([]wire.Event, error) {
 	}
 	defer unpacking.Leave(1)
 
-	r, err := unpack(encoding, bytes.NewReader(sent), func() *zstd.Decoder { return zstdPool.Get().(*zstd.Decoder) })
+	pooled := func() *zstd.Decoder { return zstdPool.Get().(*zstd.Decoder) }
+	r, err := unpack(encoding, bytes.NewReader(sent), pooled)
 	if d, ok := r.(*zstd.Decoder); ok {
 		defer func() {
 			_ = d.Reset(nil) // lets go of sent
@@ -151,17 +152,20 @@ func (b *batch) parse(r io.Reader) ([]wire.Event, error) {
 	}
 }
 
-// appendEvent appends the event of a line, unless that is blank. It returns end if all is well.
+// appendEvent appends the event of a line, unless that is blank. It returns end if there is no fault.
 func appendEvent(events []wire.Event, line []byte, end error) ([]wire.Event, error) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return events, end
 	}
 	if len(events) == wire.BatchEventsMax {
-		return nil, wire.Errorf(wire.CodeTooLarge, "The batch has more than %d events. Send smaller ones.", wire.BatchEventsMax)
+		return nil, wire.Errorf(wire.CodeTooLarge, "The batch has more than %d events. Send smaller ones.",
+			wire.BatchEventsMax)
 	}
 	e, err := wire.ParseEvent(line)
 	if err != nil {
-		return nil, wire.Invalid(wire.FieldError{Field: "line " + strconv.Itoa(len(events)+1), Reason: err.Error()})
+		line := "line " + strconv.Itoa(len(events)+1)
+		return nil, wire.Invalid(wire.FieldError{Field: line, Reason: err.Error()})
 	}
+
 	return append(events, e), end
 }

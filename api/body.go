@@ -38,13 +38,13 @@ const (
 	pooledBytesMax  = 64 << 10                       // a larger buffer is left to the garbage collector
 	pooledMembers   = 32                             // and so is room for more members
 	pooledNameBytes = 64                             // and a longer name of one
-	largeBytes      = 4 << 20                        // what is larger goes back to the system at once
+	largeBytes      = 4 << 20                        // what is larger goes back to the system immediately
 	drainBytesMax   = wire.BodyBytesMax + (32 << 20) // how much of an unwanted body is read and thrown away
 )
 
 var bodyPool = sync.Pool{New: func() any { return new(body) }}
 
-// release gives the bytes back. They must not be used any more, but by who took them.
+// release gives the bytes back. They must not be used any more, unless they were given away.
 func (b *body) release() {
 	b.bytes, b.sent, b.prove, b.trusted = b.bytes[:0], counter{}, nil, false
 	if b.given || cap(b.bytes) > pooledBytesMax {
@@ -58,11 +58,13 @@ func (b *body) release() {
 	bodyPool.Put(b)
 }
 
-// keep keeps the room of an object's members for the next body, with their names, for that mostly has the same.
+// keep keeps the memory of an object's members for the next body, with their names: most bodies
+// have the same.
 func (b *body) keep(object wire.Object) {
 	if object == nil || cap(object) > pooledMembers {
 		return
 	}
+
 	for i := range object {
 		name := object[i].Name
 		if len(name) > pooledNameBytes {
@@ -79,11 +81,13 @@ func (b *body) fill(r io.Reader, max int64) error {
 		if err := b.reserve(max); err != nil {
 			return err
 		}
+
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
 		if int64(len(b.bytes)) > max {
 			return tooLarge(max)
 		}
+
 		if err == io.EOF {
 			if b.declared > b.sent.n {
 				b.sent.ctx.SetConnectionClose()
@@ -97,13 +101,11 @@ func (b *body) fill(r io.Reader, max int64) error {
 	}
 }
 
-// trustedBytes is how much of a body must have come before its announced length is believed, and how much is read of one
-// before its caller is asked for a key.
+// trustedBytes is how much of a body must have come before its announced length is believed, and
+// how much of one is read before its caller is asked for a key.
 const trustedBytes = 1 << 20
 
-// reserve makes room for the next read. It doubles what there is: whoever only announces a large body must not hold the
-// memory for it. Once a part of it has come, and the caller's key is known, it makes room for all of it, so that large
-// bodies that come together get through one by one, and do not stand in each other's way with halves.
+// reserve claims memory for the next read.
 func (b *body) reserve(bytesMax int64) error {
 	if max(int64(len(b.bytes)), b.declared) >= trustedBytes && b.prove != nil {
 		if err := b.meet(); err != nil {
@@ -111,10 +113,14 @@ func (b *body) reserve(bytesMax int64) error {
 		}
 	}
 	if b.packed && !b.trusted && len(b.bytes) >= trustedBytes {
-		return wire.Errorf(wire.CodeUnauthorized, "A packed body of more than %d MiB needs its key in the header X-API-KEY.",
-			trustedBytes>>20)
+		return wire.Errorf(wire.CodeUnauthorized,
+			"A packed body of more than %d MiB needs its key in the header X-API-KEY.", trustedBytes>>20)
 	}
 
+	// What there is doubles: a client that only announces a large body must not hold the memory for
+	// it. Once a part of it has come, and the caller's key is known, there is memory for all of it.
+	// So large bodies that come together get through one by one, instead of blocking each other with
+	// halves.
 	size := int64(cap(b.bytes))
 	if len(b.bytes) == cap(b.bytes) {
 		size = min(max(8<<10, 2*size), bytesMax+1) // one byte is to read beyond the end
@@ -150,12 +156,13 @@ func (b *body) meet() error {
 }
 
 func tooLarge(max int64) error {
-	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; large attachments belong elsewhere, with a link in the metadata.", max)
+	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; "+
+		"large attachments belong elsewhere, with a link in the metadata.", max)
 }
 
-// readBody reads a call's body, unpacked, into a buffer that the caller releases. The bound holds before and after
-// unpacking. prove has the caller show a key; see body. Its errors are 413, 415, 400, 408 and 503,
-// and those of prove. From then on the connection is not cut.
+// readBody reads a call's body, unpacked, into a buffer that the caller releases. The bound holds
+// before and after unpacking. prove has the caller show a key; see body. Its errors are 413, 415,
+// 400, 408 and 503, and those of prove. From then on the connection is not cut.
 func (a *API) readBody(ctx *fasthttp.RequestCtx, max int64, prove func() (string, error)) (*body, error) {
 	encoding, err := encodingOf(ctx, max)
 	if err != nil {
@@ -189,7 +196,8 @@ func (b *body) open(ctx *fasthttp.RequestCtx, max int64, paced bool) {
 }
 
 func refuseBody(error) error {
-	return wire.Unavailable(time.Second, "Too many large bodies are being received right now. Send this again in a second.")
+	return wire.Unavailable(time.Second,
+		"Too many large bodies are being received right now. Send this again in a second.")
 }
 
 // read reads b.sent to its end, unpacked; at most max bytes.
@@ -199,19 +207,19 @@ func (b *body) read(encoding string, max int64) error {
 	}
 
 	r, err := unpack(encoding, &b.sent, newZstdDecoder)
-	if err != nil {
-		return err
-	}
 	if d, ok := r.(*zstd.Decoder); ok {
 		defer d.Close()
+	}
+	if err != nil {
+		return err
 	}
 
 	return b.fill(r, max)
 }
 
-// counter counts what was read of a body, and refuses to read more than max, or to wait for one that stops coming. When a
-// body breaks off, the connection is closed: fasthttp would look for the next chunk behind one that is damaged, and for the
-// next request behind that.
+// counter counts what was read of a body, and rejects what is larger than max, or stops coming.
+// When a body breaks off, the connection is closed: fasthttp would look for the next chunk behind
+// one that is damaged, and for the next request behind that.
 type counter struct {
 	ctx    *fasthttp.RequestCtx
 	r      io.Reader
@@ -243,8 +251,9 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads what is left of a body and throws it away, so that a client that is still sending gets to read its answer; what
-// is beyond the bound closes the connection, or its rest would be taken for the next request.
+// drain reads what is left of a body and throws it away, so that a client that is still sending
+// gets to read its answer. What is beyond the bound closes the connection: its rest would be taken
+// for the next request.
 func drain(ctx *fasthttp.RequestCtx) {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {

@@ -70,7 +70,8 @@ func (a *API) limit(c *call, bytes int) error {
 
 	a.c.Metrics.Limited.WithLabelValues(limit).Inc()
 	e := wire.Errorf(wire.CodeTooMany,
-		"This key has reached its limit of %s per second. Retry after the time in Retry-After, or raise --key-%s-max.",
+		"This key has reached its limit of %s per second. "+
+			"Retry after the time in Retry-After, or raise --key-%s-max.",
 		limit, limit)
 	e.RetryAfter = max(wait, time.Millisecond)
 

@@ -40,7 +40,9 @@ func NewWriteQueue(next Recorder, m *metrics.Metrics) *WriteQueue {
 }
 
 // Record waits for the key's turn and hands the events on.
-func (q *WriteQueue) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+func (q *WriteQueue) Record(
+	ctx context.Context, id wire.Identity, events []wire.Event,
+) ([]wire.Result, error) {
 	cost := int64(0)
 	for i := range events {
 		cost += int64(len(events[i].Body)) + eventCost
@@ -70,5 +72,6 @@ func (q *WriteQueue) refuse(reason string) error {
 // endedWaiting is the error of a call that ended while it waited for its turn: because of its
 // deadline, its caller, or a server that stops.
 func endedWaiting(ctx context.Context) error {
-	return wire.Unavailable(2*time.Second, "The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
+	return wire.Unavailable(2*time.Second,
+		"The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
 }

@@ -132,6 +132,7 @@ func (d *dispatch) start(ctx context.Context, q *queue, b *batch) {
 	d.inFlight++
 	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
 
+	// The network is slow, and the dispatch must not wait for it: it has other keys to look after.
 	delivery := &delivery{sender: d.sender, batch: b}
 	d.workers.Go(func() {
 		delivery.run(ctx)

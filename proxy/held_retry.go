@@ -62,6 +62,7 @@ func (p *Proxy) retryHeld(ctx context.Context, next map[uint32]heldRetry) {
 		r.at = now.Add(r.delay)
 		next[number] = r
 
+		// Each event goes out under the key that it came with: this is what the server accepts now.
 		ofKey := func(e spool.LaneEntry) bool { return e.Key == number }
 		n, err := p.replay(ctx, spool.LaneHeld, ofKey, "")
 		if n > 0 {

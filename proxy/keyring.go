@@ -279,6 +279,7 @@ func (k *Keyring) Identities() []wire.Identity {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
+	// Any good key of an account will do: the server answers for the whole account.
 	seen := map[string]bool{}
 	var ids []wire.Identity
 	for _, key := range k.byNumber {

@@ -81,6 +81,7 @@ func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 		return retry{after: e.RetryAfter, reason: "foreign"}
 	}
 
+	// The server itself has answered. A status that is not listed is none that it should send.
 	switch e.Status() {
 	case 401, 403:
 		return keyRefusal{e.Message}
@@ -110,6 +111,7 @@ func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
 		return taken{}
 	}
 
+	// The answer names events by id alone, and an event that is not in this batch may be named, too.
 	refused := make(map[string]wire.Result, len(answer.Refused))
 	open := make(map[string]int, len(answer.Refused)) // refusals that no event of the batch has met
 	for _, r := range answer.Refused {

@@ -72,6 +72,7 @@ func (p *Proxy) replay(
 		return moved, err
 	}
 
+	// Last, so that what can be read has gone out by now.
 	if cause != nil {
 		return moved, fmt.Errorf("%d were moved to the spool; %d cannot be read and stay: "+
 			"`promptspool dead purge` removes them; the first: %w", moved, unread, cause)

@@ -133,7 +133,8 @@ func (c *Claim) take(ctx context.Context, bytes int64) error {
 		if err := ctx.Err(); err != nil {
 			return wire.Unavailable(0, "The call ended while it waited for its turn: %w. Send it again.", err)
 		}
-		return wire.Unavailable(time.Second, "Too many large calls are being answered. Send this again in a second.")
+		return wire.Unavailable(time.Second,
+			"Too many large calls are being answered. Send this again in a second.")
 	}
 	c.held = bytes
 
