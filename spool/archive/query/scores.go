@@ -164,7 +164,7 @@ func (b *scoreBound) lowered() bool { return b.most < scoreNamesMax }
 
 // told returns the sums of up to most names, sorted, and of all others.
 func (s *scoreSums) told(most int) []wire.ScoreSum {
-	var sums []wire.ScoreSum
+	sums := []wire.ScoreSum{} // an empty list in JSON, not null
 	other := scoreTally{name: wire.ScoresOther}
 	for _, t := range s.kept {
 		switch {
