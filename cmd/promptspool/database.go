@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"promptspool/api"
 	"promptspool/api/auth"
 	"promptspool/api/dashboard"
 	"promptspool/api/ops"
-	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/registry"
@@ -65,7 +64,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{db: db, name: "badger", tools: liveArchive{db}, failed: db.Failed(), damage: db.Damage}, whole(ctx, db, "badger:"+c.data)
+		return opened{db: db, name: "badger", tools: archivetool.Live{Db: db}, failed: db.Failed(), damage: db.Damage}, archivetool.RejectHalfCopied(ctx, db, "badger:"+c.data)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
 		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
@@ -76,29 +75,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 		err = errors.New("the server was stopped while it waited for the database")
 	}
 	if err != nil {
-		return opened{}, fmt.Errorf("--archive %s: %s", name, explained(err))
+		return opened{}, fmt.Errorf("--archive %s: %s", name, archivetool.Explain(err))
 	}
-	return opened{db: db, name: name, remote: db}, whole(ctx, db, name)
-}
-
-// explained is what a database's error says to a person, and what is behind it.
-func explained(err error) string {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Cause != nil {
-		return e.Message + " (" + strings.Join(strings.Fields(e.Cause.Error()), " ") + ")"
-	} else if ok {
-		return e.Message
-	}
-	return err.Error()
-}
-
-// whole refuses a database into which a copy was begun and not finished, and closes it.
-func whole(ctx context.Context, db movable, name string) error {
-	_, unfinished, err := db.Copying(ctx)
-	if err == nil && unfinished {
-		err = fmt.Errorf("an archive is being copied to %s, or such a copy broke off: run `promptspool archive copy` to its end first", name)
-	}
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	return nil
+	return opened{db: db, name: name, remote: db}, archivetool.RejectHalfCopied(ctx, db, name)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/metrics"
-	"promptspool/spool/archive/transfer"
 )
 
 func TestAnArchiveIsShownWithoutItsPasswords(t *testing.T) {
@@ -44,19 +42,5 @@ func TestDBHealthLogsWhenTheDatabaseGoesAndComes(t *testing.T) {
 	}
 	if text := log.String(); strings.Count(text, "does not answer") != 1 || strings.Count(text, "is back") != 1 {
 		t.Errorf("the log says\n%s", text)
-	}
-}
-
-func TestACopyTellsHowFarItIs(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Now()
-	tell := tellCopy(&out, 10_000, func() time.Time { return now })
-	for n := range 5 {
-		tell(transfer.Progress{Stage: "copying", Done: transfer.Contents{"records": {Items: int64(1000 * n)}}})
-		now = now.Add(700 * time.Millisecond)
-	}
-	lines := strings.Split(out.String(), "\r")
-	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) != 4 || last != fmt.Sprintf("copying: 4,000 of 10,000 records, %s a second, 4s left", "1,428") {
-		t.Errorf("it says %q", lines)
 	}
 }

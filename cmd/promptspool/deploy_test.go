@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/machine"
 )
 
 // What the Dockerfile and the pages promise of a container.
@@ -202,7 +203,7 @@ func (m *manifests) rights(where string, w workload, c corev1.Container) {
 func (m *manifests) memory(where string, c corev1.Container) {
 	limit := c.Resources.Limits.Memory().Value()
 	for _, e := range c.Env {
-		if n, err := humanize.ParseBytes(e.Value); e.Name == "GOMEMLIMIT" && (err != nil || int64(n) > limit-outsideHeap) {
+		if n, err := humanize.ParseBytes(e.Value); e.Name == "GOMEMLIMIT" && (err != nil || int64(n) > limit-machine.OutsideHeap) {
 			m.fault(where, "GOMEMLIMIT is %s, and all it may use are %d bytes", e.Value, limit)
 		}
 	}

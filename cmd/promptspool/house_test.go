@@ -67,7 +67,8 @@ var imports = map[string]string{
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",
 	// The rooms of the command. Nothing imports the command itself.
-	"cmd/promptspool/internal/datafolder": "api/ops",
+	"cmd/promptspool/internal/machine":    "api/room api/wire",
+	"cmd/promptspool/internal/datafolder": "api/ops spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/yamlreader": "",
 	"cmd/promptspool/internal/config": "api/client api/wire metrics proxy/redact cmd/promptspool/internal/datafolder " +
@@ -79,6 +80,9 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry registry/render spool/archive/calls cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/filter cmd/promptspool/internal/print cmd/promptspool/internal/yamlreader",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +
+		"spool/archive/postgres spool/archive/transfer cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// Tests of the whole program, as processes.
 	"cmd/promptspool/e2e": "",

@@ -14,7 +14,7 @@ import (
 
 // keysCommand makes, lists and revokes keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
-	data := serverDataFlag()
+	data := config.ServerDataFlag()
 	return &cli.Command{
 		Name:  "keys",
 		Usage: "make, list and revoke keys, beside a running server",

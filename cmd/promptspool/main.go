@@ -20,6 +20,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/requests"
@@ -93,7 +94,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			statusCommand(), keysCommand(), peopleCommand(),
 			requests.Command(), templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
-			archiveGroup(), backupCommand(), restoreBackupCommand(),
+			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), docsCommand(), versionCommand(),
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"promptspool/api/edge"
 	"promptspool/api/ops"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/machine"
 )
 
 // apiStopPatience is how long a stop takes calls, and waits for those that are being answered.
@@ -58,7 +59,7 @@ type process struct {
 //
 // Then it stops in order: it is not ready, takes no new calls, drains, and ends the background and the operations.
 func (p *process) run(ctx context.Context) error {
-	useProcessors()
+	machine.UseProcessors()
 	listeners, err := p.listen()
 	if err != nil {
 		return err

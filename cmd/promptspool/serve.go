@@ -19,6 +19,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/machine"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/spooltool"
 	"promptspool/metrics"
@@ -54,24 +55,24 @@ func server(ctx context.Context, c serverConfig) error {
 		return err
 	}
 	defer folder.Close()
-	crash, err := openCrashFile(c.data, c.logger)
+	crash, err := datafolder.OpenCrashFile(c.data, c.logger)
 	if err != nil {
 		return err
 	}
 	defer crash.Close()
 
 	// After a crash on a bad block, every file is read before it is mapped.
-	storage, err := openDatabase(ctx, c, crash.diskFailed())
+	storage, err := openDatabase(ctx, c, crash.DiskFailed())
 	if err == nil {
-		err = crash.clear()
+		err = crash.Clear()
 	}
 	if err != nil {
-		crash.note(err)
+		crash.Note(err)
 		return err
 	}
 
 	err = serveDatabase(ctx, c, storage)
-	crash.note(err)
+	crash.Note(err)
 
 	return errors.Join(err, storage.db.Close())
 }
@@ -121,7 +122,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 	settings := config.NewReloader(c.source, m, c.logger, prepareServer(c, keys, templates, limiter, certificates))
 
 	// HTTP.
-	connections, opsConnections := connectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
+	connections, opsConnections := machine.ConnectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	pages := dashboard.New(dashboard.Config{
 		People:    people,
 		Keys:      keys,
@@ -199,12 +200,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 	return p.run(ctx)
 }
 
-// sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
-const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
-
-// sidecarBufferMin is room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
-const sidecarBufferMin = 8 << 20
-
 // sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a call take 25 MB. If an app has
 // more open, the idle one that was used least recently is closed.
 const sidecarConnectionsMax = 1024
@@ -236,7 +231,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return err
 	}
 	defer folder.Close()
-	crash, err := openCrashFile(c.data, c.logger)
+	crash, err := datafolder.OpenCrashFile(c.data, c.logger)
 	if err != nil {
 		return err
 	}
@@ -252,7 +247,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Now:      clock.Now,
 	})
 	if err == nil {
-		err = crash.clear() // the spool always reads what it opens
+		err = crash.Clear() // the spool always reads what it opens
 	}
 	if err != nil {
 		return err
@@ -287,7 +282,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 
 	// Templates: from the cache on disk, also while the server is away.
-	work := roomOf(cgroupMemory())
+	work := machine.RoomOf(machine.CgroupMemory())
 	templates, err := registry.NewCache(registry.CacheConfig{
 		Dir:        filepath.Join(c.data, "templates"),
 		Upstream:   upstream,
@@ -346,8 +341,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}))
 
 	// HTTP.
-	connections, opsConnections := connectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
-	bufferBytes, bodyBytesMax := bodyBounds(cgroupMemory())
+	connections, opsConnections := machine.ConnectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
+	bufferBytes, bodyBytesMax := machine.BodyBounds(machine.CgroupMemory())
 	if bodyBytesMax < wire.BodyBytesMax {
 		c.logger.Warn("the memory limit bounds the bodies; 96 MiB are enough for those of every size",
 			"body_bytes_max", bodyBytesMax)

@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/client"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/machine"
 )
 
 const (
@@ -61,7 +62,7 @@ func runSidecar(c *cli.Context) error {
 	}
 
 	role.source = config.SourceOf(newApp, c)
-	go tendMemory(c.Context)
+	go machine.TendMemory(c.Context)
 
 	return sidecar(c.Context, role)
 }

@@ -6,6 +6,11 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 )
 
+// ServerDataFlag names the data folder of a server.
+func ServerDataFlag() cli.Flag {
+	return TextFlag("data", "", "the server's data `folder`, or that of up")
+}
+
 // RoleData returns the data folder of a role, by --data: the one given, or that role's within the folder of `up`.
 func RoleData(c *cli.Context, role string) (string, error) {
 	r := Read(c)

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func TestMemoryIsTendedUnlessToldOtherwise(t *testing.T) {
 		t.Setenv("GOMEMLIMIT", environment)
 		debug.SetMemoryLimit(math.MaxInt64)
 		synctest.Test(t, func(t *testing.T) {
-			go tendMemory(t.Context())
+			go TendMemory(t.Context())
 			<-time.After(1500 * time.Millisecond)
 			limit = debug.SetMemoryLimit(-1)
 		})
@@ -26,7 +26,7 @@ func TestMemoryIsTendedUnlessToldOtherwise(t *testing.T) {
 	if got := limitAfter("64MiB"); got != math.MaxInt64 {
 		t.Errorf("with GOMEMLIMIT the limit was changed to %d", got)
 	}
-	if got, most := limitAfter(""), cgroupMemory(); got < outsideHeap || got > most || got == math.MaxInt64 {
+	if got, most := limitAfter(""), CgroupMemory(); got < OutsideHeap || got > most || got == math.MaxInt64 {
 		t.Errorf("the limit is %d; the cgroup allows %d", got, most)
 	}
 }
@@ -38,7 +38,7 @@ func TestBodiesAreBoundedByTheMemoryOfTheCgroup(t *testing.T) {
 		64 << 20:      {16 << 20, 12 << 20},
 		16 << 20:      {sidecarBufferMin, 6 << 20},
 	} {
-		if buffer, one := bodyBounds(memory); buffer != want[0] || one != want[1] {
+		if buffer, one := BodyBounds(memory); buffer != want[0] || one != want[1] {
 			t.Errorf("with %d bytes of memory: %d and %d, want %d", memory, buffer, one, want)
 		}
 	}

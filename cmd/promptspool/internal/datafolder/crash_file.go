@@ -1,4 +1,4 @@
-package main
+package datafolder
 
 import (
 	"errors"
@@ -28,8 +28,8 @@ type crashFile struct {
 // crashOutput has the runtime write crashes to the first file of this process: `up` has two roles.
 var crashOutput sync.Once
 
-// openCrashFile reads why the last process on a data folder crashed, and takes a crash of this one.
-func openCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
+// OpenCrashFile reads why the last process on a data folder crashed, and takes a crash of this one.
+func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	file, err := os.OpenFile(filepath.Join(data, crashName), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -53,23 +53,23 @@ func openCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	return c, nil
 }
 
-// diskFailed reports whether the last process met a block that the disk could not read.
-func (c *crashFile) diskFailed() bool {
+// DiskFailed reports whether the last process met a block that the disk could not read.
+func (c *crashFile) DiskFailed() bool {
 	return strings.Contains(c.last, "SIGBUS") || strings.Contains(c.last, faultMark)
 }
 
 // faultMark begins what note writes.
 const faultMark = "the disk failed: "
 
-// note writes down that the process ends because of a fault that was caught.
-func (c *crashFile) note(err error) {
+// Note writes down that the process ends because of a fault that was caught.
+func (c *crashFile) Note(err error) {
 	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
 		_, _ = fmt.Fprintf(c.file, "%s%v\n", faultMark, fault)
 	}
 }
 
-// clear forgets the last crash, once its reason was dealt with.
-func (c *crashFile) clear() error { return c.file.Truncate(0) }
+// Clear forgets the last crash, once its reason was dealt with.
+func (c *crashFile) Clear() error { return c.file.Truncate(0) }
 
 // Close closes the file. A crash is still written to it.
 func (c *crashFile) Close() error { return c.file.Close() }

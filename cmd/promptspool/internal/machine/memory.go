@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bytes"
@@ -20,21 +20,21 @@ const (
 	sidecarMemory = 32 << 20
 	// sidecarSlack is how much garbage there may be beside what is in use, when that is more than usual: a large event.
 	sidecarSlack = 16 << 20
-	// outsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
-	outsideHeap = 16 << 20
+	// OutsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
+	OutsideHeap = 16 << 20
 	// quietBytes is what an idle sidecar allocates between two looks at most: when it counts the disk blocks of thousands of templates.
 	quietBytes = 8 << 20
 )
 
-// tendMemory keeps a sidecar small until ctx ends. The collector's limit follows what is in use, once a second: a fixed one would make
+// TendMemory keeps a sidecar small until ctx ends. The collector's limit follows what is in use, once a second: a fixed one would make
 // it collect without end while a large event waits for the server, and one that doubles would double that. It never goes
 // beyond what the cgroup allows. What a load has left behind goes back to the system when nothing comes any more. GOMEMLIMIT
 // overrides all this.
-func tendMemory(ctx context.Context) {
+func TendMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := max(outsideHeap, cgroupMemory()-outsideHeap)
+	most := max(OutsideHeap, CgroupMemory()-OutsideHeap)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
@@ -63,28 +63,34 @@ func tendMemory(ctx context.Context) {
 	}
 }
 
+// sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
+const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
+
+// sidecarBufferMin is room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
+const sidecarBufferMin = 8 << 20
+
 // besideBodies is what a sidecar needs of its cgroup beside the bodies that it receives: to spool and
 // to forward them, for connections, and what outsideHeap is for.
 const besideBodies = 48 << 20
 
-// bodyBounds returns how many bytes of bodies a sidecar may hold at once in a cgroup with so much
+// BodyBounds returns how many bytes of bodies a sidecar may hold at once in a cgroup with so much
 // memory, and how large one may be, which must fit.
-func bodyBounds(memory int64) (buffer, one int64) {
+func BodyBounds(memory int64) (buffer, one int64) {
 	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, memory-besideBodies))
 
 	// The budget leaves an eighth to small bodies, and a body takes a little more than its length.
 	return buffer, min(wire.BodyBytesMax, buffer*3/4)
 }
 
-// roomOf returns the room that a sidecar has, in a cgroup with so much memory, for what
+// RoomOf returns the room that a sidecar has, in a cgroup with so much memory, for what
 // it makes of large bodies, answers and templates. It is a part of besideBodies.
-func roomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
+func RoomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
 
 // noMemoryLimit is more than any machine has.
 const noMemoryLimit = 1 << 50
 
-// cgroupMemory is how many bytes the process's cgroup, or one around it, may use.
-func cgroupMemory() int64 {
+// CgroupMemory is how many bytes the process's cgroup, or one around it, may use.
+func CgroupMemory() int64 {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return noMemoryLimit

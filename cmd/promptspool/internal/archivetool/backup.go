@@ -1,4 +1,4 @@
-package main
+package archivetool
 
 import (
 	"bufio"
@@ -21,14 +21,14 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-func backupCommand() *cli.Command {
+func BackupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "backup", Usage: "write all that a server holds, records, templates, keys and people, to a file, beside its running; `-` writes to stdout", ArgsUsage: "FILE",
-		Flags: []cli.Flag{serverDataFlag(), config.OutputFlag()}, Action: backup,
+		Flags: []cli.Flag{config.ServerDataFlag(), config.OutputFlag()}, Action: backup,
 	}
 }
 
-func restoreBackupCommand() *cli.Command {
+func RestoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make a server's data folder of a backup, and prove it whole; `-` reads stdin", ArgsUsage: "FILE",
 		Flags: []cli.Flag{config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"), config.OutputFlag()}, Action: restore,
@@ -118,7 +118,7 @@ func restore(c *cli.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
-	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}, in, maskRestored)
+	made, err := badgerdb.Restore(c.Context, badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}, in, maskRestored(c.App.Version))
 	if err != nil {
 		return err
 	}
@@ -127,25 +127,27 @@ func restore(c *cli.Context) error {
 	})
 }
 
-// maskRestored masks the credentials in a restored archive that an older version stored in the clear, so that a backup
-// brings none back.
-func maskRestored(ctx context.Context, db *badgerdb.DB) error {
-	accounts, err := db.Accounts()
-	if err != nil {
-		return err
-	}
-
-	records := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
-	masked := 0
-	for _, account := range accounts {
-		n, err := records.MaskAll(ctx, wire.Identity{Account: account})
+// maskRestored returns what masks the credentials in a restored archive that an older version stored in the clear, so
+// that a backup brings none back.
+func maskRestored(version string) func(context.Context, *badgerdb.DB) error {
+	return func(ctx context.Context, db *badgerdb.DB) error {
+		accounts, err := db.Accounts()
 		if err != nil {
-			return fmt.Errorf("mask credentials: %w", err)
+			return err
 		}
-		masked += n
+
+		records := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
+		masked := 0
+		for _, account := range accounts {
+			n, err := records.MaskAll(ctx, wire.Identity{Account: account})
+			if err != nil {
+				return fmt.Errorf("mask credentials: %w", err)
+			}
+			masked += n
+		}
+		if masked == 0 {
+			return nil
+		}
+		return db.Erase(ctx)
 	}
-	if masked == 0 {
-		return nil
-	}
-	return db.Erase(ctx)
 }

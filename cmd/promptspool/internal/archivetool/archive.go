@@ -1,4 +1,4 @@
-package main
+package archivetool
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/dustin/go-humanize"
@@ -22,19 +23,15 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-func serverDataFlag() cli.Flag {
-	return config.TextFlag("data", "", "the server's data `folder`, or that of up")
-}
+// Live is the archive of this process, as the control socket shows it.
+type Live struct{ Db *badgerdb.DB }
 
-// liveArchive is the archive of this process, as the control socket shows it.
-type liveArchive struct{ db *badgerdb.DB }
-
-func (l liveArchive) Backup(ctx context.Context, w io.Writer) error {
-	_, err := l.db.Backup(ctx, w)
+func (l Live) Backup(ctx context.Context, w io.Writer) error {
+	_, err := l.Db.Backup(ctx, w)
 	return err
 }
 
-func (l liveArchive) Check(ctx context.Context) (any, error) { return checkArchive(ctx, l.db) }
+func (l Live) Check(ctx context.Context) (any, error) { return checkArchive(ctx, l.Db) }
 
 // archiveReport is what `archive check` tells of a sound archive; one that is not is an error.
 type archiveReport struct {
@@ -91,12 +88,12 @@ func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB
 	return errors.Join(do(db), db.Close())
 }
 
-func archiveGroup() *cli.Command {
+func ArchiveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "archive", Usage: "prove a server's archive whole, or bring it into another",
 		Subcommands: []*cli.Command{archiveCopyCommand(), {
 			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
-			Flags: append([]cli.Flag{serverDataFlag(), config.OutputFlag()}, config.OfCommand("archive check",
+			Flags: append([]cli.Flag{config.ServerDataFlag(), config.OutputFlag()}, config.OfCommand("archive check",
 				config.TextFlag("archive", "", "a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"))...),
 			Action: checkArchiveCommand,
 		}},
@@ -135,7 +132,7 @@ func checkDatabase(c *cli.Context, url string) error {
 
 func tellCheck(c *cli.Context, report archiveReport, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeUnavailable {
-		return errors.New(explained(err)) // that says nothing about the archive
+		return errors.New(Explain(err)) // that says nothing about the archive
 	} else if ok && e.Cause != nil {
 		err = e.Cause
 	}
@@ -145,4 +142,14 @@ func tellCheck(c *cli.Context, report archiveReport, err error) error {
 	return print.Output(c, report, func(t *print.Table) {
 		t.Row(fmt.Sprintf("Sound: %s verified, %s of disk.", print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
 	})
+}
+
+// Explain is what a database's error says to a person, and what is behind it.
+func Explain(err error) string {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Cause != nil {
+		return e.Message + " (" + strings.Join(strings.Fields(e.Cause.Error()), " ") + ")"
+	} else if ok {
+		return e.Message
+	}
+	return err.Error()
 }

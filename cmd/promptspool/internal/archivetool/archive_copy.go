@@ -1,4 +1,4 @@
-package main
+package archivetool
 
 import (
 	"context"
@@ -88,9 +88,9 @@ func copyError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errors.New("the copy was interrupted; " + goOn)
 	case wire.IsCode(err, wire.CodeUnavailable):
-		return fmt.Errorf("%s\n%s", explained(err), goOn)
+		return fmt.Errorf("%s\n%s", Explain(err), goOn)
 	}
-	return errors.New(explained(err))
+	return errors.New(Explain(err))
 }
 
 // openMovable opens an archive for a copy. One that a server uses is refused: what it changed meanwhile would be missing.
@@ -196,4 +196,16 @@ func tellCopy(w io.Writer, records int64, now func() time.Time) func(transfer.Pr
 		}
 		fmt.Fprintf(w, "\r%-78s", line)
 	}
+}
+
+// RejectHalfCopied refuses a database into which a copy was begun and not finished, and closes it.
+func RejectHalfCopied(ctx context.Context, db movable, name string) error {
+	_, unfinished, err := db.Copying(ctx)
+	if err == nil && unfinished {
+		err = fmt.Errorf("an archive is being copied to %s, or such a copy broke off: run `promptspool archive copy` to its end first", name)
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
 }

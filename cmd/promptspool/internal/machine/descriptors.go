@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"log/slog"
@@ -19,10 +19,10 @@ const filesMax = 4096
 // connectionsMin are left to each listener, however few descriptors there are.
 const connectionsMin = 4
 
-// connectionBounds returns how many connections the API and the operations listener may have: most
+// ConnectionBounds returns how many connections the API and the operations listener may have: most
 // and opsMost, or fewer if the limit of open files is low. It is to be called when the database is
 // open. Half of the descriptors that are left, or filesMax, stay for files and for calls to others.
-func connectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
+func ConnectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return most, opsMost
