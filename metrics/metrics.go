@@ -1,7 +1,10 @@
-// Package metrics holds every metric that promptspool exports, with its help text. A role makes one Metrics and hands it
-// to its parts; no part keeps one in a global, so that a sidecar and a server can live in one process. A role exports
-// its own metrics only, for an upstream_up of 0 would be a false alarm at a server; all of those without a route
-// label are there from the start. Safe for concurrent use.
+// Package metrics defines every metric that promptspool exports, with its help text. It
+// is safe for concurrent use.
+//
+// A role makes one Metrics and passes it to its parts. There are no globals, so that a
+// sidecar and a server can run in one process. A role exports only its own metrics,
+// because an upstream_up of 0 would be a false alarm at a server. All metrics without a
+// route label exist from the start.
 package metrics
 
 import (
@@ -11,7 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics is every metric of one role. Its fields are never nil: what belongs to the other role counts, and is not exported.
+// Metrics is every metric of one role. Its fields are never nil: metrics of the other
+// role count, but are not exported.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -86,13 +90,19 @@ type Metrics struct {
 	OrphanEvents        prometheus.Gauge
 }
 
-// New makes the metrics of one role, "sidecar" or "server", registered in a registry of their own together with those of
-// the Go runtime and the process.
+// New makes the metrics of one role, "sidecar" or "server". They have a registry of their
+// own, which also exports the Go runtime and the process.
 func New(role, version string) *Metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+
 	m := &Metrics{Registry: r}
 	m.both(factory{r}, role, version)
+
+	// A factory without a registry makes metrics that are not exported.
 	sidecar, server := factory{}, factory{}
 	switch role {
 	case "sidecar":
@@ -100,103 +110,186 @@ func New(role, version string) *Metrics {
 	case "server":
 		server.registry = r
 	}
+
 	m.spool(sidecar)
 	m.forward(sidecar)
 	m.archive(server)
+
 	return m
 }
 
 func (m *Metrics) both(f factory, role, version string) {
 	build := f.gaugeVec("promptspool_build_info", "Always 1; its labels say what runs.", "role", "version")
 	build.WithLabelValues(role, version).Set(1)
-	m.HTTPRequests = f.counterVec("promptspool_http_requests_total", "Answers of the API, by route and status code.", "route", "code")
-	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds", "Time from a request's header to its answer, by route.", "route")
-	m.Accepted = f.counter("promptspool_accepted_events_total", "Events that were answered as accepted: by a sidecar once they are on its disk, by a server once they are folded.")
-	m.Refused = f.counterVec("promptspool_refused_total", "Calls that were refused, by the error's code.", "reason")
-	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json", "unauthorized", "forbidden", "invalid",
-		"conflict", "too_many_requests", "not_implemented", "unavailable", "internal")
-	m.Connections = f.gauge("promptspool_connections", "Connections to the API and to operations that are open.")
-	m.ConnectionsCut = f.counterVec("promptspool_connections_cut_total", "Connections that were cut to make room for others, since they kept the process waiting longest for a head, a body or the next call (slow), or refused because all that there may be were being answered (refused).", "reason")
+
+	m.HTTPRequests = f.counterVec("promptspool_http_requests_total",
+		"Answers of the API, by route and status code.", "route", "code")
+	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds",
+		"Time from a request's header to its answer, by route.", "route")
+	m.Accepted = f.counter("promptspool_accepted_events_total",
+		"Events that were answered as accepted: by a sidecar once they are on its disk, by a server "+
+			"once they are folded.")
+	m.Refused = f.counterVec("promptspool_refused_total",
+		"Calls that were refused, by the error's code.", "reason")
+	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json",
+		"unauthorized", "forbidden", "invalid", "conflict", "too_many_requests", "not_implemented",
+		"unavailable", "internal")
+
+	m.Connections = f.gauge("promptspool_connections",
+		"Connections to the API and to operations that are open.")
+	m.ConnectionsCut = f.counterVec("promptspool_connections_cut_total",
+		"Connections that were cut to make room for others, since they kept the process waiting "+
+			"longest for a head, a body or the next call (slow), or refused because all that there may be "+
+			"were being answered (refused).", "reason")
 	each(m.ConnectionsCut, "slow", "refused")
+
 	m.DataFree = f.gauge("promptspool_data_free_bytes", "Bytes that are free on the disk of the data folder.")
-	m.Panics = f.counter("promptspool_panics_total", "Handlers that panicked and were answered 500. Always worth a bug report.")
-	m.Shed = f.counterVec("promptspool_shed_total", "Writes that were turned away with a moment to come back: the server held as many bytes as it may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
+	m.Panics = f.counter("promptspool_panics_total",
+		"Handlers that panicked and were answered 500. Always worth a bug report.")
+
+	m.Shed = f.counterVec("promptspool_shed_total",
+		"Writes that were turned away with a moment to come back: the server held as many bytes as it "+
+			"may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
 	each(m.Shed, "bytes", "share", "queue", "wait")
 	m.BatchBytes = f.gauge("promptspool_batch_bytes", "Bytes of batches that are being received or recorded.")
-	m.ConfigGeneration = f.gauge("promptspool_config_generation", "How many configurations this process has taken over: 1 after the start, one more after each reload.")
-	m.ConfigLoaded = f.gauge("promptspool_config_loaded_timestamp_seconds", "When the configuration that is in force was taken over, in seconds since 1970.")
-	m.ConfigFailures = f.counter("promptspool_config_reload_failures_total", "Reloads that were refused for a fault, and changed nothing.")
-	m.Limited = f.counterVec("promptspool_limited_total", "Calls answered 429 because their key met a limit, by limit.", "limit")
+
+	m.ConfigGeneration = f.gauge("promptspool_config_generation",
+		"How many configurations this process has taken over: 1 after the start, one more after each "+
+			"reload.")
+	m.ConfigLoaded = f.gauge("promptspool_config_loaded_timestamp_seconds",
+		"When the configuration that is in force was taken over, in seconds since 1970.")
+	m.ConfigFailures = f.counter("promptspool_config_reload_failures_total",
+		"Reloads that were refused for a fault, and changed nothing.")
+
+	m.Limited = f.counterVec("promptspool_limited_total",
+		"Calls answered 429 because their key met a limit, by limit.", "limit")
 	each(m.Limited, "calls", "bytes")
 }
 
 func (m *Metrics) spool(f factory) {
-	m.SpoolEvents = f.gauge("promptspool_spool_events", "Events in the spool that the server has not acknowledged.")
+	m.SpoolEvents = f.gauge("promptspool_spool_events",
+		"Events in the spool that the server has not acknowledged.")
 	m.SpoolBytes = f.gauge("promptspool_spool_bytes", "Bytes of the events in the spool, before framing.")
-	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes", "Disk blocks that the spool's files occupy, in bytes.")
-	m.SpoolDiskBytesMax = f.gauge("promptspool_spool_disk_bytes_max", "The bound of promptspool_spool_disk_bytes: --spool-bytes-max.")
-	m.SpoolOldestSeconds = f.gauge("promptspool_spool_oldest_seconds", "Age of the oldest event in the spool; 0 when it is empty.")
-	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds", "How long the server may stay away before the spool is full, at the present rate; +Inf when nothing is written.")
+	m.SpoolDiskBytes = f.gauge("promptspool_spool_disk_bytes",
+		"Disk blocks that the spool's files occupy, in bytes.")
+	m.SpoolDiskBytesMax = f.gauge("promptspool_spool_disk_bytes_max",
+		"The bound of promptspool_spool_disk_bytes: --spool-bytes-max.")
+
+	m.SpoolOldestSeconds = f.gauge("promptspool_spool_oldest_seconds",
+		"Age of the oldest event in the spool; 0 when it is empty.")
+	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds",
+		"How long the server may stay away before the spool is full, at the present rate; +Inf when "+
+			"nothing is written.")
 	m.SpoolOutageCapacity.Set(math.Inf(1)) // 0 would be an alarm
-	m.SpoolAccepted = f.gauge("promptspool_spool_accepted_timestamp_seconds", "When the newest event in the spool was accepted, in seconds since 1970; 0 before the first.")
-	m.SpoolAppendSeconds = f.histogram("promptspool_spool_append_seconds", "Time that a write waits until it is on disk.")
-	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds", "Time of one group commit with its fsync.")
+	m.SpoolAccepted = f.gauge("promptspool_spool_accepted_timestamp_seconds",
+		"When the newest event in the spool was accepted, in seconds since 1970; 0 before the first.")
+
+	m.SpoolAppendSeconds = f.histogram("promptspool_spool_append_seconds",
+		"Time that a write waits until it is on disk.")
+	m.SpoolFsyncSeconds = f.histogram("promptspool_spool_fsync_seconds",
+		"Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
-	m.SpoolGaps = f.counter("promptspool_spool_gaps_total", "Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost data.")
-	m.SpoolUncertain = f.counter("promptspool_spool_uncertain_total", "Events of the newest commit that were missing after a crash and most likely had not been acknowledged to the app.")
-	m.SpoolQuarantined = f.gauge("promptspool_spool_quarantined", "Files and folders in the spool's quarantine, which nothing removes.")
-	m.HeldEvents = f.gauge("promptspool_held_events", "Events set aside because the server refuses their key.")
-	m.DeadLetters = f.gauge("promptspool_dead_letters", "Events set aside because the server refuses their content.")
-	m.LanesFull = f.gauge("promptspool_lanes_full", "1 while refused events have to stay in the spool, because held events and dead letters have no more room.")
+
+	m.SpoolGaps = f.counter("promptspool_spool_gaps_total",
+		"Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost "+
+			"data.")
+	m.SpoolUncertain = f.counter("promptspool_spool_uncertain_total",
+		"Events of the newest commit that were missing after a crash and most likely had not been "+
+			"acknowledged to the app.")
+	m.SpoolQuarantined = f.gauge("promptspool_spool_quarantined",
+		"Files and folders in the spool's quarantine, which nothing removes.")
+
+	m.HeldEvents = f.gauge("promptspool_held_events",
+		"Events set aside because the server refuses their key.")
+	m.DeadLetters = f.gauge("promptspool_dead_letters",
+		"Events set aside because the server refuses their content.")
+	m.LanesFull = f.gauge("promptspool_lanes_full",
+		"1 while refused events have to stay in the spool, because held events and dead letters have "+
+			"no more room.")
 }
 
 func (m *Metrics) forward(f factory) {
 	m.ForwardSent = f.counter("promptspool_forward_sent_total", "Events that the server has acknowledged.")
-	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total", "Batches that have to be sent again, by reason.", "reason")
+	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total",
+		"Batches that have to be sent again, by reason.", "reason")
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
-	m.ForwardPaused = f.gauge("promptspool_forward_paused", "1 while events of some key wait for a person: the server's answers break the contract, or what it refuses cannot be set aside.")
-	m.ForwardInFlight = f.gauge("promptspool_forward_in_flight_batches", "Batches that are on their way to the server.")
-	m.ForwardInFlightMax = f.gauge("promptspool_forward_in_flight_batches_max", "How many batches may be on their way at once.")
-	m.ForwardDelivered = f.gauge("promptspool_forward_delivered_timestamp_seconds", "When the newest of the events that the server has was accepted, in seconds since 1970; 0 before the first.")
-	m.Redacted = f.counterVec("promptspool_redacted_total", "Values that were redacted before they were spooled, by rule and action.", "rule", "action")
+
+	m.ForwardPaused = f.gauge("promptspool_forward_paused",
+		"1 while events of some key wait for a person: the server's answers break the contract, or "+
+			"what it refuses cannot be set aside.")
+	m.ForwardInFlight = f.gauge("promptspool_forward_in_flight_batches",
+		"Batches that are on their way to the server.")
+	m.ForwardInFlightMax = f.gauge("promptspool_forward_in_flight_batches_max",
+		"How many batches may be on their way at once.")
+	m.ForwardDelivered = f.gauge("promptspool_forward_delivered_timestamp_seconds",
+		"When the newest of the events that the server has was accepted, in seconds since 1970; 0 "+
+			"before the first.")
+
+	m.Redacted = f.counterVec("promptspool_redacted_total",
+		"Values that were redacted before they were spooled, by rule and action.", "rule", "action")
 	for _, rule := range []string{"email", "phone", "card", "bearer_token", "provider_key", "pattern", "path"} {
 		for _, action := range []string{"mask", "hash", "drop"} {
 			m.Redacted.WithLabelValues(rule, action)
 		}
 	}
-	m.UpstreamUp = f.gauge("promptspool_upstream_up", "1 if the server itself answered the last batch; 0 before the first.")
-	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds", "How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the first answer. Beyond 5 the server orders its writes by their arrival.")
-	m.TemplateCache = f.counterVec("promptspool_template_cache_total", "Template fetches, by how they were answered.", "result")
+
+	m.UpstreamUp = f.gauge("promptspool_upstream_up",
+		"1 if the server itself answered the last batch; 0 before the first.")
+	m.ClockSkew = f.gauge("promptspool_clock_skew_seconds",
+		"How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the "+
+			"first answer. Beyond 5 the server orders its writes by their arrival.")
+
+	m.TemplateCache = f.counterVec("promptspool_template_cache_total",
+		"Template fetches, by how they were answered.", "result")
 	each(m.TemplateCache, "hit", "stale", "miss", "error")
-	m.TemplateAgeSeconds = f.gauge("promptspool_template_cache_age_seconds", "How long ago the server last told of changed templates, of the account for which that is longest; 0 while all are connected.")
+	m.TemplateAgeSeconds = f.gauge("promptspool_template_cache_age_seconds",
+		"How long ago the server last told of changed templates, of the account for which that is "+
+			"longest; 0 while all are connected.")
 }
 
 func (m *Metrics) archive(f factory) {
-	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total", "Events that came to the archive, by result.", "result")
+	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total",
+		"Events that came to the archive, by result.", "result")
 	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
-	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds", "Time to fold one batch and make it durable.")
+	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds",
+		"Time to fold one batch and make it durable.")
 	m.ArchiveBatchEvents = f.sizes("promptspool_archive_batch_events", "Events that were folded together.")
-	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds", "Time of one search, suggestion or statistics in the database.")
+
+	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds",
+		"Time of one search, suggestion or statistics in the database.")
 	m.ArchiveUp = f.gauge("promptspool_archive_up", "1 while the server's database answers.")
-	m.ArchiveConns = f.gauge("promptspool_archive_connections", "Connections to the database that are in use at the moment; 0 for Badger.")
-	m.ArchiveConnsMax = f.gauge("promptspool_archive_connections_max", "How many connections to the database this server may use; 0 for Badger.")
+	m.ArchiveConns = f.gauge("promptspool_archive_connections",
+		"Connections to the database that are in use at the moment; 0 for Badger.")
+	m.ArchiveConnsMax = f.gauge("promptspool_archive_connections_max",
+		"How many connections to the database this server may use; 0 for Badger.")
+
 	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
-	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes", "Disk blocks that the archive's files occupy, in bytes.")
-	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows", "Rows of the list that were written since the last packing, which makes searches fast.")
-	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones", "Deleted records and metadata values that are remembered, so that what still lies in a spool or an export stays deleted.")
+	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
+		"Disk blocks that the archive's files occupy, in bytes.")
+	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows",
+		"Rows of the list that were written since the last packing, which makes searches fast.")
+	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones",
+		"Deleted records and metadata values that are remembered, so that what still lies in a spool "+
+			"or an export stays deleted.")
 	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
 		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
 	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
 		"Bytes of the archive's files that this process could not read from the disk. What was in them is lost.")
-	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars", "Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
+
+	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars",
+		"Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")
-	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes", "Batches and direct writes that wait for their key's turn at the archive.")
-	m.OrphanRequests = f.gauge("promptspool_orphan_requests", "Requests that have not come, though scores, metadata or links of theirs have.")
-	m.OrphanEvents = f.gauge("promptspool_orphan_events", "Events that wait for their request. They join it when it comes.")
+
+	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes",
+		"Batches and direct writes that wait for their key's turn at the archive.")
+	m.OrphanRequests = f.gauge("promptspool_orphan_requests",
+		"Requests that have not come, though scores, metadata or links of theirs have.")
+	m.OrphanEvents = f.gauge("promptspool_orphan_events",
+		"Events that wait for their request. They join it when it comes.")
 }
 
-// each puts the values of a vector's one label there at zero.
+// each initialises the metrics for these values of a vector's label to zero.
 func each(v *prometheus.CounterVec, values ...string) {
 	for _, value := range values {
 		v.WithLabelValues(value)
