@@ -32,7 +32,7 @@ func (s *Spool) Ack(through uint64) error {
 	defer s.readMu.Unlock()
 	s.mu.Lock()
 	frontier, next, closing := s.frontier, s.next, s.closing
-	behind := s.afterLost(max(through+1, frontier)) - 1
+	behind := s.afterLostLocked(max(through+1, frontier)) - 1
 	s.mu.Unlock()
 	if closing {
 		return ErrClosed
@@ -123,7 +123,7 @@ func (s *Spool) removeAcked() error {
 	var errs []error
 	for _, g := range acked {
 		errs = append(errs, s.closeReading(g))
-		if s.raw.of == g {
+		if s.raw.generation == g {
 			s.raw = rawFiles{}
 		}
 		errs = append(errs, s.trash(g.name))

@@ -104,12 +104,12 @@ func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return false, err
 	}
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
-	s.arrive(at)
+	s.noteArrivalLocked(at)
 	if !s.leading {
 		s.leading, w.lead = true, true
 	}
@@ -135,9 +135,9 @@ func (s *Spool) abandon(w *write) (lead bool) {
 func (s *Spool) commitQueue() {
 	s.gather()
 	s.mu.Lock()
-	batch := s.takeBatch()
-	s.begun, s.committing = time.Now(), len(batch)
-	seq, at, err := s.next, s.config.Now().UTC(), s.refusal()
+	batch := s.takeBatchLocked()
+	s.commitBegan, s.committing = time.Now(), len(batch)
+	seq, at, err := s.next, s.config.Now().UTC(), s.refusalLocked()
 	s.mu.Unlock()
 
 	if err == nil {
@@ -151,8 +151,8 @@ func (s *Spool) commitQueue() {
 func (s *Spool) handOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
-		s.refuseQueue(err)
+	if err := s.refusalLocked(); err != nil {
+		s.refuseQueueLocked(err)
 	}
 	if len(s.queue) > 0 {
 		s.queue[0].lead = true
@@ -163,8 +163,8 @@ func (s *Spool) handOn() {
 	s.idle.Broadcast()
 }
 
-// takeBatch takes from the queue what fits in one transaction, at least the one that has the turn. With mu held.
-func (s *Spool) takeBatch() []*write {
+// takeBatchLocked takes from the queue what fits in one transaction, at least the one that has the turn. With mu held.
+func (s *Spool) takeBatchLocked() []*write {
 	var frames, n int
 	var bytes int64
 	for _, w := range s.queue {
@@ -182,9 +182,9 @@ func (s *Spool) takeBatch() []*write {
 // commitBytesMax bounds the bytes of a commit that several writers share, so that none waits long for the others.
 const commitBytesMax = 8 << 20
 
-// refuseQueue answers everybody in the queue with err, but for the one that has the turn, which stays: it finds out
+// refuseQueueLocked answers everybody in the queue with err, but for the one that has the turn, which stays: it finds out
 // itself, and gives the turn back. With mu held.
-func (s *Spool) refuseQueue(err error) {
+func (s *Spool) refuseQueueLocked(err error) {
 	s.queue = slices.DeleteFunc(s.queue, func(w *write) bool {
 		if w.lead {
 			return false
@@ -244,12 +244,12 @@ func (s *Spool) sync(txn *badger.Txn) error {
 
 	// When the value log cannot be synced, Badger only logs it and calls the commit a success.
 	// It has logged before it returned, so the spool has failed by now; see storeLog.
-	if err := s.alive(); err != nil {
+	if err := s.checkFailed(); err != nil {
 		return err
 	}
 
 	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
-		return s.refuseForGood(err)
+		return s.stopAccepting(err)
 	}
 	return nil
 }
@@ -288,5 +288,5 @@ func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil
 	}
-	return s.moveOn(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
+	return s.roll(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
 }

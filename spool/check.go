@@ -16,7 +16,7 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 	}
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		r := checkLane(lane, f.Lane(lane))
-		r.lose(f.laneCount.of(lane) - r.Events - r.Damaged)
+		r.lose(f.laneCount.atLeast(lane) - r.Events - r.Damaged)
 		in.report.Lanes = append(in.report.Lanes, r)
 	}
 	return in.report, ctx.Err()
@@ -150,7 +150,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 	for seq, refs := range ev.events {
 		if from <= seq && seq < end {
 			g.Events++
-			g.Bytes += bytesOf(refs)
+			g.Bytes += payloadBytes(refs)
 		}
 	}
 	g.Plan = planFor(g, len(ev.events))
@@ -196,8 +196,8 @@ func planFor(g GenerationReport, whole int) Plan {
 }
 
 // holes are the sequences from <= s < end of which no whole event was found.
-func (ev *evidence) holes(from, end uint64) []span {
-	var holes []span
+func (ev *evidence) holes(from, end uint64) []seqRange {
+	var holes []seqRange
 	for seq := from; seq < end; seq++ {
 		if ev.events[seq] != nil {
 			continue
@@ -205,13 +205,13 @@ func (ev *evidence) holes(from, end uint64) []span {
 		if n := len(holes); n > 0 && holes[n-1].end == seq {
 			holes[n-1].end++
 		} else {
-			holes = append(holes, span{seq, seq + 1})
+			holes = append(holes, seqRange{seq, seq + 1})
 		}
 	}
 	return holes
 }
 
-func bytesOf(refs []frameRef) (n int64) {
+func payloadBytes(refs []frameRef) (n int64) {
 	for _, ref := range refs {
 		n += int64(ref.key.bytes)
 	}

@@ -38,7 +38,7 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 	}
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		l := checkLane(lane, s.Lane(lane))
-		l.lose(s.lanes.lostOf(lane))
+		l.lose(s.lanes.lostEvents(lane))
 		r.Lanes = append(r.Lanes, l)
 	}
 	var err error
@@ -65,12 +65,12 @@ func (s *Spool) outline() Report {
 }
 
 // waitingGaps are the gaps that nobody has acknowledged yet.
-func (s *Spool) waitingGaps() []span {
+func (s *Spool) waitingGaps() []seqRange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gaps := slices.Clone(s.gaps)
 	for i := range gaps {
 		gaps[i].from = max(gaps[i].from, s.frontier)
 	}
-	return slices.DeleteFunc(gaps, func(g span) bool { return g.from >= g.end })
+	return slices.DeleteFunc(gaps, func(g seqRange) bool { return g.from >= g.end })
 }

@@ -22,9 +22,9 @@ func openCursor(path string) (*cursor, error) {
 	return newCursor(s), nil
 }
 
-// lookAtCursor reads the file and changes nothing.
-func lookAtCursor(path string) (*cursor, error) {
-	s, err := lookAtSlots(path, cursorMagic)
+// peekCursor reads the file and changes nothing.
+func peekCursor(path string) (*cursor, error) {
+	s, err := peekSlots(path, cursorMagic)
 	return newCursor(s), err
 }
 

@@ -98,7 +98,7 @@ func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) e
 // readRefs puts an event together from its frames in the raw files, each verified again.
 func readRefs(refs []frameRef) (Entry, error) {
 	k := refs[0].key
-	e := Entry{Seq: k.seq, Key: k.key, At: k.at, Data: make([]byte, 0, bytesOf(refs))}
+	e := Entry{Seq: k.seq, Key: k.key, At: k.at, Data: make([]byte, 0, payloadBytes(refs))}
 	for _, ref := range refs {
 		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
 		if err := readAt(ref.file, b, ref.offset); err != nil {

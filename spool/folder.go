@@ -34,10 +34,10 @@ func OpenFolder(dir string) (*Folder, error) {
 	if f.lock, err = shareDir(dir); err != nil {
 		return nil, err
 	}
-	if f.cursor, err = lookAtCursor(f.path(cursorName)); err != nil {
+	if f.cursor, err = peekCursor(f.path(cursorName)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	count, err := lookAtSlots(f.path(laneCountName), laneCountMagic)
+	count, err := peekSlots(f.path(laneCountName), laneCountMagic)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

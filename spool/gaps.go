@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// span is the sequences from <= s < end.
-type span struct{ from, end uint64 }
+// seqRange is the sequences from <= s < end.
+type seqRange struct{ from, end uint64 }
 
 // lose counts the sequences from <= s < end as lost, and logs them, but for those that were counted before or lie below
 // the frontier. It must not be called with mu held.
@@ -14,32 +14,32 @@ func (s *Spool) lose(from, end uint64, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from = max(from, s.frontier)
-	s.gaps = slices.DeleteFunc(s.gaps, func(g span) bool { return g.end <= s.frontier })
+	s.gaps = slices.DeleteFunc(s.gaps, func(g seqRange) bool { return g.end <= s.frontier })
 	known := s.gaps
 	for _, g := range known {
 		if from < g.end && g.from < end {
-			s.countGap(span{from, g.from}, why)
+			s.countGapLocked(seqRange{from, g.from}, why)
 			from = g.end
 		}
 	}
-	s.countGap(span{from, end}, why)
-	slices.SortFunc(s.gaps, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	s.countGapLocked(seqRange{from, end}, why)
+	slices.SortFunc(s.gaps, func(a, b seqRange) int { return cmp.Compare(a.from, b.from) })
 }
 
-// countGap counts a span that lies apart from all others; an empty one is nothing. With mu held.
-func (s *Spool) countGap(g span, why string) {
+// countGapLocked counts a span that lies apart from all others; an empty one is nothing. With mu held.
+func (s *Spool) countGapLocked(g seqRange, why string) {
 	if g.from >= g.end {
 		return
 	}
 	n := g.end - g.from
 	s.gaps = append(s.gaps, g)
-	s.addGaps(n)
+	s.addGapsLocked(n)
 	s.config.Logger.Error("events that were acknowledged to the app are lost", "events", n, "first", g.from, "last", g.end-1,
 		"reason", why, "dir", s.config.Dir)
 }
 
-// afterLost returns the first sequence >= from that is not counted as lost. With mu held.
-func (s *Spool) afterLost(from uint64) uint64 {
+// afterLostLocked returns the first sequence >= from that is not counted as lost. With mu held.
+func (s *Spool) afterLostLocked(from uint64) uint64 {
 	for _, g := range s.gaps {
 		if g.from <= from && from < g.end {
 			from = g.end
@@ -49,15 +49,15 @@ func (s *Spool) afterLost(from uint64) uint64 {
 	return from
 }
 
-// addGaps adds to the count of lost events. With mu held.
-func (s *Spool) addGaps(events uint64) {
+// addGapsLocked adds to the count of lost events. With mu held.
+func (s *Spool) addGapsLocked(events uint64) {
 	s.gapEvents += events
 	s.config.Metrics.SpoolGaps.Add(float64(events))
 }
 
-// countGaps is addGaps for the lanes. Without mu held.
-func (s *Spool) countGaps(events int) {
+// addLaneGaps is addGapsLocked for the lanes. Without mu held.
+func (s *Spool) addLaneGaps(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addGaps(uint64(events))
+	s.addGapsLocked(uint64(events))
 }

@@ -34,13 +34,13 @@ func (c *crowd) most() int { return max(c.now, c.before) }
 // writer that comes alone, or seldom, or after all others, does not wait. The caller has the turn to commit.
 func (s *Spool) gather() {
 	s.mu.Lock()
-	enough, left := min(s.crowd.most(), gatherMax), gatherWithin-time.Since(s.begun)
-	if len(s.queue) >= enough || left <= 0 || s.refusal() != nil {
+	enough, left := min(s.crowd.most(), gatherMax), gatherWithin-time.Since(s.commitBegan)
+	if len(s.queue) >= enough || left <= 0 || s.refusalLocked() != nil {
 		s.mu.Unlock()
 		return
 	}
 	full := make(chan struct{})
-	s.enough, s.full = enough, full
+	s.gatherTarget, s.gathered = enough, full
 	s.mu.Unlock()
 
 	timer := time.NewTimer(left)
@@ -52,14 +52,14 @@ func (s *Spool) gather() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.full = nil
+	s.gathered = nil
 }
 
-// arrive counts who was queued just now, and wakes who gathers if it is enough. With mu held.
-func (s *Spool) arrive(at time.Time) {
+// noteArrivalLocked counts who was queued just now, and wakes who gathers if it is enough. With mu held.
+func (s *Spool) noteArrivalLocked(at time.Time) {
 	s.crowd.note(len(s.queue)+s.committing, at)
-	if s.full != nil && len(s.queue) >= s.enough {
-		close(s.full)
-		s.full = nil
+	if s.gathered != nil && len(s.queue) >= s.gatherTarget {
+		close(s.gathered)
+		s.gathered = nil
 	}
 }

@@ -9,7 +9,7 @@ import (
 // gathering is who has the turn to commit, in a spool whose last commit has just begun and where so many waited together of late.
 func gathering(t *testing.T, together int) (s *Spool, done <-chan time.Duration) {
 	t.Helper()
-	s = &Spool{closed: make(chan struct{}), begun: time.Now(), queue: []*write{{}}}
+	s = &Spool{closed: make(chan struct{}), commitBegan: time.Now(), queue: []*write{{}}}
 	s.crowd.note(together, time.Now())
 	ended := make(chan time.Duration, 1)
 	go func() {
@@ -25,7 +25,7 @@ func gathering(t *testing.T, together int) (s *Spool, done <-chan time.Duration)
 func (s *Spool) come() {
 	s.mu.Lock()
 	s.queue = append(s.queue, &write{})
-	s.arrive(time.Now())
+	s.noteArrivalLocked(time.Now())
 	s.mu.Unlock()
 	synctest.Wait()
 }

@@ -88,7 +88,7 @@ func (g *guard) admit(bytes int64) error {
 	if g.refusal != nil && now.Before(g.until) {
 		return g.refusal
 	}
-	err := g.look(bytes)
+	err := g.checkLocked(bytes)
 	if err == nil && g.refusal != nil {
 		g.config.Logger.Info("there is room for new events again")
 	}
@@ -103,10 +103,10 @@ func (g *guard) admit(bytes int64) error {
 }
 
 // spares says whether there is room for so many bytes more that nobody needs yet, and counts them as made if so.
-func (g *guard) spares(bytes int64) bool {
+func (g *guard) admitSpare(bytes int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refusal != nil || !g.fits(bytes) {
+	if g.refusal != nil || !g.fitsLocked(bytes) {
 		return false
 	}
 	g.made += bytes
@@ -114,9 +114,9 @@ func (g *guard) spares(bytes int64) bool {
 }
 
 // fits says whether the bounds allow so many more bytes, by the last walk. With mu held.
-func (g *guard) fits(bytes int64) bool {
+func (g *guard) fitsLocked(bytes int64) bool {
 	free, freeMin, err := g.free()
-	return err == nil && free-bytes >= freeMin && g.overBound(bytes) == nil
+	return err == nil && free-bytes >= freeMin && g.overBoundLocked(bytes) == nil
 }
 
 // refuse notes that the disk was full although there seemed to be room: somebody else was quicker.
@@ -164,11 +164,11 @@ func (g *guard) add(bytes int64) {
 }
 
 // look says why the bounds do not allow so many more bytes, nil if they do. With mu held.
-func (g *guard) look(bytes int64) error {
-	if g.overBound(bytes) != nil {
+func (g *guard) checkLocked(bytes int64) error {
+	if g.overBoundLocked(bytes) != nil {
 		g.walked, g.madeThen = g.count(true), g.made
 	}
-	if err := g.overBound(bytes); err != nil {
+	if err := g.overBoundLocked(bytes); err != nil {
 		return err
 	}
 	free, freeMin, err := g.free()
@@ -181,8 +181,8 @@ func (g *guard) look(bytes int64) error {
 	return nil
 }
 
-// overBound compares so many more bytes with the bounds, by the last walk. With mu held.
-func (g *guard) overBound(bytes int64) error {
+// overBoundLocked compares so many more bytes with the bounds, by the last walk. With mu held.
+func (g *guard) overBoundLocked(bytes int64) error {
 	bytes += g.made - g.madeThen
 	if used := g.walked.spool + bytes; used > g.config.BytesMax {
 		return &FullError{"--spool-bytes-max", used, g.config.BytesMax}
@@ -227,7 +227,7 @@ func (g *guard) makeBallast() {
 		return
 	}
 	g.mu.Lock()
-	fits := g.fits(ballastBytes)
+	fits := g.fitsLocked(ballastBytes)
 	g.mu.Unlock()
 	if !fits {
 		return

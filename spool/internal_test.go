@@ -20,7 +20,7 @@ func openQuiet(t *testing.T) *Spool {
 }
 
 // Rest returns when nothing is being sealed. Nobody may append meanwhile.
-func (s *Spool) Rest() { s.awaitSeal() }
+func (s *Spool) Rest() { s.waitForSeal() }
 
 // SaveCursor does what Run does each second.
 func (s *Spool) SaveCursor() error { return s.saveCursor() }

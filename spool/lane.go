@@ -54,7 +54,7 @@ func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.
 // one follows. After ErrClosed nothing follows. The loop may call Release.
 func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
-		segments, err := s.lanes.segmentsOf(lane)
+		segments, err := s.lanes.segmentsIn(lane)
 		if err != nil {
 			yield(LaneEntry{}, err)
 			return

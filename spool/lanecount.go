@@ -19,7 +19,7 @@ const (
 )
 
 // of tells how many events the lane holds at least; 0 if the file cannot say.
-func (c *laneCount) of(lane Lane) int {
+func (c *laneCount) atLeast(lane Lane) int {
 	switch {
 	case !c.sure():
 		return 0
@@ -29,11 +29,11 @@ func (c *laneCount) of(lane Lane) int {
 	return int(c.numbers[1])
 }
 
-// saveCount makes durable what the lanes hold. With mu held.
-func (l *lanes) saveCount() error { return l.saveCountLess(LaneHeld, 0) }
+// saveCountLocked makes durable what the lanes hold. With mu held.
+func (l *lanes) saveCountLocked() error { return l.saveCountLessLocked(LaneHeld, 0) }
 
-// saveCountLess is saveCount but for some events of a lane that are to be removed. With mu held.
-func (l *lanes) saveCountLess(lane Lane, events int) error {
+// saveCountLessLocked is saveCountLocked but for some events of a lane that are to be removed. With mu held.
+func (l *lanes) saveCountLessLocked(lane Lane, events int) error {
 	count := [2]uint64{uint64(l.usage[LaneHeld].total.events), uint64(l.usage[LaneDead].total.events)}
 	if lane == LaneHeld {
 		count[0] -= uint64(events)
@@ -47,46 +47,46 @@ func (l *lanes) saveCountLess(lane Lane, events int) error {
 }
 
 // lose counts and logs events of a lane that are gone, or not whole any more. With mu held.
-func (l *lanes) lose(lane Lane, events int, why string) {
+func (l *lanes) loseLocked(lane Lane, events int, why string) {
 	if events <= 0 {
 		return
 	}
 	l.lost[lane] += events
-	l.gaps(events)
+	l.countLost(events)
 	l.log.Error("events that were acknowledged to the app are lost", "lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
 }
 
-// forgetMissing drops a segment whose file is gone although nobody released it, counts its events as lost, and says that it did.
+// forgetMissingLocked drops a segment whose file is gone although nobody released it, counts its events as lost, and says that it did.
 // Which keys they were of is not known, so Keys names those until the next start. With mu held.
-func (l *lanes) forgetMissing(g segment) (bool, error) {
+func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
 	if _, err := os.Lstat(g.path); !errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	g, known := l.drop(g.path)
+	g, known := l.dropLocked(g.path)
 	if !known {
 		return false, nil // it was released
 	}
 	l.usage[g.lane].total.events -= g.count
-	l.lose(g.lane, g.count, "somebody removed "+g.path)
-	return true, l.saveCount()
+	l.loseLocked(g.lane, g.count, "somebody removed "+g.path)
+	return true, l.saveCountLocked()
 }
 
 // stillThere counts the events of a segment whose file is gone, and says so by an error. One that was released is no error.
 func (l *lanes) stillThere(g segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.writable() != nil {
+	if l.writableLocked() != nil {
 		return nil
 	}
-	missing, err := l.forgetMissing(g)
+	missing, err := l.forgetMissingLocked(g)
 	if missing {
 		return errors.Join(fmt.Errorf("spool: %s of the %s lane lost: somebody removed %s", english.Plural(g.count, "event", ""), g.lane, g.path), err)
 	}
 	return err
 }
 
-// lostOf tells how many events of a lane were found lost since the spool was opened.
-func (l *lanes) lostOf(lane Lane) int {
+// lostEvents tells how many events of a lane were found lost since the spool was opened.
+func (l *lanes) lostEvents(lane Lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost[lane]

@@ -35,9 +35,9 @@ func (l *lanes) load(quarantine func(name string) error) error {
 		}
 	}
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		l.lose(lane, l.count.of(lane)-l.usage[lane].total.events-l.lost[lane], "files of the lane are gone, or parts of them")
+		l.loseLocked(lane, l.count.atLeast(lane)-l.usage[lane].total.events-l.lost[lane], "files of the lane are gone, or parts of them")
 	}
-	return l.saveCount()
+	return l.saveCountLocked()
 }
 
 // segmentName is the name of a file of the lanes.
@@ -56,7 +56,7 @@ func segmentNames(dir string) ([]segmentName, error) {
 	}
 	var names []segmentName
 	for _, e := range entries {
-		lane, ok := laneOf(strings.TrimPrefix(e.Name(), buildPrefix))
+		lane, ok := parseSegmentLane(strings.TrimPrefix(e.Name(), buildPrefix))
 		if !ok {
 			return nil, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(dir, e.Name()))
 		}
@@ -65,7 +65,7 @@ func segmentNames(dir string) ([]segmentName, error) {
 	return names, nil
 }
 
-func laneOf(name string) (Lane, bool) {
+func parseSegmentLane(name string) (Lane, bool) {
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		if strings.HasPrefix(name, lane.String()+"-") {
 			return lane, true
@@ -78,7 +78,7 @@ func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) erro
 	path := filepath.Join(l.dir, name)
 	g, events, err := describeSegment(path, lane)
 	if err == nil {
-		l.add(g, events)
+		l.addLocked(g, events)
 		return nil
 	}
 	if !errors.Is(err, errFrame) {
@@ -93,14 +93,14 @@ func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) erro
 		return err
 	}
 	if len(whole) == 0 {
-		l.lose(lane, max(promised, 1), path+" is damaged") // no segment is empty
+		l.loseLocked(lane, max(promised, 1), path+" is damaged") // no segment is empty
 		return nil
 	}
 	if g, err = writeSegment(path, lane, whole); err != nil {
 		return fmt.Errorf("spool: cannot write %s again%s: %w", path, roomAdvice(err), err)
 	}
-	l.add(g, keysOf(whole))
-	l.lose(lane, promised-len(whole), path+" is damaged")
+	l.addLocked(g, eventKeys(whole))
+	l.loseLocked(lane, promised-len(whole), path+" is damaged")
 	return nil
 }
 
@@ -126,7 +126,7 @@ func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
 	return g, keys, nil
 }
 
-func keysOf(events []laneEvent) []eventKey {
+func eventKeys(events []laneEvent) []eventKey {
 	var keys []eventKey
 	for _, e := range events {
 		keys = append(keys, e.key)

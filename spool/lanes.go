@@ -50,13 +50,13 @@ const (
 // lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by the first event that was
 // in it. Memory grows with the segments, not with the events.
 type lanes struct {
-	dir      string
-	bytesMax int64 // of disk, both together
-	log      *slog.Logger
-	alive    func() error      // why nothing may be written, nil if it may
-	fail     func(error) error // after a failed fsync
-	gaps     func(events int)  // counts events that are lost
-	made     func(bytes int64) // counts disk that is taken
+	dir         string
+	bytesMax    int64 // of disk, both together
+	log         *slog.Logger
+	checkFailed func() error      // why nothing may be written, nil if it may
+	fail        func(error) error // after a failed fsync
+	countLost   func(events int)  // counts events that are lost
+	noteDisk    func(bytes int64) // counts disk that is taken
 
 	mu       sync.Mutex
 	closed   bool
@@ -69,7 +69,7 @@ type lanes struct {
 }
 
 // add notes a segment and the events in it. With mu held.
-func (l *lanes) add(g segment, events []eventKey) {
+func (l *lanes) addLocked(g segment, events []eventKey) {
 	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
 		if s.first <= first {
 			return -1
@@ -87,7 +87,7 @@ func (l *lanes) add(g segment, events []eventKey) {
 }
 
 // drop forgets a segment, but not its events, and returns it if it was known. With mu held.
-func (l *lanes) drop(path string) (g segment, known bool) {
+func (l *lanes) dropLocked(path string) (g segment, known bool) {
 	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
 	if i < 0 {
 		return g, false
@@ -109,24 +109,24 @@ func (l *lanes) close() {
 }
 
 // writable is why nothing may be written, or nil. With mu held.
-func (l *lanes) writable() error {
+func (l *lanes) writableLocked() error {
 	if l.closed {
 		return ErrClosed
 	}
-	return l.alive()
+	return l.checkFailed()
 }
 
 // move copies entries to a lane. An entry whose sequence is there already stays as it was.
 func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writable(); err != nil {
+	if err := l.writableLocked(); err != nil {
 		return err
 	}
 	var batch []laneEvent
 	bytes := 0
 	for i, e := range entries {
-		known, err := l.has(lane, e.Seq)
+		known, err := l.hasLocked(lane, e.Seq)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 		if !full || len(batch) == 0 {
 			continue
 		}
-		if err := l.commit(lane, batch); err != nil {
+		if err := l.commitLocked(lane, batch); err != nil {
 			return fmt.Errorf("spool: cannot move %d events to the %s lane: %w", len(batch), lane, err)
 		}
 		batch, bytes = nil, 0
@@ -147,7 +147,7 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 }
 
 // commit puts events into a new segment. With mu held.
-func (l *lanes) commit(lane Lane, events []laneEvent) error {
+func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
 		size += int64(len(e.wrapped)) + frameHeaderBytes*int64(frameCount(len(e.wrapped)))
@@ -161,7 +161,7 @@ func (l *lanes) commit(lane Lane, events []laneEvent) error {
 			return err
 		}
 	} else if !errors.Is(err, os.ErrExist) {
-		return l.outcome(err)
+		return l.diskError(err)
 	}
 	path := filepath.Join(l.dir, fmt.Sprintf("%s-%016x", lane, events[0].key.seq))
 	for base, n := path, 2; exists(path); n++ { // left over after its first event was released
@@ -169,15 +169,15 @@ func (l *lanes) commit(lane Lane, events []laneEvent) error {
 	}
 	g, err := writeSegment(path, lane, events)
 	if err != nil {
-		return l.outcome(err)
+		return l.diskError(err)
 	}
-	l.made(g.bytes)
-	l.add(g, keysOf(events))
-	return l.saveCount()
+	l.noteDisk(g.bytes)
+	l.addLocked(g, eventKeys(events))
+	return l.saveCountLocked()
 }
 
 // outcome tells a full disk, which is waited for, from a failed one, which ends the spool.
-func (l *lanes) outcome(err error) error {
+func (l *lanes) diskError(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return errors.Join(ErrLanesFull, err)
 	}
@@ -185,12 +185,12 @@ func (l *lanes) outcome(err error) error {
 }
 
 // has says whether an event is in a lane. With mu held.
-func (l *lanes) has(lane Lane, seq uint64) (bool, error) {
+func (l *lanes) hasLocked(lane Lane, seq uint64) (bool, error) {
 	for _, g := range slices.Clone(l.segments) {
 		if g.lane != lane || seq < g.first || seq > g.last {
 			continue
 		}
-		if missing, err := l.forgetMissing(g); err != nil {
+		if missing, err := l.forgetMissingLocked(g); err != nil {
 			return false, err
 		} else if missing {
 			continue
@@ -210,7 +210,7 @@ func (l *lanes) has(lane Lane, seq uint64) (bool, error) {
 func (l *lanes) release(lane Lane, seqs []uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writable(); err != nil {
+	if err := l.writableLocked(); err != nil {
 		return err
 	}
 	wanted := make(map[uint64]bool, len(seqs))
@@ -221,15 +221,15 @@ func (l *lanes) release(lane Lane, seqs []uint64) error {
 		if g.lane != lane || !slices.ContainsFunc(seqs, func(s uint64) bool { return g.first <= s && s <= g.last }) {
 			continue
 		}
-		if err := l.releaseFrom(g, wanted); err != nil {
+		if err := l.releaseFromLocked(g, wanted); err != nil {
 			return fmt.Errorf("spool: cannot remove events from %s: %w", g.path, err)
 		}
 	}
 	return nil
 }
 
-func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
-	if missing, err := l.forgetMissing(g); missing || err != nil {
+func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
+	if missing, err := l.forgetMissingLocked(g); missing || err != nil {
 		return err
 	}
 	file, err := os.Open(g.path)
@@ -259,7 +259,7 @@ func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	if err := l.saveCountLess(g.lane, len(gone)); err != nil {
+	if err := l.saveCountLessLocked(g.lane, len(gone)); err != nil {
 		return err
 	}
 	left := g
@@ -269,19 +269,19 @@ func (l *lanes) releaseFrom(g segment, wanted map[uint64]bool) error {
 		left, err = writeSegment(g.path, g.lane, rest)
 	}
 	if err != nil {
-		return l.outcome(err)
+		return l.diskError(err)
 	}
-	l.drop(g.path)
+	l.dropLocked(g.path)
 	for _, k := range gone {
 		l.usage[g.lane].add(k.key, -1, -int64(k.bytes))
 	}
 	if len(rest) > 0 {
-		l.add(left, nil)
+		l.addLocked(left, nil)
 	}
 	return nil
 }
 
-func (l *lanes) segmentsOf(lane Lane) ([]segment, error) {
+func (l *lanes) segmentsIn(lane Lane) ([]segment, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -26,7 +26,7 @@ func Open(c Config) (*Spool, error) {
 	s := &Spool{config: c, lock: lock, closed: make(chan struct{}), failed: make(chan error, 1), grown: make(chan struct{})}
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
-	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, alive: s.alive, fail: s.fail, gaps: s.countGaps, made: s.guard.add}
+	s.lanes = lanes{dir: s.path(lanesName), bytesMax: c.BytesMax / laneShare, log: c.Logger, checkFailed: s.checkFailed, fail: s.fail, countLost: s.addLaneGaps, noteDisk: s.guard.add}
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeAllReading(), lock.release()}
 		if s.cursor != nil {

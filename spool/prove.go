@@ -176,8 +176,8 @@ func (p *proof) rebuild() error {
 
 // walked is what the keys of a generation tell.
 type walked struct {
-	runs            []span // sequences that are there
-	usage           usage  // of those not acknowledged
+	runs            []seqRange // sequences that are there
+	usage           usage      // of those not acknowledged
 	firstAt, lastAt time.Time
 }
 
@@ -196,7 +196,7 @@ func (p *proof) walk() (walked, error) {
 		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {
 			w.runs[n-1].end++
 		} else {
-			w.runs = append(w.runs, span{k.seq, k.seq + 1})
+			w.runs = append(w.runs, seqRange{k.seq, k.seq + 1})
 		}
 		if k.seq >= frontier {
 			w.usage.add(k.key, 1, int64(k.bytes))
@@ -217,16 +217,16 @@ func (p *proof) walk() (walked, error) {
 }
 
 // holes are the sequences from <= s < end that are not there.
-func (w walked) holes(from, end uint64) []span {
-	var holes []span
+func (w walked) holes(from, end uint64) []seqRange {
+	var holes []seqRange
 	for _, run := range w.runs {
 		if from < run.from {
-			holes = append(holes, span{from, min(run.from, end)})
+			holes = append(holes, seqRange{from, min(run.from, end)})
 		}
 		from = max(from, run.end)
 	}
 	if from < end {
-		holes = append(holes, span{from, end})
+		holes = append(holes, seqRange{from, end})
 	}
-	return slices.DeleteFunc(holes, func(h span) bool { return h.from >= h.end })
+	return slices.DeleteFunc(holes, func(h seqRange) bool { return h.from >= h.end })
 }

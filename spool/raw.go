@@ -158,7 +158,7 @@ func (ev *evidence) end(first uint64) uint64 {
 // lastCommitted returns the first and the last sequence of the last finished transaction of a
 // write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
-	var open span // of the transaction that is being read; end is its last sequence
+	var open seqRange // of the transaction that is being read; end is its last sequence
 	for e := range rawlog.Entries(data) {
 		if k, ok := decodeEventKey(e.Key); ok {
 			if open.from == 0 {
@@ -173,7 +173,7 @@ func lastCommitted(data []byte) (first, last uint64) {
 		if open.end > last {
 			first, last = open.from, open.end
 		}
-		open = span{}
+		open = seqRange{}
 	}
 	return first, last
 }

@@ -102,7 +102,7 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		if full, err := r.rescue(g, next, k.seq, "its key is not in the store"); full || err != nil {
 			return full, err
 		}
-		if !r.wants(int64(k.bytes)) {
+		if !r.hasRoomFor(int64(k.bytes)) {
 			return true, nil
 		}
 		data, err := readEvent(it, k)
@@ -116,14 +116,14 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		}
 		next = k.seq + 1
 	}
-	if full, err := r.rescue(g, next, min(r.end, r.spool.lastOf(g)+1), "its key is not in the store"); full || err != nil {
+	if full, err := r.rescue(g, next, min(r.end, r.spool.lastSeq(g)+1), "its key is not in the store"); full || err != nil {
 		return full, err
 	}
 	return len(r.entries) >= r.eventsMax, nil
 }
 
-// wants says whether there is room for one more event.
-func (r *reading) wants(bytes int64) bool {
+// hasRoomFor says whether there is room for one more event.
+func (r *reading) hasRoomFor(bytes int64) bool {
 	n := len(r.entries)
 	return n == 0 || n < r.eventsMax && r.bytes+bytes <= int64(r.bytesMax)
 }
@@ -173,7 +173,7 @@ func (s *Spool) generationsFrom(from uint64) []*generation {
 	return slices.Clone(s.generations[i:])
 }
 
-func (s *Spool) lastOf(g *generation) uint64 {
+func (s *Spool) lastSeq(g *generation) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return g.last
@@ -197,7 +197,7 @@ func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 		if err = fn(db); !errors.Is(err, errUnreadable) {
 			return err
 		}
-		if err = s.letGo(g, err); err == nil {
+		if err = s.abandonDatabase(g, err); err == nil {
 			db, err = s.openForReading(g)
 		}
 		if err == nil {
@@ -207,10 +207,10 @@ func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 	return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
 }
 
-// letGo abandons the database that met a fault, open as it is: Badger may hold locks of its own,
+// abandonDatabase abandons the database that met a fault, open as it is: Badger may hold locks of its own,
 // and closing it could wait for them forever. One that is written cannot be let go of: there the
 // next start must find what is whole. With readMu held.
-func (s *Spool) letGo(g *generation, cause error) error {
+func (s *Spool) abandonDatabase(g *generation, cause error) error {
 	i := slices.Index(s.reading, g)
 	if i < 0 {
 		return s.fail(cause)

@@ -11,9 +11,9 @@ import (
 // rawFiles is what the raw files of one generation told when Badger could not give an event of it. One is kept, so that a
 // damaged generation is examined once and not for every event, and memory does not grow with the damage.
 type rawFiles struct {
-	of       *generation
-	end      uint64 // sequences below it were there when the files were examined
-	evidence evidence
+	generation *generation
+	end        uint64 // sequences below it were there when the files were examined
+	evidence   evidence
 }
 
 // examine examines the raw files of a generation, and logs what the disk cannot read of them.
@@ -25,10 +25,10 @@ func (s *Spool) examine(name string) (evidence, error) {
 	return ev, err
 }
 
-// rawOf examines a generation that holds the sequences below end, unless it was the last one examined. The generation may be
+// rawEvidence examines a generation that holds the sequences below end, unless it was the last one examined. The generation may be
 // written meanwhile: what is half there does not verify and lies at end or above. With readMu held.
-func (s *Spool) rawOf(g *generation, end uint64) (*evidence, error) {
-	if s.raw.of != g || s.raw.end < end {
+func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
+	if s.raw.generation != g || s.raw.end < end {
 		ev, err := s.examine(g.name)
 		if err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 	if from >= end {
 		return false, nil
 	}
-	raw, err := r.spool.rawOf(g, r.spool.lastOf(g)+1)
+	raw, err := r.spool.rawEvidence(g, r.spool.lastSeq(g)+1)
 	if err != nil {
 		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w", from, why, r.spool.path(g.name), err)
 	}
@@ -56,7 +56,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 			break
 		}
 		refs := raw.events[seq]
-		if !r.wants(bytesOf(refs)) {
+		if !r.hasRoomFor(payloadBytes(refs)) {
 			return true, nil
 		}
 		e, err := readRefs(refs)
@@ -88,12 +88,12 @@ func (s *Spool) restore(g *generation, cause error) error {
 	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) && !errors.Is(cause, errUnreadable) {
 		return errors.Join(cause, err)
 	}
-	from, end := max(g.first, s.Frontier()), s.lastOf(g)+1
+	from, end := max(g.first, s.Frontier()), s.lastSeq(g)+1
 	name, err := s.rebuild(g.name, ev, from, end)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	if s.raw.of == g {
+	if s.raw.generation == g {
 		s.raw = rawFiles{}
 	}
 	s.mu.Lock()

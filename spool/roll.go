@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// moveOn goes on in a generation of this capacity, for seq and what follows, and has the one that was written sealed beside what is
+// roll goes on in a generation of this capacity, for seq and what follows, and has the one that was written sealed beside what is
 // written then. When it fails, that one is written still. The caller has the turn to commit.
-func (s *Spool) moveOn(seq uint64, capacity int64) error {
+func (s *Spool) roll(seq uint64, capacity int64) error {
 	g, err := s.nextGeneration(capacity)
 	if err != nil {
 		return err
 	}
-	s.awaitSeal()
+	s.waitForSeal()
 	if err := g.place(s.config.Dir, seq); err != nil {
 		return s.fail(err)
 	}
@@ -23,9 +23,9 @@ func (s *Spool) moveOn(seq uint64, capacity int64) error {
 	s.writing = g
 	s.mu.Unlock()
 	if full != nil {
-		s.sealBeside(full)
+		s.sealInBackground(full)
 	}
-	return s.alive()
+	return s.checkFailed()
 }
 
 // nextGeneration gives the spare one, or makes one.
@@ -52,8 +52,8 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	return g, nil
 }
 
-// sealBeside seals a generation that is full, while the next one is written.
-func (s *Spool) sealBeside(g *generation) {
+// sealInBackground seals a generation that is full, while the next one is written.
+func (s *Spool) sealInBackground(g *generation) {
 	done := make(chan struct{})
 	s.sealing = done
 	go func() {
@@ -70,8 +70,8 @@ func (s *Spool) sealBeside(g *generation) {
 	}()
 }
 
-// awaitSeal returns when nothing is being sealed. The caller has the turn to commit.
-func (s *Spool) awaitSeal() {
+// waitForSeal returns when nothing is being sealed. The caller has the turn to commit.
+func (s *Spool) waitForSeal() {
 	if s.sealing != nil {
 		<-s.sealing
 		s.sealing = nil
@@ -95,7 +95,7 @@ func (s *Spool) seal(g *generation) error {
 // the way now is no error; it is tried again.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
-	if s.leading || s.refusal() != nil {
+	if s.leading || s.refusalLocked() != nil {
 		s.mu.Unlock()
 		return nil
 	}
@@ -111,12 +111,12 @@ func (s *Spool) shrink(idleAt uint64) error {
 	if s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
 		return nil
 	}
-	if err := s.moveOn(idleAt, s.config.GenerationBytes); err != nil {
+	if err := s.roll(idleAt, s.config.GenerationBytes); err != nil {
 		if errors.Is(err, ErrFailed) {
 			return err
 		}
 		return nil
 	}
-	s.awaitSeal() // which removes it
+	s.waitForSeal() // which removes it
 	return nil
 }

@@ -94,8 +94,8 @@ func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// lookAtSlots reads the file at path and changes nothing. One that does not exist is like one that was never written.
-func lookAtSlots(path, magic string) (slots, error) {
+// peekSlots reads the file at path and changes nothing. One that does not exist is like one that was never written.
+func peekSlots(path, magic string) (slots, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return slots{}, nil

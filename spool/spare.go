@@ -32,7 +32,7 @@ func (s *Spool) makeSpare() {
 		return
 	}
 	capacity := s.spareCapacity()
-	if !s.guard.spares(generationRoom(capacity)) {
+	if !s.guard.admitSpare(generationRoom(capacity)) {
 		return
 	}
 	next := &spare{made: make(chan struct{}), begun: now}

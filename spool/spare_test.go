@@ -106,7 +106,7 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	if err := s.shrink(s.next); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitSeal()
+	s.waitForSeal()
 	if got := s.writing.capacity; got != s.config.GenerationBytes || len(s.generations) != 1 {
 		t.Errorf("when all is acknowledged there are %d generations, the newest with room for %d bytes", len(s.generations), got)
 	}

@@ -111,30 +111,30 @@ type Spool struct {
 	spare   *spare
 	sealing chan struct{} // closed when the generation before the one that is written is sealed
 
-	mu          sync.Mutex
-	idle        sync.Cond     // on mu: leading became false, or the spool failed
-	grown       chan struct{} // closed and replaced when next grows
-	closing     bool
-	failure     error    // why the spool failed; nil while it is well
-	refused     error    // why nothing more is taken, while what there is can be delivered
-	queue       []*write // appends that wait for a commit
-	leading     bool     // somebody commits, or was told to
-	committing  int      // how many appends are being committed
-	crowd       crowd
-	begun       time.Time     // when the last commit began
-	enough      int           // how many who waits in gather waits for
-	full        chan struct{} // closed when so many wait; nil when nobody waits for them
-	frontier    uint64        // the lowest sequence that is not acknowledged
-	next        uint64        // the lowest sequence that is not committed
-	newestAt    time.Time
-	oldestAt    time.Time     // of the event at the frontier, or the next one after it
-	generations []*generation // in order; the last one may be written
-	writing     *generation   // that one, else nil; changed by who has the turn to commit
-	usage       usage         // what waits, also what is being committed
-	appended    int64         // bytes committed since the spool was opened
-	gaps        []span        // what was counted as lost
-	gapEvents   uint64
-	uncertain   uint64 // events missing that may never have been answered
+	mu           sync.Mutex
+	idle         sync.Cond     // on mu: leading became false, or the spool failed
+	grown        chan struct{} // closed and replaced when next grows
+	closing      bool
+	failure      error    // why the spool failed; nil while it is well
+	refused      error    // why nothing more is taken, while what there is can be delivered
+	queue        []*write // appends that wait for a commit
+	leading      bool     // somebody commits, or was told to
+	committing   int      // how many appends are being committed
+	crowd        crowd
+	commitBegan  time.Time     // when the last commit began
+	gatherTarget int           // how many who waits in gather waits for
+	gathered     chan struct{} // closed when so many wait; nil when nobody waits for them
+	frontier     uint64        // the lowest sequence that is not acknowledged
+	next         uint64        // the lowest sequence that is not committed
+	newestAt     time.Time
+	oldestAt     time.Time     // of the event at the frontier, or the next one after it
+	generations  []*generation // in order; the last one may be written
+	writing      *generation   // that one, else nil; changed by who has the turn to commit
+	usage        usage         // what waits, also what is being committed
+	appended     int64         // bytes committed since the spool was opened
+	gaps         []seqRange    // what was counted as lost
+	gapEvents    uint64
+	uncertain    uint64 // events missing that may never have been answered
 }
 
 // path of a file or folder of the spool.
@@ -155,17 +155,17 @@ func (s *Spool) fail(err error) error {
 	if s.failure == nil {
 		s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
 		s.failed <- s.failure
-		s.refuseQueue(s.failure) // whoever leads may hang in a commit on the bad disk
+		s.refuseQueueLocked(s.failure) // whoever leads may hang in a commit on the bad disk
 		s.idle.Broadcast()
 		s.config.Logger.Error("the spool failed; restart promptspool once the disk is well", "dir", s.config.Dir, "error", err)
 	}
 	return s.failure
 }
 
-// refuseForGood ends the taking of events: what is synced may not be on the disk. What was accepted
+// stopAccepting ends the taking of events: what is synced may not be on the disk. What was accepted
 // is delivered, as far as it can be read; so the process goes on. It returns the refusal. Without
 // mu held.
-func (s *Spool) refuseForGood(cause error) error {
+func (s *Spool) stopAccepting(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused == nil {
@@ -180,18 +180,18 @@ func (s *Spool) refuseForGood(cause error) error {
 func (s *Spool) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refusal()
+	return s.refusalLocked()
 }
 
-// alive returns why the spool failed, nil while it is well. Without mu held.
-func (s *Spool) alive() error {
+// checkFailed returns why the spool failed, nil while it is well. Without mu held.
+func (s *Spool) checkFailed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failure
 }
 
-// refusal is why nothing can be appended, or nil. With mu held.
-func (s *Spool) refusal() error {
+// refusalLocked is why nothing can be appended, or nil. With mu held.
+func (s *Spool) refusalLocked() error {
 	if s.closing {
 		return ErrClosed
 	}
@@ -214,7 +214,7 @@ func (s *Spool) Close() error {
 	}
 	s.closing = true
 	close(s.closed)
-	s.refuseQueue(ErrClosed)
+	s.refuseQueueLocked(ErrClosed)
 	for s.leading && s.failure == nil {
 		s.idle.Wait()
 	}
@@ -223,9 +223,9 @@ func (s *Spool) Close() error {
 	if failure != nil || refused != nil {
 		return s.abort()
 	}
-	s.awaitSeal()
+	s.waitForSeal()
 	s.dropSpare()
-	if s.alive() != nil {
+	if s.checkFailed() != nil {
 		return s.abort()
 	}
 

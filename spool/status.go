@@ -86,7 +86,7 @@ func (s *Spool) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := rawlog.Present(s.lock.folder, s.config.Dir); err != nil {
-			_ = s.refuseForGood(err)
+			_ = s.stopAccepting(err)
 			continue
 		}
 		if err := s.saveCursor(); err != nil {
