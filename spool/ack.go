@@ -9,31 +9,38 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 )
 
-// trashPrefix marks what is being removed, buildPrefix what is not finished. Open ignores and removes both.
+// trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes both.
 const (
 	trashPrefix = ".trash-"
 	buildPrefix = ".build-"
 )
 
-// Frontier is the lowest sequence that is not acknowledged: after a start, Read from here.
+// Frontier returns the lowest sequence that is not acknowledged: after a start, Read from here.
 func (s *Spool) Frontier() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.frontier
 }
 
-// Ack says that every event with Seq <= through was delivered or moved to a lane. Their space comes back generation by
-// generation. It is made durable within a second by Run, and by Close: after a crash the frontier may lie further
-// back, so that events are sent again, but never further ahead. To acknowledge again what already is does nothing.
-// What is lost behind it is passed over, too: nobody will acknowledge that.
-// An error means that a generation could not be read or removed; the frontier has not moved if it could not be read.
+// Ack records that every event with Seq <= through was delivered, or moved to a lane.
+//
+// Their disk space comes back generation by generation. Lost events right after through are passed
+// over as well, because nobody will ever acknowledge them. Acknowledging an event again does nothing.
+//
+// Durability: Run makes the frontier durable within a second, and Close does. After a crash it may
+// be further back, so that events are sent again, but never further ahead.
+//
+// An error means that a generation could not be read, and the frontier has not moved, or that one
+// could not be removed.
 func (s *Spool) Ack(through uint64) error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
+
 	s.mu.Lock()
 	frontier, next, closing := s.frontier, s.next, s.closing
 	behind := s.afterLostLocked(max(through+1, frontier)) - 1
 	s.mu.Unlock()
+
 	if closing {
 		return ErrClosed
 	}
@@ -43,26 +50,32 @@ func (s *Spool) Ack(through uint64) error {
 	if through = behind; through < frontier {
 		return nil
 	}
+
+	// Appends go on while this reads. The frontier stays: readMu keeps other calls of Ack out.
 	acked, oldestAt, err := s.count(frontier, through)
 	if err != nil {
 		return err
 	}
+
 	s.mu.Lock()
 	s.usage.subtract(acked)
 	s.frontier = through + 1
 	if s.frontier == s.next && len(s.queue)+s.committing == 0 {
-		s.usage = usage{} // what a generation lost since the spool was opened was counted by its keys
+		// Nothing waits, so the usage is zero. The subtraction may say otherwise: events that a
+		// generation lost since the spool was opened were counted by keys that are gone now.
+		s.usage = usage{}
 	}
 	if oldestAt.IsZero() && s.frontier < s.next {
-		oldestAt = s.newestAt // committed while this counted
+		oldestAt = s.newestAt // committed during count
 	}
 	s.oldestAt = oldestAt
 	s.mu.Unlock()
+
 	return s.removeAcked()
 }
 
-// count adds up the events from <= sequence <= through, and tells the time of the first one that follows, zero if there
-// is none. It reads keys only. With readMu held.
+// count adds up the events from <= sequence <= through, and returns the time of the first one that
+// follows, or zero if there is none. It reads keys only. The caller must hold readMu.
 func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 	var u usage
 	var following time.Time
@@ -73,6 +86,8 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 			s.mu.Unlock()
 			break
 		}
+
+		// Counted apart and added afterwards, because withOpen may call the function twice.
 		var part usage
 		err := s.withOpen(g, func(db *badger.DB) error {
 			part, following = usage{}, time.Time{}
@@ -88,6 +103,7 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 		if err != nil {
 			return u, following, err
 		}
+
 		for key, t := range part.keys {
 			u.add(key, t.events, t.bytes)
 		}
@@ -98,9 +114,10 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 	return u, following, nil
 }
 
-// removeAcked removes the folders of generations that are wholly acknowledged. The newest one stays, also when all is
-// acknowledged: its name keeps sequences from being given out twice, should the cursor be lost. One that is not sealed yet stays
-// until it is. With readMu held.
+// removeAcked removes the folders of generations that are acknowledged as a whole.
+//
+// The newest one always stays: its name keeps sequences from being given out twice, should the
+// cursor be lost. One that is not sealed yet stays until it is. The caller must hold readMu.
 func (s *Spool) removeAcked() error {
 	s.mu.Lock()
 	n := 0
@@ -113,13 +130,17 @@ func (s *Spool) removeAcked() error {
 	if n == 0 {
 		return nil
 	}
-	// The cursor must not say that something waits which is not there any more.
+
+	// The cursor goes first. If it still named removed events as waiting after a crash, the next
+	// start would report them as lost.
 	if err := s.cursor.save(state); err != nil {
 		return fmt.Errorf("spool: cannot write %s: %w", s.path(cursorName), err)
 	}
+
 	s.mu.Lock()
 	s.generations = s.generations[n:]
 	s.mu.Unlock()
+
 	var errs []error
 	for _, g := range acked {
 		errs = append(errs, s.closeReading(g))
@@ -131,7 +152,8 @@ func (s *Spool) removeAcked() error {
 	return errors.Join(errs...)
 }
 
-// trash removes a folder of the spool under a name that Open ignores, so that a crash never leaves half a database.
+// trash removes a folder of the spool. It first renames it to a name that Open ignores, so that a
+// crash never leaves half a database.
 func (s *Spool) trash(name string) error {
 	trash := s.path(trashPrefix + name)
 	if err := os.RemoveAll(trash); err != nil {
@@ -141,5 +163,6 @@ func (s *Spool) trash(name string) error {
 		return err
 	}
 	CrashPoint(CrashGenerationRenamed)
+
 	return os.RemoveAll(trash)
 }

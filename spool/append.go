@@ -11,6 +11,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
+// commitBytesMax bounds the bytes of a commit that several writers share, so that none of them
+// waits long for the others.
+const commitBytesMax = 8 << 20
+
 // write is one Append on its way to the disk.
 type write struct {
 	key    uint32
@@ -18,24 +22,35 @@ type write struct {
 	frames int
 	bytes  int64
 
-	lead bool       // it is this writer's turn to commit; under Spool.mu, or after a receive from turn
-	turn chan error // gets nil when lead was set later than by enqueue, and the outcome; room for one
+	// lead reports that this writer must commit. Read it under Spool.mu or after receiving from turn.
+	lead bool
+	// turn receives nil when this writer is made the leader after it was queued, and then the
+	// outcome of its commit. It has room for one value, so the sender never waits.
+	turn chan error
 }
 
 // event is one event on its way to the disk.
 type event struct {
 	parts  [][]byte
 	bytes  int
-	framed bool // parts are frames, with empty headers
+	framed bool // parts are frames with empty headers, see spread
 }
 
+// newWrite sizes the events, and prepares the large ones in place. It takes over the bytes of data.
 func newWrite(key uint32, data [][][]byte) (*write, error) {
-	w := &write{key: key, events: make([]event, len(data)), frames: len(data), turn: make(chan error, 1)}
+	w := &write{
+		key:    key,
+		events: make([]event, len(data)),
+		frames: len(data),
+		turn:   make(chan error, 1),
+	}
+
 	for i, parts := range data {
 		bytes := 0
 		for _, part := range parts {
 			bytes += len(part)
 		}
+
 		w.events[i] = event{parts, bytes, false}
 		if bytes > framePart {
 			w.events[i] = event{spread(parts), bytes, true}
@@ -43,6 +58,7 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 		}
 		w.bytes += int64(bytes)
 	}
+
 	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
 		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); append fewer at a time",
 			len(data), w.bytes, appendFramesMax, appendBytesMax)
@@ -51,14 +67,18 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 	return w, nil
 }
 
-// Append stores data, each element one event of this key, in the order given and in one commit: all or none. When it
-// returns nil they are fsynced. Appends that come at the same time share a commit and its fsync, for which those of several busy
-// writers wait up to 5 ms; one that comes alone commits at once. Together data may hold 36 MiB.
+// Append stores data durably, each element as one event of this key, in the order given.
 //
-// The bytes of data belong to the spool until Append returns: it writes over those of an event larger than 1 MiB. When ctx
-// ends while Append waits, it returns ctx.Err(), the bytes stay the spool's, and the outcome is unknown: the events may be,
-// or become, durable. The same holds for ErrFailed: the next start may find them. Any other error means that nothing was
-// stored.
+// Durability: all events are in one commit, so either all are stored or none. When Append returns
+// nil, they are fsynced. Appends that arrive together share a commit and its fsync, and several
+// busy writers wait up to 5 ms for each other; a lone writer commits immediately.
+//
+// Ownership: the bytes of data belong to the spool until Append returns, and it overwrites those of
+// an event larger than 1 MiB. Together, data may hold 36 MiB.
+//
+// Errors: when ctx ends while Append waits, it returns ctx.Err(), the spool keeps the bytes, and
+// the outcome is unknown: the events may be durable, or become so. The same holds for ErrFailed,
+// because the next start may find them. Any other error means that nothing was stored.
 func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
 	events := make([][][]byte, len(data))
 	for i := range data {
@@ -68,7 +88,7 @@ func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
 	return s.AppendParts(ctx, key, events...)
 }
 
-// AppendParts is Append for events that are each given as parts, which are stored as one.
+// AppendParts is Append for events that are each given in parts, which are stored as one.
 func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte) (err error) {
 	start := time.Now()
 	defer func() {
@@ -76,54 +96,69 @@ func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 			s.config.Metrics.SpoolAppendSeconds.Observe(time.Since(start).Seconds())
 		}
 	}()
+
 	w, err := newWrite(key, events)
 	if err != nil || w.frames == 0 {
 		return err
 	}
+
 	lead, err := s.enqueue(w, start)
 	if err != nil {
 		return err
 	}
+
+	// One writer, the leader, commits for all that are waiting. The others are either answered
+	// by it or, if its batch was full, one of them is made the next leader.
 	if !lead {
 		select {
 		case err := <-w.turn:
 			if !w.lead {
-				return err
+				return err // committed, or refused, by another leader
 			}
 		case <-ctx.Done():
-			if !s.abandon(w) {
+			if becameLeader := s.abandon(w); !becameLeader {
 				return ctx.Err()
 			}
+			// The queue depends on us now: commit for the others before giving up.
 		}
 	}
+
 	s.commitQueue()
+
 	return <-w.turn
 }
 
-// enqueue counts w and queues it. It says whether the caller has to commit.
+// enqueue counts and queues w. It reports whether the caller must commit.
 func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if err := s.refusalLocked(); err != nil {
 		return false, err
 	}
+
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
 	s.noteArrivalLocked(at)
+
 	if !s.leading {
 		s.leading, w.lead = true, true
 	}
 	return w.lead, nil
 }
 
-// abandon takes w out of the queue if it is still there. It says true if w has been told to commit, which it must do.
+// abandon removes w from the queue if it is still there. It reports whether w has become the
+// leader meanwhile: then the caller must commit.
 func (s *Spool) abandon(w *write) (lead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if w.lead {
-		<-w.turn
+		<-w.turn // the nil that made it the leader; the outcome comes after it
 		return true
 	}
+
+	// A write that is no longer queued is being committed. Its leader settles the usage.
 	if i := slices.Index(s.queue, w); i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 		s.usage.add(w.key, -len(w.events), -w.bytes)
@@ -131,39 +166,48 @@ func (s *Spool) abandon(w *write) (lead bool) {
 	return false
 }
 
-// commitQueue commits what fits in one transaction, tells the writers, and hands the turn on.
+// commitQueue commits what fits in one transaction, answers its writers, and passes the lead on.
+// Only the leader calls it.
 func (s *Spool) commitQueue() {
 	s.gather()
+
 	s.mu.Lock()
 	batch := s.takeBatchLocked()
 	s.commitBegan, s.committing = time.Now(), len(batch)
 	seq, at, err := s.next, s.config.Now().UTC(), s.refusalLocked()
 	s.mu.Unlock()
 
+	// No lock is held during the fsync, so that Status, Read and new appends do not wait for the
+	// disk. Sequences are safe: only the leader advances next, in settle.
 	if err == nil {
 		err = s.commit(batch, seq, at)
 	}
+
 	s.settle(batch, seq, at, err)
 	s.handOn()
 }
 
-// handOn gives the turn to the first who waits.
+// handOn makes the first writer in the queue the next leader, if there is one.
 func (s *Spool) handOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if err := s.refusalLocked(); err != nil {
 		s.refuseQueueLocked(err)
 	}
+
 	if len(s.queue) > 0 {
 		s.queue[0].lead = true
 		s.queue[0].turn <- nil
 		return
 	}
+
 	s.leading = false
 	s.idle.Broadcast()
 }
 
-// takeBatchLocked takes from the queue what fits in one transaction, at least the one that has the turn. With mu held.
+// takeBatchLocked removes from the queue what fits in one transaction, and at least the leader's
+// own write, which is the first.
 func (s *Spool) takeBatchLocked() []*write {
 	var frames, n int
 	var bytes int64
@@ -174,21 +218,20 @@ func (s *Spool) takeBatchLocked() []*write {
 		}
 		n++
 	}
+
 	batch := slices.Clone(s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	return batch
 }
 
-// commitBytesMax bounds the bytes of a commit that several writers share, so that none waits long for the others.
-const commitBytesMax = 8 << 20
-
-// refuseQueueLocked answers everybody in the queue with err, but for the one that has the turn, which stays: it finds out
-// itself, and gives the turn back. With mu held.
+// refuseQueueLocked answers every queued writer with err, except the leader. The leader stays in
+// the queue: it finds out by itself, and passes the lead on.
 func (s *Spool) refuseQueueLocked(err error) {
 	s.queue = slices.DeleteFunc(s.queue, func(w *write) bool {
 		if w.lead {
 			return false
 		}
+
 		s.usage.add(w.key, -len(w.events), -w.bytes)
 		w.turn <- err
 		return true
@@ -205,10 +248,12 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	if err := s.makeRoom(seq, frames, bytes); err != nil {
 		return err
 	}
+
 	start, first := time.Now(), seq
 	txn := s.writing.db.NewTransaction(true)
 	defer txn.Discard()
-	defer s.framer.reset()
+	defer s.framer.reset() // before Discard, which does not look at the buffer
+
 	events := 0
 	for _, w := range batch {
 		for _, e := range w.events {
@@ -223,6 +268,8 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 
 	CrashPoint(CrashBeforeCommit)
 	if err := s.sync(txn); err != nil {
+		// The keys may be on the disk without their frames. Nobody gets a 200 for these events,
+		// so the next start must not report them as lost.
 		s.writing.forget(first)
 		return err
 	}
@@ -236,28 +283,32 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	return nil
 }
 
-// sync commits a transaction, and returns when all of it is on the disk.
+// sync commits a transaction and returns when all of it is on the disk.
 func (s *Spool) sync(txn *badger.Txn) error {
 	if err := txn.Commit(); err != nil {
 		return s.fail(fmt.Errorf("cannot commit to %s: %w", s.path(s.writing.name), err))
 	}
 
-	// When the value log cannot be synced, Badger only logs it and calls the commit a success.
-	// It has logged before it returned, so the spool has failed by now; see storeLog.
+	// When Badger cannot sync the value log, it only logs that and reports a successful commit.
+	// It logs before it returns, so the spool has failed by now; see storeLog.
 	if err := s.checkFailed(); err != nil {
 		return err
 	}
 
+	// On a file system that was made read-only, or in a folder that was removed, the fsync above
+	// succeeds without writing anything that the next start would find.
 	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
 		return s.stopAccepting(err)
 	}
 	return nil
 }
 
-// settle publishes a committed batch, or takes back what was reserved for a failed one, and tells its writers.
+// settle publishes a committed batch, or takes back what was reserved for a failed one, and
+// answers its writers.
 func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.committing = 0
 	if err == nil {
 		if s.frontier == s.next {
@@ -267,26 +318,30 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 			s.next += uint64(len(w.events))
 			s.appended += w.bytes
 		}
+
 		if s.writing.last < s.writing.first {
 			s.writing.firstAt = at
 		}
 		s.writing.last, s.newestAt = s.next-1, at
-		close(s.grown)
+
+		close(s.grown) // wakes every Read that waits for new events
 		s.grown = make(chan struct{})
 	}
+
 	for _, w := range batch {
 		if err != nil {
 			s.usage.add(w.key, -len(w.events), -w.bytes)
 		}
-		w.events = nil // who is told may be about to give a large one back to the system
+		w.events = nil // once answered, the writer may give a large event back to the system
 		w.turn <- err
 	}
 }
 
-// makeRoom moves on to a new generation when the one that is written would grow too large, or there is none.
+// makeRoom starts a new generation when there is none, or when the current one would grow too large.
 func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil
 	}
+
 	return s.roll(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
 }

@@ -3,19 +3,22 @@ package spool
 import "time"
 
 const (
-	// gatherWithin is how close to each other commits of several writers begin, unless enough of them wait: a commit costs a fifth of
-	// a millisecond of a processor or more, however little is in it.
+	// gatherWithin is the least time between the starts of two commits of several writers, unless
+	// enough of them are queued: a commit costs a fifth of a millisecond of processor time or more,
+	// however little is in it.
 	gatherWithin = 5 * time.Millisecond
-	// gatherMax writers make a commit worth its cost.
+	// gatherMax is how many writers make a commit worth its cost.
 	gatherMax = 8
-	// crowdWindow is for how long, at least, writers that waited together are expected to come together again; at most twice that.
+	// crowdWindow is how long, at least, writers that waited together are expected to come together
+	// again; at most twice as long.
 	crowdWindow = time.Second
 )
 
-// crowd is how many writers waited at the same time of late, those included whose events were being committed. Under Spool.mu.
+// crowd counts how many writers waited at the same time recently, including those whose events were
+// being committed. Guarded by Spool.mu.
 type crowd struct {
 	since       time.Time // when the window began
-	now, before int       // the most in this window, and in the one before
+	now, before int       // the maximum of this window, and of the one before
 }
 
 func (c *crowd) note(writers int, at time.Time) {
@@ -25,13 +28,16 @@ func (c *crowd) note(writers int, at time.Time) {
 	case age > crowdWindow:
 		c.since, c.now, c.before = at, 0, c.now
 	}
+
 	c.now = max(c.now, writers)
 }
 
 func (c *crowd) most() int { return max(c.now, c.before) }
 
-// gather waits, where several writers come and commits would follow each other closely, for as many as waited together of late. A
-// writer that comes alone, or seldom, or after all others, does not wait. The caller has the turn to commit.
+// gather delays a commit until as many writers are queued as waited together recently.
+//
+// It delays only where several writers come and commits would follow each other closely. A writer
+// that comes alone, or seldom, or after all others, does not wait. Only the leader calls it.
 func (s *Spool) gather() {
 	s.mu.Lock()
 	enough, left := min(s.crowd.most(), gatherMax), gatherWithin-time.Since(s.commitBegan)
@@ -50,14 +56,17 @@ func (s *Spool) gather() {
 	case <-timer.C:
 	case <-s.closed:
 	}
+
+	// Whether or not enough came: the next arrival must not close the channel any more.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gathered = nil
 }
 
-// noteArrivalLocked counts who was queued just now, and wakes who gathers if it is enough. With mu held.
+// noteArrivalLocked counts a writer that was just queued, and wakes gather if it is enough.
 func (s *Spool) noteArrivalLocked(at time.Time) {
 	s.crowd.note(len(s.queue)+s.committing, at)
+
 	if s.gathered != nil && len(s.queue) >= s.gatherTarget {
 		close(s.gathered)
 		s.gathered = nil

@@ -14,18 +14,30 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Read returns events with Seq >= from in order: at least one, at most eventsMax, and no more than bytesMax bytes of data
-// but for the first, which comes however large it is. It waits until there is one, until ctx ends (ctx.Err()) or until
-// Close (ErrClosed). What Badger no longer gives is taken from the raw files of its generation; what is not whole there either
-// is counted, logged and left out, so the sequences may have gaps.
-// An event stays until Ack; Read may return it any number of times.
+// Read returns the events with Seq >= from, in order, and waits until there is at least one.
+//
+// It returns at most eventsMax events with at most bytesMax bytes of data together, but always the
+// first one, however large it is. Their data belongs to the caller.
+//
+// Every frame is verified. What Badger no longer returns is taken from the raw files of its
+// generation. What is not whole there either is counted, logged and left out, so the sequences may
+// have gaps. An event stays in the spool until Ack, and can be read any number of times.
+//
+// Errors: ctx.Err() when ctx ends, and ErrClosed after Close.
 func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
 	for {
 		s.mu.Lock()
-		grown, next := s.grown, s.next
+		grown, next := s.grown, s.next // together, or an event in between would not wake us
 		s.mu.Unlock()
+
 		if from < next {
-			r := reading{spool: s, from: from, end: next, eventsMax: max(eventsMax, 1), bytesMax: bytesMax}
+			r := reading{
+				spool:     s,
+				from:      from,
+				end:       next,
+				eventsMax: max(eventsMax, 1),
+				bytesMax:  bytesMax,
+			}
 			if err := r.run(ctx); err != nil || len(r.entries) > 0 {
 				return r.entries, err
 			}
@@ -36,6 +48,7 @@ func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) 
 				return nil, err
 			}
 		}
+
 		select {
 		case <-grown:
 		case <-ctx.Done():
@@ -57,10 +70,12 @@ type reading struct {
 	bytes   int64
 }
 
+// run reads generation by generation until enough was read.
 func (r *reading) run(ctx context.Context) error {
 	s := r.spool
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
+
 	for _, g := range s.generationsFrom(r.from) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -68,8 +83,10 @@ func (r *reading) run(ctx context.Context) error {
 		if s.isClosing() {
 			return ErrClosed
 		}
+
 		full, entries, bytes := false, len(r.entries), r.bytes
 		err := s.withOpen(g, func(db *badger.DB) error {
+			// A second try begins where the first one did, or events would be returned twice.
 			r.entries, r.bytes = r.entries[:entries], bytes
 			return unreadableOr(rawlog.Guard(s.path(g.name), func() (err error) {
 				full, err = r.readGeneration(db, g)
@@ -83,12 +100,13 @@ func (r *reading) run(ctx context.Context) error {
 	return nil
 }
 
-// readGeneration appends the generation's events to entries; full says that no more is wanted.
+// readGeneration appends the generation's events to entries. It reports full when enough was read.
 func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err error) {
 	txn := db.NewTransaction(false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{})
 	defer it.Close()
+
 	next := max(r.from, g.first)
 	for it.Seek(seekKey(next)); it.Valid(); {
 		k, ok := decodeEventKey(it.Item().Key())
@@ -99,12 +117,16 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		if k.seq >= r.end {
 			break
 		}
+
+		// Sequences have no gaps, so a key that was skipped is missing from the store.
 		if full, err := r.rescue(g, next, k.seq, "its key is not in the store"); full || err != nil {
 			return full, err
 		}
+
 		if !r.hasRoomFor(int64(k.bytes)) {
 			return true, nil
 		}
+
 		data, err := readEvent(it, k)
 		if errors.Is(err, errFrameNewer) {
 			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
@@ -116,13 +138,16 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		}
 		next = k.seq + 1
 	}
-	if full, err := r.rescue(g, next, min(r.end, r.spool.lastSeq(g)+1), "its key is not in the store"); full || err != nil {
+
+	// The same at the end of the generation.
+	end := min(r.end, r.spool.lastSeq(g)+1)
+	if full, err := r.rescue(g, next, end, "its key is not in the store"); full || err != nil {
 		return full, err
 	}
 	return len(r.entries) >= r.eventsMax, nil
 }
 
-// hasRoomFor says whether there is room for one more event.
+// hasRoomFor reports whether one more event of this size may be returned.
 func (r *reading) hasRoomFor(bytes int64) bool {
 	n := len(r.entries)
 	return n == 0 || n < r.eventsMax && r.bytes+bytes <= int64(r.bytesMax)
@@ -133,12 +158,14 @@ func (r *reading) add(e Entry) {
 	r.bytes += int64(len(e.Data))
 }
 
-// readEvent puts an event together from its frames. The iterator stands on the first one; it is left behind the last
-// one.
+// readEvent assembles an event from its frames. The iterator must be at its first frame, and is
+// left after its last one.
 func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 	var data []byte
 	var damage error
 	parts := 0
+
+	// Go on after damage: the iterator has to get past the event in any case.
 	for ; it.ValidForPrefix(seekKey(k.seq)); it.Next() {
 		pk, ok := decodeEventKey(it.Item().Key())
 		err := it.Item().Value(func(value []byte) error {
@@ -146,10 +173,13 @@ func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 			if err != nil {
 				return err
 			}
+
 			same := f.seq == k.seq && f.part == pk.part && f.parts == k.parts && f.key == k.key && f.at.Equal(k.at)
 			if !ok || !same || int(f.part) != parts {
 				return errFrame
 			}
+
+			// The value is Badger's, and only until this function returns: copy it.
 			if data == nil {
 				data = make([]byte, 0, min(k.bytes, appendBytesMax))
 			}
@@ -159,16 +189,18 @@ func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 		damage = errors.Join(damage, err)
 		parts++
 	}
+
 	if damage == nil && (parts != int(k.parts) || len(data) != int(k.bytes)) {
 		damage = errFrame
 	}
 	return data, damage
 }
 
-// generationsFrom are the generations that may hold from and what follows.
+// generationsFrom returns the generations that may hold from or later sequences.
 func (s *Spool) generationsFrom(from uint64) []*generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	i := sort.Search(len(s.generations), func(i int) bool { return s.generations[i].last >= from })
 	return slices.Clone(s.generations[i:])
 }
@@ -185,18 +217,20 @@ func (s *Spool) isClosing() bool {
 	return s.closing
 }
 
-// readingMax is how many sealed generations are open for reading: one where reading goes ahead, and one at the frontier, whose keys
-// acknowledging counts. With a single one these two would close and open it in turn, some thirty times for each generation.
+// readingMax is how many sealed generations are open for reading: one where Read is, and one at the
+// frontier, whose keys Ack counts. With a single one the two would close and open it in turn, some
+// thirty times for each generation.
 const readingMax = 2
 
-// withOpen calls fn with the database of a generation, and again if the disk failed under it: the
-// generation is rebuilt then from what can be read. With readMu held.
+// withOpen calls fn with the database of a generation. If the disk fails during the call, it
+// rebuilds the generation from what can be read and calls fn again. The caller must hold readMu.
 func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 	db, err := s.openForReading(g)
 	if err == nil {
 		if err = fn(db); !errors.Is(err, errUnreadable) {
 			return err
 		}
+
 		if err = s.abandonDatabase(g, err); err == nil {
 			db, err = s.openForReading(g)
 		}
@@ -207,21 +241,24 @@ func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 	return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
 }
 
-// abandonDatabase abandons the database that met a fault, open as it is: Badger may hold locks of its own,
-// and closing it could wait for them forever. One that is written cannot be let go of: there the
-// next start must find what is whole. With readMu held.
+// abandonDatabase gives up a database that met a fault without closing it, and rebuilds the
+// generation: Badger may hold locks of its own, and closing could wait for them forever.
+//
+// The generation that is written cannot be given up. There the spool fails, and the next start must
+// find what is whole. The caller must hold readMu.
 func (s *Spool) abandonDatabase(g *generation, cause error) error {
 	i := slices.Index(s.reading, g)
 	if i < 0 {
 		return s.fail(cause)
 	}
+
 	s.reading = slices.Delete(s.reading, i, i+1)
 	g.db, g.proved = nil, false
 	return s.restore(g, cause)
 }
 
-// openForReading gives the database of a generation. Beside the one that is written, readingMax are kept open, those that were used
-// last. With readMu held.
+// openForReading returns the database of a generation. Besides the one that is written, the
+// readingMax most recently used ones stay open. The caller must hold readMu.
 func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	if g.db != nil {
 		if i := slices.Index(s.reading, g); i >= 0 {
@@ -229,14 +266,18 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 		}
 		return g.db, nil
 	}
+
 	if len(s.reading) == readingMax {
 		if err := s.closeReading(s.reading[0]); err != nil {
 			s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
 		}
 	}
+
 	s.fetchAhead(g)
 	db, err := s.openProved(g)
 	if err != nil {
+		// Its files were damaged since the spool was opened. Rebuild it now, instead of leaving
+		// its events until the next start.
 		if err := s.restore(g, err); err != nil {
 			return nil, err
 		}
@@ -244,12 +285,13 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 			return nil, err
 		}
 	}
+
 	g.db, s.reading = db, append(s.reading, g)
 	return db, nil
 }
 
-// openProved opens a sealed generation once its value log was read whole, which need not be done
-// again: what cannot be read since is a fault that withOpen meets. With readMu held.
+// openProved opens a sealed generation after its value log was read whole. That is done once: a
+// block that goes bad later is a fault, which withOpen handles. The caller must hold readMu.
 func (s *Spool) openProved(g *generation) (*badger.DB, error) {
 	if !g.proved {
 		if err := readValueLogs(s.path(g.name)); err != nil {
@@ -257,22 +299,25 @@ func (s *Spool) openProved(g *generation) (*badger.DB, error) {
 		}
 		g.proved = true
 	}
+
 	return openSealed(s.path(g.name), s.storeLog())
 }
 
-// closeReading closes what openForReading opened of a generation, if it is open. With readMu held.
+// closeReading closes what openForReading opened of a generation, if it is open. The caller must
+// hold readMu.
 func (s *Spool) closeReading(g *generation) error {
 	i := slices.Index(s.reading, g)
 	if i < 0 {
 		return nil
 	}
+
 	s.reading = slices.Delete(s.reading, i, i+1)
 	err := g.db.Close()
 	g.db = nil
 	return err
 }
 
-// closeAllReading closes everything that openForReading opened. With readMu held.
+// closeAllReading closes everything that openForReading opened. The caller must hold readMu.
 func (s *Spool) closeAllReading() error {
 	var errs []error
 	for len(s.reading) > 0 {
@@ -281,9 +326,11 @@ func (s *Spool) closeAllReading() error {
 	return errors.Join(errs...)
 }
 
-// fetchAhead asks the kernel for the events of a generation and of the one behind it. Badger reads them through a mapping that it
-// advises to be read at random: of an old backlog, which the page cache has let go of, each page would be a fault of its own that
-// waits for the disk, and with it a whole processor. What the kernel does not do only costs time.
+// fetchAhead asks the kernel to read the events of a generation, and of the next one.
+//
+// Badger reads them through a mapping that it advises for random access. In an old backlog, which is
+// no longer in the page cache, each page would be a fault of its own, and a whole processor would
+// wait for the disk with it. If the kernel ignores the request, reading is only slower.
 func (s *Spool) fetchAhead(g *generation) {
 	s.mu.Lock()
 	var names []string
@@ -293,6 +340,7 @@ func (s *Spool) fetchAhead(g *generation) {
 		}
 	}
 	s.mu.Unlock()
+
 	for _, name := range names {
 		paths, _ := filesBySuffix(s.path(name), ".vlog")
 		for _, path := range paths {

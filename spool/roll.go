@@ -5,40 +5,52 @@ import (
 	"fmt"
 )
 
-// roll goes on in a generation of this capacity, for seq and what follows, and has the one that was written sealed beside what is
-// written then. When it fails, that one is written still. The caller has the turn to commit.
+// roll continues in a new generation of this capacity, from seq on. The full one is sealed in the
+// background. When roll fails, the full one is still the one that is written. Only the leader
+// calls it.
 func (s *Spool) roll(seq uint64, capacity int64) error {
 	g, err := s.nextGeneration(capacity)
 	if err != nil {
 		return err
 	}
+
+	// At most two generations may be unsealed after a crash, so the last seal has to end first.
 	s.waitForSeal()
+
 	if err := g.place(s.config.Dir, seq); err != nil {
 		return s.fail(err)
 	}
 	g.unsealed, g.begun = true, s.config.Now()
+
 	s.mu.Lock()
 	full := s.writing
 	s.generations = append(s.generations, g)
 	s.writing = g
 	s.mu.Unlock()
+
 	if full != nil {
 		s.sealInBackground(full)
 	}
 	return s.checkFailed()
 }
 
-// nextGeneration gives the spare one, or makes one.
+// nextGeneration returns the spare generation, or makes one.
 func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	if g := s.takeSpare(capacity); g != nil {
+		// The blocks of a spare were admitted when it was made. What remains to be checked is
+		// that the generation before it may be sealed.
 		if err := s.guard.admit(0); err != nil {
 			return nil, errors.Join(err, g.discard(s.path(g.name)))
 		}
 		return g, nil
 	}
+
 	if err := s.guard.admit(generationRoom(capacity)); err != nil {
 		return nil, err
 	}
+
+	// A full disk is waited for. A broken one ends the spool, because nothing that it says about
+	// earlier writes can be trusted either.
 	g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
 	if isFull(err) {
 		return nil, s.guard.refuse(err)
@@ -52,25 +64,30 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	return g, nil
 }
 
-// sealInBackground seals a generation that is full, while the next one is written.
+// sealInBackground seals a full generation while the next one is written.
 func (s *Spool) sealInBackground(g *generation) {
 	done := make(chan struct{})
 	s.sealing = done
+
 	go func() {
 		defer close(done)
 		s.readMu.Lock()
 		defer s.readMu.Unlock()
+
 		if err := s.seal(g); err != nil {
 			_ = s.fail(err)
 			return
 		}
-		if err := s.removeAcked(); err != nil { // those who acknowledged it could not
-			s.config.Logger.Warn("a generation that is acknowledged cannot be removed; it is tried again", "dir", s.config.Dir, "error", err)
+
+		// An Ack that came before the seal had to leave the generation in place.
+		if err := s.removeAcked(); err != nil {
+			s.config.Logger.Warn("a generation that is acknowledged cannot be removed; it is tried again",
+				"dir", s.config.Dir, "error", err)
 		}
 	}()
 }
 
-// waitForSeal returns when nothing is being sealed. The caller has the turn to commit.
+// waitForSeal waits until no generation is being sealed. Only the leader calls it.
 func (s *Spool) waitForSeal() {
 	if s.sealing != nil {
 		<-s.sealing
@@ -78,9 +95,10 @@ func (s *Spool) waitForSeal() {
 	}
 }
 
-// seal ends a generation that was written. With readMu held.
+// seal closes and seals a generation that was written. The caller must hold readMu.
 func (s *Spool) seal(g *generation) error {
 	err := g.close()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.unsealed = err != nil
@@ -90,33 +108,38 @@ func (s *Spool) seal(g *generation) error {
 	return err
 }
 
-// shrink moves on from a generation that is larger than usual, once all in it is acknowledged, and so gives its room back; it drops a
-// spare that nobody needs now. idleAt is the sequence that was the next one a while ago: if it still is, nobody appends. What stands in
-// the way now is no error; it is tried again.
+// shrink gives the room of a generation that is larger than usual back to the disk, once all of its
+// events are acknowledged. It also drops a spare that is no longer needed.
+//
+// idleAt is the next sequence as of a while ago: if it still is, nobody appends. When shrink cannot
+// act now, it returns nil and is called again a second later.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
 	if s.leading || s.refusalLocked() != nil {
 		s.mu.Unlock()
 		return nil
 	}
-	s.leading = true
+	s.leading = true // what follows belongs to the leader
 	idle := s.next == idleAt && s.frontier == s.next
 	s.mu.Unlock()
 	defer s.handOn()
+
 	if !idle {
 		s.dropOldSpare()
 		return nil
 	}
+
 	s.dropSpare()
 	if s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
 		return nil
 	}
+
 	if err := s.roll(idleAt, s.config.GenerationBytes); err != nil {
 		if errors.Is(err, ErrFailed) {
 			return err
 		}
 		return nil
 	}
-	s.waitForSeal() // which removes it
+	s.waitForSeal() // sealing ends with the removal of the large generation
 	return nil
 }

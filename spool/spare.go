@@ -5,36 +5,39 @@ import "time"
 // nextName is the folder of a generation that has no place among the others yet.
 const nextName = buildPrefix + "next"
 
-// A generation that fills up within spareWithin has the next one made ahead once half of it is full: to make one takes longer than many
-// commits. A spare that nobody took for that long is dropped: it holds disk that the spool could give back.
+// A generation that fills up within spareWithin has the next one made ahead once half of it is
+// full, because making one takes longer than many commits. A spare that was not used for that long
+// is dropped: it holds disk space that the spool could give back.
 const spareWithin = 5 * time.Second
 
-// Where much waits, a spare is larger than other generations, so that writing moves on less often: of an eighth of what waits, up to
-// spareGrowth times the usual.
+// Where many events wait, a spare is larger than other generations, so that writing moves on less
+// often: an eighth of what waits, up to spareGrowth times the usual size.
 const (
 	spareGrowth = 4
 	spareShare  = 8
 )
 
-// spare is a generation that is made, or being made, before it is needed. Owned by who has the turn to commit.
+// spare is a generation that is made, or being made, before it is needed. Owned by the leader.
 type spare struct {
 	made       chan struct{} // closed when generation is set
-	generation *generation   // nil if it could not be made, which whoever needs one finds out again
+	generation *generation   // nil if it could not be made; making the next one will report why
 	begun      time.Time
 }
 
-// makeSpare has the next generation made beside the commits, if it will be needed soon and there is room for it. The caller has the
-// turn to commit.
+// makeSpare starts making the next generation, if it will be needed soon and there is room for it.
+// Commits go on meanwhile. Only the leader calls it.
 func (s *Spool) makeSpare() {
 	g, now := s.writing, s.config.Now()
 	half := 2*(g.bytes+int64(g.frames)*frameOverheadBytes) >= g.capacity || 2*g.frames >= generationFramesMax
 	if s.spare != nil || !half || now.Sub(g.begun) > spareWithin {
 		return
 	}
+
 	capacity := s.spareCapacity()
 	if !s.guard.admitSpare(generationRoom(capacity)) {
 		return
 	}
+
 	next := &spare{made: make(chan struct{}), begun: now}
 	s.spare = next
 	go func() {
@@ -49,41 +52,47 @@ func (s *Spool) makeSpare() {
 func (s *Spool) spareCapacity() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	usual := s.config.GenerationBytes
 	return min(max(usual, s.usage.total.bytes/spareShare), spareGrowth*usual)
 }
 
-// takeSpare gives the spare generation if there is one of this capacity or more; a smaller one it drops. The caller has the turn to commit.
+// takeSpare returns the spare generation if it has this capacity or more, and drops a smaller one.
+// It returns nil if there is none. Only the leader calls it.
 func (s *Spool) takeSpare(capacity int64) *generation {
 	if s.spare == nil {
 		return nil
 	}
+
 	<-s.spare.made
 	g := s.spare.generation
 	if g == nil || g.capacity >= capacity {
 		s.spare = nil
 		return g
 	}
+
 	s.dropSpare()
 	return nil
 }
 
-// dropOldSpare drops a spare that nobody took for a while. The caller has the turn to commit.
+// dropOldSpare drops a spare that was not used for a while. Only the leader calls it.
 func (s *Spool) dropOldSpare() {
 	if s.spare != nil && s.config.Now().Sub(s.spare.begun) > spareWithin {
 		s.dropSpare()
 	}
 }
 
-// dropSpare removes the spare generation, if there is one. The caller has the turn to commit.
+// dropSpare removes the spare generation, if there is one. Only the leader calls it.
 func (s *Spool) dropSpare() {
 	if s.spare == nil {
 		return
 	}
+
 	<-s.spare.made
 	if g := s.spare.generation; g != nil {
 		if err := g.discard(s.path(g.name)); err != nil {
-			s.config.Logger.Warn("a generation that was made ahead cannot be removed; the next start does it", "dir", s.config.Dir, "error", err)
+			s.config.Logger.Warn("a generation that was made ahead cannot be removed; the next start does it",
+				"dir", s.config.Dir, "error", err)
 		}
 	}
 	s.spare = nil
