@@ -28,16 +28,24 @@ func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.Gauge
 	return register(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
 }
 
-var secondsBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+// secondsBuckets are the buckets of durations.
+var secondsBuckets = []float64{
+	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
+}
 
+// histogram makes a histogram of durations.
 func (f factory) histogram(name, help string) prometheus.Histogram {
-	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}))
+	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}
+	return register(f, prometheus.NewHistogram(opts))
 }
 
 func (f factory) histogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
-	return register(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}, labels))
+	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}
+	return register(f, prometheus.NewHistogramVec(opts, labels))
 }
 
+// sizes makes a histogram of numbers of events, from 1 to 1024.
 func (f factory) sizes(name, help string) prometheus.Histogram {
-	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 11)}))
+	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 11)}
+	return register(f, prometheus.NewHistogram(opts))
 }
