@@ -12,14 +12,15 @@ import (
 
 const backtestsPerPage = 6
 
-// backtestView is what a backtest shows: past requests of a template, and what another version would have sent.
+// backtestView is what a backtest shows: past requests of a template, and what another
+// version would have sent for them.
 type backtestView struct {
 	templateHead
-	With   int // the version that is rendered
-	Sent   int // only requests that were sent with this one; 0: any
+	With   int // the version to test
+	Sent   int // the version that the requests were sent with; 0 for any
 	Select []int
 	Rows   []backtestRow
-	Older  string
+	Older  string // the addresses of pages
 	First  string
 }
 
@@ -28,12 +29,12 @@ type backtestRow struct {
 	AcceptedAt time.Time
 	Version    *int
 	Variables  string
-	Response   string // what came back then, its beginning
+	Response   string // the beginning of the original response
 	Scores     []wire.Score
 	Price      *float64
 	LatencyMS  *float64
-	Diff       []diffRow // nil: the same would be sent
-	Fault      string    // why it could not be rendered
+	Diff       []diffRow // nil if the same would be sent
+	Fault      string    // why the version could not be rendered
 	Warning    string
 }
 
@@ -42,18 +43,18 @@ func (d *Dashboard) backtestPage(c *call) error {
 	if err != nil {
 		return err
 	}
-	v := backtestView{templateHead: head}
-	if v.With, err = version(c, "v", head.Latest()); err != nil {
+	v := backtestView{templateHead: head, Select: head.latestVersions(comparedMax)}
+	if v.With, err = versionParam(c, "v", head.Latest()); err != nil {
 		return err
 	}
-	if v.Sent, err = version(c, "sent", 0); err != nil {
+	if v.Sent, err = versionParam(c, "sent", 0); err != nil {
 		return err
 	}
-	for n := head.Latest(); n > max(0, head.Latest()-comparedMax); n-- {
-		v.Select = append(v.Select, n)
-	}
+
 	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
-		FilterGroup: filterOf(head.Name, v.Sent), PerPage: backtestsPerPage, Cursor: c.FormValue("cursor"),
+		FilterGroup: templateFilter(head.Name, v.Sent),
+		PerPage:     backtestsPerPage,
+		Cursor:      c.FormValue("cursor"),
 	})
 	if err != nil {
 		return err
@@ -61,50 +62,63 @@ func (d *Dashboard) backtestPage(c *call) error {
 	for _, found := range page.Items {
 		row, err := d.backtest(c, &v, found.RequestID)
 		if wire.IsCode(err, wire.CodeNotFound) && len(v.Rows) > 0 {
-			continue // deleted since
+			continue // the request was deleted since the search
 		}
 		if err != nil {
 			return err
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	more := []string{"v", strconv.Itoa(v.With)}
+
+	params := []string{"v", strconv.Itoa(v.With)}
 	if v.Sent > 0 {
-		more = append(more, "sent", strconv.Itoa(v.Sent))
+		params = append(params, "sent", strconv.Itoa(v.Sent))
 	}
 	if c.FormValue("cursor") != "" {
-		v.First = templateAddress("/template/backtest", head.Name, more...)
+		v.First = templateAddress("/template/backtest", head.Name, params...)
 	}
 	if page.NextCursor != nil {
-		v.Older = templateAddress("/template/backtest", head.Name, append(more, "cursor", *page.NextCursor)...)
+		v.Older = templateAddress("/template/backtest", head.Name, append(params, "cursor", *page.NextCursor)...)
 	}
+
 	return d.show(c, http.StatusOK, "backtest", head.Name, "templates", v)
 }
 
-// backtest renders the variables of one request with the version asked for.
+// backtest renders version v.With with the variables of one request, and compares the
+// messages with those that were sent.
 func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, error) {
 	r, err := d.Records.Request(c.Context(), c.identity(), id)
 	if err != nil {
 		return backtestRow{}, err
 	}
-	row := backtestRow{RequestID: r.RequestID, AcceptedAt: r.AcceptedAt, Scores: r.Scores, Price: r.Price, LatencyMS: r.LatencyMS}
+
+	sent := d.Read(r.Request)
+	row := backtestRow{
+		RequestID:  r.RequestID,
+		AcceptedAt: r.AcceptedAt,
+		Response:   truncate(transcript(sent.Output)),
+		Scores:     r.Scores,
+		Price:      r.Price,
+		LatencyMS:  r.LatencyMS,
+	}
+
 	variables := map[string]json.RawMessage{}
 	if r.Prompt != nil {
 		row.Version = r.Prompt.Version
 		if raw := string(r.Prompt.InputVariables); raw != "" && raw != "null" {
-			row.Variables = variablesCut(raw)
+			row.Variables = shownVariables(raw)
 			if json.Unmarshal(r.Prompt.InputVariables, &variables) != nil {
-				row.Fault = "Its variables are no object."
+				row.Fault = "Its variables are not an object."
+				return row, nil
 			}
 		}
 	}
-	read := d.Read(r.Request)
-	row.Response = cut(talk(read.Output))
-	if row.Fault != "" {
-		return row, nil
-	}
-	t, err := d.Templates.Fetch(c.Context(), c.identity(), v.Name, wire.TemplateFetch{
-		Selector: wire.Selector{Version: v.With}, Provider: plainProvider, Model: "any", Variables: variables,
+
+	rendered, err := d.Templates.Fetch(c.Context(), c.identity(), v.Name, wire.TemplateFetch{
+		Selector:  wire.Selector{Version: v.With},
+		Provider:  plainProvider,
+		Model:     "any",
+		Variables: variables,
 	})
 	if wire.IsCode(err, wire.CodeInvalid) {
 		row.Fault = wire.AsError(err).Message
@@ -113,25 +127,30 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 	if err != nil {
 		return row, err
 	}
-	row.Warning = warning(t)
-	now := d.Read(encoded(map[string]any{"kwargs": t.LLMKwargs}))
-	row.Diff = diff(cut(talk(read.Input)), cut(talk(now.Input)))
+
+	row.Warning = warning(rendered)
+	now := d.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
+	row.Diff = diff(truncate(transcript(sent.Input)), truncate(transcript(now.Input)))
+
 	return row, nil
 }
 
-// cut bounds a text that is shown among many.
-func cut(s string) string {
-	const most = 4 << 10
-	if len(s) <= most {
+// listedBytesMax bounds a text that is shown among many.
+const listedBytesMax = 4 << 10
+
+func truncate(s string) string {
+	if len(s) <= listedBytesMax {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "\n… (cut)"
+
+	return strings.ToValidUTF8(s[:listedBytesMax], "") + "\n… (cut)"
 }
 
-// variablesCut lays variables out, unless they are long.
-func variablesCut(raw string) string {
-	if laid := layOut(raw); len(raw) < 4<<10 && laid != "" {
+// shownVariables indents variables, unless they are long.
+func shownVariables(raw string) string {
+	if laid := layOut(raw); len(raw) < listedBytesMax && laid != "" {
 		return laid
 	}
-	return cut(raw)
+
+	return truncate(raw)
 }

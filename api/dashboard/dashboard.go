@@ -1,11 +1,16 @@
-// Package dashboard is what people see of a server in their browser: sign up, get keys, look through requests, set scores, edit
-// templates, compare versions. Every page is made here, whole, from html/template, and works without a script; what little script there is
-// makes it quicker. Nothing is loaded from elsewhere.
+// Package dashboard serves what people see of a server in their browser: requests and
+// scores, templates and their versions, statistics, sidecars, people, keys and the docs.
 //
-// A page is answered in these steps: who is signed in (else to /sign-in), may their role do this, does a form carry the
-// session's token, then the page's own handler, which asks the capabilities in Config in the name of the person's account.
-// Whatever was logged is data: it is escaped wherever it is shown, and the Content-Security-Policy allows no
-// script, style or image but our own.
+// Every page is rendered here, as a whole, from html/template, and works without scripts;
+// the little script that there is makes it quicker. Nothing is loaded from other hosts.
+//
+// A page is answered in these steps: find out who is signed in (otherwise redirect to
+// /sign-in), check that their role may do this, check that a form carries the session's
+// token, then call the page's own handler, which uses the capabilities in Config on behalf
+// of the person's account.
+//
+// Whatever was logged is data: it is escaped wherever it is shown, and the
+// Content-Security-Policy allows no script, style or image but our own.
 package dashboard
 
 import (
@@ -22,7 +27,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// People are those who sign in. See package auth, which says what the errors are.
+// People signs people up and in. Package auth documents the errors.
 type People interface {
 	SignUp() wire.SignUp
 	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
@@ -35,14 +40,14 @@ type People interface {
 	Members
 }
 
-// Codes are what links carry that let somebody in.
+// Codes redeems the one-time codes in the links of invites and password resets.
 type Codes interface {
 	Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error)
 	ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error)
 	ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error)
 }
 
-// Members is how owners manage an account.
+// Members lets owners manage the people of their account.
 type Members interface {
 	Members(ctx context.Context, by wire.User) ([]wire.User, error)
 	Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error)
@@ -55,51 +60,58 @@ type Members interface {
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }
 
-// Keys are the keys of programs, of all accounts: the dashboard shows a person those of their own.
+// Keys manages the API keys of all accounts. The dashboard shows people only those of
+// their own account.
 type Keys interface {
 	CreateKey(ctx context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error)
 	Keys(ctx context.Context) ([]wire.Key, error)
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)
 }
 
-// Records are what was logged.
+// Records reads what was logged.
 type Records interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
-	ExportEvents(ctx context.Context, id wire.Identity, s wire.Search, fn func([]wire.Event) error, mark func(cursor string) error) error
+	ExportEvents(
+		ctx context.Context, id wire.Identity, s wire.Search,
+		fn func([]wire.Event) error, mark func(cursor string) error,
+	) error
 	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
 	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
 }
 
-// Recorder takes events. See package api, which says what its results are.
+// Recorder writes events. Package api documents the results.
 type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// Config is what a Dashboard is made of. All fields are needed but Now.
+// Config is what a Dashboard is made from. All fields but Now are required.
 type Config struct {
 	People    People
 	Keys      Keys
 	Records   Records
 	Recorder  Recorder
 	Templates Templates
-	Providers []string // that llm_kwargs can be made for
+	Providers []string // the providers that llm_kwargs can be made for
 	Sidecars  Sidecars
 	Storage   Storage
 	Retention Retention
-	Read      func(request json.RawMessage) Conversation // of a record's request; whatever it holds
 	Version   string
 	Logger    *slog.Logger
-	Now       func() time.Time // nil: time.Now
+	Now       func() time.Time // time.Now if nil
+
+	// Read reads the model call in a record's request. It must accept any JSON.
+	Read func(request json.RawMessage) Conversation
 }
 
-// Dashboard is an http.Handler. Safe for concurrent use.
+// Dashboard is an http.Handler. It is safe for concurrent use.
 type Dashboard struct {
 	Config
 	mux     *http.ServeMux
-	guarded http.Handler // mux, for calls that no other site made
+	routes  []Route
+	guarded http.Handler // mux, behind the protection against other sites' calls
 	pages   pages
 	reviews map[string]review // by the patterns of their routes
 }
@@ -107,12 +119,42 @@ type Dashboard struct {
 //go:embed html static
 var files embed.FS
 
-// New makes a Dashboard. It panics if a page of ours cannot be parsed, which a test would have found.
+// New returns a Dashboard. It panics if one of its pages does not parse.
 func New(c Config) *Dashboard {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	d := newDashboard(c, parsePages())
+	d.pageRoutes()
+	d.protect()
+
+	return d
+}
+
+// newDashboard returns a Dashboard with only the routes that need no capability.
+func newDashboard(c Config, pages pages) *Dashboard {
+	d := &Dashboard{
+		Config:  c,
+		mux:     http.NewServeMux(),
+		pages:   pages,
+		reviews: map[string]review{},
+	}
+
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		panic("dashboard: " + err.Error())
+	}
+
+	d.mux.HandleFunc("/", d.notFound)
+	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
+	d.docRoutes()
+
+	return d
+}
+
+// pageRoutes registers the pages of a server.
+func (d *Dashboard) pageRoutes() {
 	d.signRoutes()
 	d.overviewRoutes()
 	d.requestRoutes()
@@ -121,35 +163,33 @@ func New(c Config) *Dashboard {
 	d.operationRoutes()
 	d.accountRoutes()
 	d.peopleRoutes()
-	d.protect()
-	return d
 }
 
-// newDashboard makes a Dashboard with the routes that need no capability.
-func newDashboard(c Config, pages pages) *Dashboard {
-	d := &Dashboard{Config: c, mux: http.NewServeMux(), pages: pages, reviews: map[string]review{}}
-	static, err := fs.Sub(files, "static")
-	if err != nil {
-		panic("dashboard: " + err.Error())
-	}
-	d.mux.HandleFunc("/", d.nowhere)
-	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
-	d.docRoutes()
-
-	return d
+// Route is a method and a path that the dashboard serves.
+type Route struct {
+	Pattern string    // as http.ServeMux takes it
+	Role    wire.Role // the least role that may call it; "" if nobody has to be signed in
 }
 
-// protect refuses calls that other sites make.
+// Routes lists what the dashboard serves, except its static files.
+func Routes() []Route {
+	d := newDashboard(Config{}, nil)
+	d.pageRoutes()
+
+	return d.routes
+}
+
+// protect rejects calls made by other sites.
 func (d *Dashboard) protect() {
 	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(d.foreign))
+	protection.SetDenyHandler(http.HandlerFunc(d.refuseCrossSite))
 	d.guarded = protection.Handler(d.mux)
 }
 
-// Serves reports whether path is a page, whatever the method.
+// Serves reports whether path is a page, for any method.
 func (d *Dashboard) Serves(path string) bool { return len(d.methods(path)) > 0 }
 
-// methods are those that a path takes.
+// methods returns the methods that a path accepts.
 func (d *Dashboard) methods(path string) (all []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		r := http.Request{Method: method, URL: &url.URL{Path: path}}
@@ -157,39 +197,52 @@ func (d *Dashboard) methods(path string) (all []string) {
 			all = append(all, method)
 		}
 	}
+
 	return all
 }
 
 // ServeHTTP answers a call for a page.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
+
 	d.guarded.ServeHTTP(w, r)
 }
 
-// formBytesMax bounds a form: the longest is a template's.
+// formBytesMax bounds a form. The longest one is a template's.
 const formBytesMax = 4 << 20
 
-// secure sets the headers that every page has. HSTS is the business of who ends TLS.
-func secure(h http.Header) {
-	h.Set("Content-Security-Policy", strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
-		"form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
-	}, "; "))
+// setSecurityHeaders sets the headers that every page has. HSTS is left to whatever
+// terminates TLS.
+func setSecurityHeaders(h http.Header) {
+	policy := []string{
+		"default-src 'none'",
+		"script-src 'self'",
+		"style-src 'self'",
+		"img-src 'self' data:",
+		"connect-src 'self'",
+		"form-action 'self'",
+		"base-uri 'none'",
+		"frame-ancestors 'none'",
+	}
+
+	h.Set("Content-Security-Policy", strings.Join(policy, "; "))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
 
-// staticFile serves our own files. A browser may keep them for an hour; the version is in their address.
+// staticFile serves our own files. Browsers may keep them for an hour; their addresses
+// carry the version, so a new version is never served old files.
 func (d *Dashboard) staticFile(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		if info, err := fs.Stat(files, name); err != nil || info.IsDir() {
-			d.nowhere(w, r)
+			d.notFound(w, r)
 			return
 		}
+
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		http.ServeFileFS(w, r, files, name)
 	}

@@ -38,7 +38,7 @@ func TestWhatTheEditorHasNoFieldForOutlivesIt(t *testing.T) {
 		"an image's text": {`{"type":"completion","content":[{"type":"text","text":"x","cache":true}]}`, `{"a":[1]}`},
 	} {
 		raw := wire.RawTemplate{Blueprint: json.RawMessage(c.blueprint), Metadata: json.RawMessage(c.metadata)}
-		d, err := draftOf(wire.Template{Name: "n", Tags: []string{"a, b", "c"}}, raw)
+		d, err := draftFrom(wire.Template{Name: "n", Tags: []string{"a, b", "c"}}, raw)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -80,7 +80,7 @@ func FuzzADraftIsReadOrRefused(f *testing.F) {
 	f.Add("completion", "", "[", "null", `{"model":1}`, "remove-0")
 	f.Fuzz(func(t *testing.T, kind, role, text, more, metadata, do string) {
 		d := readDraft(url.Values{"name": {"n"}, "kind": {kind}, "role": {role}, "text": {text}, "json": {"true"}, "more": {more}, "metadata": {metadata}, "tools": {more}, "other": {more}})
-		d.change(do)
+		d.apply(do)
 		if p, err := d.publish(); err == nil && !json.Valid(p.Blueprint) {
 			t.Errorf("it publishes %s", p.Blueprint)
 		}

@@ -11,19 +11,19 @@ import (
 	"promptspool/api/wire"
 )
 
-// roles are what a message of a template can be.
+// roles are the roles that a template's message can have.
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function", "placeholder"}
 
 // editView is what the editor shows.
 type editView struct {
 	draft
-	Head      templateHead // the zero one while there is no template
+	Head      templateHead // the zero value for a new template
 	Preview   previewView
 	Error     *wire.Error
-	Refused   []shownFinding // why it was not saved: it cannot be rendered
-	Overtaken int            // the version that the draft was made from, when somebody saved another meanwhile; else 0
-	Latest    int            // then the newest
-	Unsaved   bool           // the fields are those of a form that was sent, not those of a version
+	Refused   []shownFinding // why the draft was not saved: it cannot be rendered
+	Overtaken int            // the draft's base, if another version was saved meanwhile; else 0
+	Latest    int            // the number of that version
+	Unsaved   bool           // the fields come from a form, not from a version
 	Roles     []string
 	Providers []string
 }
@@ -33,11 +33,12 @@ func (d *Dashboard) editPage(c *call) error {
 	if name == "" {
 		return d.showEditor(c, http.StatusOK, editView{draft: newDraft("")})
 	}
+
 	head, err := d.head(c, "edit")
 	if err != nil {
 		return err
 	}
-	number, err := version(c, "v", head.Latest())
+	number, err := versionParam(c, "v", head.Latest())
 	if err != nil {
 		return err
 	}
@@ -45,48 +46,53 @@ func (d *Dashboard) editPage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	v := editView{Head: head}
-	if v.draft, err = draftOf(head.Template, raw); err != nil {
+	if v.draft, err = draftFrom(head.Template, raw); err != nil {
 		return err
 	}
 	if v.Variables, err = d.newestVariables(c, head.Name); err != nil {
 		return err
 	}
+
 	return d.showEditor(c, http.StatusOK, v)
 }
 
-// newestVariables are those of the template's newest request: something to try a draft with.
+// newestVariables returns the variables of the template's newest request, for trying a
+// draft with them, or "{}".
 func (d *Dashboard) newestVariables(c *call, name string) (string, error) {
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{FilterGroup: filterOf(name, 0), PerPage: 1})
+	newest := wire.Search{FilterGroup: templateFilter(name, 0), PerPage: 1}
+	page, err := d.Records.Search(c.Context(), c.identity(), newest)
 	if err != nil || len(page.Items) == 0 {
 		return "{}", err
 	}
+
 	r, err := d.Records.Request(c.Context(), c.identity(), page.Items[0].RequestID)
-	if wire.IsCode(err, wire.CodeNotFound) || err == nil && (r.Prompt == nil || len(r.Prompt.InputVariables) > shownBytesMax) {
-		return "{}", nil // deleted since, or too long to edit
-	}
-	if err != nil {
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return "{}", nil // deleted since the search
+	case err != nil:
 		return "", err
+	case r.Prompt == nil || len(r.Prompt.InputVariables) > shownBytesMax:
+		return "{}", nil // none, or too long to edit
 	}
-	if laid := layOut(string(r.Prompt.InputVariables)); laid != "" {
-		return laid, nil
-	}
-	return "{}", nil
+
+	return cmp.Or(layOut(string(r.Prompt.InputVariables)), "{}"), nil
 }
 
-// filterOf finds the requests of a template; version 0 is all.
-func filterOf(name string, version int) *wire.Filter {
+// templateFilter returns the filter for the requests of a template's version, or of all
+// its versions if version is 0.
+func templateFilter(name string, version int) *wire.Filter {
 	f := filter{Conditions: []condition{{"prompt_name", "", "is", name}}}
 	if version > 0 {
 		f = f.with(condition{"prompt_version_number", "", "is", strconv.Itoa(version)})
 	}
-	return &wire.Filter{Logic: "AND", Filters: conditions(f)}
-}
 
-func conditions(f filter) (all []wire.Filter) {
+	all := &wire.Filter{Logic: "AND"}
 	for _, c := range f.Conditions {
-		all = append(all, c.filter())
+		all.Filters = append(all.Filters, c.filter())
 	}
+
 	return all
 }
 
@@ -95,15 +101,17 @@ func (d *Dashboard) showEditor(c *call, status int, v editView) error {
 	if v.New {
 		title = "New template"
 	}
+
 	v.Roles, v.Providers = roles, d.Providers
-	v.Preview = d.render(c, v.draft)
+	v.Preview = d.renderDraft(c, v.draft)
+
 	return d.show(c, status, "edit", title, "templates", v)
 }
 
-// saveAnyway is the button that saves what cannot be rendered as well.
+// saveAnyway is the button that also saves what cannot be rendered.
 const saveAnyway = "save-anyway"
 
-// edit carries out a button of the editor's form: one that changes the form, or one that saves.
+// edit carries out a button of the editor: one that changes the form, or one that saves.
 func (d *Dashboard) edit(c *call) error {
 	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
 	if !v.New {
@@ -112,47 +120,80 @@ func (d *Dashboard) edit(c *call) error {
 			return err
 		}
 	}
-	do := c.PostForm.Get("do")
-	if do != "save" && do != saveAnyway {
-		v.change(do)
+
+	button := c.PostForm.Get("do")
+	if button != "save" && button != saveAnyway {
+		v.apply(button)
 		return d.showEditor(c, http.StatusOK, v)
 	}
+
+	saved, err := d.save(c, &v, button == saveAnyway)
+	switch {
+	case err != nil:
+		return d.showNotSaved(c, v, err)
+	case v.Refused != nil:
+		return d.showEditor(c, http.StatusUnprocessableEntity, v)
+	}
+
+	return d.redirectToSaved(c, v.draft, saved)
+}
+
+// save publishes the draft. If it cannot be rendered, it is only published if anyway is
+// set; otherwise v.Refused explains why not.
+func (d *Dashboard) save(c *call, v *editView, anyway bool) (wire.Published, error) {
 	p, err := v.publish()
-	if err == nil && do == "save" {
-		var findings []wire.Finding
-		if findings, err = d.Templates.Findings(c.Context(), c.identity(), p); len(findings) > 0 {
+	if err != nil {
+		return wire.Published{}, err
+	}
+
+	if !anyway {
+		findings, err := d.Templates.Findings(c.Context(), c.identity(), p)
+		if err != nil {
+			return wire.Published{}, err
+		}
+		if len(findings) > 0 {
 			v.Refused = shownFindings(findings)
-			return d.showEditor(c, http.StatusUnprocessableEntity, v)
+			return wire.Published{}, nil
 		}
 	}
-	if err == nil {
-		p.Author = c.User.Email
-		var saved wire.Published
-		if saved, err = d.Templates.Publish(c.Context(), c.identity(), p); err == nil {
-			return d.saved(c, v.draft, saved)
-		}
-	}
+
+	p.Author = c.User.Email
+
+	return d.Templates.Publish(c.Context(), c.identity(), p)
+}
+
+// showNotSaved shows the editor again with an error that its user can do something about.
+func (d *Dashboard) showNotSaved(c *call, v editView, err error) error {
 	e := wire.AsError(err)
 	switch e.Code {
 	case wire.CodeInvalid:
 		v.Error = plainFields(e)
+
 	case wire.CodeConflict:
 		v.Error = e
-		if head, err := d.Templates.Head(c.Context(), c.identity(), v.Name); err == nil && !v.New {
-			v.Overtaken, v.Latest, v.Base = v.Base, head.Latest(), head.Latest() // who has been told may save after it
+		head, err := d.Templates.Head(c.Context(), c.identity(), v.Name)
+		if err == nil && !v.New {
+			// The page says that another version was saved meanwhile. Whoever saves again has
+			// read that, so the draft now follows that version.
+			v.Overtaken, v.Latest = v.Base, head.Latest()
+			v.Base = head.Latest()
 		}
+
 	default:
 		return err
 	}
+
 	return d.showEditor(c, e.Status(), v)
 }
 
-// saved tells that a version was made, or that there was nothing to save.
-func (d *Dashboard) saved(c *call, v draft, p wire.Published) error {
+// redirectToSaved shows the version that a draft became. It may be the one that it was
+// made from, if nothing was changed.
+func (d *Dashboard) redirectToSaved(c *call, v draft, p wire.Published) error {
 	to := templateAddress("/template", p.Name, "v", strconv.Itoa(p.VersionNumber))
 	if p.VersionNumber == v.Base && v.Tags == v.OldTags {
-		return c.done(to, "unchanged")
+		return c.redirect(to, "unchanged")
 	}
+
 	detail := "version " + strconv.Itoa(p.VersionNumber)
 	if v.Message != "" {
 		detail += ": " + v.Message
@@ -160,28 +201,41 @@ func (d *Dashboard) saved(c *call, v draft, p wire.Published) error {
 	if err := d.People.Note(c.Context(), c.User, "save template", p.Name, detail); err != nil {
 		return err
 	}
-	return c.done(to, "saved")
+
+	return c.redirect(to, "saved")
 }
 
-// plainFields names fields as the form does.
+// plainFields returns an error whose fields have the names that the form shows.
 func plainFields(e *wire.Error) *wire.Error {
 	plain := *e
-	plain.Message, plain.Fields = "This cannot be saved yet.", slices.Clone(e.Fields)
-	for i, f := range plain.Fields {
-		name := strings.TrimPrefix(strings.TrimPrefix(f.Field, "prompt_version."), "prompt_template.")
-		if at, rest, ok := strings.Cut(strings.TrimPrefix(name, "messages["), "]"); ok && strings.HasPrefix(name, "messages[") {
-			n, _ := strconv.Atoi(at)
-			name = "Message " + strconv.Itoa(n+1) + strings.ReplaceAll(rest, ".", " ")
-		}
-		switch name {
-		case "prompt_name":
-			name = "Name"
-		case "commit_message":
-			name = "Commit message"
-		}
-		plain.Fields[i].Field = name
+	plain.Message = "This cannot be saved yet."
+	plain.Fields = slices.Clone(e.Fields)
+	for i := range plain.Fields {
+		plain.Fields[i].Field = plainField(plain.Fields[i].Field)
 	}
+
 	return &plain
+}
+
+// plainField returns the name that the form shows for a field of the API.
+func plainField(field string) string {
+	name := strings.TrimPrefix(field, "prompt_version.")
+	name = strings.TrimPrefix(name, "prompt_template.")
+	switch name {
+	case "prompt_name":
+		return "Name"
+	case "commit_message":
+		return "Commit message"
+	}
+
+	if path, isMessage := strings.CutPrefix(name, "messages["); isMessage {
+		if at, rest, ok := strings.Cut(path, "]"); ok {
+			n, _ := strconv.Atoi(at)
+			return "Message " + strconv.Itoa(n+1) + strings.ReplaceAll(rest, ".", " ")
+		}
+	}
+
+	return name
 }
 
 // previewView is what a draft would become.
@@ -189,61 +243,86 @@ type previewView struct {
 	Messages  []shownMessage // as a model would get them
 	Kwargs    string         // for the client of Provider
 	Provider  string
-	Variables []string // that the draft uses
+	Variables []string // those that the draft uses
 	Findings  []shownFinding
 	Warning   string
-	Error     *wire.Error // of all, or of Kwargs if Messages are there
+	Error     *wire.Error // why there are no Kwargs, or nothing at all
 }
 
-// render renders a draft with its variables: as messages, and for its provider.
-func (d *Dashboard) render(c *call, v draft) (out previewView) {
-	out.Provider = cmp.Or(v.For, v.Provider)
-	v.Name = cmp.Or(v.Name, "draft") // what has no name yet can be looked at
-	p, err := v.publish()
-	var variables map[string]json.RawMessage
-	if err == nil && json.Unmarshal([]byte(v.Variables), &variables) != nil {
-		err = wire.Invalid(wire.FieldError{Field: "Variables", Reason: `must be an object, as {"name": "value"}`})
-	}
+// renderDraft renders a draft with its variables: as messages, and for its provider.
+func (d *Dashboard) renderDraft(c *call, v draft) previewView {
+	out := previewView{Provider: cmp.Or(v.For, v.Provider)}
+	v.Name = cmp.Or(v.Name, "draft") // a draft without a name has a preview, too
+
+	p, variables, err := v.previewInput()
 	if err != nil {
 		out.Error = previewFault(err)
 		return out
 	}
+
 	fetch := wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables}
 	plain, findings, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	out.Findings = shownFindings(findings)
 	if err == nil {
-		read, t := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs})), newTexts(json.RawMessage(v.Variables))
-		out.Messages = t.messages(read.Input)
-		out.Variables = variablesOf(plain.Blueprint)
+		read := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
+		out.Messages = newTexts(json.RawMessage(v.Variables)).messages(read.Input)
+		out.Variables = variablesIn(plain.Blueprint)
 		out.Warning = warning(plain)
 	}
 	if out.Provider == "" {
 		out.Error = previewFault(err)
 		return out
 	}
+
 	fetch = wire.TemplateFetch{Provider: out.Provider, Variables: variables}
-	own, _, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
+	rendered, _, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	if err != nil {
 		out.Error = previewFault(err)
-		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool { return f.tells(err) })
+
+		// The error already lists some of the findings. Show each once.
+		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool {
+			return f.listedIn(err)
+		})
+
 		return out
 	}
-	out.Kwargs, out.Warning = layOut(string(own.LLMKwargs)), warning(own)
+	out.Kwargs = layOut(string(rendered.LLMKwargs))
+	out.Warning = warning(rendered)
+
 	return out
 }
 
-// plainProvider is the one whose arguments say the most of what a template can: by them a rendering is shown.
+// previewInput returns what the draft would publish, and the variables to render it with.
+func (d *draft) previewInput() (wire.Publish, map[string]json.RawMessage, error) {
+	p, err := d.publish()
+	if err != nil {
+		return p, nil, err
+	}
+
+	var variables map[string]json.RawMessage
+	if json.Unmarshal([]byte(d.Variables), &variables) != nil {
+		fault := wire.FieldError{Field: "Variables", Reason: `must be an object, such as {"name": "value"}`}
+		return p, nil, wire.Invalid(fault)
+	}
+
+	return p, variables, nil
+}
+
+// plainProvider is the provider whose arguments can express the most of a template. They
+// are what a rendering is shown from.
 const plainProvider = "openai"
 
 func previewFault(err error) *wire.Error {
 	if err == nil {
 		return nil
 	}
+
 	e := wire.AsError(err)
 	if e.Code == wire.CodeInvalid {
 		e = plainFields(e)
 		e.Message = "This cannot be rendered."
 	}
+
 	return e
 }
 
@@ -251,18 +330,20 @@ func warning(t wire.RenderedTemplate) string {
 	if t.Warning == nil {
 		return ""
 	}
+
 	return *t.Warning
 }
 
-func variablesOf(blueprint json.RawMessage) []string {
+func variablesIn(blueprint json.RawMessage) []string {
 	var b struct {
 		Variables []string `json:"input_variables"`
 	}
 	_ = json.Unmarshal(blueprint, &b) // the registry made it
+
 	return b.Variables
 }
 
-// preview answers the script, which asks for the preview alone.
+// preview answers the page's script, which asks for the preview alone.
 func (d *Dashboard) preview(c *call) error {
-	return d.part(c, "edit", "preview", d.render(c, readDraft(c.PostForm)))
+	return d.part(c, "edit", "preview", d.renderDraft(c, readDraft(c.PostForm)))
 }

@@ -11,21 +11,21 @@ import (
 	"promptspool/api/wire"
 )
 
-// errorView is what the page of an error shows.
+// errorView is what the error page shows.
 type errorView struct {
 	Error *wire.Error
 	Back  string // the page that the browser came from; "" if it came from elsewhere
 }
 
-// errStaleForm refuses a form that does not carry its session's token.
+// errStaleForm rejects a form that does not carry its session's token.
 var errStaleForm = wire.Errorf(wire.CodeForbidden,
 	"This form is out of date. Go back, load the page again, and send it once more.")
 
-// errNoPage answers for an address that is no page's.
+// errNoPage answers for an address that is not a page.
 var errNoPage = wire.Errorf(wire.CodeNotFound,
 	"There is no page at this address. It may have been mistyped, or the page was removed.")
 
-// errorTitles name what went wrong, by its code.
+// errorTitles are the titles of the error page, by code.
 var errorTitles = map[wire.Code]string{
 	wire.CodeNotFound:     "Not found",
 	wire.CodeMethod:       "Nothing to show here",
@@ -45,65 +45,72 @@ func errorTitle(err error) string {
 	case errors.Is(err, errNoPage):
 		return "Page not found"
 	}
+
 	if title, known := errorTitles[wire.AsError(err).Code]; known {
 		return title
 	}
+
 	return "Something went wrong"
 }
 
-// fail answers with what went wrong, and a way back.
+// fail answers with an error page, which offers a way back.
 func (d *Dashboard) fail(c *call, err error) {
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
 		d.Logger.Error("a page failed", "path", c.URL.Path, "error", err)
 	}
-	retryAfter(c.w.Header(), e)
 
-	if failed := d.show(c, e.Status(), "error", errorTitle(err), "", errorView{e, back(c.Request)}); failed != nil {
-		d.Logger.Error("the page that tells an error failed", "error", failed)
+	setRetryAfter(c.w.Header(), e)
+	v := errorView{e, previousPage(c.Request)}
+	if showErr := d.show(c, e.Status(), "error", errorTitle(err), "", v); showErr != nil {
+		d.Logger.Error("the error page failed", "error", showErr)
 	}
 }
 
-// retryAfter tells a browser when to come back, if the error says so.
-func retryAfter(h http.Header, e *wire.Error) {
+// setRetryAfter tells the browser when to try again, if the error knows.
+func setRetryAfter(h http.Header, e *wire.Error) {
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 }
 
-// Refuse answers with a page that shows an error, whoever is signed in or not.
+// Refuse answers with an error page. Nobody needs to be signed in.
 func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
+
 	c := &call{Request: r, w: w}
-	if s, failed := d.session(r); failed == nil {
-		c.SignedIn = s // for the menu
-	}
+	d.findReader(c)
 	d.fail(c, err)
 }
 
-// nowhere answers for a path that is no page, or only takes forms.
-func (d *Dashboard) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers for a path that is not a page, or that only accepts forms.
+func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
 	allowed := d.methods(r.URL.Path)
 	if len(allowed) == 0 || strings.HasPrefix(r.URL.Path, "/static/") {
 		d.Refuse(w, r, errNoPage)
 		return
 	}
+
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	d.Refuse(w, r, wire.Errorf(wire.CodeMethod,
-		"This address only takes what a form sends. Open the page with the form, and send it again."))
+		"This address only accepts a form. Open the page with the form, and send it again."))
 }
 
-// foreign refuses a form that another site's page sent.
-func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
+// refuseCrossSite rejects a form that another site's page sent.
+func (d *Dashboard) refuseCrossSite(w http.ResponseWriter, r *http.Request) {
 	d.Refuse(w, r, wire.Errorf(wire.CodeForbidden,
-		"This form was sent from another site's page, so it was refused. Open the dashboard itself and try again."))
+		"This form was sent from another site's page, so it was rejected. Open the dashboard itself and try again."))
 }
 
-// back is the page of ours that a call came from; "" for none.
-func back(r *http.Request) string {
+// previousPage returns the page of ours that a call came from, or "".
+func previousPage(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
-	if err != nil || from.Host != r.Host || from.Path == "" || from.Path == r.URL.Path {
+	if err != nil || from.Host != r.Host {
 		return ""
 	}
-	return local(from.RequestURI())
+	if from.Path == "" || from.Path == r.URL.Path {
+		return "" // "Back" would lead to the same error
+	}
+
+	return localAddress(from.RequestURI())
 }

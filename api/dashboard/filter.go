@@ -237,7 +237,7 @@ func (c condition) Describe() string {
 	return strings.TrimSpace(strings.Join([]string{name, c.Key, op, c.Value}, " "))
 }
 
-// where is the address of the requests of which a field is a value.
-func where(field, key, value string) string {
+// requestsAddress returns the address of the requests in which a field has a value.
+func requestsAddress(field, key, value string) string {
 	return address("/requests", filter{Conditions: []condition{{field, key, "is", value}}}.values())
 }

@@ -9,14 +9,15 @@ import (
 	"promptspool/api/wire"
 )
 
-// shownFinding is a finding by the name that people know the place by.
+// shownFinding is a finding with the name that the form shows for its place.
 type shownFinding struct {
-	Index   int    // of the message; -1 if it is about none
-	Place   string // "Message 2, line 1, column 7"
+	Index   int    // of the message; -1 if it is not about one
+	Place   string // such as "Message 2, line 1, column 7"
 	Message string
 }
 
-// textPath reads the path of a finding in a text: the message's index, and the block's.
+// textPath matches the path of a finding in a text: the index of the message, and that of
+// the block.
 var textPath = regexp.MustCompile(`^(?:messages\[(\d+)\]\.)?(content\[(\d+)\])\.`)
 
 // shownFindings names the places of findings.
@@ -29,6 +30,8 @@ func shownFindings(findings []wire.Finding) []shownFinding {
 		if m == nil {
 			continue
 		}
+
+		// Only chats have several messages; the text of a completion is in the form's first.
 		name := "Text"
 		shown[i].Index = 0
 		if m[1] != "" {
@@ -38,22 +41,28 @@ func shownFindings(findings []wire.Finding) []shownFinding {
 		if m[3] != "0" {
 			name += ", " + m[2]
 		}
+
 		shown[i].Place = fmt.Sprintf("%s, line %d, column %d", name, f.Line, f.Column)
 	}
+
 	return shown
 }
 
-// FindingsAt are those about a message of the draft; -1 for those about none.
+// FindingsAt returns the findings about a message of the draft, or with -1 all that are
+// not about one.
 func (v editView) FindingsAt(index int) (at []shownFinding) {
 	for _, f := range v.Refused {
 		if f.Index == index {
 			at = append(at, f)
 		}
 	}
+
 	return at
 }
 
-// tells reports whether an error says the same.
-func (f shownFinding) tells(err error) bool {
-	return slices.ContainsFunc(wire.AsError(err).Fields, func(e wire.FieldError) bool { return e.Reason == f.Message })
+// listedIn reports whether an error lists the finding.
+func (f shownFinding) listedIn(err error) bool {
+	return slices.ContainsFunc(wire.AsError(err).Fields, func(e wire.FieldError) bool {
+		return e.Reason == f.Message
+	})
 }

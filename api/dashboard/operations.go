@@ -8,27 +8,27 @@ import (
 	"promptspool/api/wire"
 )
 
-// Sidecars are what the account's sidecars tell of themselves.
+// Sidecars reports the state of an account's sidecars.
 type Sidecars interface {
 	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 }
 
-// Storage tells how much of an account is kept.
+// Storage reports how much of an account is stored.
 type Storage interface {
 	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
 }
 
-// Retention is what the server keeps of each account. Zero values keep everything.
+// Retention limits what the server keeps of each account. Zero values are no limit.
 type Retention struct {
 	Age   time.Duration
-	Bytes int64 // of bodies as they were sent
+	Bytes int64 // of bodies, uncompressed
 }
 
 func (d *Dashboard) operationRoutes() {
 	d.handle("GET /sidecars", wire.RoleViewer, d.sidecarsPage)
 }
 
-// sidecarsView is what the page of operations shows.
+// sidecarsView is what the page of sidecars shows.
 type sidecarsView struct {
 	Items     []wire.FleetSidecar
 	Alive     int
@@ -43,6 +43,7 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	v := sidecarsView{Items: fleet.Items, Retention: d.Retention}
 	for _, s := range fleet.Items {
 		if s.Alive {
@@ -53,8 +54,10 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 		}
 		v.Waiting += s.BacklogEvents
 	}
+
 	if v.Kept, err = d.Storage.Kept(c.Context(), c.identity()); err != nil {
 		return err
 	}
+
 	return d.show(c, http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
 }

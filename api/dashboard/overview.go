@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -210,30 +209,3 @@ func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdow
 	}
 	return b
 }
-
-// These print the values of a chart.
-
-func count(v float64) string {
-	switch {
-	case v >= 1e12:
-		return significant(v/1e12, 3) + " T"
-	case v >= 1e9:
-		return significant(v/1e9, 3) + " G"
-	case v >= 1e6:
-		return significant(v/1e6, 3) + " M"
-	case v >= 1e4:
-		return significant(v/1e3, 3) + " k"
-	}
-	return significant(v, 4)
-}
-
-func seconds(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	return latency(&v)
-}
-
-func dollars(v float64) string { return cost(&v) }
-
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }

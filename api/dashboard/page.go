@@ -22,13 +22,15 @@ import (
 // pages are the parsed pages by the names of their files, each with the layout around it.
 type pages map[string]*template.Template
 
-// parsePages parses the pages with some names, all of them without any: a sidecar spends no memory on those it does not have.
+// parsePages parses the named pages, or all of them if none are named: a sidecar spends
+// no memory on pages that it does not serve.
 func parsePages(only ...string) pages {
 	base := template.Must(template.New("").Funcs(helpers).ParseFS(files, "html/layout/*.html"))
 	names, err := fs.Glob(files, "html/*.html")
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("dashboard: no pages: %v", err))
 	}
+
 	all := pages{}
 	for _, name := range names {
 		page := strings.TrimSuffix(path.Base(name), ".html")
@@ -36,46 +38,44 @@ func parsePages(only ...string) pages {
 			all[page] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
 		}
 	}
+
 	return all
 }
 
-// helpers are the functions that pages use.
+// helpers are the functions that pages call.
 var helpers = template.FuncMap{
-	"moment":  moment,
-	"ago":     ago,
-	"latency": latency,
-	"tokens":  tokens,
-	"cost":    cost,
-	"count":   grouped,
-	"percent": percent,
-	"dollars": dollars,
-	"plus":    func(a, b int) int { return a + b },
-	"latencyMS": func(ms *float64) string {
-		if ms == nil {
-			return "unknown"
-		}
-		seconds := *ms / 1000
-		return latency(&seconds)
-	},
-	"pretty": func(raw json.RawMessage) string { return cmp.Or(layOut(string(raw)), string(raw)) },
-	"where":  where,
-	"page":   templateAddress,
-	"digits": strconv.Itoa,
-	"compared": func(title, left, right string, rows []diffRow) comparedRows {
-		return comparedRows{title, left, right, rows}
-	},
-	"rows":        func(text string) int { return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30) },
-	"bytes":       func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
-	"span":        spanned,
-	"ahead":       ahead,
-	"spanSeconds": func(seconds float64) string { return spanned(time.Duration(seconds * float64(time.Second))) },
-	"grouped":     func(n int) string { return grouped(int64(n)) },
-	"quantity":    func(n int, noun string) string { return quantity(int64(n), noun) },
-	"quantity64":  quantity,
-	"roleClass":   roleClass,
-	"entry": func(nav, name, href, text string) menuEntry {
-		return menuEntry{Href: href, Text: text, Current: nav == name}
-	},
+	// Times.
+	"moment":      moment,
+	"ago":         ago,
+	"ahead":       clockOffset,
+	"latency":     latency,
+	"latencyMS":   latencyMS,
+	"span":        roughly,
+	"spanSeconds": roughSeconds,
+
+	// Numbers.
+	"bytes":      byteSize,
+	"cost":       cost,
+	"count":      grouped,
+	"digits":     strconv.Itoa,
+	"dollars":    dollars,
+	"grouped":    func(n int) string { return grouped(int64(n)) },
+	"percent":    percent,
+	"plus":       func(a, b int) int { return a + b },
+	"quantity":   func(n int, noun string) string { return quantity(int64(n), noun) },
+	"quantity64": quantity,
+	"tokens":     tokens,
+
+	// Addresses.
+	"entry": newMenuEntry,
+	"page":  templateAddress,
+	"where": requestsAddress,
+
+	// Texts.
+	"compared":  newComparedRows,
+	"pretty":    indented,
+	"roleClass": roleClass,
+	"rows":      textareaRows,
 }
 
 // comparedRows are two texts side by side.
@@ -84,16 +84,48 @@ type comparedRows struct {
 	Rows                         []diffRow
 }
 
+func newComparedRows(title, left, right string, rows []diffRow) comparedRows {
+	return comparedRows{title, left, right, rows}
+}
+
 // menuEntry is a line of the menu.
 type menuEntry struct {
 	Href, Text string
 	Current    bool
 }
 
-// moment prints a time for machines; the script turns it into the reader's own zone.
+func newMenuEntry(nav, name, href, text string) menuEntry {
+	return menuEntry{Href: href, Text: text, Current: nav == name}
+}
+
+// indented prints JSON for people.
+func indented(raw json.RawMessage) string {
+	return cmp.Or(layOut(string(raw)), string(raw))
+}
+
+// byteSize prints a number of bytes.
+func byteSize(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// textareaRows returns how many rows the field of a text gets: enough for most texts,
+// whose lines wrap at about 80 letters.
+func textareaRows(text string) int {
+	return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30)
+}
+
+// roleClass returns the CSS class of a message with a role.
+func roleClass(role string) string {
+	switch role {
+	case "system", "developer", "user", "assistant", "tool", "function":
+		return "is-" + role
+	}
+
+	return ""
+}
+
+// moment prints a time in UTC. The page's script turns it into the reader's time zone.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// ago prints how long it is since then, roughly.
+// ago prints roughly how long ago something was.
 func ago(now, then time.Time) string {
 	d := now.Sub(then)
 	switch {
@@ -106,72 +138,91 @@ func ago(now, then time.Time) string {
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%d h ago", int(d.Hours()))
 	}
+
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
 // view is what the layout shows around a page's own data.
 type view struct {
 	Title   string
-	Nav     string // which entry of the menu is the current one
+	Nav     string // the current entry of the menu
 	User    *wire.User
 	CSRF    string
-	Session string // names the session in forms that may be sent after its end
+	Session string // names the session, in forms that may be sent after its end
 	Notice  string // what has just been done
 	Version string
 	Now     time.Time
-	Curl    string // logs a call here
+	Curl    string // a command that logs a call here
 	Base    string // this server's address
-	SignIn  bool   // people sign in here
+	SignIn  bool   // people can sign in here
 	Data    any
 }
 
-// show answers with a page. notice comes from the address, where a form that was carried out left it.
+// show answers with a page. It is rendered before the first byte is sent, so that a
+// failure can still be answered with the error page.
 func (d *Dashboard) show(c *call, status int, name, title, nav string, data any) error {
-	v := view{Title: title, Nav: nav, Version: d.Version, Now: d.Now(), Curl: curl(c.Request), Base: base(c.Request), SignIn: d.People != nil, Data: data}
+	v := view{
+		Title:   title,
+		Nav:     nav,
+		Notice:  cmp.Or(c.notice, notices[c.URL.Query().Get("done")]),
+		Version: d.Version,
+		Now:     d.Now(),
+		Curl:    exampleCurl(c.Request),
+		Base:    base(c.Request),
+		SignIn:  d.People != nil,
+		Data:    data,
+	}
 	if c.User.ID != "" {
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
 	}
-	v.Notice = cmp.Or(c.notice, notices[c.URL.Query().Get("done")])
+
 	var page bytes.Buffer
 	if err := d.pages[name].ExecuteTemplate(&page, "layout", v); err != nil {
 		return fmt.Errorf("page %s: %w", name, err)
 	}
+
 	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	c.w.WriteHeader(status)
 	_, err := c.w.Write(page.Bytes())
+
 	return err
 }
 
-// part answers with a template of a page alone, for the script to put in its place.
+// part answers with one template of a page, for the page's script to insert.
 func (d *Dashboard) part(c *call, page, name string, data any) error {
 	var part bytes.Buffer
 	if err := d.pages[page].ExecuteTemplate(&part, name, data); err != nil {
 		return fmt.Errorf("%s of page %s: %w", name, page, err)
 	}
+
 	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, err := c.w.Write(part.Bytes())
+
 	return err
 }
 
-// notices are what a page says after a form was carried out, by the word in its address. Nobody can make it say anything else.
+// notices are what a page says after a form was carried out, by the word in its address.
+// A link can choose among them, and cannot make a page say anything else.
 var notices = map[string]string{
-	"scored":       "The score is set.",
-	"signed-out":   "You have signed out.",
-	"password":     "Your password has been changed. All your other sessions have been signed out.",
-	"revoked":      "The key is revoked: calls with it are refused from now on.",
-	"uninvited":    "The invite is revoked: its link no longer works.",
-	"resumed":      "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
-	"other-person": "You signed in as someone else than the author of the changes that were waiting. They were discarded.",
-	"saved":        "Saved. Apps that ask for the latest version get it within a second.",
-	"unchanged":    "Nothing was changed, so no version was made.",
-	"label":        "The label is moved. Apps that ask for it get this version within a second.",
-	"unlabelled":   "The label is gone.",
-	"archived":     "The template is archived: apps do not find it any more.",
-	"restored":     "The template is in use again.",
+	"scored":     "The score is set.",
+	"signed-out": "You have signed out.",
+	"password":   "Your password has been changed. All your other sessions have been signed out.",
+	"revoked":    "The key is revoked. Calls with it are now rejected.",
+	"uninvited":  "The invite is revoked. Its link no longer works.",
+	"resumed":    "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
+	"other-person": "You signed in as someone else. The changes that were not sent yet belonged to another person, " +
+		"and were discarded.",
+	"saved":      "Saved. Apps requesting the latest version get it within a second.",
+	"unchanged":  "Nothing was changed, so no new version was created.",
+	"label":      "The label now points to this version. Apps requesting it get this version within a second.",
+	"unlabelled": "The label was deleted.",
+	"archived":   "The template is archived. Apps requesting it will get 404.",
+	"restored":   "The template was restored.",
 }
 
-// done sends the browser on to a page after a form was carried out.
-func (c *call) done(to, word string) error {
+// redirect sends the browser on to another page, which shows the notice that word names;
+// "" is none.
+func (c *call) redirect(to, word string) error {
 	switch {
 	case word == "":
 	case strings.Contains(to, "?"):
@@ -180,11 +231,12 @@ func (c *call) done(to, word string) error {
 		to += "?done=" + word
 	}
 	http.Redirect(c.w, c.Request, to, http.StatusSeeOther)
+
 	return nil
 }
 
-// curl is a line that logs a call, for somebody who has nothing logged yet.
-func curl(r *http.Request) string {
+// exampleCurl returns a command that logs a call, for accounts that have logged nothing yet.
+func exampleCurl(r *http.Request) string {
 	return "curl " + base(r) + `/rest/track-request -H 'Content-Type: application/json' -d '{
   "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
   "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
@@ -193,19 +245,11 @@ func curl(r *http.Request) string {
   "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'`
 }
 
-// base is this server's address, as the caller wrote it.
+// base returns this server's address as the caller wrote it.
 func base(r *http.Request) string {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https://" + r.Host
 	}
-	return "http://" + r.Host
-}
 
-// roleClass is how a message of a role looks.
-func roleClass(role string) string {
-	switch role {
-	case "system", "developer", "user", "assistant", "tool", "function":
-		return "is-" + role
-	}
-	return ""
+	return "http://" + r.Host
 }

@@ -21,14 +21,14 @@ type peopleView struct {
 	People  []wire.User
 	Invites []wire.Invite
 	SignUp  wire.SignUp
-	Link    string      // just made, of Reset or else of Invited; shown this once
-	Reset   *wire.User  // whose password it resets
-	Invited wire.Invite // what it invites to
+	Link    string      // a new link, for Reset or else for Invited; shown only now
+	Reset   *wire.User  // whose password the link resets
+	Invited wire.Invite // the invite that the link accepts
 	Roles   []wire.Role
 	Error   *wire.Error
 }
 
-// peoplePage also says what was just changed of a person, whose id its address carries.
+// peoplePage also says what has just been changed for the person whose id is in the address.
 func (d *Dashboard) peoplePage(c *call) error {
 	v := peopleView{}
 	if err := d.loadPeople(c, &v); err != nil {
@@ -38,14 +38,16 @@ func (d *Dashboard) peoplePage(c *call) error {
 	q := c.URL.Query()
 	for _, u := range v.People {
 		if u.ID == q.Get("who") {
-			c.notice = changeOf(u, q.Get("done"))
+			c.notice = changeNotice(u, q.Get("done"))
 		}
 	}
+
 	return d.show(c, http.StatusOK, "people", "People", "people", v)
 }
 
-// changeOf says what was changed of a person.
-func changeOf(u wire.User, done string) string {
+// changeNotice says what was changed for a person. It says nothing that is not true of
+// them now: anybody can write the address.
+func changeNotice(u wire.User, done string) string {
 	switch {
 	case done == "disabled" && u.DisabledAt != nil:
 		return u.Email + " can no longer sign in."
@@ -54,6 +56,7 @@ func changeOf(u wire.User, done string) string {
 	case done == "role":
 		return u.Email + " now has the role " + string(u.Role) + " and must sign in again."
 	}
+
 	return ""
 }
 
@@ -64,19 +67,24 @@ func (d *Dashboard) loadPeople(c *call, v *peopleView) (err error) {
 	if v.Invites, err = d.People.Invites(c.Context(), c.User); err != nil {
 		return err
 	}
-	v.SignUp, v.Roles = d.People.SignUp(), []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
+
+	v.SignUp = d.People.SignUp()
+	v.Roles = []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
+
 	return nil
 }
 
-// showPeople answers a form with the page itself, not with a redirect: a link that works once must stand in no address.
+// showPeople answers a form with the page itself and not with a redirect: a link that
+// works once must not appear in an address.
 func (d *Dashboard) showPeople(c *call, status int, v peopleView) error {
 	if err := d.loadPeople(c, &v); err != nil {
 		return err
 	}
+
 	return d.show(c, status, "people", "People", "people", v)
 }
 
-// codeLink is the address of a page of this server with a code.
+// codeLink returns the address of a page of this server with a code.
 func codeLink(c *call, page string, code wire.Secret) string {
 	return base(c.Request) + page + "?" + url.Values{"code": {string(code)}}.Encode()
 }
@@ -86,6 +94,7 @@ func (d *Dashboard) invite(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/sign-up", code), Invited: i})
 }
 
@@ -93,7 +102,8 @@ func (d *Dashboard) uninvite(c *call) error {
 	if err := d.People.Uninvite(c.Context(), c.User, c.PathValue("id")); err != nil {
 		return err
 	}
-	return c.done("/people", "uninvited")
+
+	return c.redirect("/people", "uninvited")
 }
 
 func (d *Dashboard) makeReset(c *call) error {
@@ -101,6 +111,7 @@ func (d *Dashboard) makeReset(c *call) error {
 	if err != nil {
 		return d.peopleFault(c, err)
 	}
+
 	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/reset-password", code), Reset: &u})
 }
 
@@ -109,7 +120,8 @@ func (d *Dashboard) setRole(c *call) error {
 	if err != nil {
 		return d.peopleFault(c, err)
 	}
-	return c.changed(u, "role")
+
+	return c.redirectToPerson(u, "role")
 }
 
 func (d *Dashboard) setDisabled(c *call) error {
@@ -119,20 +131,23 @@ func (d *Dashboard) setDisabled(c *call) error {
 	case err != nil:
 		return d.peopleFault(c, err)
 	case disabled:
-		return c.changed(u, "disabled")
+		return c.redirectToPerson(u, "disabled")
 	}
-	return c.changed(u, "enabled")
+
+	return c.redirectToPerson(u, "enabled")
 }
 
-// changed goes back to the page of people, which says what was changed of whom.
-func (c *call) changed(u wire.User, done string) error {
-	return c.done("/people?"+url.Values{"who": {u.ID}}.Encode(), done)
+// redirectToPerson returns to the page of people, which says what was changed for whom.
+func (c *call) redirectToPerson(u wire.User, done string) error {
+	return c.redirect("/people?"+url.Values{"who": {u.ID}}.Encode(), done)
 }
 
-// peopleFault shows the page again with what is wrong, as the account's last owner who stays one.
+// peopleFault shows the page again with a change that is not possible, such as removing
+// the account's last owner.
 func (d *Dashboard) peopleFault(c *call, err error) error {
 	if e := wire.AsError(err); e.Code == wire.CodeConflict {
 		return d.showPeople(c, e.Status(), peopleView{Error: e})
 	}
+
 	return err
 }

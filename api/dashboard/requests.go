@@ -19,13 +19,13 @@ func (d *Dashboard) requestRoutes() {
 type requestsView struct {
 	filterView
 	Page    wire.SearchPage
-	Error   *wire.Error // of the filter
-	Next    string      // the address of the next page; "" on the last
-	First   string      // the address of the first page, if this is not it
+	Error   *wire.Error // what is wrong with the filter
+	Next    string      // the address of the next page; "" on the last one
+	First   string      // the address of the first page; "" on that page
 	Exports []exportLink
 }
 
-// filterView is the filter of a page, and what the form for it offers.
+// filterView is a page's filter, with what its form offers.
 type filterView struct {
 	Filter    filter
 	Path      string
@@ -33,26 +33,35 @@ type filterView struct {
 	Fields    []filterField
 	Operators []operator
 	Chips     []chip
-	Columns   []column // that there are
+	Columns   []column // all that can be shown
 	Closest   []closeLink
 }
 
-// chip is a condition that is in force, and the address without it.
+// chip is a condition in force, with the address of the page without it.
 type chip struct{ Text, Without string }
 
 func viewFilter(path string, f filter) filterView {
-	v := filterView{Filter: f, Path: path, Spans: spansWith(f.Span), Fields: filterFields, Operators: operators, Columns: columns}
+	v := filterView{
+		Filter:    f,
+		Path:      path,
+		Spans:     spansWith(f.Span),
+		Fields:    filterFields,
+		Operators: operators,
+		Columns:   columns,
+	}
 	for i, c := range f.Conditions {
 		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
 	}
+
 	return v
 }
 
-// address puts a path and a query together.
+// address joins a path and a query.
 func address(path string, q url.Values) string {
 	if len(q) == 0 {
 		return path
 	}
+
 	return path + "?" + q.Encode()
 }
 
@@ -60,9 +69,15 @@ func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := readFilter(query)
 	v := requestsView{filterView: viewFilter("/requests", f), Exports: exportLinks(f)}
+
 	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
-		FilterGroup: f.group(d.Now()), Q: f.Q, PerPage: requestsPerPage, Cursor: query.Get("cursor"),
+		FilterGroup: f.group(d.Now()),
+		Q:           f.Q,
+		PerPage:     requestsPerPage,
+		Cursor:      query.Get("cursor"),
 	})
+
+	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.Error = e
 		return d.show(c, e.Status(), "requests", "Requests", "requests", v)
@@ -70,10 +85,12 @@ func (d *Dashboard) requestsPage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	v.Page = page
 	if len(page.Items) == 0 && page.Complete {
 		d.suggestClosest(c, &v.filterView)
 	}
+
 	if page.NextCursor != nil {
 		next := f.values()
 		next.Set("cursor", *page.NextCursor)
@@ -82,5 +99,6 @@ func (d *Dashboard) requestsPage(c *call) error {
 	if query.Get("cursor") != "" {
 		v.First = address(v.Path, f.values())
 	}
+
 	return d.show(c, http.StatusOK, "requests", "Requests", "requests", v)
 }

@@ -40,13 +40,14 @@ import (
 // along: they hold nothing that is hard to type again, and must be decided on by
 // whoever sees the page.
 
-// review shows a form again, before it is sent. Its role is that of the route.
+// review shows a form again before it is sent. Its role is that of the route.
 type review struct {
 	role wire.Role
 	show func(c *call) error
 }
 
-// resumable makes a route for a form that is carried through the sign-in page, and shown again by show.
+// resumable registers a route for a form that the sign-in page carries along, and that
+// show shows again.
 func (d *Dashboard) resumable(pattern string, role wire.Role, page, show func(c *call) error) {
 	d.reviews[pattern] = review{role, show}
 	d.handle(pattern, role, page)
@@ -59,92 +60,105 @@ type pendingForm struct {
 	Fields  url.Values `json:"fields"`
 }
 
-// pendingBytesMax bounds a form on the sign-in page, where it is encoded twice, so that it can be sent from there.
+// pendingBytesMax bounds a form on the sign-in page. The form is encoded twice there, and
+// must still be small enough to be sent from that page.
 const pendingBytesMax = formBytesMax - 64<<10
 
-// pending is the form of a call as the sign-in page carries it; "" if it cannot.
+// pending returns a call's form as the sign-in page carries it, or "" if it cannot.
 func (d *Dashboard) pending(c *call) string {
-	c.PostForm.Del("csrf") // of a session that has ended
+	c.PostForm.Del("csrf") // it belongs to a session that has ended
+
 	p := pendingForm{Path: c.URL.Path, Session: c.PostForm.Get("session"), Fields: c.PostForm}
 	if _, ok := d.reviewOf(p.Path); !ok {
 		return ""
 	}
+
+	// A form whose author is unknown could not be given back to them later.
 	if _, err := d.People.MadeFor(c.Context(), p.Session); err != nil {
-		return "" // and who made it would not be known later either
+		return ""
 	}
 
 	text := string(encoded(p))
 	if len(url.QueryEscape(text)) > pendingBytesMax {
 		return ""
 	}
+
 	return text
 }
 
-// reviewOf finds how the form of a path is shown again.
+// reviewOf returns how the form of a path is shown again.
 func (d *Dashboard) reviewOf(path string) (review, bool) {
 	_, pattern := d.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
 	r, ok := d.reviews[pattern]
+
 	return r, ok
 }
 
-// expired answers a form without a session: with the sign-in page, on the spot.
+// expired answers a form without a session with the sign-in page itself, which carries the
+// form if it can.
 func (d *Dashboard) expired(c *call) error {
 	if err := c.readForm(); err != nil {
 		return err
 	}
 
-	v := signView{Next: d.pageBefore(c), Insecure: insecure(c.Request), Pending: d.pending(c)}
-	v.Error = wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
+	v := signView{Next: d.formPage(c), Insecure: insecure(c.Request), Pending: d.pending(c)}
+	message := "Your session has expired. Sign in to continue."
 	if v.Pending != "" {
-		v.Error = wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue; your changes are kept.")
+		message = "Your session has expired. Sign in to continue; your changes are kept."
 	}
+	v.Error = wire.Errorf(wire.CodeUnauthorized, "%s", message)
+
 	return d.show(c, http.StatusUnauthorized, "sign-in", "Sign in", "", v)
 }
 
-// pageBefore is the page on which a form was sent, if it is one of ours.
-func (d *Dashboard) pageBefore(c *call) string {
+// formPage returns the page from which a form was sent, if it is one of ours.
+func (d *Dashboard) formPage(c *call) string {
 	u, err := url.Parse(c.Referer())
 	if err != nil || u.Host != c.Host {
 		return "/"
 	}
 	if !slices.Contains(d.methods(u.Path), http.MethodGet) {
-		return "/" // it was the answer to a form
+		return "/" // the page was itself the answer to a form
 	}
 
 	q := u.Query()
 	q.Del("done")
-	return local(address(u.Path, q))
+
+	return localAddress(address(u.Path, q))
 }
 
-// otherSession answers a form that was not made in the session with which it comes.
+// otherSession answers a form that was made in another session than the one it came with.
 func (d *Dashboard) otherSession(c *call) error {
-	u, err := d.People.MadeFor(c.Context(), c.PostForm.Get("session"))
+	author, err := d.People.MadeFor(c.Context(), c.PostForm.Get("session"))
 	r, ok := d.reviewOf(c.URL.Path)
-	if err != nil || !ok || u.ID != c.User.ID {
+	if err != nil || !ok || author.ID != c.User.ID {
 		return errStaleForm
 	}
+
 	return d.showAgain(c, r, c.URL.Path, c.PostForm)
 }
 
-// resume goes on, for somebody who has just signed in, with the form that the sign-in page carried.
+// resume continues, after a sign-in, with the form that the sign-in page carried.
 func (d *Dashboard) resume(c *call) error {
 	var p pendingForm
-	next := local(c.PostForm.Get("next"))
+	next := localAddress(c.PostForm.Get("next"))
 	err := json.Unmarshal([]byte(c.PostForm.Get("pending")), &p)
 	r, ok := d.reviewOf(p.Path)
 	if err != nil || !ok || p.Fields == nil {
-		return c.done(next, "")
+		return c.redirect(next, "")
 	}
 
-	u, err := d.People.MadeFor(c.Context(), p.Session)
-	if err != nil || u.ID != c.User.ID {
-		return c.done(next, "other-person")
+	author, err := d.People.MadeFor(c.Context(), p.Session)
+	if err != nil || author.ID != c.User.ID {
+		return c.redirect(next, "other-person")
 	}
+
 	return d.showAgain(c, r, p.Path, p.Fields)
 }
 
 // showAgain shows a form to its author, who has signed in again, to be checked and sent.
 func (d *Dashboard) showAgain(c *call, r review, path string, fields url.Values) error {
+	// The role may have been taken away since the form was made.
 	if err := c.User.Allow(r.role); err != nil {
 		return err
 	}
@@ -153,10 +167,11 @@ func (d *Dashboard) showAgain(c *call, r review, path string, fields url.Values)
 	again.Request = c.Clone(c.Context())
 	again.URL = &url.URL{Path: path, RawQuery: "done=resumed"}
 	again.PostForm, again.Form = fields, fields
+
 	return r.show(&again)
 }
 
-// reviewView is what the page of a short form shows again.
+// reviewView is what the page that shows a short form again shows.
 type reviewView struct {
 	Action, Button string
 	Shown          []reviewField
@@ -165,26 +180,30 @@ type reviewView struct {
 
 type reviewField struct{ Name, Value string }
 
-// reviewShort shows a form of few fields, of which those named are worth a look.
+// reviewShort returns a review of a form with few fields. Only the named fields are shown;
+// the others are sent along.
 func (d *Dashboard) reviewShort(title, button string, names ...string) func(c *call) error {
 	return func(c *call) error {
 		v := reviewView{Action: c.URL.EscapedPath(), Button: button, Fields: url.Values{}}
 		for name, values := range c.PostForm {
-			if name != "csrf" && name != "session" {
+			if name != "csrf" && name != "session" { // the page has its own
 				v.Fields[name] = values
 			}
 		}
+
 		for _, name := range names {
 			if value := c.PostForm.Get(name); value != "" {
 				v.Shown = append(v.Shown, reviewField{name, value})
 			}
 		}
+
 		return d.show(c, http.StatusOK, "review", title, "", v)
 	}
 }
 
-// reviewEdit shows the editor, with what was typed.
+// reviewEdit shows the editor with what was typed.
 func (d *Dashboard) reviewEdit(c *call) error {
-	c.PostForm.Set("do", "review") // which changes nothing
+	c.PostForm.Set("do", "review") // a button that changes nothing
+
 	return d.edit(c)
 }

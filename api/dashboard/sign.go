@@ -13,13 +13,16 @@ func (d *Dashboard) signRoutes() {
 	d.open("POST /sign-up", d.signUp)
 	d.open("GET /reset-password", d.resetPage)
 	d.open("POST /reset-password", d.resetPassword)
+
 	d.handle("POST /sign-out", wire.RoleViewer, d.signOut)
 	d.handle("GET /password", wire.RoleViewer, d.passwordPage)
 	d.handle("POST /password", wire.RoleViewer, d.setPassword)
 }
 
-// open makes a route that nobody needs to be signed in for.
+// open registers a page for everybody, signed in or not.
 func (d *Dashboard) open(pattern string, page func(c *call) error) {
+	d.routes = append(d.routes, Route{Pattern: pattern})
+
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w}
 		err := c.readForm()
@@ -32,21 +35,27 @@ func (d *Dashboard) open(pattern string, page func(c *call) error) {
 	})
 }
 
-// signView is what the pages to sign in and up, and to choose a new password, show.
+// signView is what the pages to sign in, to sign up and to choose a new password show.
 type signView struct {
 	Email, Next, Account, Code string
 	Pending                    string       // a form that waits, see resume.go; "" for none
-	Invite                     *wire.Invite // what Code invites to; nil if there is none
+	Invite                     *wire.Invite // the invite that Code belongs to, if any
 	Error                      *wire.Error
 	Insecure                   bool // the browser will not keep the session
-	Open                       bool // who has no code may found an account
+	Open                       bool // accounts can be created without an invite
 }
 
 func (d *Dashboard) signView(c *call) signView {
 	return signView{
-		Email: c.FormValue("email"), Next: local(c.FormValue("next")), Account: c.FormValue("account"), Code: c.FormValue("code"),
-		Pending:  c.PostForm.Get("pending"), // of a post only: a link must not bring one
-		Insecure: insecure(c.Request), Open: d.People.SignUp() == wire.SignUpOpen,
+		Email:    c.FormValue("email"),
+		Next:     localAddress(c.FormValue("next")),
+		Account:  c.FormValue("account"),
+		Code:     c.FormValue("code"),
+		Insecure: insecure(c.Request),
+		Open:     d.People.SignUp() == wire.SignUpOpen,
+
+		// From a post's body only: a link must not carry a form.
+		Pending: c.PostForm.Get("pending"),
 	}
 }
 
@@ -55,65 +64,79 @@ func (d *Dashboard) signInPage(c *call) error {
 }
 
 func (d *Dashboard) signIn(c *call) error {
-	s, err := d.People.SignIn(c.Context(), c.PostForm.Get("email"), c.PostForm.Get("password"), browser(c.Request))
+	f := c.PostForm
+	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), browser(c.Request))
 	if err != nil {
 		return d.signFault(c, "sign-in", "Sign in", d.signView(c), err)
 	}
+
 	setSession(c.w, s)
 	c.SignedIn = s
+
 	return d.resume(c)
 }
 
-// signFault shows a form again, with what was wrong with it: also when too many others sign in.
+// signFault shows a form again with its error. Its fields are also kept when the server is
+// too busy to sign people in.
 func (d *Dashboard) signFault(c *call, name, title string, v signView, err error) error {
 	e := wire.AsError(err)
 	if e.Status() >= 500 && e.Code != wire.CodeUnavailable {
 		return err
 	}
 
-	retryAfter(c.w.Header(), e)
+	setRetryAfter(c.w.Header(), e)
 	v.Error = e
+
 	return d.show(c, e.Status(), name, title, "", v)
 }
 
-// signUpPage shows, to whoever opens an invite's link, what they join.
+// signUpPage shows whoever opens an invite's link which account they would join.
 func (d *Dashboard) signUpPage(c *call) error {
 	v, err := d.signUpView(c)
 	if err != nil {
 		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
+
 	return d.show(c, http.StatusOK, "sign-up", "Sign up", "", v)
 }
 
-// signUpView also judges the code, if there is one.
+// signUpView returns the view of the form, and an error if its code is not valid.
 func (d *Dashboard) signUpView(c *call) (signView, error) {
 	v := d.signView(c)
 	if v.Code == "" {
 		return v, nil
 	}
 
-	i, err := d.People.Invitation(c.Context(), wire.Secret(v.Code), ip(c.Request))
-	if err == nil {
-		v.Invite = &i
+	invite, err := d.People.Invitation(c.Context(), wire.Secret(v.Code), ip(c.Request))
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	v.Invite = &invite
+
+	return v, nil
 }
 
 func (d *Dashboard) signUp(c *call) error {
-	f := c.PostForm
 	v, err := d.signUpView(c)
-	var s wire.SignedIn
-	if err == nil {
-		s, err = d.People.Join(c.Context(), wire.Application{
-			Email: f.Get("email"), Password: f.Get("password"), Code: wire.Secret(f.Get("code")), Account: f.Get("account"),
-		}, ip(c.Request))
+	if err != nil {
+		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
+
+	f := c.PostForm
+	application := wire.Application{
+		Email:    f.Get("email"),
+		Password: f.Get("password"),
+		Code:     wire.Secret(f.Get("code")),
+		Account:  f.Get("account"),
+	}
+	s, err := d.People.Join(c.Context(), application, ip(c.Request))
 	if err != nil {
 		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
 
 	setSession(c.w, s)
-	return c.done("/", "")
+
+	return c.redirect("/", "")
 }
 
 // resetPage asks whoever opens a reset link for a new password.
@@ -124,6 +147,7 @@ func (d *Dashboard) resetPage(c *call) error {
 		return d.resetFault(c, err)
 	}
 	v.Email = u.Email
+
 	return d.show(c, http.StatusOK, "reset", "Choose a new password", "", v)
 }
 
@@ -133,11 +157,14 @@ func (d *Dashboard) resetPassword(c *call) error {
 	if err != nil {
 		return d.resetFault(c, err)
 	}
+
 	setSession(c.w, s)
-	return c.done("/", "password")
+
+	return c.redirect("/", "password")
 }
 
-// resetFault shows the form again if the code is still good, else why not.
+// resetFault shows an error: with the form if another password would be accepted,
+// otherwise without it.
 func (d *Dashboard) resetFault(c *call, err error) error {
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
@@ -148,6 +175,7 @@ func (d *Dashboard) resetFault(c *call, err error) error {
 	if e.Code == wire.CodeInvalid {
 		v.Code, v.Email = c.FormValue("code"), c.FormValue("email")
 	}
+
 	return d.show(c, e.Status(), "reset", "Choose a new password", "", v)
 }
 
@@ -155,8 +183,10 @@ func (d *Dashboard) signOut(c *call) error {
 	if err := d.People.SignOut(c.Context(), c.Token); err != nil {
 		return err
 	}
+
 	setSession(c.w, wire.SignedIn{})
-	return c.done("/sign-in", "signed-out")
+
+	return c.redirect("/sign-in", "signed-out")
 }
 
 func (d *Dashboard) passwordPage(c *call) error {
@@ -165,12 +195,15 @@ func (d *Dashboard) passwordPage(c *call) error {
 
 func (d *Dashboard) setPassword(c *call) error {
 	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
+	if wire.IsCode(err, wire.CodeUnauthorized) {
+		// The original message is about an email as well, which this form does not ask for.
+		err = wire.Errorf(wire.CodeUnauthorized, "The current password is wrong.")
+	}
 	if err != nil {
-		if wire.AsError(err).Code == wire.CodeUnauthorized {
-			err = wire.Errorf(wire.CodeUnauthorized, "The current password is wrong.") // nobody was asked for an email
-		}
 		return d.signFault(c, "password", "Change your password", d.signView(c), err)
 	}
+
 	setSession(c.w, s)
-	return c.done("/password", "password")
+
+	return c.redirect("/password", "password")
 }

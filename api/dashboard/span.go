@@ -51,7 +51,7 @@ func (s stretch) Describe() string {
 	case s.from.Second() == 0:
 		layout = "2006-01-02 15:04 UTC"
 	}
-	return s.from.Format(layout) + ", " + spanned(s.long)
+	return s.from.Format(layout) + ", " + roughly(s.long)
 }
 
 // readSpan reads the span of an address; "" for one that is none.

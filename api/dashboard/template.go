@@ -16,15 +16,26 @@ type templateHead struct {
 	Tab string
 }
 
-// Number is the latest version's; 0 if there is none.
+// Number returns the latest version's number, or 0 if there is none.
 func (h templateHead) Number() int { return h.Latest() }
 
-// head finds the template that a page is about.
+// latestVersions returns the numbers of the newest versions, at most so many.
+func (h templateHead) latestVersions(most int) []int {
+	var numbers []int
+	for n := h.Latest(); n > max(0, h.Latest()-most); n-- {
+		numbers = append(numbers, n)
+	}
+
+	return numbers
+}
+
+// head returns the template that a page is about.
 func (d *Dashboard) head(c *call, tab string) (templateHead, error) {
 	head, err := d.Templates.Head(c.Context(), c.identity(), c.FormValue("name"))
 	if wire.IsCode(err, wire.CodeNotFound) {
 		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
 	}
+
 	return templateHead{head, tab}, err
 }
 
@@ -42,15 +53,15 @@ type templateView struct {
 	Tools, Model string // as JSON
 	Variables    []string
 	Versions     []versionRow // newest first
-	Newer, Older string
-	Moves        []wire.Move // newest first
+	Newer, Older string       // the addresses of the neighbouring pages of versions
+	Moves        []wire.Move  // newest first
 	MovesCut     int
-	Choices      []int          // that a label can move to
-	Findings     []shownFinding // what of the shown version cannot be rendered
-	NotMoved     string         // the label that was not moved to the shown version, since that cannot be rendered; "" for none
+	Choices      []int          // versions that a label can move to
+	Findings     []shownFinding // why the shown version cannot be rendered
+	NotMoved     string         // the label that was not moved to the shown version because of Findings, or ""
 }
 
-// versionRow is a version in the list of them.
+// versionRow is a version in the list of versions.
 type versionRow struct {
 	wire.Stamp
 	Number int
@@ -63,22 +74,26 @@ func (d *Dashboard) templatePage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	v := templateView{templateHead: head}
 	if head.DeletedAt == nil {
-		if v.Shown, err = version(c, "v", v.Latest()); err != nil {
+		if v.Shown, err = versionParam(c, "v", v.Latest()); err != nil {
 			return err
 		}
 	}
+
 	return d.showTemplate(c, http.StatusOK, v)
 }
 
-// showTemplate shows the page of a template that is not archived with the text of the version in v.Shown.
+// showTemplate shows the page of a template with the text of version v.Shown. An archived
+// template is shown without a text.
 func (d *Dashboard) showTemplate(c *call, status int, v templateView) error {
 	if v.DeletedAt == nil {
 		if err := d.showVersion(c, &v); err != nil {
 			return err
 		}
 	}
+
 	v.listVersions(c.FormValue("page"))
 	for _, m := range slices.Backward(v.Template.Moves) {
 		if len(v.Moves) == movesShown {
@@ -87,10 +102,11 @@ func (d *Dashboard) showTemplate(c *call, status int, v templateView) error {
 		}
 		v.Moves = append(v.Moves, m)
 	}
+
 	return d.show(c, status, "template", v.Name, "templates", v)
 }
 
-// showVersion reads the version that is to be shown.
+// showVersion reads version v.Shown into the view.
 func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	selector := wire.Selector{Version: v.Shown}
 	if v.Raw, err = d.Templates.Source(c.Context(), c.identity(), v.Name, selector); err != nil {
@@ -100,15 +116,15 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	if err != nil {
 		return err
 	}
-	v.Findings = shownFindings(findings)
 
-	t := newTexts(nil)
-	v.Messages = t.messages(d.blueprint(v.Raw.Blueprint))
+	v.Findings = shownFindings(findings)
+	v.Messages = newTexts(nil).messages(d.blueprintMessages(v.Raw.Blueprint))
+
 	var b struct {
 		Tools     json.RawMessage `json:"tools"`
 		Variables []string        `json:"input_variables"`
 	}
-	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry checked it
+	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry has checked it
 	v.Variables = b.Variables
 	if b.Tools != nil {
 		v.Tools = layOut(string(b.Tools))
@@ -116,53 +132,71 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	if string(v.Raw.Metadata) != "null" {
 		v.Model = layOut(string(v.Raw.Metadata))
 	}
+
 	return nil
 }
 
-// version reads a version's number from the address; without one it is the default.
-func version(c *call, field string, otherwise int) (int, error) {
-	text := c.FormValue(field)
+// versionParam returns the version that a call's parameter names, or the default if it has
+// no such parameter.
+func versionParam(c *call, name string, byDefault int) (int, error) {
+	text := c.FormValue(name)
 	if text == "" {
-		return otherwise, nil
+		return byDefault, nil
 	}
+
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return 0, wire.Errorf(wire.CodeNotFound, "There is no such version.")
 	}
+
 	return n, nil
 }
 
-// blueprint reads a blueprint as messages. A completion is one without a role.
-func (d *Dashboard) blueprint(blueprint json.RawMessage) []Message {
+// blueprintMessages returns the messages of a blueprint. A completion is one message
+// without a role.
+func (d *Dashboard) blueprintMessages(blueprint json.RawMessage) []Message {
 	var b struct {
 		Type     string          `json:"type"`
 		Messages json.RawMessage `json:"messages"`
 		Content  json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(blueprint, &b) // the registry checked it
-	if b.Type == "completion" {
+	_ = json.Unmarshal(blueprint, &b) // the registry has checked it
+
+	// Read knows the messages of a call, so the text of a completion becomes one for it.
+	completion := b.Type == "completion"
+	if completion {
 		b.Messages = encoded([]any{map[string]any{"role": "user", "content": b.Content}})
 	}
 	read := d.Read(encoded(map[string]any{"kwargs": map[string]any{"messages": b.Messages}})).Input
-	if b.Type == "completion" && len(read) > 0 {
+	if completion && len(read) > 0 {
 		read[0].Role = "text"
 	}
+
 	return read
 }
 
-// listVersions cuts the versions into pages.
+// listVersions puts one page of the versions into the view.
 func (v *templateView) listVersions(page string) {
+	lastPage := max(1, (v.Latest()+versionsPerPage-1)/versionsPerPage)
 	at, _ := strconv.Atoi(page)
-	at = min(max(at, 1), max(1, (v.Latest()+versionsPerPage-1)/versionsPerPage))
+	at = min(max(at, 1), lastPage)
+
 	labels := map[int][]wire.Label{}
 	for _, l := range v.Labels {
 		labels[l.Version] = append(labels[l.Version], l)
 	}
+
 	first := v.Latest() - (at-1)*versionsPerPage
 	for n := first; n > max(0, first-versionsPerPage); n-- {
-		v.Versions = append(v.Versions, versionRow{v.Template.Versions[n-1], n, labels[n], n == v.Shown})
+		v.Versions = append(v.Versions, versionRow{
+			Stamp:  v.Template.Versions[n-1],
+			Number: n,
+			Labels: labels[n],
+			Shown:  n == v.Shown,
+		})
 		v.Choices = append(v.Choices, n)
 	}
+
 	if at > 1 {
 		v.Newer = templateAddress("/template", v.Name, "page", strconv.Itoa(at-1))
 	}
@@ -171,25 +205,21 @@ func (v *templateView) listVersions(page string) {
 	}
 }
 
-// moveLabel points a label, which may be new, to a version: to one that cannot be rendered only if the form says so.
+// moveLabel points a label, which may be new, to a version. A version that cannot be
+// rendered is shown first, with a button that moves the label anyway.
 func (d *Dashboard) moveLabel(c *call) error {
 	head, err := d.head(c, "")
 	if err != nil {
 		return err
 	}
-	number, err := strconv.Atoi(c.PostForm.Get("version"))
-	if err != nil {
-		return wire.Invalid(wire.FieldError{Field: "version", Reason: "must be the number of a version"})
-	}
-	object, err := wire.ParseObject(encoded(map[string]any{"name": c.PostForm.Get("label"), "prompt_version_number": number}))
+	w, err := readLabel(c)
 	if err != nil {
 		return err
 	}
-	w, err := wire.DecodeLabel(object)
-	if err != nil {
-		return err
-	}
-	if c.PostForm.Get("anyway") == "" && w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil {
+
+	// Versions that do not exist are left to CreateLabel, which explains them.
+	exists := w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil
+	if exists && c.PostForm.Get("anyway") == "" {
 		findings, err := d.Templates.FindingsOf(c.Context(), c.identity(), head.Name, wire.Selector{Version: w.Version})
 		if err != nil {
 			return err
@@ -204,10 +234,31 @@ func (d *Dashboard) moveLabel(c *call) error {
 	if _, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email); err != nil {
 		return err
 	}
-	if err := d.People.Note(c.Context(), c.User, "move label", head.Name, w.Name+" to version "+strconv.Itoa(w.Version)); err != nil {
+	detail := w.Name + " to version " + strconv.Itoa(w.Version)
+	if err := d.People.Note(c.Context(), c.User, "move label", head.Name, detail); err != nil {
 		return err
 	}
-	return c.done(templateAddress("/template", head.Name, "v", strconv.Itoa(w.Version)), "label")
+
+	return c.redirect(templateAddress("/template", head.Name, "v", strconv.Itoa(w.Version)), "label")
+}
+
+// readLabel reads a label's form by the rules of the API.
+func readLabel(c *call) (wire.LabelWrite, error) {
+	number, err := strconv.Atoi(c.PostForm.Get("version"))
+	if err != nil {
+		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
+		return wire.LabelWrite{}, wire.Invalid(fault)
+	}
+
+	object, err := wire.ParseObject(encoded(map[string]any{
+		"name":                  c.PostForm.Get("label"),
+		"prompt_version_number": number,
+	}))
+	if err != nil {
+		return wire.LabelWrite{}, err
+	}
+
+	return wire.DecodeLabel(object)
 }
 
 func (d *Dashboard) deleteLabel(c *call) error {
@@ -215,39 +266,47 @@ func (d *Dashboard) deleteLabel(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	name := c.PostForm.Get("label")
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
 	if i < 0 {
-		return wire.Errorf(wire.CodeNotFound, "The template has no such label any more.")
+		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
 	}
+
 	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), head.Labels[i].ID, c.User.Email); err != nil {
 		return err
 	}
 	if err := d.People.Note(c.Context(), c.User, "delete label", head.Name, name); err != nil {
 		return err
 	}
-	return c.done(templateAddress("/template", head.Name), "unlabelled")
+
+	return c.redirect(templateAddress("/template", head.Name), "unlabelled")
 }
 
 func (d *Dashboard) archiveTemplate(c *call) error {
-	return d.onTemplate(c, d.Templates.Archive, "archive template", "archived")
+	return d.changeTemplate(c, d.Templates.Archive, "archive template", "archived")
 }
 
 func (d *Dashboard) restoreTemplate(c *call) error {
-	return d.onTemplate(c, d.Templates.Restore, "restore template", "restored")
+	return d.changeTemplate(c, d.Templates.Restore, "restore template", "restored")
 }
 
-// onTemplate does something to a template as a whole, notes it, and shows the template with what was done.
-func (d *Dashboard) onTemplate(c *call, do func(context.Context, wire.Identity, string) error, note, done string) error {
+// changeTemplate changes a template as a whole, writes a note to the audit log, and
+// returns to the template's page.
+func (d *Dashboard) changeTemplate(
+	c *call, change func(context.Context, wire.Identity, string) error, note, done string,
+) error {
 	head, err := d.head(c, "")
 	if err != nil {
 		return err
 	}
-	if err := do(c.Context(), c.identity(), head.Name); err != nil {
+
+	if err := change(c.Context(), c.identity(), head.Name); err != nil {
 		return err
 	}
 	if err := d.People.Note(c.Context(), c.User, note, head.Name, ""); err != nil {
 		return err
 	}
-	return c.done(templateAddress("/template", head.Name), done)
+
+	return c.redirect(templateAddress("/template", head.Name), done)
 }

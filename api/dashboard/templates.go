@@ -10,7 +10,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// Templates are the account's templates. See package registry, which says what the errors are.
+// Templates reads an account's templates. Package registry documents the errors.
 type Templates interface {
 	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
 	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
@@ -19,13 +19,17 @@ type Templates interface {
 	TemplateEditor
 }
 
-// TemplateEditor is what changes templates, and shows what a change would do.
+// TemplateEditor changes templates, and shows beforehand what a change would do.
 type TemplateEditor interface {
-	Preview(ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch) (wire.RenderedTemplate, []wire.Finding, error)
+	Preview(
+		ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
+	) (wire.RenderedTemplate, []wire.Finding, error)
 	Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error)
 	FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error)
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
-	CreateLabel(ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string) (wire.PlacedLabel, error)
+	CreateLabel(
+		ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
+	) (wire.PlacedLabel, error)
 	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
 	Archive(ctx context.Context, id wire.Identity, ident string) error
 	Restore(ctx context.Context, id wire.Identity, ident string) error
@@ -33,19 +37,22 @@ type TemplateEditor interface {
 
 const (
 	templatesPerPage = 50
-	useSpan          = "24h" // over which the list counts calls
+	useSpan          = "24h" // in which the list counts calls
 )
 
-// A template's name may hold anything, so it stands in the query and not in the path.
+// templateRoutes registers the pages of templates. A template's name may hold any
+// character, so it is in the query and not in the path.
 func (d *Dashboard) templateRoutes() {
 	d.handle("GET /templates", wire.RoleViewer, d.templatesPage)
 	d.handle("GET /template", wire.RoleViewer, d.templatePage)
 	d.handle("GET /template/compare", wire.RoleViewer, d.comparePage)
 	d.handle("GET /template/statistics", wire.RoleViewer, d.statisticsPage)
 	d.handle("GET /template/backtest", wire.RoleViewer, d.backtestPage)
+
 	d.handle("GET /template/edit", wire.RoleEditor, d.editPage)
 	d.resumable("POST /template/edit", wire.RoleEditor, d.edit, d.reviewEdit)
 	d.handle("POST /template/preview", wire.RoleEditor, d.preview)
+
 	d.resumable("POST /template/label", wire.RoleEditor, d.moveLabel,
 		d.reviewShort("Move this label?", "Move", "name", "label", "version"))
 	d.handle("POST /template/label/delete", wire.RoleEditor, d.deleteLabel)
@@ -60,7 +67,7 @@ type templatesView struct {
 	Name, Label, Tag, Status string
 	Sort                     string
 	Newer, Older             string // the addresses of the neighbouring pages
-	Narrowed                 bool
+	Narrowed                 bool   // a filter is in force
 }
 
 type templateRow struct {
@@ -72,20 +79,21 @@ type templateRow struct {
 
 func (d *Dashboard) templatesPage(c *call) error {
 	q := c.URL.Query()
-	v := templatesView{Name: q.Get("q"), Label: q.Get("label"), Tag: q.Get("tag"), Sort: q.Get("sort"), Status: "active"}
+	v := templatesView{
+		Name:   q.Get("q"),
+		Label:  q.Get("label"),
+		Tag:    q.Get("tag"),
+		Sort:   q.Get("sort"),
+		Status: "active",
+	}
 	if q.Get("status") == "deleted" {
 		v.Status = "deleted"
 	}
-	page, _ := strconv.Atoi(q.Get("page"))
-	query := wire.TemplateListQuery{Page: min(max(page, 1), wire.PageOffsetMax), PerPage: templatesPerPage, Name: v.Name, Label: v.Label, Status: v.Status}
-	if v.Tag != "" {
-		query.Tags = []string{v.Tag}
-	}
-	if v.Sort == "updated_at" {
-		query.SortBy = v.Sort
-	}
 	v.Narrowed = v.Name != "" || v.Label != "" || v.Tag != "" || v.Status != "active"
-	list, err := d.Templates.List(c.Context(), c.identity(), query)
+
+	page, _ := strconv.Atoi(q.Get("page"))
+	page = min(max(page, 1), wire.PageOffsetMax)
+	list, err := d.Templates.List(c.Context(), c.identity(), v.query(page))
 	if err != nil {
 		return err
 	}
@@ -93,34 +101,58 @@ func (d *Dashboard) templatesPage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	v.Total = list.Total
 	for _, item := range list.Items {
 		row := templateRow{TemplateListItem: item, Calls: calls[item.Name].Requests}
 		row.Kind, row.Model = kindAndModel(item.Blueprint, item.Metadata)
 		v.Items = append(v.Items, row)
 	}
-	at := func(page int) string {
+
+	pageAddress := func(page int) string {
 		q.Set("page", strconv.Itoa(page))
 		q.Del("done")
 		return address("/templates", q)
 	}
 	if list.HasPrev {
-		v.Newer = at(query.Page - 1)
+		v.Newer = pageAddress(page - 1)
 	}
 	if list.HasNext {
-		v.Older = at(query.Page + 1)
+		v.Older = pageAddress(page + 1)
 	}
+
 	return d.show(c, http.StatusOK, "templates", "Templates", "templates", v)
 }
 
-// callsByTemplate counts the newest requests of each template.
+// query returns the query for one page of the list.
+func (v *templatesView) query(page int) wire.TemplateListQuery {
+	query := wire.TemplateListQuery{
+		Page:    page,
+		PerPage: templatesPerPage,
+		Name:    v.Name,
+		Label:   v.Label,
+		Status:  v.Status,
+	}
+	if v.Tag != "" {
+		query.Tags = []string{v.Tag}
+	}
+	if v.Sort == "updated_at" {
+		query.SortBy = v.Sort
+	}
+
+	return query
+}
+
+// callsByTemplate counts the recent requests of each template.
 func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
-	f := filter{Span: useSpan}
-	a, err := d.Records.Analyze(c.Context(), c.identity(), wire.StatisticsQuery{PointsMax: 1, FilterGroup: f.group(d.Now())})
+	recent := filter{Span: useSpan}
+	query := wire.StatisticsQuery{PointsMax: 1, FilterGroup: recent.group(d.Now())}
+	a, err := d.Records.Analyze(c.Context(), c.identity(), query)
+
 	return a.ByTemplate, err
 }
 
-// kindAndModel are what a list tells of a version's text.
+// kindAndModel returns what the list shows of a version.
 func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 	var b struct {
 		Type string `json:"type"`
@@ -128,16 +160,18 @@ func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 	var m struct {
 		Model struct{ Name string }
 	}
-	_ = json.Unmarshal(blueprint, &b) // the registry checked it
+	_ = json.Unmarshal(blueprint, &b) // the registry has checked both
 	_ = json.Unmarshal(metadata, &m)
+
 	return b.Type, m.Model.Name
 }
 
-// templateAddress is a page of a template.
-func templateAddress(page, name string, more ...string) string {
+// templateAddress returns the address of a template's page. params are names and values.
+func templateAddress(page, name string, params ...string) string {
 	q := url.Values{"name": {name}}
-	for i := 0; i+1 < len(more); i += 2 {
-		q.Set(more[i], more[i+1])
+	for i := 0; i+1 < len(params); i += 2 {
+		q.Set(params[i], params[i+1])
 	}
+
 	return address(page, q)
 }
