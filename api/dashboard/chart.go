@@ -12,33 +12,35 @@ import (
 	"unicode"
 )
 
-// chart is a series of numbers over time, drawn by the server as SVG, with the same as a table for those who cannot see it.
+// chart is a series of numbers over time. The server draws it as SVG, and prints the same
+// as a table for people who cannot see the drawing.
 type chart struct {
 	Title  string
-	Names  []string // of the lines or of the parts of a bar; at most 6, which is how many colours there are
-	Points []point  // by time
+	Names  []string // of the lines, or of a bar's parts; at most linesMax, one for each colour
+	Points []point  // ordered by time
 	Format func(float64) string
-	Bars   bool          // stacked; else lines
-	Time   bool          // values are seconds, so the grid goes by minutes and hours
-	Bucket time.Duration // how long a point stands for
+	Bars   bool          // stacked bars instead of lines
+	Time   bool          // values are seconds, so the grid is in minutes and hours
+	Bucket time.Duration // the time that one point covers
 
-	// Link is the address behind a bar or a point; nil for none.
+	// Link returns the address behind a bar or a point. Nil if there is none.
 	Link func(point) string
 
-	// LinkValue is the address behind one value of a point of a line; nil for none.
+	// LinkValue returns the address behind a single value of a point. Nil if there is none.
 	LinkValue func(p point, i int) string
 
-	// Bare leaves the links out of the table: another chart of the page has the same.
+	// Bare leaves the links out of the table, because another chart of the page has the same.
 	Bare bool
 }
 
-// point is the values of one bucket, one for each name; NaN where there is none.
+// point holds the values of one bucket, one for each name. Missing values are NaN.
 type point struct {
 	At     time.Time
 	Values []float64
 }
 
-// Sizes in the units of the drawing. It is stretched to the width that it gets, and its letters with it.
+// Sizes in units of the drawing, which is stretched, together with its letters, to the
+// width that the page has for it.
 const (
 	chartWidth  = 460
 	chartHeight = 190
@@ -47,17 +49,17 @@ const (
 	chartTop    = 10
 	chartBottom = 24
 
-	chartText = 15 // the largest size of its letters, which style.css sets; on wide screens they are smaller
+	chartText = 15 // the largest size of its letters, set by style.css; wide screens have smaller ones
 	labelGap  = 6  // between a label and the axis
 
 	barWidthMax = 40
 )
 
-// scale puts values on the drawing.
+// scale maps times and values to places on the drawing.
 type scale struct {
-	from, to time.Time // of the drawing's inner left and right edge
-	top      float64   // the value at the upper edge; the lower is 0
-	left     float64   // of the drawing's inner edge, behind the labels
+	from, to time.Time // at the inner left and right edge
+	top      float64   // the value at the upper edge; the lower one is 0
+	left     float64   // the inner left edge, to the right of the labels
 	ticks    []tick
 }
 
@@ -68,7 +70,29 @@ type tick struct {
 }
 
 func (c *chart) scale() scale {
-	s := scale{from: c.Points[0].At, to: c.Points[len(c.Points)-1].At.Add(c.Bucket)}
+	highest := c.highest()
+	step := c.step(highest)
+	s := scale{
+		from: c.Points[0].At,
+		to:   c.Points[len(c.Points)-1].At.Add(c.Bucket),
+		top:  step * max(math.Ceil(highest/step), 1),
+		left: chartLeft,
+	}
+
+	// The labels get the room that they need. Otherwise the drawing's edge would cut off
+	// their beginnings.
+	step = c.step(s.top)
+	for v := 0.0; v <= s.top*1.0001; v += step {
+		label := c.Format(v)
+		s.ticks = append(s.ticks, tick{v, label})
+		s.left = max(s.left, math.Ceil(textWidth(label)+labelGap))
+	}
+
+	return s
+}
+
+// highest returns the highest value that is drawn: for bars, the sum of their parts.
+func (c *chart) highest() float64 {
 	highest := 0.0
 	for _, p := range c.Points {
 		sum := 0.0
@@ -76,6 +100,7 @@ func (c *chart) scale() scale {
 			if math.IsNaN(v) {
 				continue
 			}
+
 			sum += v
 			if !c.Bars {
 				highest = max(highest, v)
@@ -85,22 +110,12 @@ func (c *chart) scale() scale {
 			highest = max(highest, sum)
 		}
 	}
-	step := c.step(highest)
-	s.top = step * max(math.Ceil(highest/step), 1)
 
-	// The labels get the room that they need, or their beginnings would be cut at the drawing's edge.
-	s.left = chartLeft
-	step = c.step(s.top)
-	for v := 0.0; v <= s.top*1.0001; v += step {
-		label := c.Format(v)
-		s.ticks = append(s.ticks, tick{v, label})
-		s.left = max(s.left, math.Ceil(textWidth(label)+labelGap))
-	}
-	return s
+	return highest
 }
 
-// textWidth is about how much room a label takes, at the most: as letters of DejaVu Sans do, which is wider than the
-// fonts of most systems.
+// textWidth returns about the most room that a label takes. The letters are measured in
+// DejaVu Sans, which is wider than the fonts of most systems.
 func textWidth(label string) float64 {
 	width := 0.0
 	for _, r := range label {
@@ -115,29 +130,35 @@ func textWidth(label string) float64 {
 			width += 0.65
 		}
 	}
+
 	return width * chartText
 }
 
-// timeSteps are the distances of a grid of seconds that read well.
+// timeSteps are the steps, in seconds, of a grid of times that is easy to read.
 var timeSteps = []float64{15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600}
 
-// step is the distance between the lines of the grid.
+// step returns the distance between the lines of the grid.
 func (c *chart) step(highest float64) float64 {
+	rough := highest / 4
 	last := timeSteps[len(timeSteps)-1]
-	switch rough := highest / 4; {
+	switch {
 	case !c.Time || rough <= 10:
 		return niceStep(highest)
 	case rough <= last:
-		return timeSteps[slices.IndexFunc(timeSteps, func(step float64) bool { return rough <= step*1.0001 })]
+		fits := func(step float64) bool { return rough <= step*1.0001 }
+		return timeSteps[slices.IndexFunc(timeSteps, fits)]
 	}
+
 	return last * niceStep(highest/last)
 }
 
-// niceStep is the distance of about four lines of a grid up to highest: 1, 2 or 5 times a power of ten.
+// niceStep returns the step of a grid with about four lines up to highest: 1, 2 or 5 times
+// a power of ten.
 func niceStep(highest float64) float64 {
 	if highest <= 0 {
 		return 1
 	}
+
 	rough := highest / 4
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
 	for _, m := range []float64{1, 2, 5} {
@@ -145,11 +166,13 @@ func niceStep(highest float64) float64 {
 			return m * power
 		}
 	}
+
 	return 10 * power
 }
 
 func (s scale) x(t time.Time) float64 {
 	share := float64(t.Sub(s.from)) / float64(s.to.Sub(s.from))
+
 	return s.left + share*(chartWidth-s.left-chartRight)
 }
 
@@ -157,33 +180,39 @@ func (s scale) y(v float64) float64 {
 	return chartHeight - chartBottom - v/s.top*(chartHeight-chartTop-chartBottom)
 }
 
-// SVG draws the chart; nothing if it has no points.
+// SVG draws the chart. It returns "" for a chart without points.
 func (c *chart) SVG() template.HTML {
 	if len(c.Points) == 0 {
 		return ""
 	}
-	s := c.scale()
-	var b strings.Builder
+
 	role := "img"
 	if c.Link != nil || c.LinkValue != nil {
-		role = "group" // an image holds no links
+		role = "group" // screen readers do not look for links in an image
 	}
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="%s" aria-label="%s">`, chartWidth, chartHeight, role, html.EscapeString(c.Title))
-	c.grid(&b, s)
+
+	s := c.scale()
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="%s" aria-label="%s">`,
+		chartWidth, chartHeight, role, html.EscapeString(c.Title))
+	c.drawGrid(&b, s)
 	if c.Bars {
-		c.bars(&b, s)
+		c.drawBars(&b, s)
 	} else {
-		c.lines(&b, s)
+		c.drawLines(&b, s)
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // numbers of ours, and texts that are escaped
+
+	// It holds nothing but our own numbers, and texts that are escaped.
+	return template.HTML(b.String())
 }
 
-func (c *chart) grid(b *strings.Builder, s scale) {
+func (c *chart) drawGrid(b *strings.Builder, s scale) {
 	for _, t := range s.ticks {
 		y := s.y(t.value)
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`,
-			s.left, chartWidth-chartRight, y, y, s.left-labelGap, y+4, html.EscapeString(t.label))
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/>`, s.left, chartWidth-chartRight, y, y)
+		fmt.Fprintf(b, `<text x="%g" y="%.1f" text-anchor="end">%s</text>`,
+			s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
 
 	layout := time.DateOnly
@@ -193,71 +222,85 @@ func (c *chart) grid(b *strings.Builder, s scale) {
 	case c.Bucket < 24*time.Hour:
 		layout = "Jan 2 15:04"
 	}
+
 	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, chartHeight-6, s.from.UTC().Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, chartWidth-chartRight, chartHeight-6, last.UTC().Format(layout))
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
+			chartWidth-chartRight, chartHeight-6, last.UTC().Format(layout))
 	}
 }
 
-func (c *chart) bars(b *strings.Builder, s scale) {
+// drawBars draws all bars of one colour as a single path, which keeps the page small.
+func (c *chart) drawBars(b *strings.Builder, s scale) {
 	paths := make([]strings.Builder, len(c.Names))
 	for _, p := range c.Points {
 		left := s.x(p.At)
 		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
-		if width > 4 {
+		if width > 4 { // room for a gap between the bars
 			left, width = left+0.5, width-1
 		}
 		if width > barWidthMax {
 			left, width = left+(width-barWidthMax)/2, barWidthMax
 		}
+
 		base := 0.0
 		for i, v := range p.Values {
-			if !(v > 0) {
+			if !(v > 0) { // nothing, or NaN
 				continue
 			}
+
 			top := s.y(base + v)
-			fmt.Fprintf(&paths[i], "M%s %sh%sv%sh-%sz", short(left), short(top), short(width), short(s.y(base)-top), short(width))
+			fmt.Fprintf(&paths[i], "M%s %sh%sv%sh-%sz",
+				short(left), short(top), short(width), short(s.y(base)-top), short(width))
 			base += v
 		}
 	}
+
 	for i := range paths {
 		fmt.Fprintf(b, `<path class="bar c%d" d="%s"/>`, i+1, paths[i].String())
 	}
-	c.columns(b, s)
+	c.drawColumns(b, s)
 }
 
-func (c *chart) lines(b *strings.Builder, s scale) {
+func (c *chart) drawLines(b *strings.Builder, s scale) {
 	for i := range c.Names {
 		var line, dots strings.Builder
 		pen := "M"
 		for _, p := range c.Points {
 			if math.IsNaN(p.Values[i]) {
-				pen = "M"
+				pen = "M" // the line is interrupted
 				continue
 			}
+
 			x, y := short(s.x(p.At.Add(c.Bucket/2))), short(s.y(p.Values[i]))
 			fmt.Fprintf(&line, "%s%s %s", pen, x, y)
-			fmt.Fprintf(&dots, "M%s %sh0", x, y) // a round end on both sides
+			fmt.Fprintf(&dots, "M%s %sh0", x, y) // a line of no length has two round ends: a dot
 			pen = "L"
 		}
+
 		fmt.Fprintf(b, `<path class="line c%d" d="%s"/>`, i+1, line.String())
 		if c.LinkValue == nil {
 			fmt.Fprintf(b, `<path class="dots c%d" d="%s"/>`, i+1, dots.String())
 		}
 	}
+
 	if c.LinkValue != nil {
-		c.dots(b, s)
+		c.drawLinkedDots(b, s)
 		return
 	}
-	c.columns(b, s)
+	c.drawColumns(b, s)
 }
 
-// columns are what one points at: each as high as the drawing, with what is told of its point and a link to the requests behind it.
-func (c *chart) columns(b *strings.Builder, s scale) {
+// drawColumns draws what the mouse points at: for each point a column as high as the
+// drawing, which describes the point and links to the requests behind it.
+func (c *chart) drawColumns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		left := s.x(p.At)
 		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
-		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`, html.EscapeString(c.tell(p)), short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
+		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
+			html.EscapeString(c.describe(p)), short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
+
+		// The keyboard reaches the same links in the table, one Tab each and with their text.
 		if c.Link != nil {
 			fmt.Fprintf(b, `<a href="%s" tabindex="-1">%s</a>`, html.EscapeString(c.Link(p)), shape)
 		} else {
@@ -266,54 +309,62 @@ func (c *chart) columns(b *strings.Builder, s scale) {
 	}
 }
 
-// dots are the values of lines that lead somewhere, each by itself.
-func (c *chart) dots(b *strings.Builder, s scale) {
+// drawLinkedDots draws the values of lines as dots that each link somewhere.
+func (c *chart) drawLinkedDots(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		for i, v := range p.Values {
-			if !math.IsNaN(v) {
-				told := c.When(p) + ": " + c.Names[i] + " " + c.Value(v)
-				fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title><circle class="c%d" cx="%s" cy="%s" r="3"/></a>`,
-					html.EscapeString(c.LinkValue(p, i)), html.EscapeString(told), i+1, short(s.x(p.At.Add(c.Bucket/2))), short(s.y(v)))
+			if math.IsNaN(v) {
+				continue
 			}
+
+			title := c.When(p) + ": " + c.Names[i] + " " + c.Value(v)
+			fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`,
+				html.EscapeString(c.LinkValue(p, i)), html.EscapeString(title))
+			fmt.Fprintf(b, `<circle class="c%d" cx="%s" cy="%s" r="3"/></a>`,
+				i+1, short(s.x(p.At.Add(c.Bucket/2))), short(s.y(v)))
 		}
 	}
 }
 
-// short prints a place on the drawing.
+// short prints a place on the drawing, rounded to a tenth of a unit.
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// tell says a point in words.
-func (c *chart) tell(p point) string {
+// describe returns a point in words.
+func (c *chart) describe(p point) string {
 	var parts []string
 	for i, name := range c.Names {
 		parts = append(parts, name+" "+c.Value(p.Values[i]))
 	}
+
 	return c.When(p) + ": " + strings.Join(parts, ", ")
 }
 
-// When says when a point's bucket begins.
+// When prints the time at which a point's bucket begins.
 func (c *chart) When(p point) string {
-	if c.Bucket >= 24*time.Hour {
+	switch {
+	case c.Bucket >= 24*time.Hour:
 		return p.At.UTC().Format(time.DateOnly)
-	}
-	if c.Bucket < time.Minute {
+	case c.Bucket < time.Minute:
 		return p.At.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
+
 	return p.At.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// Value prints a value, or that there is none.
+// Value prints a value, or a dash if it is missing.
 func (c *chart) Value(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
+
 	return c.Format(v)
 }
 
-// Address is the address behind a point in the table; "" for none.
+// Address returns the address behind a point in the table, or "".
 func (c *chart) Address(p point) string {
 	if c.Link == nil || c.Bare {
 		return ""
 	}
+
 	return c.Link(p)
 }

@@ -14,30 +14,30 @@ type Conversation struct {
 	Input   []Message
 	Output  []Message // one for each choice
 	Failure *Failure  // nil if nothing went wrong
-	Raw     string    // the response as it came, where neither Output nor Failure shows all of it
+	Raw     string    // the raw response, if neither Output nor Failure shows all of it
 }
 
-// Failure says what went wrong: both may be "".
+// Failure is the error of a model call. Both fields may be empty.
 type Failure struct{ Type, Message string }
 
-// Message is one turn of it.
+// Message is one turn of a conversation.
 type Message struct {
 	Role, Name string
 	Parts      []Part
 	Calls      []ToolCall
-	Answers    string // the id of the tool call that this answers
+	Answers    string // the id of the tool call that this message answers
 }
 
 // Part is a piece of a message.
 type Part struct {
 	Kind string // text, thinking, refusal or media
-	Text string // of media: its address, or what it is
+	Text string // of media: its address, or a description
 
-	// Image is a picture as a data: URL, which holds nothing but base64; "" for none.
+	// Image is a picture as a data: URL, which holds nothing but base64, or "".
 	Image string
 }
 
-// ToolCall is what the model asks a tool for.
+// ToolCall is a call of a tool that the model asks for.
 type ToolCall struct{ ID, Name, Arguments string }
 
 // segment is a stretch of text: the value of a variable, if it names one.
@@ -46,30 +46,33 @@ type segment struct{ Text, Variable string }
 const (
 	shownBytesMax = 16 << 10 // of one text; the rest is in the raw request
 	pageTextMax   = 64 << 10 // of all texts of a page
-	marksMax      = 200      // of one text
+	marksMax      = 200      // in one text
 	markedMax     = 100      // values that are looked for: the longest
-	markedBytes   = 4 << 10  // of one of these, at most
+	markedBytes   = 4 << 10  // of one such value
 	piecesMax     = 1000     // messages, parts and tool calls of a page
-	pageImagesMax = 8 << 20  // of all images of a page, as they are encoded
+	pageImagesMax = 8 << 20  // of all encoded images of a page
 
 	scrolledBytesMin = 4 << 10
 )
 
-// texts cuts what a page shows of a conversation, and finds the values of variables in it.
+// texts cuts what a page shows of conversations to the page's bounds, and marks the values
+// of variables in it.
 type texts struct {
 	values []segment // of variables, the longest first
-	left   int       // bytes that the page may still show
-	images int       // likewise of images
-	pieces int       // messages, parts and tool calls that it may still show
-	hidden int       // those that it does not show
+	left   int       // bytes of text that the page still has room for
+	images int       // bytes of images, likewise
+	pieces int       // messages, parts and tool calls, likewise
+	hidden int       // those that the page has no room for
 }
 
-// newTexts reads the values of a template's variables: an object. Values below two characters would be found everywhere,
-// and very many or very long ones cost more than their marks are worth.
+// newTexts reads the values of a template's variables from a JSON object, if it is one.
+// Values of fewer than two characters would be found everywhere, and very many or very
+// long ones would cost more time than their marks are worth.
 func newTexts(variables json.RawMessage) *texts {
 	t := &texts{left: pageTextMax, images: pageImagesMax, pieces: piecesMax}
 	var byName map[string]json.RawMessage
-	_ = json.Unmarshal(variables, &byName) // none where there is no object
+	_ = json.Unmarshal(variables, &byName)
+
 	for name, raw := range byName {
 		value := string(raw)
 		_ = json.Unmarshal(raw, &value) // anything but a string stays JSON
@@ -77,10 +80,13 @@ func newTexts(variables json.RawMessage) *texts {
 			t.values = append(t.values, segment{value, name})
 		}
 	}
+
+	// The names settle ties, so that the same request always looks the same.
 	slices.SortFunc(t.values, func(a, b segment) int {
 		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable))
 	})
 	t.values = t.values[:min(len(t.values), markedMax)]
+
 	return t
 }
 
@@ -88,33 +94,38 @@ func newTexts(variables json.RawMessage) *texts {
 type shownText struct {
 	Segments []segment
 	Cut      int  // bytes that are left out
-	Long     bool // shown in a box of its own that scrolls
-	JSON     bool // folded, and laid out
+	Long     bool // shown in a box that scrolls
+	JSON     bool // indented, and folded
 }
 
 // show cuts a text and marks the variables in it.
 func (t *texts) show(s string) shownText {
 	kept := s[:min(len(s), shownBytesMax, t.left)]
 	for len(kept) < len(s) && len(kept) > 0 && !utf8.RuneStart(s[len(kept)]) {
-		kept = kept[:len(kept)-1]
+		kept = kept[:len(kept)-1] // do not cut a character in half
 	}
 	t.left -= len(kept)
+
 	out := shownText{Cut: len(s) - len(kept), Long: len(kept) > scrolledBytesMin}
 	if laid := layOut(kept); laid != "" && out.Cut == 0 {
 		return shownText{Segments: []segment{{Text: laid}}, JSON: true}
 	}
 	out.Segments = t.mark(kept)
+
 	return out
 }
 
-// mark cuts a text where a variable's value begins and ends: at each place the earliest value, and of those the longest.
+// mark splits a text where values of variables begin and end: at each place it takes the
+// value that comes first, and among those the longest.
 func (t *texts) mark(s string) []segment {
-	var out []segment
-	next := make([]int, len(t.values)) // where each value comes next; it is looked for again only once that is passed
+	// Where each value occurs next. It is searched again only once the text before that place
+	// is done, so each value is searched through the text once.
+	next := make([]int, len(t.values))
 	for i := range next {
 		next[i] = -1
 	}
 
+	var out []segment
 	for from := 0; from < len(s); {
 		at, found := len(s), segment{}
 		for i, v := range t.values {
@@ -138,15 +149,17 @@ func (t *texts) mark(s string) []segment {
 		out = append(out, found)
 		from = at + len(found.Text)
 	}
+
 	return out
 }
 
-// layOut indents what is a JSON object or array; "" for anything else.
+// layOut indents a JSON object or array. It returns "" for anything else.
 func layOut(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '{' && s[0] != '[' || !json.Valid([]byte(s)) {
 		return ""
 	}
+
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -154,6 +167,7 @@ func layOut(s string) string {
 	if e.Encode(json.RawMessage(s)) != nil {
 		return ""
 	}
+
 	return strings.TrimSpace(b.String())
 }
 
@@ -167,20 +181,22 @@ type shownMessage struct {
 type shownPart struct {
 	Kind string
 	shownText
-	Image template.URL // "" for none
-	Link  string       // to media elsewhere, which the page does not load
+	Image template.URL // or ""
+	Link  string       // to media on another host, which the page does not load
 }
 
-// part is a part of a message as a page shows it.
+// part prepares a part of a message for a page.
 func (t *texts) part(p Part) shownPart {
 	shown := shownPart{Kind: p.Kind, shownText: t.show(p.Text)}
 	if len(p.Image) <= t.images {
-		shown.Image = template.URL(p.Image) // who read it has looked at every byte
+		shown.Image = template.URL(p.Image) // its reader has checked every byte
 		t.images -= len(p.Image)
 	}
+
 	if p.Kind == "media" && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
 		shown.Link = p.Text
 	}
+
 	return shown
 }
 
@@ -189,36 +205,40 @@ type shownCall struct {
 	shownText
 }
 
-// messages shows as many as a page has room for. What has no room is counted: a message with all that is in it is one.
+// messages prepares as many messages as the page has room for, and counts the others: a
+// message with everything in it counts as one.
 func (t *texts) messages(all []Message) []shownMessage {
 	var out []shownMessage
 	for _, m := range all {
-		if !t.room() {
+		if !t.takePiece() {
 			continue
 		}
 
 		shown := shownMessage{Message: m}
 		for _, p := range m.Parts {
-			if t.room() {
+			if t.takePiece() {
 				shown.Texts = append(shown.Texts, t.part(p))
 			}
 		}
 		for _, c := range m.Calls {
-			if t.room() {
+			if t.takePiece() {
 				shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})
 			}
 		}
 		out = append(out, shown)
 	}
+
 	return out
 }
 
-// room takes room for one piece, and reports whether there was any.
-func (t *texts) room() bool {
+// takePiece takes the room of one piece, and reports whether there was any. If there was
+// none, it counts the piece as hidden.
+func (t *texts) takePiece() bool {
 	if t.pieces == 0 {
 		t.hidden++
 		return false
 	}
 	t.pieces--
+
 	return true
 }
