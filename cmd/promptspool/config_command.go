@@ -13,22 +13,35 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
+// configCommand checks and shows configurations.
 func configCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "config",
 		Usage: "check and show configuration files",
 		Subcommands: []*cli.Command{
-			{Name: "check", Usage: "say all that is wrong with a configuration file", ArgsUsage: "FILE", Action: checkConfig},
 			{
-				Name: "print", Usage: "show all settings and where each comes from: those of a running process, or those that one started here with FILE would have", ArgsUsage: "[FILE]",
-				Flags: []cli.Flag{config.TextFlag("data", "", "the data `folder` of a running process, or that of up for both of its roles"), config.OutputFlag()}, Action: printConfig,
+				Name:      "check",
+				Usage:     "say all that is wrong with a configuration file",
+				ArgsUsage: "FILE",
+				Action:    checkConfig,
+			},
+			{
+				Name: "print",
+				Usage: "show all settings and where each comes from: those of a running process, " +
+					"or those that one started here with FILE would have",
+				ArgsUsage: "[FILE]",
+				Flags: []cli.Flag{
+					config.TextFlag("data", "", "the data `folder` of a running process, or that of up for both of its roles"),
+					config.OutputFlag(),
+				},
+				Action: printConfig,
 			},
 			tryCommand(),
 		},
 	}
 }
 
-// checkConfig evaluates both sections, as if nothing came before the file.
+// checkConfig checks the sections of a file as the start of each role would, as if nothing came before the file.
 func checkConfig(c *cli.Context) error {
 	path, err := config.Argument(c, "the configuration file to check")
 	if err != nil {
@@ -38,12 +51,12 @@ func checkConfig(c *cli.Context) error {
 	if err != nil {
 		return config.Usagef(c, "%v", err)
 	}
+
 	var faults []error
 	for _, role := range config.Sections {
-		if _, there := file.Sections[role]; !there {
-			continue
+		if _, exists := file.Sections[role]; exists {
+			faults = append(faults, config.EvaluateFile(newApp, role, path, checkRole(role)))
 		}
-		faults = append(faults, config.EvaluateFile(newApp, role, path, prepareRole(role)))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return config.Usagef(c, "%v", err)
@@ -51,12 +64,13 @@ func checkConfig(c *cli.Context) error {
 	if len(file.Sections) == 0 {
 		return fmt.Errorf("%s has neither a section sidecar nor a section server, so it sets nothing", path)
 	}
+
 	fmt.Fprintf(c.App.Writer, "%s is good.\n", path)
 	return nil
 }
 
-// prepareRole checks the settings of a role as its start would.
-func prepareRole(role string) func(*cli.Context) error {
+// checkRole reads the settings of a role as its start does.
+func checkRole(role string) func(*cli.Context) error {
 	return func(c *cli.Context) (err error) {
 		if role == "server" {
 			_, err = serverRoleOf(c)
@@ -67,42 +81,13 @@ func prepareRole(role string) func(*cli.Context) error {
 	}
 }
 
+// printConfig shows the settings of a running process, or those of a file.
 func printConfig(c *cli.Context) error {
-	var shown []config.ShownSetting
-	switch {
-	case c.NArg() > 1:
-		return config.Usagef(c, "give one configuration file, or none and --data")
-	case c.NArg() == 1:
-		file, err := config.ReadFile(c.App, c.Args().First())
-		if err != nil {
-			return config.Usagef(c, "%v", err)
-		}
-		for _, role := range config.Sections {
-			if _, there := file.Sections[role]; !there {
-				continue
-			}
-			err := config.Evaluate(newApp, []string{"promptspool", role, "--config", file.Path}, func(c *cli.Context) error {
-				for _, s := range config.SettingsOf(c) {
-					s.Setting = role + "." + s.Setting
-					shown = append(shown, s)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-	default:
-		r := config.Read(c)
-		data := r.Required("data")
-		if err := r.Err(); err != nil {
-			return err
-		}
-		var err error
-		if shown, err = runningSettings(c, data); err != nil {
-			return err
-		}
+	shown, err := settingsToPrint(c)
+	if err != nil {
+		return err
 	}
+
 	return print.Output(c, shown, func(t *print.Table) {
 		t.Row("SETTING", "VALUE", "FROM")
 		for _, s := range shown {
@@ -111,21 +96,65 @@ func printConfig(c *cli.Context) error {
 	})
 }
 
-// runningSettings are those of the process on a data folder; for the folder of `up` those of both of its roles.
+func settingsToPrint(c *cli.Context) ([]config.ShownSetting, error) {
+	switch c.NArg() {
+	case 0:
+		r := config.Read(c)
+		data := r.Required("data")
+		if err := r.Err(); err != nil {
+			return nil, err
+		}
+		return runningSettings(c, data)
+	case 1:
+		return fileSettings(c, c.Args().First())
+	}
+	return nil, config.Usagef(c, "give one configuration file, or none and --data")
+}
+
+// fileSettings returns the settings that processes started here with a configuration file would have.
+func fileSettings(c *cli.Context, path string) (shown []config.ShownSetting, err error) {
+	file, err := config.ReadFile(c.App, path)
+	if err != nil {
+		return nil, config.Usagef(c, "%v", err)
+	}
+
+	for _, role := range config.Sections {
+		if _, exists := file.Sections[role]; !exists {
+			continue
+		}
+		args := []string{"promptspool", role, "--config", path}
+		err := config.Evaluate(newApp, args, func(c *cli.Context) error {
+			shown = append(shown, ofRole(role, config.SettingsOf(c))...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return shown, nil
+}
+
+// runningSettings returns the settings of the process on a data folder; for the folder of `up` those of both roles.
 func runningSettings(c *cli.Context, data string) (shown []config.ShownSetting, err error) {
 	if !datafolder.IsUp(data) {
 		err = ops.Control(c.Context, data, "GET", "/config", nil, &shown)
 		return shown, err
 	}
+
 	for _, role := range datafolder.UpRoles {
 		var settings []config.ShownSetting
 		if err := ops.Control(c.Context, filepath.Join(data, role), "GET", "/config", nil, &settings); err != nil {
 			return nil, err
 		}
-		for _, s := range settings {
-			s.Setting = role + "." + s.Setting
-			shown = append(shown, s)
-		}
+		shown = append(shown, ofRole(role, settings)...)
 	}
 	return shown, nil
+}
+
+// ofRole puts a role's name before its settings.
+func ofRole(role string, settings []config.ShownSetting) []config.ShownSetting {
+	for i := range settings {
+		settings[i].Setting = role + "." + settings[i].Setting
+	}
+	return settings
 }

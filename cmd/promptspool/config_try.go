@@ -16,10 +16,14 @@ import (
 	"promptspool/proxy/redact"
 )
 
+// tryCommand shows what redaction rules do.
 func tryCommand() *cli.Command {
 	return &cli.Command{
-		Name: "try", Usage: "show what the redaction rules of a configuration file make of a record: the JSON in RECORD, of stdin for -, or a sample", ArgsUsage: "FILE [RECORD]",
-		Action: tryConfig,
+		Name: "try",
+		Usage: "show what the redaction rules of a configuration file make of a record: the JSON in RECORD, " +
+			"of stdin for -, or a sample",
+		ArgsUsage: "FILE [RECORD]",
+		Action:    tryConfig,
 	}
 }
 
@@ -44,6 +48,8 @@ func tryConfig(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// The record comes to the rules as it would from an app.
 	body = secrets.Strip(body, object)
 	var rules *redact.Rules
 	err = config.EvaluateFile(newApp, "sidecar", c.Args().First(), func(c *cli.Context) error {
@@ -54,19 +60,22 @@ func tryConfig(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	counts := map[string]int{}
 	result := rules.Body(body, func(rule, action string) { counts[rule+" "+action]++ })
 	if err := print.JSON(c.App.Writer, json.RawMessage(result)); err != nil {
 		return err
 	}
+
 	var met []string
-	for what, n := range counts {
-		met = append(met, fmt.Sprintf("%s: %d", what, n))
+	for rule, n := range counts {
+		met = append(met, fmt.Sprintf("%s: %d", rule, n))
 	}
 	slices.Sort(met)
 	if len(met) == 0 {
 		met = []string{"no rule met anything"}
 	}
+
 	fmt.Fprintln(c.App.ErrWriter, strings.Join(met, ", "))
 	return nil
 }
@@ -76,6 +85,7 @@ func recordToTry(path string) ([]byte, error) {
 	if path == "" {
 		return []byte(sampleRecord), nil
 	}
+
 	in, err := config.FileOrStdin(path)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,8 @@ type remoteDatabase interface {
 // openDatabase opens what --archive names. readAll has the files of a Badger read before.
 func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, error) {
 	dir := datafolder.Archive(c.data)
+
+	// Badger, in the data folder.
 	if c.archive == "" {
 		db, err := badgerdb.Open(badgerdb.Config{
 			Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin, ReadAll: readAll,

@@ -7,18 +7,20 @@ import (
 	"promptspool/spool"
 )
 
-// drainSpool gives the forwarder a while to deliver what is left, and says what stays, and where.
+// drainSpool gives the forwarder time to deliver what is left, and logs what stays, and where.
 func drainSpool(ctx context.Context, queue *spool.Spool, c sidecarConfig) {
 	ctx, cancel := context.WithTimeout(ctx, c.drain)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for queue.Status().Events > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
 	}
+
 	left := queue.Status()
 	if left.Events > 0 {
 		c.logger.Warn("stopping with events that the server does not have yet; they stay in the spool and go out after the next start, or by `promptspool spool drain`",
@@ -26,6 +28,7 @@ func drainSpool(ctx context.Context, queue *spool.Spool, c sidecarConfig) {
 	} else {
 		c.logger.Info("the spool is empty")
 	}
+
 	if left.Held+left.Dead > 0 {
 		c.logger.Warn("events that the server refuses stay on disk; `promptspool dead list` shows them", "held", left.Held, "dead_letters", left.Dead, "data", c.data)
 	}

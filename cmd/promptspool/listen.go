@@ -23,6 +23,8 @@ func listen(a config.Address) (net.Listener, error) {
 	if !isUnix {
 		return net.Listen("tcp", a.At)
 	}
+
+	// A process that ended without closing its socket leaves the file.
 	if conn, err := net.Dial("unix", path); err == nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("another process listens on %s", path)
@@ -30,15 +32,17 @@ func listen(a config.Address) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+
 	mode := uint32(0o660)
 	if len(a.UIDs) > 0 {
-		mode = 0o666 // whoever comes is asked for the user's number
+		mode = 0o666 // whoever connects, the kernel is asked which user it is
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		// Linux takes the mode of the new file from the socket's own, less the umask.
 		failed := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), mode) })
 		return errors.Join(failed, err)
 	}}
+
 	ln, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err
@@ -46,14 +50,17 @@ func listen(a config.Address) (net.Listener, error) {
 	if err := os.Chmod(path, os.FileMode(mode)); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
+
 	if len(a.UIDs) == 0 {
 		return ln, nil
 	}
 	return peers{ln, append(a.UIDs, uint32(os.Getuid()))}, nil
 }
 
-// peers lets in only the users that it knows. The kernel says who a connection's other end is, and that cannot be forged: so pods
-// that share a node's loopback can be told apart.
+// peers accepts the connections of certain users only.
+//
+// The kernel says who a connection's other end is, and that cannot be forged: so pods that share a node's loopback can be
+// told apart.
 type peers struct {
 	net.Listener
 	uids []uint32
@@ -78,8 +85,9 @@ func (p peers) Accept() (net.Conn, error) {
 	}
 }
 
-// turnAway answers and hangs up, once the other end has read the answer or had the time for it: to close a socket with
-// something unread in it throws the answer away.
+// turnAway answers and hangs up, once the other end has read the answer or had the time for it.
+//
+// Closing a socket with something unread in it throws the answer away.
 func turnAway(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(turnAwayPatience))

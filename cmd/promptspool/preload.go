@@ -27,7 +27,7 @@ type preload struct {
 	done     atomic.Bool
 }
 
-// started says what a start still waits for.
+// started returns what a start still waits for, nil if nothing.
 func (p *preload) started() error {
 	if p.done.Load() || time.Now().After(p.deadline) {
 		return nil
@@ -35,12 +35,14 @@ func (p *preload) started() error {
 	return errors.New("the templates of --template-preload are being fetched")
 }
 
-// run fetches in the name of each account that the sidecar knows a key of: from earlier runs, or by --api-key.
+// run fetches for each account that the sidecar knows a key of: from earlier runs, or by --api-key.
 func (p *preload) run(ctx context.Context) error {
 	defer p.done.Store(true)
 	if len(p.wanted) == 0 {
 		return nil
 	}
+
+	// On its very first start, a sidecar with a key of its own waits until the server has accepted it.
 	ids := p.keys.Identities()
 	for p.apiKey != "" && len(ids) == 0 && ctx.Err() == nil {
 		if id, err := p.keys.Authenticate(ctx, p.apiKey); err == nil && id.Verified {
@@ -52,6 +54,7 @@ func (p *preload) run(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
+
 	if len(ids) == 0 && ctx.Err() == nil {
 		p.logger.Warn("no key is known yet, so no template is preloaded; give the sidecar --api-key, or let an app call once")
 	}

@@ -8,7 +8,7 @@ import (
 	"promptspool/spool/archive"
 )
 
-// serverStatus is what /statusz and the control socket of a server tell.
+// serverStatus is what /statusz and the control socket of a server return.
 type serverStatus struct {
 	Role      string          `json:"role"`
 	Version   string          `json:"version"`
@@ -26,12 +26,13 @@ type serverStatus struct {
 // statusPatience is how long a status waits for the database.
 const statusPatience = 5 * time.Second
 
-// statusOfServer looks into the database. What cannot be read counts as none: the reads that users make log it.
+// statusOfServer reads the database. What cannot be read counts as none: the reads that users make log it.
 func statusOfServer(name string, started time.Time, at opened, health *dbHealth) serverStatus {
 	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: at.name, Away: health.reason()}
 	if s.Away != "" {
 		return s
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
 	defer cancel()
 	size, _ := at.db.Size(ctx)
@@ -50,16 +51,19 @@ func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
 			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
 		}
+
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
 			m.ArchiveTombstones.Set(float64(size.Tombstones))
 			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
 		}
+
 		if o, err := db.OrphansOfAll(ctx); err == nil {
 			m.OrphanRequests.Set(float64(o.Requests))
 			m.OrphanEvents.Set(float64(o.Events))
 		}
+
 		if known, alive, err := db.FleetOfAll(ctx); err == nil {
 			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
 			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))

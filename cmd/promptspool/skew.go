@@ -14,27 +14,36 @@ const (
 	skewEvery = 5 * time.Second
 )
 
-// watchSkew tells the metric and, when it matters, the log how far the sidecar's clock is from the server's, until ctx ends.
+// watchSkew returns what keeps the metric of how far the sidecar's clock is from the server's up to date, and logs when
+// the clocks disagree, until its ctx ends.
 func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		tick := time.NewTicker(skewEvery)
 		defer tick.Stop()
+
 		wrong := false
 		for {
 			ahead, uncertain, known := upstream.Skew()
 			if known {
 				m.ClockSkew.Set(ahead.Seconds())
 			}
-			switch was := wrong; {
-			case known && ahead.Abs()-uncertain > skewMax:
-				if wrong = true; !was {
-					logger.Warn("this machine's clock and the server's differ; set them right. Until then the server orders what comes too early by its arrival", "ahead", ahead.Round(time.Millisecond).String())
+
+			// Between the two bounds the last verdict stays.
+			switch {
+			case !known:
+			case ahead.Abs()-uncertain > skewMax:
+				if !wrong {
+					logger.Warn("this machine's clock and the server's differ; set them right. Until then the server orders what comes too early by its arrival",
+						"ahead", ahead.Round(time.Millisecond).String())
 				}
-			case known && ahead.Abs() < skewMax:
-				if wrong = false; was {
+				wrong = true
+			case ahead.Abs() < skewMax:
+				if wrong {
 					logger.Info("this machine's clock and the server's agree again")
 				}
+				wrong = false
 			}
+
 			select {
 			case <-ctx.Done():
 				return nil
@@ -44,7 +53,7 @@ func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger)
 	}
 }
 
-// clockAhead is what /statusz tells.
+// clockAhead is by how many seconds the clock is ahead of the server's; nil before its first answer.
 func clockAhead(upstream *client.Client) *float64 {
 	ahead, _, known := upstream.Skew()
 	if !known {

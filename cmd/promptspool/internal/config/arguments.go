@@ -51,6 +51,7 @@ func Permute(app *cli.App, args []string) []string {
 	if flags == nil {
 		return args
 	}
+
 	out, rest := slices.Clone(args[:i]), []string(nil)
 	for ; i < len(args); i++ {
 		switch {
@@ -67,13 +68,14 @@ func Permute(app *cli.App, args []string) []string {
 			}
 		}
 	}
+
 	if len(rest) > 0 {
 		out = append(append(out, "--"), rest...)
 	}
 	return out
 }
 
-// takesValue says whether the next word belongs to a flag.
+// takesValue reports whether the next word belongs to a flag.
 func takesValue(flags []cli.Flag, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range flags {

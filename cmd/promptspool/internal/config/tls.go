@@ -55,6 +55,7 @@ type Certificates struct {
 func (r *Reader) Certificates(certName, keyName, rootsName string) *Certificates {
 	certFile, keyFile, rootsFile := r.Text(certName), r.Text(keyName), r.Text(rootsName)
 	state := new(Certificates)
+
 	switch {
 	case (certFile == "") != (keyFile == ""):
 		r.Note(fmt.Errorf("%s and %s go together; one of them is missing", SettingName(r.c, certName), SettingName(r.c, keyName)))
@@ -65,6 +66,7 @@ func (r *Reader) Certificates(certName, keyName, rootsName string) *Certificates
 		}
 		state.Cert = &cert
 	}
+
 	if rootsFile != "" {
 		pem, err := os.ReadFile(rootsFile)
 		state.roots = x509.NewCertPool()
@@ -154,6 +156,7 @@ func (l *LiveTLS) Client() *tls.Config {
 	if l.Load().roots == nil {
 		return c
 	}
+
 	// RootCAs is read once for all connections. So that rotated authorities count, each connection is verified below, as the
 	// library would do it, against those of this moment.
 	c.InsecureSkipVerify = true

@@ -57,6 +57,7 @@ func (h thin) Handle(ctx context.Context, r slog.Record) error {
 func (s *thinState) passes(through slog.Handler, r slog.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	m := s.messages[r.Message]
 	switch {
 	case m == nil && len(s.messages) >= thinMessages:
@@ -66,10 +67,12 @@ func (s *thinState) passes(through slog.Handler, r slog.Record) bool {
 		s.messages[r.Message] = m
 		time.AfterFunc(thinWindow, func() { s.end(r.Message) })
 	}
+
 	if m.passed < thinBurst {
 		m.passed++
 		return true
 	}
+
 	m.leftOut++
 	m.last, m.through = r.Clone(), through
 	return false

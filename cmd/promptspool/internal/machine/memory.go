@@ -37,6 +37,7 @@ func TendMemory(ctx context.Context) {
 	most := max(OutsideHeap, CgroupMemory()-OutsideHeap)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}}
@@ -49,12 +50,15 @@ func TendMemory(ctx context.Context) {
 			used -= int64(heap.Value.Uint64()) // stacks and the like remain
 		}
 		debug.SetMemoryLimit(min(max(sidecarMemory, used+sidecarSlack), most))
+
+		// After a load, what it left goes back to the system in one go.
 		now := samples[1].Value.Uint64()
 		quiet := now-allocated < quietBytes
 		if quiet && busy {
 			debug.FreeOSMemory()
 		}
 		allocated, busy = now, !quiet
+
 		select {
 		case <-ctx.Done():
 			return
@@ -95,12 +99,15 @@ func CgroupMemory() int64 {
 	if err != nil {
 		return noMemoryLimit
 	}
+
 	least := int64(noMemoryLimit)
 	for line := range bytes.Lines(text) {
 		fields := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
 		if len(fields) < 3 {
 			continue
 		}
+
+		// The first version of cgroups has a tree for each controller.
 		root, file := "/sys/fs/cgroup", "memory.max"
 		switch fields[1] {
 		case "":
@@ -109,6 +116,7 @@ func CgroupMemory() int64 {
 		default:
 			continue
 		}
+
 		for dir := fields[2]; ; dir = path.Dir(dir) {
 			if bytes, err := readBytes(path.Join(root, dir, file)); err == nil {
 				least = min(least, bytes)

@@ -101,6 +101,7 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
+
 	var out []byte
 	for _, r := range b.String() {
 		if r < ' ' || !DrivesTerminal(r) { // below a blank are only the encoder's own line breaks
@@ -111,6 +112,7 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
+
 	_, err := w.Write(out)
 	return err
 }
