@@ -13,7 +13,7 @@ type (
 	blueprint struct {
 		Template blueprintTemplate `json:"prompt_template"`
 		Metadata blueprintMetadata `json:"metadata"`
-		Client   *string           `json:"inference_client_name"` // always null: nobody says it
+		Client   *string           `json:"inference_client_name"` // always null: unknown
 	}
 	blueprintTemplate struct {
 		Type     string             `json:"type"`
@@ -49,13 +49,15 @@ func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage 
 	return text
 }
 
-// blueprintOf returns the blueprint of a call that was read from object. Parameters are the arguments that are
-// numbers or true or false: texts may be secrets, and everything stands in the request as it was sent.
+// blueprintOf returns the blueprint of a call that was read from object. Its parameters are
+// only those arguments that are numbers, true or false: texts may be secrets, and the request
+// has everything as it was sent.
 func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	b := blueprint{
 		Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
 	}
+
 	for i := range call.Input {
 		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
 	}
@@ -80,22 +82,37 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	return b
 }
 
+// blueprint returns the message in the blueprint's form.
 func (m *Message) blueprint() blueprintMessage {
-	b := blueprintMessage{Role: m.Role, Name: m.Name, Content: []map[string]any{}, ToolCallID: m.ToolCallID}
+	b := blueprintMessage{
+		Role:       m.Role,
+		Name:       m.Name,
+		Content:    []map[string]any{},
+		ToolCallID: m.ToolCallID,
+	}
 	for _, p := range m.Parts {
-		switch {
-		case p.Kind == PartThinking:
-			b.Content = append(b.Content, map[string]any{"type": "thinking", "thinking": p.Text})
-		case p.Kind == PartMedia && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")):
-			b.Content = append(b.Content, map[string]any{"type": "image_url", "image_url": map[string]string{"url": p.Text}})
-		case p.Kind == PartMedia: // the bytes stand in the request
-			b.Content = append(b.Content, map[string]any{"type": "text", "text": "[" + p.Text + "]"})
-		default:
-			b.Content = append(b.Content, map[string]any{"type": "text", "text": p.Text})
-		}
+		b.Content = append(b.Content, p.blueprint())
 	}
 	for _, c := range m.ToolCalls {
-		b.ToolCalls = append(b.ToolCalls, blueprintCall{c.ID, "function", map[string]string{"name": c.Name, "arguments": c.Arguments}})
+		function := map[string]string{"name": c.Name, "arguments": c.Arguments}
+		b.ToolCalls = append(b.ToolCalls, blueprintCall{c.ID, "function", function})
 	}
+
 	return b
+}
+
+// blueprint returns the part in the blueprint's form. Of media it shows no bytes, which the
+// request has.
+func (p *Part) blueprint() map[string]any {
+	isURL := strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")
+	switch {
+	case p.Kind == PartThinking:
+		return map[string]any{"type": "thinking", "thinking": p.Text}
+	case p.Kind == PartMedia && isURL:
+		return map[string]any{"type": "image_url", "image_url": map[string]string{"url": p.Text}}
+	case p.Kind == PartMedia:
+		return map[string]any{"type": "text", "text": "[" + p.Text + "]"}
+	}
+
+	return map[string]any{"type": "text", "text": p.Text}
 }

@@ -8,10 +8,10 @@ import (
 
 // Failure says why a call failed, or what went wrong with it.
 type Failure struct {
-	// Type is the caller's error_type, else the provider's own word for it; "" if neither says it.
+	// Type is the caller's error_type, otherwise the provider's word for it; "" if unknown.
 	Type string
 
-	// Message is the caller's error_message, else the provider's; "" if neither says it.
+	// Message is the caller's error_message, otherwise the provider's; "" if unknown.
 	Message string
 }
 
@@ -20,37 +20,40 @@ func failed(member func(string) node) bool {
 	return member("error_type").text() != "" || strings.EqualFold(member("status").text(), "ERROR")
 }
 
-// newFailure puts together what the caller says went wrong and what the provider told, which is nil if its
-// response was no error. It returns nil if nobody says that anything went wrong.
-func newFailure(member func(string) node, told *Failure) *Failure {
+// newFailure combines what the caller says went wrong with the provider's error, which is nil
+// if its response is none. It returns nil if neither reports anything.
+func newFailure(member func(string) node, provided *Failure) *Failure {
 	f := Failure{Type: Clip(member("error_type").text()), Message: member("error_message").text()}
-	if told == nil && f.Message == "" && !failed(member) {
+	if provided == nil && f.Message == "" && !failed(member) {
 		return nil
 	}
 
-	if told != nil {
-		f.Type = cmp.Or(f.Type, Clip(told.Type))
-		f.Message = cmp.Or(f.Message, told.Message)
+	// The caller saw the error as it happened, so its words win.
+	if provided != nil {
+		f.Type = cmp.Or(f.Type, Clip(provided.Type))
+		f.Message = cmp.Or(f.Message, provided.Message)
 	}
 
 	return &f
 }
 
-// providerError reads the error that a provider answered instead of a response; nil if it answered none. The shapes:
+// providerError reads the error that a provider sent instead of a response, nil if it sent
+// none. The shapes:
 //
-//	OpenAI       {error:{message, type, param, code}}, and those who answer alike; Azure without a type
+//	OpenAI       {error:{message, type, param, code}}, and compatible APIs; Azure without a type
 //	Anthropic    {type:"error", error:{type, message}, request_id}, also as the last chunk of a stream
 //	Google       {error:{code, message, status, details}}, or an array of that
-//	Bedrock      {Error:{Code, Message}, ResponseMetadata} of boto3; {name, $fault, message} of the JavaScript SDK;
-//	             {__type, message} over HTTP
+//	Bedrock      {Error:{Code, Message}, ResponseMetadata} of boto3; {name, $fault, message} of
+//	             the JavaScript SDK; {__type, message} over HTTP
 //	Mistral      {object:"error", message, type, code}
 //	Ollama, HF   {error:"..."}
 //	Cohere       {message:"..."}; others {detail:"..."}, {errors:[...]}
 //	a library    the text of its exception, which may hold one of these as JSON
 //
-// A text, or a lone message or detail, may as well be an answer: they are errors only where the caller says so.
+// A text, or a lone message or detail, may just as well be an answer: these are errors only if
+// the caller says so.
 func providerError(r node, failed bool) *Failure {
-	// Most responses are answers: their bytes tell that much faster than their members do.
+	// Most responses are answers, and searching their bytes is much faster than reading members.
 	if !failed && !bytes.Contains(r, []byte("rror")) && !bytes.Contains(r, []byte("$fault")) &&
 		!bytes.Contains(r, []byte("__type")) {
 		return nil
@@ -90,6 +93,7 @@ func providerError(r node, failed bool) *Failure {
 		}
 	}
 
+	// Without an error member, something else must mark the object as an error.
 	marked := r.texts("type") == "error" || r.texts("object") == "error" || r.first("__type", "$fault") != nil
 	if !marked && !failed {
 		return nil
@@ -102,7 +106,7 @@ func providerError(r node, failed bool) *Failure {
 	return f
 }
 
-// namedError reads an error's own object; nil if it says neither what it is nor a message.
+// namedError reads an error's own object; nil if it has neither a type nor a message.
 func namedError(e node) *Failure {
 	f := Failure{Message: e.texts("message", "Message", "detail")}
 	for _, name := range []string{"type", "status", "__type", "name", "Code", "code"} {

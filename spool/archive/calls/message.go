@@ -10,14 +10,14 @@ import (
 
 // Message is one turn of a model call, in whatever form the provider's API writes it.
 type Message struct {
-	Role       string // system, developer, user, assistant, tool, function, or what the caller wrote; "" if nothing says it
+	Role       string // system, developer, user, assistant, tool, function, or as written; "" if unknown
 	Name       string
 	Parts      []Part
 	ToolCalls  []ToolCall
-	ToolCallID string // of a tool's answer: the call that it answers
+	ToolCallID string // in a tool's answer: the call that it answers
 }
 
-// PartKind says what a part of a message is.
+// PartKind is the kind of a message's part.
 type PartKind string
 
 // The kinds of parts.
@@ -25,25 +25,26 @@ const (
 	PartText     PartKind = "text"
 	PartThinking PartKind = "thinking" // what the model wrote before its answer
 	PartRefusal  PartKind = "refusal"
-	PartMedia    PartKind = "media" // Text is a URL, or says what it is; never the bytes
+	PartMedia    PartKind = "media" // Text is a URL or names the kind; never the bytes
 )
 
 // Part is a piece of a message.
 type Part struct {
 	Kind PartKind
 	Text string
+
 	// Media is a PartMedia as the caller wrote it; see Image. It aliases the body.
 	Media json.RawMessage
 }
 
-// ToolCall is a call of a tool or function that the model asks for.
+// ToolCall is a model's call of a tool or function.
 type ToolCall struct {
 	ID        string
 	Name      string
-	Arguments string // mostly a JSON object; as the model wrote it
+	Arguments string // as the model wrote them; mostly a JSON object
 }
 
-// Text is the message's text: its parts but media, each on a line of its own.
+// Text returns the message's text: its parts except media, each on lines of its own.
 func (m *Message) Text() string {
 	var texts []string
 	for _, p := range m.Parts {
@@ -51,81 +52,101 @@ func (m *Message) Text() string {
 			texts = append(texts, p.Text)
 		}
 	}
+
 	return strings.Join(texts, "\n")
 }
 
-// add appends a part that says something.
+// add appends a part, unless it is empty.
 func (m *Message) add(kind PartKind, text string) {
 	if text != "" {
 		m.Parts = append(m.Parts, Part{Kind: kind, Text: text})
 	}
 }
 
-// empty says whether nothing was read.
+// empty reports whether nothing was read.
 func (m *Message) empty() bool { return len(m.Parts) == 0 && len(m.ToolCalls) == 0 }
 
-// roles are the providers' words for the same role.
+// roles maps the providers' words to ours.
 var roles = map[string]string{
-	"human": "user", "ai": "assistant", "model": "assistant", "chatbot": "assistant", "aimessagechunk": "assistant",
-	"humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool", "functionmessage": "function",
+	"human": "user", "humanmessage": "user",
+	"ai": "assistant", "model": "assistant", "chatbot": "assistant",
+	"aimessage": "assistant", "aimessagechunk": "assistant",
+	"systemmessage": "system", "toolmessage": "tool", "functionmessage": "function",
 }
 
+// role returns our word for a provider's role.
 func role(s string) string {
 	lower := strings.ToLower(s)
 	if r, ok := roles[lower]; ok {
 		return r
 	}
+
 	return Clip(lower)
 }
 
-// readMessage reads a message of any provider. role is what it is unless it says so itself.
+// readMessage reads a message of any provider. usual is its role unless it names one.
 func readMessage(n node, usual string) Message {
+	m := Message{Role: usual}
 	if n.isText() || n.isArray() {
-		m := Message{Role: usual}
 		m.content(n)
 		return m
 	}
-	m := Message{Role: usual}
+
 	if inner, class := langchainMessage(n); inner != nil {
 		n = inner
 		m.Role = role(class)
 	}
+	m.readRole(n)
 	m.Name = Clip(n.texts("name"))
-	if r := n.texts("role", "author"); r != "" {
-		m.Role = role(r)
-	} else if r, ok := roles[strings.ToLower(n.texts("type"))]; ok {
-		m.Role = r
-	} else if t := n.texts("type"); t == "system" || t == "tool" || t == "function" {
-		m.Role = t
-	}
 	m.ToolCallID = n.texts("tool_call_id", "tool_use_id")
-	// Reasoning that some OpenAI-like APIs put beside the content.
+
+	// Some OpenAI-like APIs put the reasoning beside the content.
 	m.add(PartThinking, n.texts("reasoning_content", "reasoning", "thinking"))
 	m.content(n.first("content", "parts", "message", "text"))
 	m.add(PartRefusal, n.texts("refusal"))
 	m.add(PartText, n.at("audio").texts("transcript"))
 	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
+
 	n.at("tool_calls").each(func(c node) { m.call(c) })
 	if f := n.at("function_call"); f.isObject() {
 		m.call(f)
 	}
+
 	return m
 }
 
-// langchainMessage unwraps LangChain's two ways of writing a message as JSON, and says its role; nil if it is none.
+// readRole takes the role that a message names, if any.
+func (m *Message) readRole(n node) {
+	if r := n.texts("role", "author"); r != "" {
+		m.Role = role(r)
+		return
+	}
+
+	kind := n.texts("type")
+	if r, ok := roles[strings.ToLower(kind)]; ok {
+		m.Role = r
+	} else if kind == "system" || kind == "tool" || kind == "function" {
+		m.Role = kind
+	}
+}
+
+// langchainMessage unwraps LangChain's two ways of writing a message as JSON, and returns its
+// role; nil for any other message.
 func langchainMessage(n node) (inner node, role string) {
 	if data := n.at("data"); data.isObject() && n.at("type").isText() && n.at("content") == nil {
 		return data, n.texts("type")
 	}
+
 	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc") != nil {
 		class := ""
 		n.at("id").each(func(e node) { class = e.text() })
 		return kwargs, class
 	}
+
 	return nil, ""
 }
 
-// content reads what stands as a message's content: a text, a part, or a list of them.
+// content reads a message's content: a text, a part, or a list of them.
 func (m *Message) content(n node) {
 	switch {
 	case n.isText():
@@ -143,6 +164,8 @@ func (m *Message) part(n node) {
 		m.add(PartText, n.text())
 		return
 	}
+
+	// Anthropic, OpenAI's responses and Mistral name the type.
 	switch n.texts("type") {
 	case "tool_use", "server_tool_use", "function_call", "mcp_tool_use", "tool-call":
 		m.call(n)
@@ -159,6 +182,8 @@ func (m *Message) part(n node) {
 		m.add(PartRefusal, n.texts("refusal"))
 		return
 	}
+
+	// Gemini and Bedrock name the part by its only member.
 	for _, name := range []string{"functionCall", "function_call", "toolUse"} {
 		if c := n.at(name); c.isObject() {
 			m.call(c)
@@ -175,6 +200,7 @@ func (m *Message) part(n node) {
 		m.add(PartThinking, r.at("reasoningText").texts("text"))
 		return
 	}
+
 	text := n.at("text")
 	if text.isObject() { // the Assistants API writes {"text": {"value": ...}}
 		text = text.at("value")
@@ -195,6 +221,7 @@ func (m *Message) call(n node) {
 	if nested := n.at("function"); nested.isObject() {
 		f = nested
 	}
+
 	call := ToolCall{
 		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId"),
 		Name:      Clip(f.texts("name")),
@@ -213,27 +240,28 @@ func (m *Message) result(n node) {
 	if m.Role == "user" || m.Role == "" {
 		m.Role = "tool"
 	}
+
 	content := n.first("content", "output", "response")
-	switch {
-	case content.isArray():
-		content.each(func(p node) {
-			switch t := p.at("text"); {
-			case p.isText():
-				m.add(PartText, p.text())
-			case t.isText():
-				m.add(PartText, t.text())
-			case p.at("json") != nil:
-				m.add(PartText, p.at("json").compact())
-			default:
-				m.media(p)
-			}
-		})
-	default:
+	if !content.isArray() {
 		m.add(PartText, content.compact())
+		return
 	}
+	content.each(func(p node) {
+		switch t := p.at("text"); {
+		case p.isText():
+			m.add(PartText, p.text())
+		case t.isText():
+			m.add(PartText, t.text())
+		case p.at("json") != nil:
+			m.add(PartText, p.at("json").compact())
+		default:
+			m.media(p)
+		}
+	})
 }
 
-// thinking reads what the model thought: Anthropic's block, Mistral's, or a reasoning item of OpenAI's with its summary.
+// thinking reads the model's thoughts: a block of Anthropic's or Mistral's, or a reasoning item
+// of OpenAI's with its summary.
 func (m *Message) thinking(n node) {
 	for _, name := range []string{"thinking", "summary", "content", "text"} {
 		v := n.at(name)
@@ -244,39 +272,49 @@ func (m *Message) thinking(n node) {
 	}
 }
 
-// media notes that there is something else than text, by its URL or by what it is.
+// media adds a part that is not text, named by its URL or its kind.
 func (m *Message) media(n node) {
-	defer func() { m.Parts[len(m.Parts)-1].Media = json.RawMessage(n) }()
-	what := n.texts("type")
-	for _, place := range []node{n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"),
-		n.at("fileData"), n.at("file_data"), n} {
+	m.add(PartMedia, Clip(mediaName(n)))
+	m.Parts[len(m.Parts)-1].Media = json.RawMessage(n)
+}
+
+// mediaName returns the URL of a part that is not text, otherwise its kind.
+func mediaName(n node) string {
+	kind := n.texts("type")
+	for _, place := range []node{
+		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"),
+		n.at("fileData"), n.at("file_data"), n,
+	} {
 		url := place.text()
 		if url == "" {
 			url = place.texts("url", "fileUri", "file_uri", "image_url")
 		}
 		if strings.HasPrefix(url, "http") || strings.HasPrefix(url, "gs://") {
-			m.add(PartMedia, Clip(url))
-			return
+			return url
 		}
 		if t := place.texts("mimeType", "mime_type", "media_type"); t != "" {
-			what = t
+			kind = t
 		}
 	}
-	for _, name := range []string{"image", "document", "video", "inlineData", "fileData", "audio"} { // Bedrock and Gemini name it so
-		if what == "" && n.at(name) != nil {
-			what = name
+
+	// Bedrock and Gemini name the kind by a member.
+	for _, name := range []string{"image", "document", "video", "inlineData", "fileData", "audio"} {
+		if kind == "" && n.at(name) != nil {
+			kind = name
 		}
 	}
-	if what == "" {
-		what = "unknown"
+	if kind == "" {
+		return "unknown"
 	}
-	m.add(PartMedia, Clip(what))
+
+	return kind
 }
 
-// clip cuts a text that no bound was checked for when it was accepted: it goes into every row of a list.
+// Clip shortens a text that was accepted without a bound: it becomes part of a list's row.
 func Clip(s string) string {
 	if utf8.RuneCountInString(s) <= wire.NameRunesMax {
 		return s
 	}
+
 	return string([]rune(s)[:wire.NameRunesMax])
 }

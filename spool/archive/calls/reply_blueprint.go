@@ -7,8 +7,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// replyBlueprint is a blueprint of a whole call, as the peer's reply to a track-request has it. What nothing is known of is there, and
-// empty: clients look for the members.
+// replyBlueprint is a blueprint of a whole call, as in the peer's reply to a track-request.
+// Unknown members are present and empty, because clients look for them.
 type replyBlueprint struct {
 	Template            replyTemplate     `json:"prompt_template"`
 	CommitMessage       *string           `json:"commit_message"`
@@ -28,15 +28,15 @@ type replyTemplate struct {
 	InputVariables []string           `json:"input_variables"`
 }
 
-// ReplyBlueprint makes the blueprint of a track-request from its body alone: what went in, and the answer behind it. It is nil if the
-// body is no object. It does not alias body, and takes a few times its memory.
+// ReplyBlueprint returns the blueprint of a track-request: what went in, then the answer. It is
+// nil if body is not an object. It does not alias body, and takes a few times its memory.
 func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return nil
 	}
 
-	w, _ := wire.DecodeRequest(object, false) // what is at fault is missing
+	w, _ := wire.DecodeRequest(object, false) // faulty fields are missing
 	call := ReadObject(object)
 	b := blueprintOf(&call, Provider(w), object)
 

@@ -2,43 +2,51 @@ package calls
 
 import "strings"
 
-// responseOf unwraps a response: Bedrock's InvokeModel has the model's own answer as JSON in body.
+// responseOf unwraps a response: Bedrock's InvokeModel has the model's own answer as JSON in
+// body.
 func responseOf(n node) node {
-	if body := n.at("body").inner(); body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata") != nil {
+	body := n.at("body").inner()
+	if body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata") != nil {
 		return body
 	}
+
 	return n
 }
 
-// readResponse reads what came back and says whether it was of a known shape.
+// readResponse reads what came back and reports whether its shape is known.
 func (c *Call) readResponse(r node) bool {
 	switch {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
 		return len(c.Output) > 0
+
 	case r.isArray():
 		for _, m := range readMessages(r) {
-			if m.Role == "user" { // it says no role
+			if m.Role == "user" { // what readMessages assumes
 				m.Role = "assistant"
 			}
 			c.answer(m)
 		}
 		return len(c.Output) > 0
+
 	case !r.isObject():
 		return false
 	}
+
+	// The order matters: shapes with members that others have too come last.
 	for _, read := range []func(*Call, node) bool{
-		(*Call).choices, (*Call).candidates, (*Call).responses, (*Call).converse, (*Call).anthropic, (*Call).generations,
-		(*Call).cohere, (*Call).bedrockModels, (*Call).embeddings, (*Call).message,
+		(*Call).choices, (*Call).candidates, (*Call).responses, (*Call).converse, (*Call).anthropic,
+		(*Call).generations, (*Call).cohere, (*Call).bedrockModels, (*Call).embeddings, (*Call).message,
 	} {
 		if read(c, r) {
 			return true
 		}
 	}
+
 	return false
 }
 
-// answer adds an output that says something.
+// answer adds an output, unless it is empty.
 func (c *Call) answer(m Message) {
 	if !m.empty() {
 		c.Output = append(c.Output, m)
@@ -52,18 +60,21 @@ func (c *Call) finish(reason string) {
 	}
 }
 
-// choices reads OpenAI's chat and completion, and all who answer alike (Mistral, Azure, Groq, DeepSeek, vLLM, ...). Streams that a
-// client put together have role and content right in the choice, or a delta.
+// choices reads OpenAI's chat and completion, and all compatible APIs (Mistral, Azure, Groq,
+// DeepSeek, vLLM, ...). Streams that a client put together have role and content directly in
+// the choice, or a delta.
 func (c *Call) choices(r node) bool {
 	choices := r.at("choices")
 	if !choices.isArray() {
 		return false
 	}
+
 	known := false
 	choices.each(func(choice node) {
 		if !choice.isObject() {
 			return
 		}
+
 		m := Message{Role: "assistant"}
 		switch {
 		case choice.at("message").isObject():
@@ -75,10 +86,12 @@ func (c *Call) choices(r node) bool {
 		default:
 			m = readMessage(choice, "assistant")
 		}
-		known = known || choice.first("message", "delta", "text", "content", "role", "tool_calls", "function_call", "finish_reason") != nil
+		known = known || choice.first("message", "delta", "text", "content", "role", "tool_calls",
+			"function_call", "finish_reason") != nil
 		c.answer(m)
 		c.finish(choice.texts("finish_reason", "stop_reason"))
 	})
+
 	return known
 }
 
@@ -88,11 +101,13 @@ func (c *Call) candidates(r node) bool {
 	if !candidates.isArray() && !feedback.isObject() {
 		return false
 	}
+
 	candidates.each(func(e node) {
 		c.answer(readMessage(e.at("content"), "assistant"))
 		c.finish(e.first("finishReason", "finish_reason").compact()) // older libraries write the enum's number
 	})
 	c.finish(feedback.texts("blockReason", "block_reason"))
+
 	return true
 }
 
@@ -102,6 +117,8 @@ func (c *Call) responses(r node) bool {
 	if !output.isArray() {
 		return false
 	}
+
+	// Its items are pieces of one answer.
 	m := Message{Role: "assistant"}
 	output.each(func(item node) {
 		read := readItem(item, "assistant")
@@ -111,31 +128,41 @@ func (c *Call) responses(r node) bool {
 	c.answer(m)
 	c.finish(r.at("incomplete_details").texts("reason"))
 	c.finish(r.texts("status"))
+
 	return true
 }
 
-// readItem reads an item of OpenAI's responses. Calls of built-in tools are named by their type: web_search, file_search.
+// readItem reads an item of OpenAI's responses. Calls of built-in tools are named by their
+// type: web_search, file_search.
 func readItem(n node, usual string) Message {
 	m := Message{Role: usual}
 	switch t := n.texts("type"); {
 	case t == "reasoning":
 		m.Role = "assistant"
 		m.thinking(n)
+
 	case t == "function_call_output" || t == "custom_tool_call_output":
 		m.result(n)
+
 	case strings.HasSuffix(t, "_call") && t != "function_call" && n.at("name") == nil:
 		m.Role = "assistant"
-		m.ToolCalls = []ToolCall{{ID: n.texts("call_id", "id"), Name: strings.TrimSuffix(t, "_call"),
-			Arguments: n.first("action", "queries", "code").compact()}}
+		m.ToolCalls = []ToolCall{{
+			ID:        n.texts("call_id", "id"),
+			Name:      strings.TrimSuffix(t, "_call"),
+			Arguments: n.first("action", "queries", "code").compact(),
+		}}
+
 	case t == "function_call" || strings.HasSuffix(t, "_call"):
 		m.Role = "assistant"
 		m.call(n)
 		if id := n.texts("call_id"); id != "" && len(m.ToolCalls) > 0 {
 			m.ToolCalls[0].ID = id
 		}
+
 	default:
 		m = readMessage(n, usual)
 	}
+
 	return m
 }
 
@@ -145,8 +172,10 @@ func (c *Call) converse(r node) bool {
 	if !message.isObject() {
 		return false
 	}
+
 	c.answer(readMessage(message, "assistant"))
 	c.finish(r.texts("stopReason"))
+
 	return true
 }
 
@@ -156,11 +185,14 @@ func (c *Call) anthropic(r node) bool {
 	case r.at("content").isArray():
 		c.answer(readMessage(r, "assistant"))
 	case r.at("completion").isText():
-		c.answer(Message{Role: "assistant", Parts: []Part{{Kind: PartText, Text: r.at("completion").text()}}})
+		m := Message{Role: "assistant"}
+		m.Parts = []Part{{Kind: PartText, Text: r.at("completion").text()}} // even an empty one
+		c.answer(m)
 	default:
 		return false
 	}
 	c.finish(r.texts("stop_reason", "finish_reason"))
+
 	return true
 }
 
@@ -170,6 +202,7 @@ func (c *Call) generations(r node) bool {
 	if !generations.isArray() {
 		return false
 	}
+
 	one := func(g node) {
 		if m := g.at("message"); m.isObject() {
 			c.answer(readMessage(m, "assistant"))
@@ -189,10 +222,12 @@ func (c *Call) generations(r node) bool {
 			one(g)
 		}
 	})
+
 	return true
 }
 
-// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text of LangChain's completions.
+// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text of LangChain's
+// completions.
 func (c *Call) cohere(r node) bool {
 	switch m := r.at("message"); {
 	case m.isObject():
@@ -205,12 +240,14 @@ func (c *Call) cohere(r node) bool {
 		return false
 	}
 	c.finish(r.texts("finish_reason", "done_reason", "stop_reason"))
+
 	return true
 }
 
 // bedrockModels reads what models on Bedrock answer to InvokeModel: Titan, Llama, Mistral.
 func (c *Call) bedrockModels(r node) bool {
-	switch result, output := r.at("results").element(), r.at("outputs").element(); {
+	result, output := r.at("results").element(), r.at("outputs").element()
+	switch {
 	case result.at("outputText").isText():
 		c.answer(readMessage(result.at("outputText"), "assistant"))
 		c.finish(result.texts("completionReason"))
@@ -223,12 +260,14 @@ func (c *Call) bedrockModels(r node) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
-// embeddings knows answers without text.
+// embeddings recognises answers without text.
 func (c *Call) embeddings(r node) bool {
-	return r.first("embeddings", "embedding") != nil || r.at("data").element().first("embedding", "url", "b64_json") != nil
+	return r.first("embeddings", "embedding") != nil ||
+		r.at("data").element().first("embedding", "url", "b64_json") != nil
 }
 
 // message reads a lone message, as some wrappers send instead of a response.
@@ -237,7 +276,9 @@ func (c *Call) message(r node) bool {
 	if m.empty() || r.first("content", "tool_calls", "function_call", "parts", "data", "kwargs") == nil {
 		return false
 	}
+
 	c.answer(m)
 	c.finish(r.at("response_metadata").texts("finish_reason", "stop_reason"))
+
 	return true
 }

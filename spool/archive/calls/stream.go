@@ -2,41 +2,53 @@ package calls
 
 // A client that logs a stream as it came sends an array of its chunks:
 //
-//	OpenAI chat       {choices:[{index, delta:{content, tool_calls:[{index, function}]}, finish_reason}], usage?}
-//	OpenAI responses  {type:"response.completed", response:{...}} is the last and has all
+//	OpenAI chat       {choices:[{index, delta:{content, tool_calls:[{index, function}]},
+//	                  finish_reason}], usage?}
+//	OpenAI responses  {type:"response.completed", response:{...}} is the last and has everything
 //	Anthropic         message_start, content_block_start, content_block_delta, message_delta
-//	Gemini            {candidates:[{content:{parts}, finishReason}], usageMetadata}; the last has the final usage
-//	Bedrock Converse  {contentBlockDelta:{delta:{text}}}, {messageStop:{stopReason}}, {metadata:{usage}}
+//	Gemini            {candidates:[{content:{parts}, finishReason}], usageMetadata}; the last has
+//	                  the final usage
+//	Bedrock Converse  {contentBlockDelta:{delta:{text}}}, {messageStop:{stopReason}},
+//	                  {metadata:{usage}}
 
-// isStream says whether an array is of chunks.
+// isStream reports whether an array holds chunks.
 func isStream(n node) bool {
 	e := n.element()
 	if !e.isObject() || e.at("role") != nil && e.at("content") != nil {
 		return false
 	}
+
 	switch e.texts("type") {
 	case "message_start", "response.created", "content_block_start", "content_block_delta":
 		return true
 	}
+
 	return e.first("choices", "candidates", "messageStart", "contentBlockDelta") != nil
 }
 
-// stream is a call's answer while its chunks are read.
+// stream is a call's answer while its chunks are read. Texts and arguments are gathered as
+// bytes, because adding many pieces to a string would take quadratic time.
 type stream struct {
 	call    *Call
 	message Message
-	text    []byte // of the part that is open
+	text    []byte // of the open part
 	kind    PartKind
-	calls   map[int64]int  // of a chunk's tool call index, in message.ToolCalls
+	calls   map[int64]int  // a chunk's tool call index to one in message.ToolCalls
 	tools   map[int][]byte // arguments of message.ToolCalls, until the stream ends
 }
 
-// readStream puts a stream together. Of several choices the first is read.
+// readStream assembles a stream. Of several choices the first is read.
 func (c *Call) readStream(chunks node) {
-	s := stream{call: c, message: Message{Role: "assistant"}, kind: PartText, calls: map[int64]int{}, tools: map[int][]byte{}}
+	s := stream{
+		call:    c,
+		message: Message{Role: "assistant"},
+		kind:    PartText,
+		calls:   map[int64]int{},
+		tools:   map[int][]byte{},
+	}
 	chunks.each(s.chunk)
 
-	s.end()
+	s.endPart()
 	for at, arguments := range s.tools {
 		s.message.ToolCalls[at].Arguments += string(arguments)
 	}
@@ -45,41 +57,62 @@ func (c *Call) readStream(chunks node) {
 	c.answer(s.message)
 }
 
+// chunk reads one chunk of any provider.
 func (s *stream) chunk(n node) {
 	if !n.isObject() {
 		return
 	}
+
 	if m := readModel(n.first("message", "response"), nil); m != "" {
 		s.call.Model = m
 	} else if m := readModel(n, nil); m != "" {
 		s.call.Model = m
 	}
 	s.usage(n)
-	if r := n.at("response"); r.at("output").isArray() && len(s.call.Output) == 0 && n.texts("type") != "response.created" && n.texts("type") != "response.in_progress" {
-		s.call.responses(r)
-		if len(s.call.Output) > 0 {
-			// The whole answer takes the place of its pieces, and their numbers mean nothing in it.
-			s.message = s.call.Output[0]
-			s.call.Output = nil
-			clear(s.calls)
-			clear(s.tools)
-		}
+	if s.whole(n) {
 		return
 	}
+
 	s.openai(n.at("choices").element())
 	s.gemini(n.at("candidates").element())
 	s.anthropic(n)
 	s.converse(n)
 }
 
+// whole reads a chunk of OpenAI's responses that has the answer so far, and reports whether it
+// is one. The first two kinds come before there is an answer.
+func (s *stream) whole(n node) bool {
+	r, kind := n.at("response"), n.texts("type")
+	early := kind == "response.created" || kind == "response.in_progress"
+	if !r.at("output").isArray() || len(s.call.Output) > 0 || early {
+		return false
+	}
+
+	// The whole answer replaces its pieces, and their numbers mean nothing in it.
+	s.call.responses(r)
+	if len(s.call.Output) > 0 {
+		s.message = s.call.Output[0]
+		s.call.Output = nil
+		clear(s.calls)
+		clear(s.tools)
+	}
+
+	return true
+}
+
 // usage takes each count from the last chunk that has it.
 func (s *stream) usage(n node) {
 	for _, place := range []node{n, n.at("message"), n.at("response"), n.at("metadata")} {
-		u := readUsage(place)
+		u, into := readUsage(place), &s.call.Usage
 		for _, c := range []struct{ to, from **int64 }{
-			{&s.call.Usage.Input, &u.Input}, {&s.call.Usage.Output, &u.Output}, {&s.call.Usage.Cached, &u.Cached},
-			{&s.call.Usage.CacheWrite, &u.CacheWrite}, {&s.call.Usage.CacheWriteHour, &u.CacheWriteHour},
-			{&s.call.Usage.Reasoning, &u.Reasoning}, {&s.call.Usage.AudioInput, &u.AudioInput}, {&s.call.Usage.AudioOutput, &u.AudioOutput},
+			{&into.Input, &u.Input},
+			{&into.Output, &u.Output},
+			{&into.Cached, &u.Cached},
+			{&into.CacheWrite, &u.CacheWrite},
+			{&into.CacheWriteHour, &u.CacheWriteHour},
+			{&into.Reasoning, &u.Reasoning},
+			{&into.AudioInput, &u.AudioInput},
+			{&into.AudioOutput, &u.AudioOutput},
 		} {
 			if *c.from != nil {
 				*c.to = *c.from
@@ -87,26 +120,28 @@ func (s *stream) usage(n node) {
 		}
 	}
 	s.call.Usage.check()
+
 	if t := tier(n.texts("service_tier")); t != "" {
 		s.call.Tier = t
 	}
 }
 
-// write goes on with the open part, or opens one of another kind.
+// write continues the open part, or opens one of another kind.
 func (s *stream) write(kind PartKind, text string) {
 	if kind != s.kind {
-		s.end()
+		s.endPart()
 		s.kind = kind
 	}
 	s.text = append(s.text, text...)
 }
 
-func (s *stream) end() {
+// endPart adds the open part to the message.
+func (s *stream) endPart() {
 	s.message.add(s.kind, string(s.text))
 	s.text = s.text[:0]
 }
 
-// toolCall goes on with the call at index, which begins where it has a name.
+// toolCall continues the call at index, or begins it.
 func (s *stream) toolCall(index int64, id, name, arguments string) {
 	at, have := s.calls[index]
 	if !have {
@@ -114,17 +149,20 @@ func (s *stream) toolCall(index int64, id, name, arguments string) {
 		s.calls[index] = at
 		s.message.ToolCalls = append(s.message.ToolCalls, ToolCall{ID: id})
 	}
+
 	c := &s.message.ToolCalls[at]
 	c.Name = Clip(c.Name + name)
 	s.tools[at] = append(s.tools[at], arguments...)
 }
 
+// openai reads a choice of OpenAI's chat or completion.
 func (s *stream) openai(choice node) {
-	delta := choice.at("delta")
 	s.call.finish(choice.texts("finish_reason"))
 	if text := choice.texts("text"); text != "" { // a completion's
 		s.write(PartText, text)
 	}
+
+	delta := choice.at("delta")
 	if text := delta.texts("reasoning_content", "reasoning"); text != "" {
 		s.write(PartThinking, text)
 	}
@@ -134,14 +172,17 @@ func (s *stream) openai(choice node) {
 	if text := delta.texts("refusal"); text != "" {
 		s.write(PartRefusal, text)
 	}
+
 	delta.at("tool_calls").each(func(c node) {
-		s.toolCall(c.index("index"), c.texts("id"), c.at("function").texts("name"), c.at("function").texts("arguments"))
+		f := c.at("function")
+		s.toolCall(c.index("index"), c.texts("id"), f.texts("name"), f.texts("arguments"))
 	})
 	if f := delta.at("function_call"); f.isObject() {
 		s.toolCall(0, "", f.texts("name"), f.texts("arguments"))
 	}
 }
 
+// gemini reads a candidate of Gemini's, whose tool calls are never split.
 func (s *stream) gemini(candidate node) {
 	s.call.finish(candidate.first("finishReason", "finish_reason").compact())
 	m := readMessage(candidate.at("content"), "assistant")
@@ -151,6 +192,7 @@ func (s *stream) gemini(candidate node) {
 	s.message.ToolCalls = append(s.message.ToolCalls, m.ToolCalls...)
 }
 
+// anthropic reads a chunk of Anthropic's messages.
 func (s *stream) anthropic(n node) {
 	index := n.index("index")
 	switch n.texts("type") {
@@ -159,16 +201,19 @@ func (s *stream) anthropic(n node) {
 		if t := block.texts("type"); t == "tool_use" || t == "server_tool_use" {
 			s.toolCall(index, block.texts("id"), block.texts("name"), "")
 		} else {
-			s.end()
+			s.endPart()
 			s.delta(index, block)
 		}
+
 	case "content_block_delta":
 		s.delta(index, n.at("delta"))
+
 	case "message_delta":
 		s.call.finish(n.at("delta").texts("stop_reason"))
 	}
 }
 
+// delta reads a piece of Anthropic's block at index.
 func (s *stream) delta(index int64, d node) {
 	if text := d.texts("text"); text != "" {
 		s.write(PartText, text)
@@ -181,12 +226,14 @@ func (s *stream) delta(index int64, d node) {
 	}
 }
 
+// converse reads a chunk of Bedrock's Converse.
 func (s *stream) converse(n node) {
 	if start := n.at("contentBlockStart"); start.isObject() {
 		if use := start.at("start", "toolUse"); use.isObject() {
 			s.toolCall(start.index("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
 		}
 	}
+
 	if d := n.at("contentBlockDelta"); d.isObject() {
 		delta := d.at("delta")
 		if text := delta.texts("text"); text != "" {
@@ -199,5 +246,6 @@ func (s *stream) converse(n node) {
 			s.toolCall(d.index("contentBlockIndex"), "", "", use.texts("input"))
 		}
 	}
+
 	s.call.finish(n.at("messageStop").texts("stopReason"))
 }

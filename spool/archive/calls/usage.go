@@ -1,8 +1,10 @@
 package calls
 
-// Usage is what a call took, as its provider counts; nil is unknown. Providers differ in what a count includes; here
-// Input is everything that went in, also what came from a cache or was written to one, and Output everything that came
-// out, also what the model only thought.
+// Usage is the tokens that a call took, as its provider counts them; nil is unknown.
+//
+// Providers differ in what a count includes. Here Input is everything that went in, including
+// what was read from or written to a cache, and Output everything that came out, including the
+// model's reasoning.
 type Usage struct {
 	Input          *int64
 	Output         *int64
@@ -39,7 +41,8 @@ func readUsage(response node) Usage {
 			}
 		}
 	}
-	// Some name their counts at the top: Llama and Titan on Bedrock, Ollama.
+
+	// Some have their counts at the top: Llama and Titan on Bedrock, Ollama.
 	u := Usage{
 		Input:  response.counts("prompt_token_count", "inputTextTokenCount", "prompt_eval_count"),
 		Output: response.counts("generation_token_count", "eval_count"),
@@ -47,12 +50,14 @@ func readUsage(response node) Usage {
 	if u.Output == nil {
 		u.Output = response.at("results").element().counts("tokenCount")
 	}
+
 	return u
 }
 
 // usageOf reads a usage object.
 //
-//	OpenAI     prompt_tokens or input_tokens include the cached ones; completion_tokens or output_tokens the reasoning
+//	OpenAI     prompt_tokens or input_tokens include the cached ones, completion_tokens or
+//	           output_tokens the reasoning
 //	           https://platform.openai.com/docs/api-reference/chat/object
 //	Anthropic  input_tokens leave out what was read from the cache and what was written to it
 //	           https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
@@ -60,7 +65,7 @@ func readUsage(response node) Usage {
 //	           https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
 //	Gemini     promptTokenCount includes the cached ones, candidatesTokenCount leaves out the thoughts
 //	           https://ai.google.dev/api/generate-content#UsageMetadata
-//	Cohere     tokens is what the model saw, billed_units what is paid for: the latter, if both are there
+//	Cohere     tokens is what the model saw, billed_units what is paid for: the latter wins
 //	           https://docs.cohere.com/reference/chat
 func usageOf(u node) Usage {
 	if billed := u.at("billed_units"); billed.counts("input_tokens", "output_tokens") != nil {
@@ -68,22 +73,27 @@ func usageOf(u node) Usage {
 	} else if tokens := u.at("tokens"); tokens.isObject() {
 		u = tokens
 	}
+
 	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
 	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")
 	usage := Usage{
-		Input:       u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count", "promptTokens"),
-		Output:      u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "candidates_token_count", "completionTokens"),
+		Input: u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count", "promptTokens"),
+		Output: u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount",
+			"candidates_token_count", "completionTokens"),
 		Cached:      in.counts("cached_tokens", "cache_read"),
 		CacheWrite:  in.counts("cache_write_tokens", "cache_creation"),
 		Reasoning:   out.counts("reasoning_tokens", "reasoning", "thinking_tokens"),
 		AudioInput:  in.counts("audio_tokens", "audio"),
 		AudioOutput: out.counts("audio_tokens", "audio"),
 	}
+
+	// Anthropic and Bedrock count what a cache served apart from input_tokens. A proxy may
+	// report it a second time in OpenAI's details: then input_tokens includes it.
 	read := u.counts("cache_read_input_tokens", "cacheReadInputTokens")
 	written := u.counts("cache_creation_input_tokens", "cacheWriteInputTokens")
 	if usage.Input == nil {
 		usage.Input = u.counts("input_tokens", "inputTokens")
-		if usage.Cached == nil { // apart from input_tokens, and not told a second time in its details
+		if usage.Cached == nil {
 			usage.Input = sum(usage.Input, read, written)
 		}
 	}
@@ -91,38 +101,45 @@ func usageOf(u node) Usage {
 		usage.Cached = read
 	}
 	if usage.Cached == nil {
-		usage.Cached = u.counts("cachedContentTokenCount", "cached_content_token_count", "prompt_cache_hit_tokens", "cached_tokens")
+		usage.Cached = u.counts("cachedContentTokenCount", "cached_content_token_count",
+			"prompt_cache_hit_tokens", "cached_tokens")
 	}
 	if usage.CacheWrite == nil {
 		usage.CacheWrite = written
 	}
 	usage.CacheWriteHour = u.at("cache_creation").counts("ephemeral_1h_input_tokens")
-	usage.gemini(u)
-	usage.reasoningApart(u)
+
+	usage.addGemini(u)
+	usage.addReasoning(u)
 	usage.check()
+
 	return usage
 }
 
-// gemini adds what Gemini counts apart.
-func (u *Usage) gemini(n node) {
+// addGemini adds what Gemini counts separately.
+func (u *Usage) addGemini(n node) {
 	if thoughts := n.counts("thoughtsTokenCount", "thoughts_token_count"); thoughts != nil {
 		u.Reasoning = thoughts
 		u.Output = sum(thoughts, u.Output)
 	} else if u.Output == nil && n.first("promptTokenCount", "prompt_token_count") != nil && u.Input != nil {
-		// An answer that is blocked has no candidates, and then no count of them: the total tells that there were none.
+		// A blocked answer has no candidates and no count of them. The total shows that there
+		// were none.
 		if total := n.counts("totalTokenCount", "total_token_count"); total != nil && *total == *u.Input {
 			u.Output = new(int64)
 		}
 	}
+
 	u.Input = sum(u.Input, n.counts("toolUsePromptTokenCount", "tool_use_prompt_token_count"))
 }
 
-// reasoningApart finds APIs in OpenAI's shape that leave the reasoning out of completion_tokens, by their total.
-func (u *Usage) reasoningApart(n node) {
+// addReasoning adds the reasoning for APIs in OpenAI's shape that leave it out of
+// completion_tokens, which their total shows.
+func (u *Usage) addReasoning(n node) {
 	total := n.counts("total_tokens")
 	if u.Reasoning == nil || *u.Reasoning == 0 || u.Input == nil || u.Output == nil || total == nil {
 		return
 	}
+
 	if *total == *u.Input+*u.Output+*u.Reasoning {
 		u.Output = sum(u.Output, u.Reasoning)
 	}
@@ -135,6 +152,7 @@ func (u *Usage) check() {
 			*part = nil
 		}
 	}
+
 	within(&u.Cached, u.Input)
 	within(&u.CacheWrite, u.Input)
 	if u.Cached != nil && u.CacheWrite != nil && *u.Cached+*u.CacheWrite > *u.Input {
@@ -146,11 +164,12 @@ func (u *Usage) check() {
 	within(&u.AudioOutput, u.Output)
 }
 
-// sum adds what is known to n; unknown if n is.
+// sum adds the known counts to n. It returns nil if n is unknown, or the sum too large.
 func sum(n *int64, more ...*int64) *int64 {
 	if n == nil {
 		return nil
 	}
+
 	s := *n
 	for _, m := range more {
 		if m != nil {
@@ -160,5 +179,6 @@ func sum(n *int64, more ...*int64) *int64 {
 	if s > 1<<53 {
 		return nil
 	}
+
 	return &s
 }
