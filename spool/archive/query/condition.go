@@ -8,56 +8,63 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Condition is a filter made ready, or a part of one: All, Any, Not or *Test. A store may take it apart to look at a column
-// for many rows at once, as long as it finds what Match finds.
+// Condition is a compiled filter or a part of one: All, Any, Not or *Test. A store may take it
+// apart to look at a column for many rows at once, as long as it finds what Match finds.
 type Condition interface {
 	Match(s *Subject) bool
 }
 
-// All holds when each of its conditions does; with none it holds.
+// All holds if each of its conditions does, and if it has none.
 type All []Condition
 
-// Match is the meaning of the condition.
+// Match reports whether the condition holds.
 func (a All) Match(s *Subject) bool {
 	for _, c := range a {
 		if !c.Match(s) {
 			return false
 		}
 	}
+
 	return true
 }
 
-// Any holds when one of its conditions does.
+// Any holds if one of its conditions does.
 type Any []Condition
 
-// Match is the meaning of the condition.
+// Match reports whether the condition holds.
 func (a Any) Match(s *Subject) bool {
 	for _, c := range a {
 		if c.Match(s) {
 			return true
 		}
 	}
+
 	return false
 }
 
-// Not turns a condition round.
+// Not negates a condition.
 type Not struct{ Condition }
 
-// Match is the meaning of the condition.
+// Match reports whether the condition holds.
 func (n Not) Match(s *Subject) bool { return !n.Condition.Match(s) }
 
 // Test is a condition on one field.
 type Test struct {
 	Column rowcode.Column // all that it looks at
-	Key    string         // the metadata key or the score that it looks at, if it looks at one only
-	// Number is set for a field that is one number or none: whether the condition holds for it.
+	Key    string         // the metadata key or score that it looks at, if it is only one
+
+	// Number is set for a field with at most one number. It reports whether the test holds.
 	Number func(values []float64) bool
-	// Texts are the values of which the field must have one, for a test that asks just that of a text field; nil: it asks something else.
+
+	// Texts is set if the test asks only whether a text field has one of these values.
 	Texts []string
-	// Ranges are those in one of which a number of the field must lie, for a test that asks just that; nil: it asks something else.
+
+	// Ranges is set if the test asks only whether a number of the field is in one of these.
 	Ranges []Range
-	// From and To are the first and the last moment for which the condition can hold, for a field that is a time; zero: no bound. Where
-	// there is one, the condition holds for every moment between them, and for themselves.
+
+	// From and To are the first and the last moment for which the test of a time can hold;
+	// zero: unbounded. If one is set, the test holds for every moment between them, and for
+	// From and To themselves.
 	From, To time.Time
 
 	whole bool // it looks into long metadata values
@@ -66,40 +73,42 @@ type Test struct {
 
 // Range is a stretch of numbers.
 type Range struct {
-	Least, Most          float64 // infinite: no bound
-	AboveOnly, BelowOnly bool    // Least itself, Most itself, does not count
+	Least, Most          float64 // infinite: unbounded
+	AboveOnly, BelowOnly bool    // exclude Least itself, Most itself
 }
 
-// Has says whether a number lies in the range.
+// Has reports whether a number is in the range.
 func (r Range) Has(x float64) bool {
 	return (x > r.Least || x == r.Least && !r.AboveOnly) && (x < r.Most || x == r.Most && !r.BelowOnly)
 }
 
-// Match is the meaning of the condition.
+// Match reports whether the condition holds.
 func (t *Test) Match(s *Subject) bool { return t.match(s) }
 
-// Subject is what a condition is asked about: a row, and what its request's body says if anybody asks. Not safe for
-// concurrent use.
+// Subject is what a condition is tested on: a row and, on demand, its request's body. Not safe
+// for concurrent use.
 type Subject struct {
 	Row  *wire.Row
-	Body func() ([]byte, error) // the body of the row's request; nil: there is none to look into
-	// Metadata is that of the record, with long values whole; nil: conditions that must look into one do not hold,
-	// and Unsure says that there was one.
+	Body func() ([]byte, error) // nil: there is no body to look into
+
+	// Metadata returns that of the record, with whole long values. If it is nil, conditions
+	// that must look into a long value do not hold, and Unsure reports that there was one.
 	Metadata func() (map[string]string, error)
 	Unsure   bool
 
-	// Err is the first error of Body or Metadata. After one the conditions that need it do not hold.
+	// Err is the first error of Body or Metadata. After it, conditions that need them fail.
 	Err error
 
 	content *Content
 	whole   map[string]string
 }
 
-// Read returns what the body says. It is read once.
+// Read returns what the body says. The body is read once.
 func (s *Subject) Read() *Content {
 	if s.content != nil {
 		return s.content
 	}
+
 	s.content = &Content{}
 	if s.Body == nil {
 		return s.content
@@ -110,10 +119,11 @@ func (s *Subject) Read() *Content {
 		return s.content
 	}
 	s.content = ReadContent(body)
+
 	return s.content
 }
 
-// wholeOf is what the record has under a metadata key, of which the row has a value.
+// wholeOf returns the whole metadata value of which the row has a stored one.
 func (s *Subject) wholeOf(key, stored string) (value string, ok bool) {
 	if !rowcode.IsReference(stored) {
 		return stored, true
@@ -132,6 +142,7 @@ func (s *Subject) wholeOf(key, stored string) (value string, ok bool) {
 		s.whole = all
 	}
 	value, ok = s.whole[key]
+
 	return value, ok
 }
 
@@ -147,10 +158,11 @@ func needsWhole(c Condition) bool {
 	case *Test:
 		return c.whole
 	}
+
 	return false
 }
 
-// columnsOf are those that a condition looks at.
+// columnsOf returns the columns that a condition looks at.
 func columnsOf(c Condition) (s rowcode.Columns) {
 	switch c := c.(type) {
 	case All:
@@ -166,10 +178,11 @@ func columnsOf(c Condition) (s rowcode.Columns) {
 	case *Test:
 		return rowcode.ColumnsOf(c.Column)
 	}
+
 	return s
 }
 
-// spanned says whether a condition holds for all records of a stretch of time.
+// spanned reports whether a condition holds for exactly the records of a stretch of time.
 func spanned(c Condition) bool {
 	switch c := c.(type) {
 	case All:
@@ -179,13 +192,15 @@ func spanned(c Condition) bool {
 			}
 		}
 		return true
+
 	case *Test:
 		return c.Column == rowcode.ColumnTime && !(c.From.IsZero() && c.To.IsZero())
 	}
+
 	return false
 }
 
-// spanOf bounds the moments of a column for which a condition can hold; zero: no bound.
+// spanOf bounds the moments of a column for which a condition can hold; zero: unbounded.
 func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 	switch c := c.(type) {
 	case All:
@@ -203,5 +218,6 @@ func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 			return c.From, c.To
 		}
 	}
+
 	return from, to
 }

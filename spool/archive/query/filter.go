@@ -14,19 +14,20 @@ const (
 	filterValuesMax     = 1000 // of one in or not_in
 )
 
-// compileFilter returns nil for a filter that says nothing.
+// compileFilter returns nil for an empty filter.
 func compileFilter(f wire.Filter) (Condition, error) {
 	if f.Field == "" && f.Operator == "" && len(f.Filters) == 0 {
 		return nil, checkLogic(f.Logic, "filter_group")
 	}
+
 	c := filterCompiler{}
 	return c.compile(f, "filter_group", 1)
 }
 
-// filterCompiler counts the conditions of one filter.
+// filterCompiler compiles one filter and counts its conditions.
 type filterCompiler struct{ conditions int }
 
-// compile makes the part of the filter that stands at path ready.
+// compile compiles the part of the filter at path.
 func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Condition, error) {
 	if f.Filters == nil {
 		if c.conditions++; c.conditions > filterConditionsMax {
@@ -34,8 +35,9 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 		}
 		return compileCondition(f, path)
 	}
+
 	if depth > filterDepthMax {
-		return nil, invalid(path, "is nested too deep; at most %d groups may lie in each other", filterDepthMax)
+		return nil, invalid(path, "is nested too deeply; at most %d levels of groups are allowed", filterDepthMax)
 	}
 	if err := checkLogic(f.Logic, path); err != nil {
 		return nil, err
@@ -43,6 +45,7 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 	if f.Field != "" || f.Operator != "" {
 		return nil, invalid(path, "has both filters and a condition; put the condition among the filters")
 	}
+
 	parts := make([]Condition, 0, min(len(f.Filters), filterConditionsMax))
 	for i, part := range f.Filters {
 		p, err := c.compile(part, fmt.Sprintf("%s.filters[%d]", path, i), depth+1)
@@ -51,20 +54,25 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 		}
 		parts = append(parts, p)
 	}
+
+	// An OR of nothing matches everything, like an AND of nothing.
 	if strings.EqualFold(f.Logic, "OR") && len(parts) > 0 {
 		return Any(parts), nil
 	}
+
 	return All(parts), nil
 }
 
+// checkLogic rejects anything but AND, OR and nothing.
 func checkLogic(logic, path string) error {
 	if logic == "" || strings.EqualFold(logic, "AND") || strings.EqualFold(logic, "OR") {
 		return nil
 	}
+
 	return invalid(path+".logic", "must be AND or OR")
 }
 
-// invalid is a 422 about one field.
+// invalid returns a 422 about one field.
 func invalid(field, format string, args ...any) error {
 	return wire.Invalid(wire.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
 }

@@ -8,27 +8,28 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Finder makes the page of a query out of the rows that match it, which a store gives it newest first: all of them, or those behind
-// the cursor if nothing before it counts (Query.Streams, or no filter in the order of time). Not safe for concurrent use.
+// Finder makes the page of a query from the rows that match it. A store gives it all of them,
+// newest first, or only those behind the cursor if nothing before it counts (Query.Streams, or
+// no filter in the order of time). Not safe for concurrent use.
 type Finder struct {
 	query  *Query
 	skip   int
 	page   Page
 	rows   PageRows
-	behind bool    // the cursor
+	behind bool    // the rows are behind the cursor
 	sorted topRows // of an order other than time
 }
 
-// Fill returns a row that is lent, with at least the columns that are wanted.
+// Fill returns a row with at least the wanted columns, valid until the next one.
 type Fill func(want rowcode.Columns) (*wire.Row, error)
 
-// NewFinder begins a page of q, which must not change meanwhile.
+// NewFinder returns a Finder for a page of q, which must not change meanwhile.
 func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows: q.NewPage()} }
 
-// Total says how many rows there are, for a query without a filter.
+// Total sets how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
 
-// Visit takes a row that matches and says whether it wants more of them.
+// Visit takes a row that matches and reports whether it wants more of them.
 func (f *Finder) Visit(fill Fill) (more bool, err error) {
 	q := f.query
 	if q.Filtered() {
@@ -38,9 +39,12 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 			f.page.Total++
 		}
 	}
+
+	// In an order other than time, any later row may come first.
 	if q.Order.By != "" {
 		return true, f.sort(fill)
 	}
+
 	if q.After != nil && !f.behind {
 		row, err := fill(rowcode.PlaceColumns)
 		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
@@ -48,6 +52,7 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 		}
 		f.behind = true
 	}
+
 	switch {
 	case f.skip > 0:
 		f.skip--
@@ -60,6 +65,7 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 	default:
 		f.page.More = true
 	}
+
 	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
 }
 
@@ -70,16 +76,18 @@ func (f *Finder) sort(fill Fill) error {
 	if err != nil {
 		return err
 	}
+
 	p := q.Order.PositionOf(row)
 	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
 		return nil
 	}
 	f.sorted.add(q, p)
+
 	return nil
 }
 
-// Finish returns the page. stopped is where looking into bodies ended, if it did. record reads the row of a record: for an order other than
-// time, rows are not kept while they are found.
+// Finish returns the page. stopped is where looking into bodies ended, or nil. record reads the
+// row of a record: for an order other than time, only positions are kept meanwhile.
 func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.Row, error)) (Page, error) {
 	q := f.query
 	f.page.Stopped = stopped
@@ -90,6 +98,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		f.page.Rows = f.rows.Rows
 		return f.page, nil
 	}
+
+	// Only now is it known which rows are shown.
 	f.sorted.trim(q)
 	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
 	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
@@ -100,19 +110,24 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		f.rows.Add(row)
 	}
 	f.page.Rows, f.page.More = f.rows.Rows, len(places) > 0
+
 	return f.page, nil
 }
 
-// topRows are where the first rows of an order stand, as many as a page and those before it need.
+// topRows holds the positions of the first rows of an order: as many as a page and those before
+// it need.
 type topRows struct {
 	places []Position
-	last   *Position // of them, once there are enough
+	last   *Position // once there are enough
 }
 
+// wants reports whether a position may be among the first.
 func (t *topRows) wants(q *Query, p Position) bool {
 	return t.last == nil || q.Order.Compare(p, *t.last) < 0
 }
 
+// add keeps a position. It trims only once there are twice as many as needed, so most rows cost
+// no sorting.
 func (t *topRows) add(q *Query, p Position) {
 	p.Value.Text = strings.Clone(p.Value.Text)
 	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
@@ -120,7 +135,7 @@ func (t *topRows) add(q *Query, p Position) {
 	}
 }
 
-// trim sorts the places and lets go of those that are too many.
+// trim sorts the positions and drops those beyond the needed number.
 func (t *topRows) trim(q *Query) {
 	slices.SortFunc(t.places, q.Order.Compare)
 	if most := q.Offset + q.Limit + 1; len(t.places) >= most {

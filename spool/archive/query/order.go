@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Order is what a search is sorted by. The zero Order is newest first by order time.
+// Order is the order of a search. The zero Order is newest first by order time.
 type Order struct {
 	By        string // one of wire.SortFields; "": the order time, then by request id
 	Ascending bool
@@ -26,13 +26,14 @@ type Position struct {
 	Value     SortValue // the zero one in the order of time
 }
 
-// SortValue is what a record is sorted by: a number or a text, or nothing where it is not known.
+// SortValue is what a record is sorted by: a number, a text, or nothing if it is unknown.
 type SortValue struct {
 	Known  bool
 	Number float64
 	Text   string
 }
 
+// compileOrder checks the order of a search.
 func compileOrder(by, order string) (Order, error) {
 	o := Order{By: by, Ascending: order == "asc"}
 	switch {
@@ -46,7 +47,7 @@ func compileOrder(by, order string) (Order, error) {
 	return o, nil
 }
 
-// Column is what the order looks at, beside time and id.
+// Column returns what the order looks at besides time and id.
 func (o Order) Column() rowcode.Column {
 	if o.By == "" {
 		return rowcode.ColumnTime
@@ -54,7 +55,7 @@ func (o Order) Column() rowcode.Column {
 	return fields[o.By].column
 }
 
-// PositionOf is where a row stands.
+// PositionOf returns the position of a row.
 func (o Order) PositionOf(row *wire.Row) Position {
 	p := Position{At: row.AcceptedAt, RequestID: row.RequestID}
 	switch o.By {
@@ -73,13 +74,15 @@ func (o Order) PositionOf(row *wire.Row) Position {
 			p.Value = SortValue{Known: true, Number: v[0]}
 		}
 	}
+
 	return p
 }
 
-// PositionOf is where a row stands in the order of time.
+// PositionOf returns the position of a row in the order of time.
 func PositionOf(row *wire.Row) Position { return Order{}.PositionOf(row) }
 
-// Compare is negative when a comes before b in a list. What is not known comes last; what is equal comes newest first.
+// Compare is negative if a comes before b in a list. Unknown values come last, equal ones
+// newest first.
 func (o Order) Compare(a, b Position) int {
 	if a.Value.Known != b.Value.Known {
 		if a.Value.Known {
@@ -87,6 +90,7 @@ func (o Order) Compare(a, b Position) int {
 		}
 		return 1
 	}
+
 	c := cmp.Or(cmp.Compare(a.Value.Number, b.Value.Number), cmp.Compare(a.Value.Text, b.Value.Text))
 	if !o.Ascending {
 		c = -c
@@ -94,7 +98,7 @@ func (o Order) Compare(a, b Position) int {
 	return cmp.Or(c, a.Compare(b))
 }
 
-// Compare is negative when p is newer than other: the order of time.
+// Compare is negative if p is newer than other: the order of time.
 func (p Position) Compare(other Position) int {
 	if c := other.At.Compare(p.At); c != 0 {
 		return c
@@ -102,8 +106,8 @@ func (p Position) Compare(other Position) int {
 	return strings.Compare(other.RequestID, p.RequestID)
 }
 
-// A cursor is the position of the last row of a page, as text that callers have no reason to take apart: the time, the id, and
-// for an order of its own the order and the value.
+// formatCursor returns the position of a page's last row as an opaque text: the time and the id
+// and, for an order other than time, the order and the value.
 func formatCursor(p Position, o Order) string {
 	text := p.At.UTC().Format(time.RFC3339Nano) + " " + p.RequestID
 	if o.By != "" {
@@ -115,12 +119,13 @@ func formatCursor(p Position, o Order) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// Cursor is the text that stands for a position in the order of time.
+// Cursor returns the text for a position in the order of time.
 func (p Position) Cursor() string { return formatCursor(p, Order{}) }
 
 // ParseCursor reads what Position.Cursor returned.
 func ParseCursor(s string) (Position, bool) { return parseCursor(s, Order{}) }
 
+// name names the order in a cursor.
 func (o Order) name() string {
 	if o.Ascending {
 		return o.By + "+"
@@ -128,6 +133,7 @@ func (o Order) name() string {
 	return o.By + "-"
 }
 
+// parseCursor reads what formatCursor returned for the same order.
 func parseCursor(s string, o Order) (p Position, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {
@@ -137,11 +143,13 @@ func parseCursor(s string, o Order) (p Position, ok bool) {
 	if len(parts) < 2 {
 		return p, false
 	}
+
 	t, timeErr := time.Parse(time.RFC3339Nano, parts[0])
 	id, idErr := wire.ParseID(parts[1])
 	if timeErr != nil || idErr != nil {
 		return p, false
 	}
+
 	p = Position{At: t.UTC(), RequestID: id}
 	switch {
 	case o.By == "":
@@ -153,6 +161,7 @@ func parseCursor(s string, o Order) (p Position, ok bool) {
 	case len(parts) < 5:
 		return p, false
 	}
+
 	p.Value.Known, p.Value.Text = true, parts[4]
 	p.Value.Number, err = strconv.ParseFloat(parts[3], 64)
 	return p, err == nil && !math.IsNaN(p.Value.Number)

@@ -9,30 +9,33 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Query is a search made ready. It is not changed by use: any number of goroutines may share it.
+// Query is a compiled search. Using it does not change it, so any number of goroutines may
+// share it.
 type Query struct {
-	Offset int // matches to leave out before the page begins
-	Limit  int // rows of the page, at least 1
-	// BytesMax is what the rows of the page may weigh (RowBytes), but for the last; 0: PageBytesMax.
-	BytesMax int
-	After    *Position // the page begins behind it; nil: at the first
-	Order    Order
-	Where    Condition // nil: every record
-	Words    []string  // lower case; each must be in the prompt or the response
-	// Budget is how long bodies may be looked into; 0: without end. See Page.Stopped.
+	Offset   int // matches to skip before the page begins
+	Limit    int // rows of the page, at least 1
+	BytesMax int // what the rows of the page may weigh, except for the last; 0: PageBytesMax
+
+	After *Position // the page begins behind it; nil: at the first row
+	Order Order
+	Where Condition // nil: every record
+	Words []string  // lower case; each must occur in the prompt or the response
+
+	// Budget is how long bodies may be looked into; 0: unlimited. See Page.Stopped.
 	Budget time.Duration
 
 	page int
 }
 
-// searchBudget is how long one search looks into prompts and responses. An answer that comes later is one that nobody
-// waits for; the cursor goes on.
+// searchBudget is how long one search looks into prompts and responses. Nobody waits for a
+// later answer, and the cursor continues where it ended.
 const searchBudget = 5 * time.Second
 
 // perPageDefault is the peer's.
 const perPageDefault = 10
 
-// Compile checks a search. Its errors are 422 and name the field at fault with what is allowed there.
+// Compile checks a search. Its errors are 422 and name the field at fault with what is allowed
+// there.
 func Compile(s wire.Search) (Query, error) {
 	q := Query{Limit: s.PerPage, page: max(s.Page, 1)}
 	if q.Limit == 0 {
@@ -41,11 +44,14 @@ func Compile(s wire.Search) (Query, error) {
 	if q.Limit < 0 || q.Limit > wire.PageItemsMax {
 		return Query{}, invalid("per_page", "must be an integer from 1 to %d", wire.PageItemsMax)
 	}
+
 	// The bound on page comes first, so that the product cannot overflow.
 	if q.page > wire.PageOffsetMax || (q.page-1)*q.Limit > wire.PageOffsetMax {
-		return Query{}, invalid("page", "reaches beyond the first %d records; go on with cursor, from next_cursor", wire.PageOffsetMax)
+		return Query{}, invalid("page", "reaches beyond the first %d records; continue with cursor, from next_cursor",
+			wire.PageOffsetMax)
 	}
 	q.Offset = (q.page - 1) * q.Limit
+
 	var err error
 	if q.Order, err = compileOrder(s.SortBy, s.SortOrder); err != nil {
 		return Query{}, err
@@ -56,23 +62,27 @@ func Compile(s wire.Search) (Query, error) {
 		}
 		after, ok := parseCursor(s.Cursor, q.Order)
 		if !ok {
-			return Query{}, invalid("cursor", "is not one of this sort_by; send next_cursor of an earlier answer as it was")
+			return Query{}, invalid("cursor",
+				"does not belong to this sort_by; send next_cursor of an earlier answer unchanged")
 		}
 		q.After = &after
 	}
+
 	err = q.filter(s.FilterGroup, s.Q)
 	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = searchBudget
 	}
+
 	return q, err
 }
 
-// compileMatch makes a query of everything that matches.
+// CompileMatch returns a query for everything that matches.
 func CompileMatch(f *wire.Filter, text string) (q Query, err error) {
 	q.Limit = 1
 	return q, q.filter(f, text)
 }
 
+// filter compiles what matches.
 func (q *Query) filter(f *wire.Filter, text string) (err error) {
 	q.Words = strings.Fields(strings.ToLower(text))
 	if len(q.Words) > filterConditionsMax {
@@ -81,45 +91,47 @@ func (q *Query) filter(f *wire.Filter, text string) (err error) {
 	if f != nil {
 		q.Where, err = compileFilter(*f)
 	}
+
 	return err
 }
 
-// Filtered says whether there is a filter: without one every row matches.
+// Filtered reports whether there is a filter: without one every row matches.
 func (q *Query) Filtered() bool { return q.Where != nil || len(q.Words) > 0 }
 
-// NeedsWhole reports whether the whole of long metadata values may have to be looked into.
+// NeedsWhole reports whether long metadata values may have to be looked into.
 func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where) }
 
-// NeedsBody says whether the bodies of requests must be looked into.
+// NeedsBody reports whether the bodies of requests must be looked into.
 func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
 
-// Streams says that a page is answered as soon as it is full, without counting what follows or what came before a cursor: looking
-// into bodies takes too long for that.
+// Streams reports whether a page is answered as soon as it is full. Counting what follows, or
+// what precedes a cursor, would take too long where bodies are looked into.
 func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
 
-// Columns are what Where looks at.
+// Columns returns the columns that Where looks at.
 func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 
-// Span is the first and the last order time that can match; zero: no bound.
+// Span returns the first and the last order time that can match; zero: unbounded.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
 
-// Spanned says whether the search finds all records of a stretch of time, that of Span.
+// Spanned reports whether the search finds all records of a stretch of time, that of Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
 
-// StartSpan bounds the callers' start times of what can match; zero: no bound.
+// StartSpan bounds the callers' start times of what can match; zero: unbounded.
 func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnStart) }
 
-// Match says whether the search finds a record. It is the meaning of a search: stores that find rows by other means must
-// find the same.
+// Match reports whether the search finds a record. It defines the meaning of a search: stores
+// that find rows by other means must find the same.
 func (q *Query) Match(s *Subject) bool {
 	if q.Where != nil && !q.Where.Match(s) {
 		return false
 	}
+
 	return len(q.Words) == 0 || s.Read().Holds(q.Words)
 }
 
-// Select is the meaning of a whole search: the page that rows, newest first, give. subject is what it is
-// asked about of a row.
+// Select returns the page that a search makes of rows, newest first. It defines the meaning of
+// a whole search. subject returns the Subject of a row.
 func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Page {
 	var found []wire.Row
 	for i := range rows {
@@ -127,11 +139,17 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 			found = append(found, rows[i])
 		}
 	}
-	slices.SortFunc(found, func(a, b wire.Row) int { return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b)) })
+	slices.SortFunc(found, func(a, b wire.Row) int {
+		return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b))
+	})
+
 	page := Page{Total: len(found)}
 	if q.After != nil {
-		found = slices.DeleteFunc(found, func(r wire.Row) bool { return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0 })
+		found = slices.DeleteFunc(found, func(r wire.Row) bool {
+			return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0
+		})
 	}
+
 	behind := found[min(q.Offset, len(found)):]
 	fitting := q.NewPage()
 	for ; len(behind) > 0 && !fitting.Full(); behind = behind[1:] {
@@ -150,8 +168,8 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 	return page
 }
 
-// answer puts a page in the peer's form. Behind a cursor there are no page numbers, nor behind
-// a page that weighs too much: the next number would leave rows out.
+// Answer returns a page in the peer's form. There are no page numbers behind a cursor, nor
+// behind a page that weighs too much: the next number would skip rows.
 func (q *Query) Answer(page Page) wire.SearchPage {
 	for i := range page.Rows {
 		metadata := page.Rows[i].Metadata
@@ -160,13 +178,20 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 			metadata[j].Value = rowcode.ShownValue(metadata[j].Value)
 		}
 	}
-	a := wire.SearchPage{Success: true, Items: page.Rows, TotalIsLowerBound: page.TotalIsLowerBound, Complete: page.Stopped == nil,
-		BudgetMS: int(q.Budget / time.Millisecond)}
+
+	a := wire.SearchPage{
+		Success:           true,
+		Items:             page.Rows,
+		TotalIsLowerBound: page.TotalIsLowerBound,
+		Complete:          page.Stopped == nil,
+		BudgetMS:          int(q.Budget / time.Millisecond),
+	}
 	if a.Items == nil {
 		a.Items = []wire.Row{}
 	}
 	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
 	a.HasNext, a.NextNum = page.More, nil
+
 	if page.More {
 		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
 		a.NextCursor = rowcode.Optional(formatCursor(last, q.Order))
@@ -175,7 +200,9 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 			a.NextNum = &next
 		}
 	} else if page.Stopped != nil && q.Order.By == "" {
-		a.HasNext, a.NextCursor = true, rowcode.Optional(formatCursor(*page.Stopped, q.Order))
+		a.HasNext = true
+		a.NextCursor = rowcode.Optional(formatCursor(*page.Stopped, q.Order))
 	}
+
 	return a
 }
