@@ -9,10 +9,10 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// Content is what a request's body says, as far as searches ask: the texts that went in and came out, and the parts of both
-// that the peer's filters know.
+// Content is what a request's body says, as far as searches ask: the texts that went in and came
+// out, and the parts of both that the peer's filters know.
 type Content struct {
-	Input, Output string            // all texts, a line each
+	Input, Output string            // all texts, one a line
 	Variables     map[string]string // of the template, as text
 }
 
@@ -30,7 +30,7 @@ func ReadContent(body []byte) *Content {
 	return content
 }
 
-// Holds says whether each of the words, which are lower case, is somewhere in the texts.
+// Holds reports whether each of these lower-case words occurs in the texts.
 func (c *Content) Holds(words []string) bool {
 	in, out := strings.ToLower(c.Input), strings.ToLower(c.Output)
 	for _, w := range words {
@@ -38,6 +38,7 @@ func (c *Content) Holds(words []string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -64,7 +65,8 @@ func valueOf(m map[string]string, key string) []string {
 	return nil
 }
 
-// texture is the object called name in a JSON object, its values as text: strings as they are, anything else as JSON.
+// texture returns the object called name in a JSON object, with its values as text: strings as
+// they are, anything else as JSON.
 func texture(object []byte, name string) map[string]string {
 	var outer map[string]json.RawMessage
 	var inner map[string]json.RawMessage
@@ -82,7 +84,8 @@ func texture(object []byte, name string) map[string]string {
 	return m
 }
 
-// The peer classifies texts by their tone. We do so by what such texts say: an intent holds when one of its phrases occurs.
+// The peer classifies texts by their tone. We look for phrases: an intent holds if one of its
+// phrases occurs.
 var (
 	userIntents = map[string][]string{
 		"frustrated": {"not working", "doesn't work", "does not work", "frustrat", "annoy", "useless", "terrible", "waste of time", "still broken", "fed up"},

@@ -11,26 +11,27 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// field is something of a row that a filter can ask about. Every field is a set of values: none where the row knows
-// nothing, one for most fields, several for lists. Exactly one of text, number, time and flag is set; each returns the values,
-// under key where the field is nested.
+// field is a property of a row that a filter can test. Every field is a set of values: none if
+// unknown, one for most fields, several for lists. Exactly one of text, number, time, flag and
+// content is set; each returns the values, under key if the field is nested.
 type field struct {
 	column rowcode.Column
 	nested nesting
-	// word marks a text that is one of a few words, which providers and people write in different cases: whole values match
-	// in any case. Other texts match exactly.
+
+	// word marks a text that is one of a few words, which providers and people write in
+	// different cases: whole values match in any case. Other texts match exactly.
 	word   bool
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
 	flag   func(row *wire.Row) bool
 
-	// These look into the body instead.
+	// content looks into the body instead.
 	content func(c *Content, key string) []string
-	intents []string // what content may say, for a field that classifies
+	intents []string // what content may return, for a field that classifies
 }
 
-// nesting says whether a field takes a nested_key.
+// nesting is whether a field takes a nested_key.
 type nesting int
 
 const (
@@ -39,7 +40,7 @@ const (
 	keyRequired
 )
 
-// fields is what filters can ask about, by the peer's names and ours.
+// fields holds what filters can test, by the peer's names and ours.
 var fields = map[string]field{
 	"pl_id":                 {column: rowcode.ColumnID, text: requestID},
 	"id":                    {column: rowcode.ColumnID, text: requestID},
@@ -89,12 +90,12 @@ var fields = map[string]field{
 // fieldNames lists fields for error messages.
 var fieldNames = slices.Sorted(maps.Keys(fields))
 
-// oneText is a text that is absent when it is empty.
+// oneText returns the field of a text that is absent when it is empty.
 func oneText(column rowcode.Column, get func(*wire.Row) string) field {
 	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(rowcode.Optional(get(r))) }}
 }
 
-// oneWord is oneText for one of a few words.
+// oneWord returns the field of a text that is one of a few words.
 func oneWord(column rowcode.Column, get func(*wire.Row) string) field {
 	f := oneText(column, get)
 	f.word = true
@@ -102,7 +103,7 @@ func oneWord(column rowcode.Column, get func(*wire.Row) string) field {
 	return f
 }
 
-// isShape is true of outputs of one shape.
+// isShape returns the field that is true of outputs of one shape.
 func isShape(shape string) field {
 	return field{column: rowcode.ColumnShape, flag: func(r *wire.Row) bool { return r.OutputShape == shape }}
 }
@@ -126,7 +127,7 @@ func latencyMS(r *wire.Row, _ string) []float64 {
 	return []float64{Milliseconds(*r.Latency)}
 }
 
-// Milliseconds is what latency_ms is of a row's seconds; *1000 alone gives 1234.0000000000002.
+// Milliseconds converts a row's seconds to latency_ms; *1000 alone gives 1234.0000000000002.
 func Milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
 
 func metadataKeys(r *wire.Row, _ string) []string {
@@ -154,7 +155,7 @@ func scoreNames(r *wire.Row, _ string) []string {
 	return names
 }
 
-// scores are those called name, or all of them if it is empty.
+// scores returns those called name, or all of them if it is empty.
 func scores(r *wire.Row, name string) []float64 {
 	var values []float64
 	for _, s := range r.Scores {
@@ -165,7 +166,7 @@ func scores(r *wire.Row, name string) []float64 {
 	return values
 }
 
-// present is the value, or none.
+// present returns the value, or none.
 func present[T any](v *T) []T {
 	if v == nil {
 		return nil

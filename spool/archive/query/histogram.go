@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// histogram counts latencies in classes of which each is 1 % around its middle, so that every percentile is at most 1 % beside the
-// true one (Masson and others, "DDSketch", VLDB 2019). Adding and merging commute. The zero histogram is empty.
+// histogram counts latencies in classes of 1 % around their middle, so that every percentile is
+// at most 1 % off (Masson and others, "DDSketch", VLDB 2019). Adding and merging commute. The
+// zero histogram is empty.
 type histogram struct {
 	first   int      // class of counts[0]
 	counts  []uint32 // by class
@@ -16,13 +17,13 @@ type histogram struct {
 
 var (
 	classRatio = math.Log((1 + latencyError) / (1 - latencyError))
-	// latencyUnit is the smallest that is told from 0.
+	// latencyUnit is the smallest latency that differs from 0.
 	latencyUnit = float64(time.Microsecond)
 )
 
 const latencyError = 0.01
 
-// classOf is the class of a latency; 0 and less than a microsecond are in class 0.
+// classOf returns the class of a latency. Less than a microsecond is in class 0.
 func classOf(d time.Duration) int {
 	if float64(d) < latencyUnit {
 		return 0
@@ -30,7 +31,7 @@ func classOf(d time.Duration) int {
 	return 1 + int(math.Ceil(math.Log(float64(d)/latencyUnit)/classRatio))
 }
 
-// middleOf is the latency that stands for a class, in seconds.
+// middleOf returns the latency that represents a class, in seconds.
 func middleOf(class int) float64 {
 	if class == 0 {
 		return 0
@@ -68,7 +69,7 @@ func (h *histogram) merge(other *histogram) {
 	h.sumMics = plus(h.sumMics, other.sumMics)
 }
 
-// mean is in seconds; nil for none.
+// mean returns seconds; nil for an empty histogram.
 func (h *histogram) mean() *float64 {
 	if h.total == 0 {
 		return nil
@@ -77,7 +78,8 @@ func (h *histogram) mean() *float64 {
 	return &m
 }
 
-// quantile is the latency below or at which a share q of all lie (the nearest rank), in seconds; nil for none.
+// quantile returns the latency in seconds that a share q of all do not exceed (the nearest rank);
+// nil for an empty histogram.
 func (h *histogram) quantile(q float64) *float64 {
 	if h.total == 0 {
 		return nil

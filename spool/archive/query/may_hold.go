@@ -7,27 +7,31 @@ import (
 	"unicode/utf8"
 )
 
-// MayHold says whether a body's texts can hold each of the words of a query, by its bytes alone: false is sure, true is not. It
-// spares most bodies from being read. Not for concurrent use with the same buffer, which it returns to be used again.
+// MayHold reports whether a body's texts can contain each word of a query, by its bytes alone.
+// False is certain, true is not: so most bodies need not be parsed. It returns the buffer for
+// reuse, which two goroutines must not share.
 func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 	if len(q.Words) == 0 || assembled(body) {
 		return true, buffer
 	}
+
 	buffer = append(buffer[:0], body...)
 	for i, c := range buffer {
 		if 'A' <= c && c <= 'Z' {
 			buffer[i] = c + 'a' - 'A'
 		}
 	}
+
 	for _, word := range q.Words {
 		if plain(word) && !bytes.Contains(buffer, []byte(word)) {
 			return false, buffer
 		}
 	}
+
 	return true, buffer
 }
 
-// plain says whether a word stands in JSON as it is: every character of it, and in one way.
+// plain reports whether JSON can write a word in one way only, as it is.
 func plain(word string) bool {
 	for _, c := range []byte(word) {
 		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
@@ -37,8 +41,9 @@ func plain(word string) bool {
 	return true
 }
 
-// assembled says whether a body's texts may differ from its bytes in more than their case: by escapes of letters, by letters
-// beyond ASCII whose lower case lies in it (the Kelvin sign, the dotted I), or because a stream's pieces are put together.
+// assembled reports whether a body's texts may differ from its bytes in more than their case: by
+// escaped letters, by letters beyond ASCII whose lower case is within it (the Kelvin sign, the
+// dotted I), or because they are assembled from the pieces of a stream.
 func assembled(body []byte) bool {
 	if bytes.Contains(body, []byte("\u212a")) || bytes.Contains(body, []byte("\u0130")) || escapesLetters(body) {
 		return true
@@ -57,8 +62,8 @@ func assembled(body []byte) bool {
 	}
 }
 
-// escapesLetters says whether there is an escape of a character that a plain word may have, or of one whose lower case is such.
-// Most are not: clients escape quotes, angle brackets and letters beyond ASCII.
+// escapesLetters reports whether a body escapes a character that a plain word may have, or one
+// whose lower case is such. Most escapes are of quotes, angle brackets and other letters.
 func escapesLetters(body []byte) bool {
 	for {
 		i := bytes.Index(body, []byte(`\u`))

@@ -13,15 +13,16 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// negations are the operators that turn another one round. A field with several values, or with none, obeys two rules: an
-// operator holds if it holds for one of the values, and its negation holds exactly when it does not. So tags is_not "a"
-// means that no tag is "a", and finds records without tags too.
+// negations maps operators to those that they negate. A field may have several values or none,
+// so two rules apply: an operator holds if it holds for one of the values, and its negation
+// holds exactly if it does not. So tags is_not "a" means that no tag is "a", and finds records
+// without tags too.
 var negations = map[string]string{
 	"is_not": "is", "neq": "eq", "not_in": "in", "not_contains": "contains", "is_not_empty": "is_empty", "is_not_null": "is_null",
 	"key_not_equals": "key_equals", "is_false": "is_true",
 }
 
-// Operators by the type of the field, which is also how an error lists them.
+// Operators by the type of the field, in the order in which errors list them.
 var (
 	anyOperators    = []string{"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty"}
 	textOperators   = append([]string{"contains", "not_contains", "starts_with", "ends_with"}, anyOperators...)
@@ -32,14 +33,14 @@ var (
 	intentOperators = []string{"is", "is_not", "in", "not_in"}
 )
 
-// operation is one condition being read: what it says and where it stands in the filter.
+// operation is one condition of a filter while it is compiled.
 type operation struct {
 	wire.Filter
 	path string
 	word bool // see field
 }
 
-// compileCondition makes a single condition ready.
+// compileCondition compiles a single condition.
 func compileCondition(f wire.Filter, path string) (Condition, error) {
 	fd, ok := fields[f.Field]
 	o := operation{f, path, fd.word}
@@ -53,6 +54,7 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 	case fd.nested == keyRequired && f.NestedKey == "":
 		return nil, invalid(path+".nested_key", "is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
 	}
+
 	allowed := numberOperators
 	switch {
 	case fd.intents != nil:
@@ -74,10 +76,11 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 		t, err := o.compile(fd)
 		return Not{t}, err
 	}
+
 	return o.compile(fd)
 }
 
-// compile makes a condition of a positive operator that the field allows.
+// compile returns the test of a positive operator that the field allows.
 func (o operation) compile(fd field) (*Test, error) {
 	t := &Test{Column: fd.column}
 	key := o.NestedKey
@@ -85,12 +88,15 @@ func (o operation) compile(fd field) (*Test, error) {
 	case fd.flag != nil:
 		t.match = func(s *Subject) bool { return fd.flag(s.Row) }
 		return t, nil
+
 	case fd.intents != nil:
 		return t, o.intent(t, fd)
+
 	case fd.content != nil:
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		return t, err
+
 	case fd.text != nil:
 		if fd.column == rowcode.ColumnMetadata && key != "" {
 			return t, o.metadata(t, fd)
@@ -99,6 +105,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
 		t.Texts = o.texts()
 		return t, err
+
 	case fd.time != nil:
 		holds, err := ordered(o, parseMoment, time.Time.Compare)
 		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
@@ -107,6 +114,8 @@ func (o operation) compile(fd field) (*Test, error) {
 		}
 		return t, err
 	}
+
+	// What is left is a number.
 	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
 	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
 	if fd.column == rowcode.ColumnScores {
@@ -115,19 +124,23 @@ func (o operation) compile(fd field) (*Test, error) {
 		t.Number = holds
 	}
 	t.Ranges = o.ranges()
+
 	return t, err
 }
 
-// metadata makes the test of a metadata value. Whole values are told by what is stored of them; for parts, a long one is
-// looked into.
+// metadata compiles the test of a metadata value. Whole values are compared by their stored
+// form; to find a part, the test must look into long values.
 func (o operation) metadata(t *Test, fd field) error {
 	t.Key = o.NestedKey
 	t.Texts = o.texts()
-	for _, text := range t.Texts { // indexes of earlier versions know the value itself
+
+	// The indexes of earlier versions have the value itself.
+	for _, text := range t.Texts {
 		if stored := rowcode.StoredValue(t.Key, text); stored != text {
 			t.Texts = append(t.Texts, stored)
 		}
 	}
+
 	switch {
 	case t.Texts != nil:
 		if _, err := o.text(); err != nil {
@@ -141,6 +154,7 @@ func (o operation) metadata(t *Test, fd field) error {
 			return slices.ContainsFunc(fd.text(s.Row, t.Key), func(v string) bool { return slices.Contains(wanted, v) })
 		}
 		return nil
+
 	case o.Operator == "is_null" || o.Operator == "is_empty":
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, t.Key)) }
@@ -160,7 +174,7 @@ func (o operation) metadata(t *Test, fd field) error {
 	return err
 }
 
-// texts are the values of which the field must have one; nil if the operator asks something else.
+// texts returns the values of which the field must have one, nil for other operators.
 func (o operation) texts() (wanted []string) {
 	switch o.Operator {
 	case "in":
@@ -182,8 +196,8 @@ func (o operation) texts() (wanted []string) {
 	return spelled
 }
 
-// Spellings are the forms in which an index is asked for a word: in lower and upper case, and as it is. An index must know a
-// word of mixed case by its lower case as well.
+// Spellings returns the forms of a word to look up in an index: in lower and upper case, and as
+// it is. An index must also have words of mixed case in lower case.
 func Spellings(word string) []string {
 	lower := strings.ToLower(word)
 	all := []string{lower}
@@ -196,7 +210,7 @@ func Spellings(word string) []string {
 	return all
 }
 
-// ranges are those in one of which a number must lie; nil if the operator asks something else.
+// ranges returns those of which a number must be in one, nil for other operators.
 func (o operation) ranges() []Range {
 	var numbers []float64
 	switch o.Operator {
@@ -209,9 +223,11 @@ func (o operation) ranges() []Range {
 			numbers = []float64{x}
 		}
 	}
+
 	if o.Operator == "between" && len(numbers) == 2 {
 		return []Range{{Least: numbers[0], Most: numbers[1]}}
 	}
+
 	ranges := make([]Range, len(numbers))
 	for i, x := range numbers {
 		r := Range{Least: x, Most: x}
@@ -223,12 +239,14 @@ func (o operation) ranges() []Range {
 		}
 		ranges[i] = r
 	}
+
 	return ranges
 }
 
-// intent makes the test of a field that classifies a text: what the peer's words are is checked.
+// intent compiles the test of a field that classifies a text. It accepts only the peer's words.
 func (o operation) intent(t *Test, fd field) error {
-	wanted, err := []string(nil), error(nil)
+	var wanted []string
+	var err error
 	if o.Operator == "in" {
 		wanted, err = list(o, parseText)
 	} else {
@@ -239,18 +257,21 @@ func (o operation) intent(t *Test, fd field) error {
 	if err != nil {
 		return err
 	}
+
 	for _, w := range lowered(wanted) {
 		if !slices.Contains(fd.intents, w) {
 			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
 		}
 	}
+
 	t.match = func(s *Subject) bool {
 		return slices.ContainsFunc(fd.content(s.Read(), ""), func(v string) bool { return slices.Contains(wanted, v) })
 	}
 	return nil
 }
 
-// span is the first and the last moment for which a positive operator on a time can hold, to the nanosecond; zero: no bound.
+// span returns the first and the last moment for which a positive operator on a time can hold,
+// to the nanosecond; zero: unbounded.
 func (o operation) span() (from, to time.Time) {
 	switch o.Operator {
 	case "is", "eq":
@@ -271,9 +292,11 @@ func (o operation) span() (from, to time.Time) {
 			return ends[0], ends[1]
 		}
 	}
+
 	return from, to
 }
 
+// lowered puts texts in lower case, in place.
 func lowered(texts []string) []string {
 	for i := range texts {
 		texts[i] = strings.ToLower(texts[i])
@@ -282,15 +305,18 @@ func lowered(texts []string) []string {
 	return texts
 }
 
-// text makes the test of a text field: exact for is and in, but of words; in any case for parts of a text.
+// text compiles the test of a text field. is and in compare exactly, except for words; parts of
+// a text match in any case.
 func (o operation) text() (func([]string) bool, error) {
 	switch o.Operator {
 	case "is_null":
 		return isNull[string], nil
+
 	case "is_empty":
 		return func(values []string) bool {
 			return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
 		}, nil
+
 	case "in":
 		wanted, err := list(o, parseText)
 		if o.word {
@@ -303,10 +329,12 @@ func (o operation) text() (func([]string) bool, error) {
 			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
 		}, err
 	}
+
 	want, err := one(o, o.Value, parseText)
 	if err != nil {
 		return nil, err
 	}
+
 	part := strings.ToLower(want)
 	holds := func(v string) bool { return v == want }
 	if o.word {
@@ -320,21 +348,24 @@ func (o operation) text() (func([]string) bool, error) {
 	case "ends_with":
 		holds = func(v string) bool { return strings.HasSuffix(strings.ToLower(v), part) }
 	}
+
 	return func(values []string) bool { return slices.ContainsFunc(values, holds) }, nil
 }
 
-// ordered makes the test of a field whose values have an order.
+// ordered compiles the test of a field whose values have an order.
 func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (func([]T) bool, error) {
 	var holds func(T) bool
 	switch o.Operator {
 	case "is_null", "is_empty":
 		return isNull[T], nil
+
 	case "in":
 		wanted, err := list(o, parse)
 		if err != nil {
 			return nil, err
 		}
 		holds = func(v T) bool { return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 }) }
+
 	case "between":
 		ends, err := list(o, parse)
 		if err != nil {
@@ -344,6 +375,7 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 			return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
 		}
 		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
+
 	default:
 		want, err := one(o, o.Value, parse)
 		if err != nil {
@@ -351,10 +383,11 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 		}
 		holds = func(v T) bool { return comparison(o.Operator, compare(v, want)) }
 	}
+
 	return func(values []T) bool { return slices.ContainsFunc(values, holds) }, nil
 }
 
-// comparison says whether the sign of a comparison satisfies an operator.
+// comparison reports whether the sign of a comparison satisfies an operator.
 func comparison(operator string, sign int) bool {
 	switch operator {
 	case "gt", "after":
@@ -366,14 +399,16 @@ func comparison(operator string, sign int) bool {
 	case "lte":
 		return sign <= 0
 	}
+
 	return sign == 0 // is, eq
 }
 
 func isNull[T any](values []T) bool { return len(values) == 0 }
 
-// parser reads a JSON value; what says what it should be, for the message when ok is false.
+// parser reads a JSON value. what names the expected type for the message if ok is false.
 type parser[T any] func(raw json.RawMessage) (v T, what string, ok bool)
 
+// one reads a single value of an operation.
 func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
 	v, what, ok := parse(raw)
 	if !ok {
@@ -382,11 +417,14 @@ func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
 	return v, nil
 }
 
+// list reads an array of values of an operation.
 func list[T any](o operation, parse parser[T]) ([]T, error) {
 	var raws []json.RawMessage
 	if json.Unmarshal(o.Value, &raws) != nil || raws == nil || len(raws) > filterValuesMax {
-		return nil, invalid(o.path+".value", "must be an array of at most %d values for %s %s", filterValuesMax, o.Field, o.Operator)
+		return nil, invalid(o.path+".value", "must be an array of at most %d values for %s %s",
+			filterValuesMax, o.Field, o.Operator)
 	}
+
 	values := make([]T, len(raws))
 	for i, raw := range raws {
 		var err error
@@ -397,13 +435,14 @@ func list[T any](o operation, parse parser[T]) ([]T, error) {
 	return values, nil
 }
 
-// parseText takes an integer too, for some clients send ids as numbers.
+// parseText accepts integers too, because some clients send ids as numbers.
 func parseText(raw json.RawMessage) (string, string, bool) {
 	const what = "a string"
 	var s string
 	if json.Unmarshal(raw, &s) == nil && !isNullValue(raw) {
 		return s, what, true
 	}
+
 	var n json.Number
 	if isNullValue(raw) || json.Unmarshal(raw, &n) != nil {
 		return "", what, false
@@ -427,6 +466,7 @@ func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
 		whole, fraction := math.Modf(x)
 		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), what, true
 	}
+
 	s, _, ok := parseText(raw)
 	if !ok {
 		return time.Time{}, what, false
@@ -435,7 +475,7 @@ func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
 	return t, what, ok
 }
 
-// isNullValue says whether a value is absent or null, which json.Unmarshal would take for anything.
+// isNullValue reports whether a value is absent or null, which json.Unmarshal accepts as any type.
 func isNullValue(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"

@@ -12,10 +12,10 @@ import (
 const (
 	suggestionsDefault = 50
 	suggestionsSeenMax = 10_000  // distinct values, wanted or not
-	suggestionBytesMax = 1 << 10 // a longer value is none that anybody picks from a list
+	suggestionBytesMax = 1 << 10 // nobody picks a longer value from a list
 )
 
-// suggestionFields are the peer's names for fields that have another name in a filter.
+// suggestionFields maps the peer's names to those that fields have in a filter.
 var suggestionFields = map[string]string{"prompt": "prompt_name", "metadata_values": "metadata", "output_values": "output",
 	"input_variable_values": "input_variables"}
 
@@ -64,7 +64,7 @@ func suggestible() (names []string) {
 // column is what the values are read from.
 func (g *Suggestion) Column() rowcode.Column { return g.field.column }
 
-// add takes the values of one record and says whether more are wanted.
+// Add takes the values of one record and reports whether more are wanted.
 func (g *Suggestion) Add(s *Subject) (more bool) {
 	var values []string
 	if g.field.content != nil {
