@@ -1,6 +1,7 @@
 package spool
 
-// A cursor remembers on disk how far the spool was acknowledged (slots.go): its numbers are frontier and next.
+// A cursor stores on disk how far the spool was acknowledged. It is a pair of slots (slots.go), whose
+// numbers are frontier and next.
 type cursor struct {
 	slots
 	cursorState
@@ -8,12 +9,12 @@ type cursor struct {
 
 type cursorState struct {
 	frontier uint64 // the lowest sequence that is not acknowledged
-	next     uint64 // the sequence that the next append would have got
+	next     uint64 // the sequence of the next append, at the time of the save
 }
 
 const cursorMagic = "PSC\x01"
 
-// openCursor opens or creates the file. A new or unreadable one says frontier 1, next 1.
+// openCursor opens or creates the file. In a new or unreadable one, frontier and next are 1.
 func openCursor(path string) (*cursor, error) {
 	s, err := openSlots(path, cursorMagic)
 	if err != nil {
@@ -22,7 +23,7 @@ func openCursor(path string) (*cursor, error) {
 	return newCursor(s), nil
 }
 
-// peekCursor reads the file and changes nothing.
+// peekCursor reads the file without changing it.
 func peekCursor(path string) (*cursor, error) {
 	s, err := peekSlots(path, cursorMagic)
 	return newCursor(s), err
@@ -36,7 +37,7 @@ func newCursor(s slots) *cursor {
 	return c
 }
 
-// save makes the state durable. It does nothing when the state is the one on disk.
+// save makes the state durable. It does nothing if the state is already on disk.
 func (c *cursor) save(s cursorState) error {
 	if err := c.slots.save([2]uint64{s.frontier, s.next}); err != nil {
 		return err

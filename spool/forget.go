@@ -6,9 +6,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// forget takes the events from this sequence on out of the write-ahead log, as far as the file can
-// still be written. They were not answered, and their frames may not be on the disk: the next start
-// would report them as missing.
+// forget removes the events from this sequence on from the write-ahead log, as far as the file can
+// still be written.
+//
+// They were not answered, and their frames may not be on the disk: the next start would report them
+// as missing. Errors are ignored, because the spool has failed already.
 func (g *generation) forget(seq uint64) {
 	paths, err := filesBySuffix(g.db.Opts().Dir, ".mem")
 	if err != nil || len(paths) != 1 {
@@ -29,6 +31,7 @@ func (g *generation) forget(seq uint64) {
 		return
 	}
 
+	// Zeros over the header of an entry end the log there: it does not verify.
 	if file, err := os.OpenFile(paths[0], os.O_WRONLY, 0); err == nil {
 		_, _ = file.WriteAt(make([]byte, rawlog.HeaderBytes), at)
 		_ = file.Close()

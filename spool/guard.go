@@ -12,82 +12,91 @@ import (
 )
 
 const (
-	// sealRoom is what must be free when a generation is sealed or replayed: for a table of 32,768 keys of some 60 bytes, and
-	// the small files.
+	// sealRoom is what must be free to seal or replay a generation: a table of 32,768 keys of some 60
+	// bytes, and the small files.
 	sealRoom = 4 << 20
-	// ballastBytes lie in a file of their own, which goes when the disk is full and the spool is to be opened or closed.
+	// ballastBytes is the size of a file that is removed when the disk is full and the spool has to be
+	// opened or closed.
 	ballastBytes = 4 << 20
-	// laneShare: one part in so many of BytesMax is for both lanes.
+	// laneShare is the fraction of BytesMax that both lanes together may use: one in this many parts.
 	laneShare = 4
-	// recheckDelay is how long a refusal stands before the disk is looked at again.
+	// recheckDelay is how long a refusal holds before the disk is checked again.
 	recheckDelay = time.Second
 
 	freeMinDefault      = 64 << 20
 	freeMinDefaultShare = 16 // of a small disk
 )
 
-// FullError says which bound leaves no room for new events. It is an ErrFull.
+// FullError names the bound that leaves no room for new events. errors.Is reports it as ErrFull.
 type FullError struct {
 	Flag  string // that sets the bound, such as "--spool-bytes-max"; "" when the disk itself is full
-	Bytes int64  // of disk that would be taken, for --spool-free-min what would be left
+	Bytes int64  // of disk that would be used; for --spool-free-min, that would be left
 	Bound int64
 }
 
-// Error names the next step.
+// Error returns a message that names the next step.
 func (e *FullError) Error() string {
 	switch e.Flag {
 	case "":
 		return "the disk under the spool is full; free space on it"
 	case "--spool-free-min":
-		return fmt.Sprintf("the disk under the spool is nearly full: it would have %d bytes left, and --spool-free-min is %d; free space on it", e.Bytes, e.Bound)
+		return fmt.Sprintf("the disk under the spool is nearly full: it would have %d bytes left, "+
+			"and --spool-free-min is %d; free space on it", e.Bytes, e.Bound)
 	}
-	return fmt.Sprintf("the spool is full: it would take %d bytes of disk, and %s is %d; there is room when the server has taken some events, or with a higher bound",
-		e.Bytes, e.Flag, e.Bound)
+	return fmt.Sprintf("the spool is full: it would take %d bytes of disk, and %s is %d; "+
+		"there is room when the server has taken some events, or with a higher bound", e.Bytes, e.Flag, e.Bound)
 }
 
-// Is makes every FullError an ErrFull.
+// Is reports every FullError as an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// guard watches the bounds and the disk. What is taken it knows from a walk over the folders, when the spool is opened and once a
-// second while it runs, and from what was made since; a walk over a long backlog is thousands of files and has no place in a
-// commit. It walks there only before it refuses, so that it never does for what is gone already: once a second at most.
+// guard enforces the bounds of disk. It knows what is used from a walk over the folders, when the
+// spool is opened and once a second while it runs, and adds what was made since. A walk over a long
+// backlog is thousands of files, and has no place in a commit. A commit walks only before it is
+// refused, at most once a second, so that nothing is refused for files that are already gone.
 type guard struct {
 	config  Config
 	ballast string // path
 
 	mu      sync.Mutex
 	refusal error     // why no generation can be made
-	until   time.Time // when to look again
+	until   time.Time // when to check again
 	walked  diskUse   // as of the last walk, when made was madeThen
-	// made counts the bytes of all that was made since the spool was opened, and nothing of what was removed.
+	// made counts the bytes of everything made since the spool was opened. It never goes down: what
+	// was removed is only seen by the next walk.
 	made, madeThen int64
 
+	// othersMu guards what follows.
 	othersMu   sync.Mutex
-	others     int64         // bytes in the data folder outside the spool's; under othersMu, as all below
+	others     int64         // bytes in the data folder outside the spool's
 	othersAt   time.Time     // when they were counted
-	othersTook time.Duration // and how long that took
+	othersTook time.Duration // how long that took
 }
 
-// othersPart is the part of the time that may be spent on counting what others keep in the data folder: a sidecar's templates may be
-// ten thousand files. A folder for which that is enough is looked at each time.
+// othersPart bounds the share of time that is spent on counting what others keep in the data folder,
+// to one in this many parts: a sidecar's templates may be ten thousand files. A folder that can be
+// counted within that share is counted each time.
 const othersPart = 400
 
-// diskUse is the disk blocks of the spool's folder, and of the data folder if that is bounded, all in bytes.
+// diskUse is the bytes of disk blocks of the spool's folder, and of the data folder if that is bounded.
 type diskUse struct{ spool, data int64 }
 
 func newGuard(c Config) *guard {
 	return &guard{config: c, ballast: filepath.Join(c.Dir, ballastName)}
 }
 
-// admit says whether a generation may take so many bytes of disk, and the one before it may be sealed; if not, by a *FullError.
-// What is admitted counts as made.
+// admit returns nil if a generation may take this many bytes of disk and the one before it may be
+// sealed, else a *FullError. What is admitted counts as made.
 func (g *guard) admit(bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	now := g.config.Now()
 	if g.refusal != nil && now.Before(g.until) {
 		return g.refusal
 	}
+
+	// Log changes only: on a full disk every append comes here.
 	err := g.checkLocked(bytes)
 	if err == nil && g.refusal != nil {
 		g.config.Logger.Info("there is room for new events again")
@@ -95,6 +104,7 @@ func (g *guard) admit(bytes int64) error {
 	if err != nil && g.refusal == nil {
 		g.config.Logger.Warn("new events are refused; nothing that was accepted is lost", "reason", err)
 	}
+
 	if err == nil {
 		g.made += bytes
 	}
@@ -102,10 +112,12 @@ func (g *guard) admit(bytes int64) error {
 	return err
 }
 
-// spares says whether there is room for so many bytes more that nobody needs yet, and counts them as made if so.
+// admitSpare reports whether there is room for this many bytes that are not needed yet. If so, it
+// counts them as made.
 func (g *guard) admitSpare(bytes int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if g.refusal != nil || !g.fitsLocked(bytes) {
 		return false
 	}
@@ -113,16 +125,17 @@ func (g *guard) admitSpare(bytes int64) bool {
 	return true
 }
 
-// fits says whether the bounds allow so many more bytes, by the last walk. With mu held.
+// fitsLocked reports whether the bounds allow this many more bytes, as of the last walk.
 func (g *guard) fitsLocked(bytes int64) bool {
 	free, freeMin, err := g.free()
 	return err == nil && free-bytes >= freeMin && g.overBoundLocked(bytes) == nil
 }
 
-// refuse notes that the disk was full although there seemed to be room: somebody else was quicker.
+// refuse records that the disk was full although there seemed to be room: another process was faster.
 func (g *guard) refuse(cause error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	g.config.Logger.Warn("new events are refused; nothing that was accepted is lost", "reason", cause)
 	g.refusal, g.until = errors.Join(&FullError{}, cause), g.config.Now().Add(recheckDelay)
 	return g.refusal
@@ -133,22 +146,29 @@ func (g *guard) walk() int64 {
 	g.mu.Lock()
 	made := g.made
 	g.mu.Unlock()
+
 	use := g.count(false)
+
+	// What was made during the walk may count twice, until the next one. The other error, not to
+	// count it at all, would let the spool grow beyond its bounds.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.walked, g.madeThen = use, made // what was made during the walk may count twice, until the next one
+	g.walked, g.madeThen = use, made
 	return use.spool
 }
 
-// count walks over the spool's folder, and over the rest of the data folder if that is due or shall be fresh.
+// count walks over the spool's folder, and over the rest of the data folder if that is due or if
+// fresh asks for it.
 func (g *guard) count(fresh bool) (use diskUse) {
 	use.spool = diskBytes(g.config.Dir, "")
 	if g.config.DiskMax <= 0 {
 		return use
 	}
+
 	g.othersMu.Lock()
 	defer g.othersMu.Unlock()
-	if begun := time.Now(); fresh || g.othersTook < time.Second/othersPart || begun.Sub(g.othersAt) > othersPart*g.othersTook {
+	begun := time.Now()
+	if fresh || g.othersTook < time.Second/othersPart || begun.Sub(g.othersAt) > othersPart*g.othersTook {
 		g.others = diskBytes(g.config.DataDir, g.config.Dir)
 		g.othersAt, g.othersTook = begun, time.Since(begun)
 	}
@@ -156,14 +176,14 @@ func (g *guard) count(fresh bool) (use diskUse) {
 	return use
 }
 
-// add notes bytes that were made, or are going to be.
+// add counts bytes that were made, or are about to be.
 func (g *guard) add(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.made += bytes
 }
 
-// look says why the bounds do not allow so many more bytes, nil if they do. With mu held.
+// checkLocked returns why the bounds do not allow this many more bytes, or nil if they do.
 func (g *guard) checkLocked(bytes int64) error {
 	if g.overBoundLocked(bytes) != nil {
 		g.walked, g.madeThen = g.count(true), g.made
@@ -171,6 +191,7 @@ func (g *guard) checkLocked(bytes int64) error {
 	if err := g.overBoundLocked(bytes); err != nil {
 		return err
 	}
+
 	free, freeMin, err := g.free()
 	if err != nil {
 		return err
@@ -181,7 +202,7 @@ func (g *guard) checkLocked(bytes int64) error {
 	return nil
 }
 
-// overBoundLocked compares so many more bytes with the bounds, by the last walk. With mu held.
+// overBoundLocked compares this many more bytes with the bounds, as of the last walk.
 func (g *guard) overBoundLocked(bytes int64) error {
 	bytes += g.made - g.madeThen
 	if used := g.walked.spool + bytes; used > g.config.BytesMax {
@@ -193,45 +214,50 @@ func (g *guard) overBoundLocked(bytes int64) error {
 	return nil
 }
 
-// free tells how much of the disk may be used, and how much shall stay free: never less than it takes to seal.
+// free returns how much of the disk may be used, and how much must stay free, which is never less
+// than it takes to seal.
 func (g *guard) free() (free, freeMin int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(g.config.Dir, &st); err != nil {
 		return 0, 0, fmt.Errorf("spool: cannot tell the free space of %s: %w", g.config.Dir, err)
 	}
+
 	if freeMin = g.config.FreeMin; freeMin == 0 {
 		freeMin = min(freeMinDefault, int64(st.Blocks)*st.Bsize/freeMinDefaultShare)
 	}
 	return int64(st.Bavail) * st.Bsize, max(freeMin, sealRoom), nil
 }
 
-// freeBallast gives the ballast to the disk if less than need is free, and fails if it still is.
+// freeBallast removes the ballast if less than need is free. It returns an error if that is not enough.
 func (g *guard) freeBallast(need int64) error {
 	free, _, err := g.free()
 	if err != nil || free >= need {
 		return err
 	}
+
 	if err := os.Remove(g.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if free, _, err = g.free(); err != nil || free >= need {
 		return err
 	}
-	return fmt.Errorf("spool: to put the files in %s in order takes %d bytes of disk, and %d are free; free the rest and start again: %w",
-		g.config.Dir, need, free, &FullError{})
+	return fmt.Errorf("spool: to put the files in %s in order takes %d bytes of disk, and %d are free; "+
+		"free the rest and start again: %w", g.config.Dir, need, free, &FullError{})
 }
 
-// makeBallast makes the ballast when it is not there and there is room for it. A spool can do without.
+// makeBallast makes the ballast if it is absent and there is room for it. A spool works without it.
 func (g *guard) makeBallast() {
 	if exists(g.ballast) {
 		return
 	}
+
 	g.mu.Lock()
 	fits := g.fitsLocked(ballastBytes)
 	g.mu.Unlock()
 	if !fits {
 		return
 	}
+
 	file, err := os.OpenFile(g.ballast, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return

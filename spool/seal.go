@@ -14,14 +14,15 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// A sealed generation has a file SEAL: one line with name, size and CRC32C of each of Badger's files but the value log,
-// whose frames have checksums of their own. Badger ends the process on some damaged tables, and opens without the events
-// on others; so a generation whose files do not match its SEAL is not shown to Badger again.
+// A sealed generation has a file SEAL: one line with name, size and CRC32C for each of Badger's files
+// except the value log, whose frames have checksums of their own. Badger ends the process on some
+// damaged tables, and opens others without their events. So Badger never again sees a generation
+// whose files do not match its SEAL.
 const sealName = "SEAL"
 
 var errUnsealed = errors.New("its files do not match its SEAL")
 
-// errUnreadable is a sealed generation of which the disk cannot read a part.
+// errUnreadable means that the disk cannot read a part of a sealed generation.
 var errUnreadable = errors.New("the disk cannot read a part of it")
 
 // closeSealed closes a generation for good and seals it.
@@ -32,10 +33,13 @@ func closeSealed(db *badger.DB) error {
 		return err
 	}
 	CrashPoint(CrashGenerationClosed)
+
 	seal, err := describeFiles(dir)
 	if err != nil {
 		return err
 	}
+
+	// A torn SEAL does no harm: it does not match, and the generation is rebuilt.
 	path := filepath.Join(dir, sealName)
 	if err := os.WriteFile(path, seal, 0o600); err != nil {
 		return err
@@ -43,7 +47,8 @@ func closeSealed(db *badger.DB) error {
 	return errors.Join(syncDir(path), syncDir(dir))
 }
 
-// isSealed says whether a generation was closed in order and its files are what they were then.
+// isSealed reports whether a generation was closed in order and its files are what they were then.
+// A file that the disk cannot read counts as different.
 func isSealed(dir string) (bool, error) {
 	seal, err := os.ReadFile(filepath.Join(dir, sealName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -57,24 +62,26 @@ func isSealed(dir string) (bool, error) {
 	}
 
 	files, err := describeFiles(dir)
-	if rawlog.Unreadable(err) { // as damaged as one whose checksum differs
+	if rawlog.Unreadable(err) {
 		return false, nil
 	}
 	return bytes.Equal(seal, files), err
 }
 
-// describeFiles gives the content of SEAL. It reads some 60 bytes for each frame of the generation.
+// describeFiles returns the content of SEAL. It reads some 60 bytes for each frame of the generation.
 func describeFiles(dir string) ([]byte, error) {
 	paths, err := filesBySuffix(dir, "")
 	if err != nil {
 		return nil, err
 	}
+
 	var text []byte
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if name == sealName || name == "LOCK" || name == "DISCARD" || strings.HasSuffix(name, ".vlog") {
 			continue
 		}
+
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err

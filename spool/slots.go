@@ -12,8 +12,9 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// slots are two numbers in a small file, which are replaced together and durably. The file has two slots, 4096 bytes apart,
-// written in turn, so that a torn write leaves the other one. A slot, big-endian:
+// slots are two numbers in a small file, which are replaced together and durably. The file has two
+// slots, 4096 bytes apart, that are written in turn, so that a torn write leaves the other one. A
+// slot, big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic and format version of the file
@@ -29,7 +30,7 @@ type slots struct {
 	numbers [2]uint64
 	// damaged is set when a slot was written and does not verify: the numbers may then be older ones.
 	damaged bool
-	// unreadable is set when the disk cannot read a slot. It could not be written over either.
+	// unreadable is set when the disk cannot read a slot. It could not be overwritten either.
 	unreadable bool
 }
 
@@ -48,13 +49,15 @@ func openSlots(path, magic string) (slots, error) {
 	if err != nil {
 		return slots{}, errors.Join(err, file.Close())
 	}
+
 	if s.unreadable {
 		if err := s.replace(path); err != nil {
 			return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
 		}
 		file = s.file
 	}
-	// What makes room on a disk is written here first; it must not meet a full one.
+
+	// On a full disk, this file is written before anything is removed, so it must not need a block.
 	if err := allocate(file, 2*slotApart); err != nil {
 		return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
 	}
@@ -68,6 +71,7 @@ func (s *slots) replace(path string) error {
 	if err != nil {
 		return err
 	}
+
 	if s.writes > 0 {
 		_, err = file.WriteAt(s.encode(s.writes, s.numbers), int64(s.writes%2)*slotApart)
 	}
@@ -84,7 +88,7 @@ func (s *slots) replace(path string) error {
 	return err
 }
 
-// encode is what a slot holds.
+// encode returns the content of a slot.
 func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
 	b := make([]byte, 0, slotBytes)
 	b = append(b, s.magic...)
@@ -94,7 +98,8 @@ func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// peekSlots reads the file at path and changes nothing. One that does not exist is like one that was never written.
+// peekSlots reads the file at path without changing anything. A file that does not exist is like one
+// that was never written.
 func peekSlots(path, magic string) (slots, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -103,11 +108,13 @@ func peekSlots(path, magic string) (slots, error) {
 	if err != nil {
 		return slots{}, err
 	}
+
 	s, err := readSlots(file, magic)
 	s.file = nil
 	return s, errors.Join(err, file.Close())
 }
 
+// readSlots takes the numbers from the newer one of the slots that verify.
 func readSlots(file *os.File, magic string) (slots, error) {
 	s := slots{file: file, magic: magic}
 	for slot := range int64(2) {
@@ -120,12 +127,14 @@ func readSlots(file *os.File, magic string) (slots, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return s, err
 		}
+
 		if n == 0 && slot == 0 {
 			break // a new file
 		}
 		if n == slotBytes && string(b) == string(make([]byte, slotBytes)) {
 			continue // the second slot is written first
 		}
+
 		if string(b[:4]) != magic || binary.BigEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], castagnoli) {
 			s.damaged = true
 			continue
@@ -138,21 +147,24 @@ func readSlots(file *os.File, magic string) (slots, error) {
 	return s, nil
 }
 
-// sure says that the numbers are those that were written last.
+// sure reports whether the numbers are certainly those that were written last.
 func (s *slots) sure() bool { return s.writes > 0 && !s.damaged }
 
-// save writes the numbers to the older slot and syncs it. It does nothing when they are those on disk.
+// save writes the numbers to the older slot and syncs it. It does nothing if they are already on disk.
 func (s *slots) save(numbers [2]uint64) error {
 	if numbers == s.numbers && s.sure() {
 		return nil
 	}
+
 	if _, err := s.file.WriteAt(s.encode(s.writes+1, numbers), int64((s.writes+1)%2)*slotApart); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
 		return err
 	}
+
+	// A damaged slot is the one that was overwritten just now, unless both were damaged.
 	s.writes++
-	s.numbers, s.damaged = numbers, false // a damaged slot is the one that was written over, unless both were
+	s.numbers, s.damaged = numbers, false
 	return nil
 }

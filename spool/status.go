@@ -14,31 +14,41 @@ import (
 
 // Status is what the spool holds at one moment.
 type Status struct {
-	Events      int       `json:"events"`      // that wait to be acknowledged, also those being committed
-	Bytes       int64     `json:"bytes"`       // theirs, as they were given to Append
-	DiskBytes   int64     `json:"disk_bytes"`  // blocks that everything in the folder occupies, those reserved included
+	Events      int       `json:"events"`      // that wait to be acknowledged, including those being committed
+	Bytes       int64     `json:"bytes"`       // of these events, as given to Append
+	DiskBytes   int64     `json:"disk_bytes"`  // blocks of everything in the folder, including reserved ones
 	BytesMax    int64     `json:"bytes_max"`   // the bound of DiskBytes
-	Oldest      time.Time `json:"oldest"`      // when the oldest that waits was appended; zero if none waits
+	Oldest      time.Time `json:"oldest"`      // when the oldest waiting event was appended; zero if none waits
 	Frontier    uint64    `json:"frontier"`    // the lowest sequence that is not acknowledged
 	Next        uint64    `json:"next"`        // the sequence of the next append
 	Held        int       `json:"held"`        // events in the held lane
 	Dead        int       `json:"dead"`        // events in the dead letters
-	Gaps        uint64    `json:"gaps"`        // events that were found lost since the spool was opened
+	Gaps        uint64    `json:"gaps"`        // events found lost since the spool was opened
 	Generations int       `json:"generations"` // folders of events
-	// Uncertain counts events that a crash took and that most likely were never acknowledged, since
-	// the spool was opened. They are not in Gaps.
+	// Uncertain counts events that a crash took and that most likely were never acknowledged to the
+	// app, since the spool was opened. They are not in Gaps.
 	Uncertain uint64 `json:"uncertain"`
 }
 
-// Status counts what the spool holds. It looks at every file for DiskBytes, and reads none.
+// Status returns what the spool holds. It looks at every file for DiskBytes, and reads none.
 func (s *Spool) Status() Status {
-	disk := s.guard.walk()
+	disk := s.guard.walk() // without a lock, because it may take long
 	held, dead := s.lanes.events(LaneHeld), s.lanes.events(LaneDead)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Status{
-		Events: s.usage.total.events, Bytes: s.usage.total.bytes, BytesMax: s.config.BytesMax, DiskBytes: disk,
-		Frontier: s.frontier, Next: s.next, Held: held, Dead: dead, Gaps: s.gapEvents, Uncertain: s.uncertain, Generations: len(s.generations),
+		Events:      s.usage.total.events,
+		Bytes:       s.usage.total.bytes,
+		BytesMax:    s.config.BytesMax,
+		DiskBytes:   disk,
+		Frontier:    s.frontier,
+		Next:        s.next,
+		Held:        held,
+		Dead:        dead,
+		Gaps:        s.gapEvents,
+		Uncertain:   s.uncertain,
+		Generations: len(s.generations),
 	}
 	if s.frontier < s.next {
 		st.Oldest = s.oldestAt
@@ -46,11 +56,14 @@ func (s *Spool) Status() Status {
 	return st
 }
 
-// Newest tells the sequence of the last event that was appended, 0 if there never was one, and the latest time at which one of
-// those that are known was appended, also of those in the lanes; zero if none is known. The newest generation is kept when it is
-// acknowledged, so that this outlives a restart.
+// Newest returns the sequence of the last appended event, and the latest known time of an append.
+//
+// The sequence is 0 if there never was an event. The time includes events in the lanes, and is zero
+// if none is known. The newest generation is kept even when it is acknowledged, so that both survive
+// a restart.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
 	held := s.lanes.newest()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at = s.newestAt; held.After(at) {
@@ -59,36 +72,41 @@ func (s *Spool) Newest() (seq uint64, at time.Time) {
 	return s.next - 1, at
 }
 
-// Next is the sequence that the next event will get.
+// Next returns the sequence that the next event will get.
 func (s *Spool) Next() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
 }
 
-// Run refreshes the metrics and syncs the cursor once a second until ctx ends or Close; then it returns nil. It returns an
-// error, an ErrFailed, when the process must end; Failed delivers the same.
+// Run refreshes the metrics and syncs the cursor once a second. It returns nil when ctx ends or after
+// Close. It returns an ErrFailed, which Failed delivers as well, when the process must end.
 func (s *Spool) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+
 	var rate rate
 	for {
 		s.refreshMetrics(&rate)
 		newest, _ := s.Newest()
+
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.closed:
 			return nil
 		case err := <-s.failed:
-			s.failed <- err // Failed delivers it, too
+			s.failed <- err // put it back: Failed delivers it, too
 			return err
 		case <-tick.C:
 		}
+
+		// Nothing may be written to a folder that is gone, or that became read-only.
 		if err := rawlog.Present(s.lock.folder, s.config.Dir); err != nil {
 			_ = s.stopAccepting(err)
 			continue
 		}
+
 		if err := s.saveCursor(); err != nil {
 			return s.fail(err)
 		}
@@ -99,15 +117,18 @@ func (s *Spool) Run(ctx context.Context) error {
 	}
 }
 
+// saveCursor makes the frontier durable. After Close it does nothing, because the file is closed.
 func (s *Spool) saveCursor() error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
+
 	s.mu.Lock()
 	state, closing := cursorState{s.frontier, s.next}, s.closing
 	s.mu.Unlock()
 	if closing {
 		return nil
 	}
+
 	return s.cursor.save(state)
 }
 
@@ -120,51 +141,57 @@ func (s *Spool) refreshMetrics(r *rate) {
 	if _, at := s.Newest(); !at.IsZero() {
 		m.SpoolAccepted.Set(float64(at.UnixMilli()) / 1000)
 	}
-	set, _ := os.ReadDir(s.path(quarantineName)) // made when there is something to set aside
+
+	set, _ := os.ReadDir(s.path(quarantineName)) // the folder is made when there is something to set aside
 	m.SpoolQuarantined.Set(float64(len(set)))
+
 	m.SpoolOldestSeconds.Set(0)
 	if !st.Oldest.IsZero() {
 		m.SpoolOldestSeconds.Set(max(0, now.Sub(st.Oldest).Seconds()))
 	}
 	m.HeldEvents.Set(float64(st.Held))
 	m.DeadLetters.Set(float64(st.Dead))
+
 	s.mu.Lock()
 	appended := s.appended
 	s.mu.Unlock()
 	m.SpoolOutageCapacity.Set(r.secondsFor(float64(st.BytesMax-st.DiskBytes), appended, now))
 }
 
-// rate is how fast bytes come in, smoothed over about a minute.
+// rate is how many bytes arrive per second, smoothed over about a minute.
 type rate struct {
 	bytes     int64
 	at        time.Time
 	perSecond float64
 }
 
-// secondsFor takes the bytes that have come in by now, and tells how long room lasts; +Inf when nothing comes in.
+// secondsFor updates the rate with the total of bytes that arrived by now, and returns how long room
+// lasts; +Inf when nothing arrives.
 func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
 		weight := 1 - math.Exp(-seconds/60)
 		r.perSecond += weight * (float64(bytes-r.bytes)/seconds - r.perSecond)
 	}
 	r.bytes, r.at = bytes, now
+
 	if r.perSecond < 0.5 {
 		return math.Inf(1)
 	}
 	return max(0, room) / r.perSecond
 }
 
-// diskBytes adds up the blocks of a folder, but for those of one in it; a sparse file counts what it occupies. What vanishes meanwhile
-// counts nothing.
-func diskBytes(dir, but string) int64 {
+// diskBytes adds up the blocks of a folder, without those of the folder except in it. A sparse file
+// counts what it occupies. Files that disappear during the walk are ignored.
+func diskBytes(dir, except string) int64 {
 	var bytes int64
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
-		if path == but {
+		if path == except {
 			return fs.SkipDir
 		}
+
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
 				bytes += st.Blocks * 512

@@ -6,18 +6,21 @@ import (
 )
 
 // A commit is answered once both logs are synced, the value log first. Until then the kernel may
-// write the write-ahead log of its own accord; if the power fails in that time, the next start
-// finds a commit whose keys are there and whose frames are not, although nobody was told that it
-// is kept. What tells such a commit from damage is what came after it: a commit begins when the
-// one before it has been synced, and the cursor, saved each second, never gets ahead of the
-// commits. So only of the newest commit, and only of what lies beyond the cursor, nobody can say.
+// write the write-ahead log by itself. If the power fails in that time, the next start finds a commit
+// whose keys are there and whose frames are not, although no app was told that it is stored.
 //
-// Its missing events are not counted as lost but apart (Status.Uncertain), and their sequences
-// are given out again: what is whole behind them moves up.
+// Such a commit differs from damage by what came after it. A commit begins when the one before it
+// has been synced, and the cursor, saved each second, never gets ahead of the commits. So only the
+// newest commit is in doubt, and only as far as it is beyond the cursor.
+//
+// Its missing events are not counted as lost but apart (Status.Uncertain), and their sequences are
+// reused: what is whole behind them moves up.
 
-// dropUncertain takes the events that may never have been answered out of what a generation has
-// committed, and returns how many there were. All sequences below answered were answered. It is
-// for the newest generation alone: where another follows, all in this one was synced.
+// dropUncertain removes the events that may never have been answered from what a generation has
+// committed, and returns how many there were.
+//
+// All sequences below answered were answered. Call it for the newest generation only: where another
+// one follows, everything in this one was synced.
 func (ev *evidence) dropUncertain(answered uint64) int {
 	if ev.committed == 0 {
 		return 0
@@ -37,6 +40,7 @@ func (ev *evidence) dropUncertain(answered uint64) int {
 		return 0
 	}
 
+	// In ascending order, so that every event moves to a sequence that is free by then.
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
 		for len(missing) > 0 && missing[0].end <= seq {
 			shift += missing[0].end - missing[0].from
@@ -46,6 +50,7 @@ func (ev *evidence) dropUncertain(answered uint64) int {
 			ev.renumber(seq, seq-shift)
 		}
 	}
+
 	ev.committed -= uint64(gone)
 	ev.broken = true // Badger would look for the frames that are missing
 	return gone
@@ -61,12 +66,13 @@ func (ev *evidence) renumber(from, to uint64) {
 	ev.events[to] = refs
 }
 
-// noteUncertain counts and logs events that are missing and may never have been answered. It must
-// not be called with mu held.
+// noteUncertain counts and logs events that are missing and may never have been answered. The caller
+// must not hold mu.
 func (s *Spool) noteUncertain(events int, generation string) {
 	if events == 0 {
 		return
 	}
+
 	s.mu.Lock()
 	s.uncertain += uint64(events)
 	s.mu.Unlock()

@@ -11,7 +11,7 @@ type tally struct {
 	bytes  int64
 }
 
-// usage adds up events by key number. Its zero value is empty. It holds only keys with events.
+// usage adds up events by key number. Its zero value is empty. It holds only keys that have events.
 type usage struct {
 	total tally
 	keys  map[uint32]tally
@@ -23,6 +23,7 @@ func (u *usage) add(key uint32, events int, bytes int64) {
 	}
 	u.total.events += events
 	u.total.bytes += bytes
+
 	t := u.keys[key]
 	t.events += events
 	t.bytes += bytes
@@ -37,19 +38,21 @@ func (u *usage) subtract(v usage) {
 	}
 }
 
-// KeyUsage tells how many events of this key wait in the spool, lanes not included, and their bytes. Events that are
-// being committed count.
+// KeyUsage returns how many events of this key wait in the spool, and their bytes. Events that are
+// being committed count; events in the lanes do not.
 func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	t := s.usage.keys[key]
 	return t.events, t.bytes
 }
 
-// Keys are the numbers of all keys that some event needs, in the spool or in a lane, in order. What is not among them
-// may be forgotten.
+// Keys returns, in order, the numbers of all keys that some event in the spool or in a lane needs.
+// Any other key may be forgotten.
 func (s *Spool) Keys() []uint32 {
 	keys := s.lanes.keys(LaneHeld, LaneDead)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.usage.keys {
