@@ -66,8 +66,17 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 		if err != nil {
 			return opened{}, err
 		}
-		return opened{db: db, name: "badger", tools: archivetool.Live{Db: db}, failed: db.Failed(), damage: db.Damage}, archivetool.RejectHalfCopied(ctx, db, "badger:"+c.data)
+		storage := opened{
+			db:     db,
+			name:   "badger",
+			tools:  archivetool.Live{DB: db},
+			failed: db.Failed(),
+			damage: db.Damage,
+		}
+		return storage, archivetool.RejectHalfCopied(ctx, db, "badger:"+c.data)
 	}
+
+	// PostgreSQL.
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
 		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}

@@ -24,14 +24,16 @@ import (
 )
 
 // Live is the archive of this process, as the control socket shows it.
-type Live struct{ Db *badgerdb.DB }
+type Live struct{ DB *badgerdb.DB }
 
+// Backup writes a backup of the archive.
 func (l Live) Backup(ctx context.Context, w io.Writer) error {
-	_, err := l.Db.Backup(ctx, w)
+	_, err := l.DB.Backup(ctx, w)
 	return err
 }
 
-func (l Live) Check(ctx context.Context) (any, error) { return checkArchive(ctx, l.Db) }
+// Check verifies the archive.
+func (l Live) Check(ctx context.Context) (any, error) { return checkArchive(ctx, l.DB) }
 
 // archiveReport is what `archive check` tells of a sound archive; one that is not is an error.
 type archiveReport struct {
@@ -88,6 +90,7 @@ func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB
 	return errors.Join(do(db), db.Close())
 }
 
+// ArchiveCommand checks archives and copies them.
 func ArchiveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "archive", Usage: "prove a server's archive whole, or bring it into another",

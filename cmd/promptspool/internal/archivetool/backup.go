@@ -21,6 +21,7 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
+// BackupCommand writes a backup of a server.
 func BackupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "backup", Usage: "write all that a server holds, records, templates, keys and people, to a file, beside its running; `-` writes to stdout", ArgsUsage: "FILE",
@@ -28,6 +29,7 @@ func BackupCommand() *cli.Command {
 	}
 }
 
+// RestoreCommand makes a server's data folder of a backup.
 func RestoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make a server's data folder of a backup, and prove it whole; `-` reads stdin", ArgsUsage: "FILE",

@@ -118,6 +118,7 @@ func (p *configParser) section(role string, node *yaml.Node) Section {
 // texts reads a setting's value, or a list of them where the flag may be repeated.
 func (p *configParser) texts(name string, flag cli.Flag, value *yaml.Node) ([]string, bool) {
 	_, repeated := flag.(repeatedFlag)
+
 	switch {
 	case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
 		p.Fault(value.Line, "%s has no value; give one, or take the line out", name)

@@ -84,6 +84,7 @@ type Builder struct {
 	Filters  []wire.Filter
 }
 
+// Add adds a condition; key is of fields that have one, else "".
 func (f *Builder) Add(field, operator string, value any, key string) {
 	raw, _ := json.Marshal(value) // a string or a number always encodes
 	f.Filters = append(f.Filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})

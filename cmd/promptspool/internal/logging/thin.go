@@ -34,6 +34,7 @@ type repeated struct {
 	through slog.Handler // whose that was
 }
 
+// NewThin returns a handler before next that leaves out repetitions.
 func NewThin(next slog.Handler) slog.Handler {
 	return thin{next, &thinState{messages: map[string]*repeated{}}}
 }

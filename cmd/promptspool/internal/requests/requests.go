@@ -2,6 +2,7 @@ package requests
 
 import "github.com/urfave/cli/v2"
 
+// Command finds, reads and counts records.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "requests",

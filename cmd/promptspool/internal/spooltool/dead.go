@@ -146,6 +146,7 @@ func showDead(c *cli.Context) error {
 	if len(seqs) != 1 {
 		return config.Usagef(c, "give the sequence of one event; `promptspool dead list` shows them")
 	}
+
 	var found ops.SpoolEvent
 	err = deadEvents(c, func(e ops.SpoolEvent) error {
 		if e.Seq == seqs[0] {
@@ -160,9 +161,11 @@ func showDead(c *cli.Context) error {
 	if !errors.Is(err, errFound) {
 		return err
 	}
+
 	if found.Error != "" {
 		return errors.New(found.Error)
 	}
+
 	shown := struct {
 		deadRow
 		Event json.RawMessage `json:"event"`
@@ -170,6 +173,7 @@ func showDead(c *cli.Context) error {
 	if !json.Valid(found.Data) {
 		shown.Event, _ = json.Marshal(string(found.Data)) // a string always encodes
 	}
+
 	return print.Output(c, shown, func(t *print.Table) {
 		t.Row("sequence", found.Seq)
 		t.Row("lane", found.Lane)
@@ -204,12 +208,13 @@ func sequences(c *cli.Context) ([]uint64, error) {
 	return seqs, nil
 }
 
-// picked reads which events are meant.
+// picked reads which events a command is about.
 func picked(c *cli.Context) (ops.Pick, error) {
 	seqs, err := sequences(c)
 	if err != nil {
 		return ops.Pick{}, err
 	}
+
 	if (len(seqs) == 0) != c.Bool("all") {
 		return ops.Pick{}, config.Usagef(c, "give the sequences of events, which `promptspool dead list` shows, or --all")
 	}
@@ -225,6 +230,7 @@ func replayDead(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if path := config.Read(c).Text("key-file"); path != "" {
 		key, err := os.ReadFile(path)
 		if err != nil {
@@ -234,6 +240,7 @@ func replayDead(c *cli.Context) error {
 			return fmt.Errorf("--key-file: %s is empty; it must hold one key", path)
 		}
 	}
+
 	moved, err := moveDead(c, "/spool/replay", p, Live.Replay)
 	if err != nil {
 		return err

@@ -27,20 +27,25 @@ func checkSpool(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var report spool.Report
 	if running {
-		err = ops.ControlLong(c.Context, data, "GET", "/spool/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
+		err = ops.ControlLong(c.Context, data, "GET", "/spool/check", nil, func(r io.Reader) error {
+			return json.NewDecoder(r).Decode(&report)
+		})
 	} else {
 		report, err = checkFolder(c, data)
 	}
 	if err != nil {
 		return err
 	}
+
 	if err := print.Output(c, report, func(t *print.Table) { reportTable(t, report) }); err != nil {
 		return err
 	}
 	if !report.Sound() {
-		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; see `promptspool spool repair --data %s` and its quarantine", print.Quantity(report.LostEvents(), "event"), data)
+		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; "+
+			"see `promptspool spool repair --data %s` and its quarantine", print.Quantity(report.LostEvents(), "event"), data)
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func drainStopped(c *cli.Context) error {
 	}); err != nil {
 		return err
 	}
+
 	switch {
 	case left.Events > 0:
 		return fmt.Errorf("%s left in the spool; run this again when the server answers", print.Quantity(left.Events, "event"))
@@ -72,7 +73,8 @@ func drainStopped(c *cli.Context) error {
 		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
 			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
 	case left.Held+left.Dead > 0:
-		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`", print.Quantity(left.Held, "event"), print.Quantity(left.Dead, "event"), data)
+		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`",
+			print.Quantity(left.Held, "event"), print.Quantity(left.Dead, "event"), data)
 	}
 	return nil
 }
@@ -81,10 +83,12 @@ func drainStopped(c *cli.Context) error {
 func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	ended := make(chan error, 1)
 	go func() { ended <- forwarder.Run(ctx) }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		left := queue.Status()
 		progress(left)
@@ -92,6 +96,7 @@ func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy
 			cancel()
 			return <-ended
 		}
+
 		select {
 		case err := <-ended:
 			return err
@@ -100,7 +105,7 @@ func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy
 	}
 }
 
-// progressOf tells on stderr how much is left, if a person is there to read it.
+// progressOf returns what shows on stderr how much is left, if a person reads it.
 func progressOf(c *cli.Context) func(spool.Status) {
 	if !print.IsTerminal(c.App.ErrWriter) {
 		return func(spool.Status) {}

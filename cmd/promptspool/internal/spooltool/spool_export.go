@@ -24,32 +24,36 @@ func spoolExportCommand() *cli.Command {
 			config.TextFlag("lane", "", "instead of what waits, a `lane`: held or dead"),
 			config.SwitchFlag("quarantine", "instead of what waits, what is whole in the generations that were set aside"),
 		), sidecarDataFlag()),
-		Action: func(c *cli.Context) error {
-			lane := config.Read(c).Text("lane")
-			if lane != "" {
-				if _, err := spool.ParseLane(lane); err != nil {
-					return config.Usagef(c, "--lane: %v", err)
-				}
-			}
-			if !c.Bool("quarantine") {
-				err := export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
-				if err == nil && lane == "" {
-					err = lostInFolder(c)
-				}
-				return err
-			}
-			if lane != "" {
-				return config.Usagef(c, "give one of --lane and --quarantine")
-			}
-			data, err := config.RoleData(c, "sidecar")
-			if err != nil {
-				return err
-			}
-			return export(c, func(do func(ops.SpoolEvent) error) error {
-				return doEach(c.Context, waitingEvents(spool.Quarantined(datafolder.Spool(data))), do)
-			})
-		},
+		Action: exportSpool,
 	}
+}
+
+func exportSpool(c *cli.Context) error {
+	lane := config.Read(c).Text("lane")
+	if lane != "" {
+		if _, err := spool.ParseLane(lane); err != nil {
+			return config.Usagef(c, "--lane: %v", err)
+		}
+	}
+
+	if !c.Bool("quarantine") {
+		err := export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
+		if err == nil && lane == "" {
+			err = lostInFolder(c)
+		}
+		return err
+	}
+
+	if lane != "" {
+		return config.Usagef(c, "give one of --lane and --quarantine")
+	}
+	data, err := config.RoleData(c, "sidecar")
+	if err != nil {
+		return err
+	}
+	return export(c, func(do func(ops.SpoolEvent) error) error {
+		return doEach(c.Context, waitingEvents(spool.Quarantined(datafolder.Spool(data))), do)
+	})
 }
 
 // lostInFolder returns an error if the disk lost events of a stopped sidecar. A running one counts and
@@ -68,8 +72,9 @@ func lostInFolder(c *cli.Context) error {
 	return err
 }
 
-// export writes the lines of events to the file that is the one argument, new, or to stdout. It says on stderr how many. One
-// event is in memory at a time.
+// export writes the lines of events to the file that is the one argument, which must be new, or to stdout.
+//
+// It prints on stderr how many there are. One event is in memory at a time.
 func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (err error) {
 	out := c.App.Writer
 	if path := c.Args().First(); path != "" && path != "-" {
@@ -80,6 +85,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
 		out = file
 	}
+
 	w := bufio.NewWriter(out)
 	count, bytes, unread := 0, uint64(0), 0
 	keys := map[uint32]bool{}
@@ -89,6 +95,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 			fmt.Fprintln(c.App.ErrWriter, "promptspool:", print.Printable(e.Error))
 			return nil
 		}
+
 		count, bytes = count+1, bytes+uint64(len(e.Data))
 		keys[e.Key] = true
 		return writeLine(w, e.Data)
@@ -96,6 +103,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(c.App.ErrWriter, "%s of %s, %s\n", print.Quantity(count, "event"), print.Quantity(len(keys), "key"), humanize.IBytes(bytes))
 	if unread > 0 {
 		return fmt.Errorf("%d could not be read, and are not in the export", unread)

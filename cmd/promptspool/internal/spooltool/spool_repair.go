@@ -28,20 +28,29 @@ func repairSpool(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if c.Bool("apply") {
-		if _, err := spool.Repair(c.Context, spool.Config{Dir: datafolder.Spool(data), BytesMax: 1 << 50, GenerationBytes: 16 << 20, Logger: config.ToolLogger(c)}); err != nil {
+		_, err := spool.Repair(c.Context, spool.Config{
+			Dir:             datafolder.Spool(data),
+			BytesMax:        1 << 50, // a person decides here, so the sidecar's bound does not hold
+			GenerationBytes: 16 << 20,
+			Logger:          config.ToolLogger(c),
+		})
+		if err != nil {
 			return err
 		}
 		if report, err = checkFolder(c, data); err != nil {
 			return err
 		}
 	}
+
 	return print.Output(c, report, func(t *print.Table) {
 		t.Row("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
 		for _, g := range report.Generations {
 			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
 		}
 		damageTable(t, report)
+
 		switch {
 		case c.Bool("apply"):
 			t.Row("Done. The sidecar may be started.")

@@ -27,6 +27,7 @@ func spoolStatus(c *cli.Context) error {
 			return err
 		}
 	}
+
 	s := status.Spool
 	return print.Output(c, s, func(t *print.Table) {
 		t.Row("queued", print.Quantity(s.Events, "event"))

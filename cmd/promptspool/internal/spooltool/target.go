@@ -35,12 +35,14 @@ type sidecarState struct {
 	Spool    spool.Status `json:"spool"`
 }
 
-// spoolTarget finds the spool of --data, and whether a sidecar runs on it: then it is asked, through its control socket; else its
-// folder is read.
+// spoolTarget finds the spool of --data, and reports whether a sidecar runs on it.
+//
+// A running sidecar is asked through its control socket; otherwise its folder is read.
 func spoolTarget(c *cli.Context) (data string, running bool, status sidecarState, err error) {
 	if data, err = config.RoleData(c, "sidecar"); err != nil {
 		return data, false, status, err
 	}
+
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
@@ -66,8 +68,10 @@ type Live struct {
 	Proxy *proxy.Proxy
 }
 
+// Check verifies the spool.
 func (l Live) Check(ctx context.Context) (any, error) { return l.Queue.Check(ctx) }
 
+// Events are those that wait (lane "") or that a lane holds.
 func (l Live) Events(ctx context.Context, lane string) iter.Seq2[ops.SpoolEvent, error] {
 	if lane == "" {
 		return waitingEvents(l.Queue.Waiting(ctx))
@@ -75,12 +79,14 @@ func (l Live) Events(ctx context.Context, lane string) iter.Seq2[ops.SpoolEvent,
 	return laneEvents(lane, l.Queue.Lane)
 }
 
+// Replay puts events of the lanes back into the spool.
 func (l Live) Replay(ctx context.Context, p ops.Pick) (int, error) {
 	return eachLane(p, func(lane spool.Lane, pick func(uint64) bool) (int, error) {
 		return l.Proxy.Replay(ctx, lane, pick, wire.Secret(p.Key))
 	})
 }
 
+// Purge removes events of the lanes for good.
 func (l Live) Purge(_ context.Context, p ops.Pick) (int, error) {
 	return eachLane(p, l.Proxy.Purge)
 }
@@ -95,10 +101,12 @@ func eachLane(p ops.Pick, do func(spool.Lane, func(uint64) bool) (int, error)) (
 		}
 		lanes = []spool.Lane{lane}
 	}
+
 	wanted := map[uint64]bool{}
 	for _, seq := range p.Sequences {
 		wanted[seq] = true
 	}
+
 	for _, lane := range lanes {
 		n, err := do(lane, func(seq uint64) bool { return p.All || wanted[seq] })
 		total += n

@@ -12,6 +12,7 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
+// Command looks at templates, publishes them from files and moves their labels.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "templates",
