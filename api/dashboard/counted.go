@@ -9,31 +9,28 @@ import (
 )
 
 const (
-	// countingMax is how long a page waits for requests to be counted one by one, as a filter makes necessary.
+	// countingMax is how long a page waits for requests that must be counted one by one
+	// because of its filter.
 	countingMax = 80 * time.Millisecond
-	// patientMax is the same for readers who ask for everything.
+
+	// patientMax is the same for readers who asked to count everything.
 	patientMax = 20 * time.Second
 )
 
-// counted is how much of what a page is about its numbers count.
-type counted struct {
-	wire.Progress
-	Everything string // the address that waits for all of it; "" if this is it
-}
-
-// countAll is the member of an address that asks to count everything.
+// countAll is the parameter of an address that asks to count everything.
 const countAll = "all"
 
-// question is a page whose numbers may take a while to count. Its address without the wish to count everything names it, so
-// that it is the same question from call to call, though "the last hour" moves.
-type question struct {
+// countedPage is a page whose numbers may take a while to count. Its address without
+// countAll identifies it: the counting goes on from call to call, although "the last hour"
+// moves.
+type countedPage struct {
 	path    string
 	query   url.Values
 	patient bool
 }
 
-// bounded is a query that waits no longer than a reader of the page.
-func (p question) bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
+// bounded bounds the time of a query to what a reader of the page waits for.
+func (p countedPage) bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 	q.Budget = countingMax
 	if p.patient {
 		q.Budget = patientMax
@@ -43,8 +40,14 @@ func (p question) bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 	return q
 }
 
-// counted tells how much of the answer is counted.
-func (p question) counted(progress wire.Progress) counted {
+// counted is how much of a page's requests its numbers cover.
+type counted struct {
+	wire.Progress
+	Everything string // the address that waits for all of them, or ""
+}
+
+// counted describes how much of an answer has been counted.
+func (p countedPage) counted(progress wire.Progress) counted {
 	c := counted{Progress: progress}
 	if progress.Incomplete && !p.patient {
 		everything := maps.Clone(p.query)
@@ -55,7 +58,7 @@ func (p question) counted(progress wire.Progress) counted {
 	return c
 }
 
-// Mark is what stands behind a number that grows when everything is counted.
+// Mark returns what follows a number that will grow when everything is counted.
 func (c counted) Mark() string {
 	if c.Incomplete {
 		return "+"
@@ -67,5 +70,5 @@ func (c counted) Mark() string {
 // Count prints a number of requests or tokens.
 func (c counted) Count(n int64) string { return grouped(n) + c.Mark() }
 
-// Dollars prints an amount.
+// Dollars prints an amount of money.
 func (c counted) Dollars(x float64) string { return dollars(x) + c.Mark() }

@@ -11,7 +11,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// exportForm is a form in which a view can be saved.
+// exportForm is a format in which a view can be saved.
 type exportForm struct {
 	name, text, hint string
 	file, mediaType  string
@@ -20,26 +20,35 @@ type exportForm struct {
 
 var exportForms = []exportForm{
 	{
-		name: wire.FormatEvents, text: "Events", hint: "to import into another account or server",
-		file: "events.ndjson", mediaType: "application/x-ndjson",
-		write: (*Dashboard).writeEvents,
+		name:      wire.FormatEvents,
+		text:      "Events",
+		hint:      "to import into another account or server",
+		file:      "events.ndjson",
+		mediaType: "application/x-ndjson",
+		write:     (*Dashboard).writeEvents,
 	},
 	{
-		name: "records", text: "Records", hint: "one JSON object per line, with prompts and responses",
-		file: "records.ndjson", mediaType: "application/x-ndjson",
-		write: (*Dashboard).writeRecords,
+		name:      "records",
+		text:      "Records",
+		hint:      "one JSON object per line, with prompts and responses",
+		file:      "records.ndjson",
+		mediaType: "application/x-ndjson",
+		write:     (*Dashboard).writeRecords,
 	},
 	{
-		name: wire.FormatCSV, text: "CSV", hint: "for a spreadsheet, without prompts and responses",
-		file: "records.csv", mediaType: "text/csv; charset=utf-8",
-		write: (*Dashboard).writeCSV,
+		name:      wire.FormatCSV,
+		text:      "CSV",
+		hint:      "for a spreadsheet, without prompts and responses",
+		file:      "records.csv",
+		mediaType: "text/csv; charset=utf-8",
+		write:     (*Dashboard).writeCSV,
 	},
 }
 
 // exportLink is an entry of the menu that saves a view.
 type exportLink struct{ Text, Hint, Href string }
 
-// exportLinks are the entries for the records of a filter.
+// exportLinks returns the entries for the records of a filter.
 func exportLinks(f filter) []exportLink {
 	var links []exportLink
 	for _, form := range exportForms {
@@ -47,11 +56,12 @@ func exportLinks(f filter) []exportLink {
 		q.Set("format", form.name)
 		links = append(links, exportLink{form.text, form.hint, address("/requests/export", q)})
 	}
+
 	return links
 }
 
-// exportFormOf reads the form that an address asks for; without one it is records.
-func exportFormOf(q url.Values) (exportForm, error) {
+// readExportForm returns the form that an address asks for, or records if it names none.
+func readExportForm(q url.Values) (exportForm, error) {
 	name := q.Get("format")
 	if name == "" {
 		name = "records"
@@ -65,10 +75,10 @@ func exportFormOf(q url.Values) (exportForm, error) {
 	return exportForms[i], nil
 }
 
-// exportRequests sends the records of a view, all of them, in one of the forms.
+// exportRequests answers with all records of a view, in one of the forms.
 func (d *Dashboard) exportRequests(c *call) error {
 	query := c.URL.Query()
-	form, err := exportFormOf(query)
+	form, err := readExportForm(query)
 	if err != nil {
 		return err
 	}
@@ -76,7 +86,8 @@ func (d *Dashboard) exportRequests(c *call) error {
 	f := readFilter(query)
 	id, s := c.identity(), wire.Search{FilterGroup: f.group(d.Now()), Q: f.Q}
 
-	// What is wrong with the filter must be told before the first line: later the answer can only be cut.
+	// An invalid filter must be rejected now. Once the first line is sent, an answer can only
+	// be cut off.
 	probe := s
 	probe.PerPage = 1
 	if _, err := d.Records.Search(c.Context(), id, probe); err != nil {
@@ -84,6 +95,8 @@ func (d *Dashboard) exportRequests(c *call) error {
 	}
 
 	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
+
+	// Servers stream long answers after the handler has returned, with bounds of their own.
 	streamer, streams := c.w.(interface {
 		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 	})
@@ -96,13 +109,14 @@ func (d *Dashboard) exportRequests(c *call) error {
 	c.w.Header().Set("Content-Type", form.mediaType)
 	c.w.Header().Set("Content-Disposition", `attachment; filename="`+form.file+`"`)
 	if streams {
-		return nil // it begins when the handler has returned
+		return nil
 	}
 
 	return write(c.Context(), c.w)
 }
 
-// writeEvents writes what `requests import` takes. No cursors are written: a browser cannot go on with one.
+// writeEvents writes what `requests import` reads. No cursors are written: a browser could
+// not resume with one.
 func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
 	var line []byte
 	write := func(events []wire.Event) error {
@@ -114,8 +128,9 @@ func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, s wire.Se
 		}
 		return nil
 	}
+	ignoreCursor := func(string) error { return nil }
 
-	return d.Records.ExportEvents(ctx, id, s, write, func(cursor string) error { return nil })
+	return d.Records.ExportEvents(ctx, id, s, write, ignoreCursor)
 }
 
 // writeRecords writes records as the API shows them.
@@ -124,7 +139,9 @@ func (d *Dashboard) writeRecords(ctx context.Context, id wire.Identity, s wire.S
 	lines.SetEscapeHTML(false)
 	query := wire.ExportQuery{FilterGroup: s.FilterGroup, Q: s.Q}
 
-	return d.Records.Export(ctx, id, query, func(e wire.Exported) error { return lines.Encode(e.Record) })
+	return d.Records.Export(ctx, id, query, func(e wire.Exported) error {
+		return lines.Encode(e.Record)
+	})
 }
 
 // writeCSV writes a line for each record, a page of rows at a time.
@@ -145,14 +162,17 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Searc
 		for i := range page.Items {
 			row := &page.Items[i]
 			if row.Truncated() {
+				// A row holds only so much metadata; the record has all of it, unless it was
+				// deleted since the search.
 				record, err := d.Records.Request(ctx, id, row.RequestID)
-				if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // else deleted since
+				if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 					return err
 				}
 				row = row.WithMetadata(record.Metadata)
 			}
-			_ = lines.Write(row.CSVLine("")[:columns]) // Flush tells
+			_ = lines.Write(row.CSVLine("")[:columns]) // lines.Error has its error
 		}
+
 		lines.Flush()
 		if lines.Error() != nil || page.NextCursor == nil {
 			return lines.Error()

@@ -24,24 +24,26 @@ type overviewView struct {
 	Tables  []breakdown
 	Bucket  string
 	Buckets []string
-	Crowded int // bars that there would be, if they are too many to draw
+	Crowded int // how many bars a chart would have, if that is too many to draw
 	Counted counted
-	Wide    []string // metadata keys whose values are too many to list
+	Wide    []string // metadata keys with too many values to list
 	Error   *wire.Error
 }
 
 const (
-	// pointsMax is how many bars a chart has whose bars are of fitting time: as many as can be told apart and pointed at, on a page
-	// that stays light. Who chooses their time gets crowdedMin at most.
-	pointsMax  = 50
+	// pointsMax bounds the bars of a chart whose interval is chosen for the reader: as many
+	// as can be told apart and clicked, on a page that stays small.
+	pointsMax = 50
+
+	// crowdedMin bounds them if the reader chose the interval.
 	crowdedMin = 62
 )
 
-// breakdown is the numbers by one thing.
+// breakdown is a table of numbers for each value of something.
 type breakdown struct {
 	Title  string
-	Tokens bool // are known
-	Rates  bool // of errors, and latencies, are known
+	Tokens bool // the rows have tokens
+	Rates  bool // the rows have error rates and latencies
 	Rows   []breakdownRow
 }
 
@@ -57,15 +59,24 @@ type breakdownRow struct {
 func (d *Dashboard) overviewPage(c *call) error {
 	query := c.URL.Query()
 	f := readFilter(query)
-	v := overviewView{filterView: viewFilter("/", f), Bucket: query.Get("bucket"), Buckets: wire.Buckets}
-	page := question{"/", f.values(), query.Has(countAll)}
+	v := overviewView{
+		filterView: viewFilter("/", f),
+		Bucket:     query.Get("bucket"),
+		Buckets:    wire.Buckets,
+	}
+
+	page := countedPage{"/", f.values(), query.Has(countAll)}
 	if v.Bucket != "" {
 		page.query.Set("bucket", v.Bucket)
 	}
-
 	a, err := d.Records.Analyze(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()), Q: f.Q, Bucket: v.Bucket, PointsMax: pointsMax,
+		FilterGroup: f.group(d.Now()),
+		Q:           f.Q,
+		Bucket:      v.Bucket,
+		PointsMax:   pointsMax,
 	}))
+
+	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.Error = e
 		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
@@ -75,137 +86,203 @@ func (d *Dashboard) overviewPage(c *call) error {
 	}
 
 	v.Totals, v.Counted, v.Wide = a.Overall, page.counted(a.Progress), a.MetadataKeysWide
-	if a.TotalRequests > 0 {
+	switch {
+	case a.TotalRequests > 0:
 		v.Tables = breakdowns(f, a)
-	} else if !a.Incomplete {
+	case !a.Incomplete:
 		d.suggestClosest(c, &v.filterView)
 	}
-	if v.Crowded = len(a.Stats); v.Crowded <= crowdedMin {
-		v.Charts, v.Crowded = charts(f, a), 0
+	if len(a.Stats) <= crowdedMin {
+		v.Charts = overviewCharts(f, a)
+	} else {
+		v.Crowded = len(a.Stats)
 	}
+
 	return d.show(c, http.StatusOK, "overview", "Overview", "overview", v)
 }
 
-// charts draw the series of an answer.
-func charts(f filter, a wire.Analytics) []*chart {
+// overviewCharts draws the series of an answer.
+func overviewCharts(f filter, a wire.Analytics) []*chart {
 	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
-	link := func(p point) string { return address("/requests", f.between(p.At, p.At.Add(bucket)).values()) }
-	draw := func(title string, bars bool, format func(float64) string, names []string, values func(s wire.AnalyticsStat) []float64) *chart {
-		c := &chart{Title: title, Names: names, Format: format, Bars: bars, Bucket: bucket, Link: link}
+	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart {
+		c := &chart{Title: title, Names: names, Format: count, Bucket: bucket}
+		c.Link = func(p point) string {
+			return address("/requests", f.between(p.At, p.At.Add(bucket)).values())
+		}
 		for _, s := range a.Stats {
-			c.Points = append(c.Points, point{dateOf(s.Date), values(s)})
+			c.Points = append(c.Points, point{parseDate(s.Date), values(s)})
 		}
 		return c
 	}
-	all := []*chart{
-		draw("Requests", true, count, []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
-			good := s.StatusCounts["SUCCESS"]
-			return []float64{float64(good), float64(s.Requests - good)}
-		}),
-		draw("Latency", false, seconds, []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
-			return []float64{at(a.Latency.P50, s.Date), at(a.Latency.P95, s.Date), at(a.Latency.P99, s.Date)}
-		}),
-		draw("Cost", true, dollars, []string{"cost"}, func(s wire.AnalyticsStat) []float64 { return []float64{s.Cost} }),
-		draw("Tokens", true, count, []string{"in", "out"}, func(s wire.AnalyticsStat) []float64 {
-			return []float64{float64(s.InputTokens), float64(s.OutputTokens)}
-		}),
-	}
+
+	requests := newChart("Requests", []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
+		succeeded := s.StatusCounts["SUCCESS"]
+		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
+	})
+	requests.Bars = true
+
+	latency := newChart("Latency", []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
+		l := a.Latency
+		return []float64{valueAt(l.P50, s.Date), valueAt(l.P95, s.Date), valueAt(l.P99, s.Date)}
+	})
+	latency.Format, latency.Time = seconds, true
+
+	cost := newChart("Cost", []string{"cost"}, func(s wire.AnalyticsStat) []float64 {
+		return []float64{s.Cost}
+	})
+	cost.Format, cost.Bars = dollars, true
+
+	tokens := newChart("Tokens", []string{"in", "out"}, func(s wire.AnalyticsStat) []float64 {
+		return []float64{float64(s.InputTokens), float64(s.OutputTokens)}
+	})
+	tokens.Bars = true
+
+	all := []*chart{requests, latency, cost, tokens}
 	if names := scoreNames(a.Scores); names != nil {
-		all = append(all, draw("Scores, mean", false, count, names, func(s wire.AnalyticsStat) []float64 { return scoreMeans(names, s.Scores) }))
+		all = append(all, newChart("Scores, mean", names, func(s wire.AnalyticsStat) []float64 {
+			return scoreMeans(names, s.Scores)
+		}))
 	}
-	for _, c := range all[1:] {
-		c.Bare = true
-	}
-	all[1].Time = true
+	keepFirstLinks(all)
+
 	return all
 }
 
-// linesMax is how many lines a chart has at most: so many colours can be told apart.
+// keepFirstLinks leaves links only in the table of the first chart. All charts of a page
+// are of the same times, and screen readers would list every link again.
+func keepFirstLinks(charts []*chart) {
+	for _, c := range charts[1:] {
+		c.Bare = true
+	}
+}
+
+// linesMax bounds the lines of a chart to as many colours as can be told apart.
 const linesMax = 6
 
-// scoreNames are the names of the scores that came most.
+// scoreNames returns the names of the most frequent scores.
 func scoreNames(all []wire.ScoreSum) []string {
-	most := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
+
 	var names []string
-	for _, s := range most[:min(len(most), linesMax)] {
+	for _, s := range sorted[:min(len(sorted), linesMax)] {
 		names = append(names, s.Name)
 	}
+
 	return names
 }
 
+// scoreMeans returns the mean of each named score, or NaN.
 func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
 	means := make([]float64, len(names))
 	for i, name := range names {
 		means[i] = math.NaN()
-		for _, s := range scores {
-			if s.Name == name {
-				means[i] = s.Mean
-			}
+		if s := findScore(scores, name); s != nil {
+			means[i] = s.Mean
 		}
 	}
+
 	return means
 }
 
-func at(values map[string]float64, date string) float64 {
+// valueAt returns the value of a date, or NaN.
+func valueAt(values map[string]float64, date string) float64 {
 	if v, ok := values[date]; ok {
 		return v
 	}
+
 	return math.NaN()
 }
 
-// dateOf reads the date of a bucket.
-func dateOf(date string) time.Time {
+// parseDate reads the date of a bucket: a day for buckets of days and more, otherwise a
+// time.
+func parseDate(date string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, date); err == nil {
 			return t
 		}
 	}
+
 	return time.Time{}
 }
 
-// breakdowns are the tables of an answer.
+// breakdowns returns the tables of an answer, without empty ones.
 func breakdowns(f filter, a wire.Analytics) []breakdown {
-	metadata := breakdown{Title: "Metadata"}
-	for _, m := range a.MetadataValueBreakdown[:min(len(a.MetadataValueBreakdown), breakdownRowsMax)] {
-		which := condition{"metadata", m.Key, "is", m.Value}
-		if m.Truncated {
-			which = condition{"metadata", m.Key, "starts_with", strings.TrimSuffix(m.Value, "…")}
-		}
-		metadata.Rows = append(metadata.Rows, breakdownRow{
-			Name: m.Key + " = " + m.Value, Requests: m.Requests, Cost: m.Cost,
-			Href: address("/requests", f.with(which).values()),
-		})
-	}
-	tags := breakdown{Title: "Tags", Tokens: true}
-	for _, t := range a.TagsBreakdown[:min(len(a.TagsBreakdown), breakdownRowsMax)] {
-		tags.Rows = append(tags.Rows, breakdownRow{Name: t.Tag, Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens,
-			Href: address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values())})
-	}
 	all := []breakdown{
-		totalsBy("Models", "model", f, a.ByModel), totalsBy("Templates", "prompt_name", f, a.ByTemplate),
-		totalsBy("Providers", "provider", f, a.ByProvider), tags, metadata,
+		totalsBy("Models", "model", f, a.ByModel),
+		totalsBy("Templates", "prompt_name", f, a.ByTemplate),
+		totalsBy("Providers", "provider", f, a.ByProvider),
+		byTag(f, a.TagsBreakdown),
+		byMetadata(f, a.MetadataValueBreakdown),
 	}
+
 	return slices.DeleteFunc(all, func(b breakdown) bool { return len(b.Rows) == 0 })
 }
 
 // breakdownRowsMax bounds a table: it is an overview.
 const breakdownRowsMax = 12
 
-func totalsBy(title, field string, f filter, by map[string]wire.Totals) breakdown {
-	b := breakdown{Title: title, Tokens: true, Rates: true}
-	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
-		return cmp.Or(cmp.Compare(by[y].Requests, by[x].Requests), cmp.Compare(x, y))
-	})
-	for _, name := range names[:min(len(names), breakdownRowsMax)] {
-		t, op := by[name], "is"
-		if name == "" {
-			op = "is_null"
-		}
-		b.Rows = append(b.Rows, breakdownRow{Name: cmp.Or(name, "unknown"), Requests: t.Requests, Cost: t.Cost, Tokens: t.Tokens(),
-			ErrorRate: percent(t.ErrorRate), P50: t.Latency.P50, P95: t.Latency.P95,
-			Href: address("/requests", f.with(condition{field, "", op, name}).values())})
+func byTag(f filter, tags []wire.Breakdown) breakdown {
+	b := breakdown{Title: "Tags", Tokens: true}
+	for _, t := range tags[:min(len(tags), breakdownRowsMax)] {
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:     t.Tag,
+			Href:     address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values()),
+			Requests: t.Requests,
+			Tokens:   t.Tokens,
+			Cost:     t.Cost,
+		})
 	}
+
+	return b
+}
+
+func byMetadata(f filter, values []wire.MetadataCost) breakdown {
+	b := breakdown{Title: "Metadata"}
+	for _, m := range values[:min(len(values), breakdownRowsMax)] {
+		// Only the beginning of a long value is known.
+		matching := condition{"metadata", m.Key, "is", m.Value}
+		if m.Truncated {
+			matching = condition{"metadata", m.Key, "starts_with", strings.TrimSuffix(m.Value, "…")}
+		}
+
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:     m.Key + " = " + m.Value,
+			Href:     address("/requests", f.with(matching).values()),
+			Requests: m.Requests,
+			Cost:     m.Cost,
+		})
+	}
+
+	return b
+}
+
+func totalsBy(title, field string, f filter, totals map[string]wire.Totals) breakdown {
+	b := breakdown{Title: title, Tokens: true, Rates: true}
+	names := slices.SortedFunc(maps.Keys(totals), func(x, y string) int {
+		return cmp.Or(cmp.Compare(totals[y].Requests, totals[x].Requests), cmp.Compare(x, y))
+	})
+
+	for _, name := range names[:min(len(names), breakdownRowsMax)] {
+		// No name is that of the requests without this field.
+		operator := "is"
+		if name == "" {
+			operator = "is_null"
+		}
+
+		t := totals[name]
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:      cmp.Or(name, "unknown"),
+			Href:      address("/requests", f.with(condition{field, "", operator, name}).values()),
+			Requests:  t.Requests,
+			Tokens:    t.Tokens(),
+			Cost:      t.Cost,
+			ErrorRate: percent(t.ErrorRate),
+			P50:       t.Latency.P50,
+			P95:       t.Latency.P95,
+		})
+	}
+
 	return b
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -17,18 +18,19 @@ type statisticsView struct {
 	templateHead
 	Span       string
 	Spans      []span
-	Score      string   // whose means the charts and the table show
-	Scores     []string // the names that there are
+	Score      string   // the score whose means are shown
+	Scores     []string // the names to choose from
 	Bucket     string
 	Buckets    []string
 	Rows       []statisticsRow
 	Charts     []*chart
-	ChartsLeft int // versions that have no line, for there are too many
+	ChartsLeft int // versions without a line, because there are too many
 	Counted    counted
-	Cut        int64 // requests of versions beyond those that are listed
+	Cut        int64 // requests of versions that are not listed
 }
 
-// versionPointsMax is how many points a line has: each leads to its own requests, and there are linesMax lines in each of the charts.
+// versionPointsMax bounds the points of a line. Each has a link of its own, in up to
+// linesMax lines in each of the charts.
 const versionPointsMax = 20
 
 // statisticsRow is what is known of one version.
@@ -36,12 +38,13 @@ type statisticsRow struct {
 	wire.VersionTotals
 	Labels  []wire.Label
 	Message string
-	Href    string // the requests behind it
+	Href    string // the address of its requests
 	Score   *wire.ScoreSum
-	Mean    *float64 // cost of 1000 requests: that of one is too small to read
-	// Best marks what is better than that of every other version.
+	Mean    *float64 // the cost of 1,000 requests: that of one is too small to read
+	Class   string   // the CSS class of its colour in the charts, or ""
+
+	// These mark what is better than in every other version.
 	BestScore, BestLatency, BestCost bool
-	Class                            string // its colour in the charts; "" for none
 }
 
 func (d *Dashboard) statisticsPage(c *call) error {
@@ -49,43 +52,61 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	q := c.URL.Query()
-	v := statisticsView{templateHead: head, Span: q.Get("span"), Spans: spans, Score: q.Get("score"), Bucket: q.Get("bucket"), Buckets: wire.Buckets}
-	f := filter{Span: v.Span, Conditions: []condition{{"prompt_name", "", "is", head.Name}}}
-	page := question{"/template/statistics", url.Values{"name": {head.Name}}, q.Has(countAll)}
+	v := statisticsView{
+		templateHead: head,
+		Span:         q.Get("span"),
+		Spans:        spans,
+		Score:        q.Get("score"),
+		Bucket:       q.Get("bucket"),
+		Buckets:      wire.Buckets,
+	}
+	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, q.Has(countAll)}
 	for _, name := range []string{"span", "score", "bucket"} {
 		if value := q.Get(name); value != "" {
 			page.query.Set(name, value)
 		}
 	}
 
-	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()), Bucket: v.Bucket, PointsMax: versionPointsMax,
-	}))
+	f := filter{Span: v.Span, Conditions: []condition{{"prompt_name", "", "is", head.Name}}}
+	query := page.bounded(wire.StatisticsQuery{
+		FilterGroup: f.group(d.Now()),
+		Bucket:      v.Bucket,
+		PointsMax:   versionPointsMax,
+	})
+	answer, err := d.Records.TemplateStatistics(c.Context(), c.identity(), query)
 	if err != nil {
 		return err
 	}
 
+	// Rows depend on the score that is shown.
 	v.Counted, v.Cut = page.counted(answer.Progress), answer.VersionsLeftOut
-	v.Scores = scoreNamesOf(answer.Versions)
+	v.Scores = versionScoreNames(answer.Versions)
 	if !slices.Contains(v.Scores, v.Score) && len(v.Scores) > 0 {
 		v.Score = v.Scores[0]
 	}
+
 	for _, t := range slices.Backward(answer.Versions) {
 		v.Rows = append(v.Rows, v.row(f, t))
 	}
 	v.markBest()
 	v.Charts = v.charts(f, answer.ChartInterval)
+
 	return d.show(c, http.StatusOK, "statistics", head.Name, "templates", v)
 }
 
 func (v *statisticsView) row(f filter, t wire.VersionTotals) statisticsRow {
-	row := statisticsRow{VersionTotals: t, Href: address("/requests", ofVersion(f, t.Version).values())}
-	if priced := t.Requests - t.Unpriced; priced > 0 {
-		mean := 1000 * t.Cost / float64(priced)
+	row := statisticsRow{
+		VersionTotals: t,
+		Href:          address("/requests", withVersion(f, t.Version).values()),
+		Score:         findScore(t.Scores, v.Score),
+	}
+	if mean := meanCost(&t.Totals); !math.IsNaN(mean) {
 		row.Mean = &mean
 	}
-	row.Score = scoreOf(t.Scores, v.Score)
+
+	// Requests may name a version that does not exist, or none.
 	if t.Version == nil || *t.Version < 1 || *t.Version > v.Latest() {
 		return row
 	}
@@ -95,149 +116,203 @@ func (v *statisticsView) row(f filter, t wire.VersionTotals) statisticsRow {
 			row.Labels = append(row.Labels, l)
 		}
 	}
+
 	return row
 }
 
-func ofVersion(f filter, version *int) filter {
+// meanCost returns the mean cost of 1,000 requests, or NaN if no price is known.
+func meanCost(t *wire.Totals) float64 {
+	priced := t.Requests - t.Unpriced
+	if priced <= 0 {
+		return math.NaN()
+	}
+
+	return 1000 * t.Cost / float64(priced)
+}
+
+// withVersion returns the filter for the requests of one version, or for those that name
+// none.
+func withVersion(f filter, version *int) filter {
 	if version == nil {
 		return f.with(condition{"prompt_version_number", "", "is_null", ""})
 	}
+
 	return f.with(condition{"prompt_version_number", "", "is", strconv.Itoa(*version)})
 }
 
-func scoreOf(scores []wire.ScoreSum, name string) *wire.ScoreSum {
+func findScore(scores []wire.ScoreSum, name string) *wire.ScoreSum {
 	for i := range scores {
 		if scores[i].Name == name {
 			return &scores[i]
 		}
 	}
+
 	return nil
 }
 
-// scoreNamesOf are the names of the versions' scores, those that came most first.
-func scoreNamesOf(versions []wire.VersionTotals) []string {
+// versionScoreNames returns the names of the versions' scores, the most frequent first.
+func versionScoreNames(versions []wire.VersionTotals) []string {
 	counts := map[string]int64{}
-	var names []string
 	for _, v := range versions {
 		for _, s := range v.Scores {
-			if counts[s.Name] == 0 {
-				names = append(names, s.Name)
-			}
 			counts[s.Name] += s.Count
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	return names
+
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
 }
 
-// markBest marks the version that is better than all others in something, if there is one.
+// markBest marks, for each measure, the version that is better than all others.
 func (v *statisticsView) markBest() {
-	best := func(value func(r *statisticsRow) float64) *statisticsRow {
-		top, second, at := math.Inf(-1), math.Inf(-1), -1
-		known := 0
-		for i := range v.Rows {
-			x := value(&v.Rows[i])
-			if math.IsNaN(x) {
-				continue
-			}
-			known++
-			if x > top {
-				top, second, at = x, top, i
-			} else {
-				second = max(second, x)
-			}
-		}
-		if known < 2 || top == second {
-			return new(statisticsRow)
-		}
-		return &v.Rows[at]
-	}
-	best(func(r *statisticsRow) float64 {
+	score := func(r *statisticsRow) float64 {
 		if r.Score == nil {
 			return math.NaN()
 		}
 		return r.Score.Mean
-	}).BestScore = true
-	best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }).BestLatency = true
-	best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }).BestCost = true
+	}
+	if r := v.best(score); r != nil {
+		r.BestScore = true
+	}
+
+	// Less is better.
+	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }); r != nil {
+		r.BestLatency = true
+	}
+	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }); r != nil {
+		r.BestCost = true
+	}
+}
+
+// best returns the only row with the highest value. It returns nil if several rows have
+// it, or if there is nothing to compare with.
+func (v *statisticsView) best(value func(r *statisticsRow) float64) *statisticsRow {
+	var best *statisticsRow
+	first, second := math.Inf(-1), math.Inf(-1)
+	known := 0
+	for i := range v.Rows {
+		x := value(&v.Rows[i])
+		if math.IsNaN(x) {
+			continue
+		}
+
+		known++
+		if x > first {
+			first, second, best = x, first, &v.Rows[i]
+		} else {
+			second = max(second, x)
+		}
+	}
+	if known < 2 || first == second {
+		return nil
+	}
+
+	return best
 }
 
 func orNaN(v *float64) float64 {
 	if v == nil {
 		return math.NaN()
 	}
+
 	return *v
 }
 
-// charts draw a line for each of the newest versions that were used.
+// charts draws a line for each of the newest versions that have requests.
 func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart {
-	var shown []*statisticsRow
-	for i := range v.Rows {
-		if v.Rows[i].Version == nil {
-			continue
-		}
-		if len(shown) == linesMax {
-			v.ChartsLeft++
-			continue
-		}
-		shown = append(shown, &v.Rows[i])
-	}
-	if len(shown) == 0 {
+	lines := v.chartLines()
+	if len(lines) == 0 {
 		return nil
 	}
-	slices.Reverse(shown) // the oldest first: its colour stays when the next one comes
-	var names []string
-	dates := map[string]bool{}
-	for i, r := range shown {
-		r.Class = "c" + strconv.Itoa(i+1)
-		names = append(names, "version "+strconv.Itoa(*r.Version))
-		for _, b := range r.Series {
-			dates[b.Date] = true
-		}
-	}
-	bucket := time.Duration(interval.BucketSizeMS) * time.Millisecond
-	draw := func(title string, bars bool, format func(float64) string, value func(t *wire.Totals) float64) *chart {
-		c := &chart{Title: title, Names: names, Format: format, Bars: bars, Bucket: bucket}
-		c.Link = func(p point) string { return address("/requests", f.between(p.At, p.At.Add(bucket)).values()) }
-		c.LinkValue = func(p point, i int) string {
-			return address("/requests", ofVersion(f, shown[i].Version).between(p.At, p.At.Add(bucket)).values())
-		}
-		for date := range dates {
-			p := point{dateOf(date), make([]float64, len(shown))}
-			for i, r := range shown {
-				p.Values[i] = math.NaN()
-				if at := slices.IndexFunc(r.Series, func(b wire.BucketTotals) bool { return b.Date == date }); at >= 0 {
-					p.Values[i] = value(&r.Series[at].Totals)
-				}
-			}
-			c.Points = append(c.Points, p)
-		}
-		slices.SortFunc(c.Points, func(a, b point) int { return a.At.Compare(b.At) })
-		return c
+
+	drawing := versionDrawing{
+		filter: f,
+		bucket: time.Duration(interval.BucketSizeMS) * time.Millisecond,
+		lines:  lines,
 	}
 	var all []*chart
 	if v.Score != "" {
-		all = append(all, draw("Score "+v.Score+", mean", false, count, func(t *wire.Totals) float64 {
-			if s := scoreOf(t.Scores, v.Score); s != nil {
+		all = append(all, drawing.chart("Score "+v.Score+", mean", count, func(t *wire.Totals) float64 {
+			if s := findScore(t.Scores, v.Score); s != nil {
 				return s.Mean
 			}
 			return math.NaN()
 		}))
 	}
-	latency := draw("Latency, p50", false, seconds, func(t *wire.Totals) float64 { return orNaN(t.Latency.P50) })
+
+	latency := drawing.chart("Latency, p50", seconds, func(t *wire.Totals) float64 {
+		return orNaN(t.Latency.P50)
+	})
 	latency.Time = true
-	all = append(all,
-		latency,
-		draw("Cost per 1,000 calls", false, dollars, func(t *wire.Totals) float64 {
-			if t.Requests == t.Unpriced {
-				return math.NaN()
-			}
-			return 1000 * t.Cost / float64(t.Requests-t.Unpriced)
-		}),
-		draw("Requests", true, count, func(t *wire.Totals) float64 { return float64(t.Requests) }),
-	)
-	for _, c := range all[1:] {
-		c.Bare = true
-	}
+	cost := drawing.chart("Cost per 1,000 calls", dollars, meanCost)
+	requests := drawing.chart("Requests", count, func(t *wire.Totals) float64 {
+		return float64(t.Requests)
+	})
+	requests.Bars = true
+
+	all = append(all, latency, cost, requests)
+	keepFirstLinks(all)
+
 	return all
+}
+
+// chartLines returns the rows that get a line, and gives each its colour. The oldest comes
+// first, so that its colour stays the same when there is another version.
+func (v *statisticsView) chartLines() []*statisticsRow {
+	var lines []*statisticsRow
+	for i := range v.Rows {
+		switch {
+		case v.Rows[i].Version == nil:
+		case len(lines) == linesMax:
+			v.ChartsLeft++
+		default:
+			lines = append(lines, &v.Rows[i])
+		}
+	}
+
+	slices.Reverse(lines)
+	for i, r := range lines {
+		r.Class = "c" + strconv.Itoa(i+1)
+	}
+
+	return lines
+}
+
+// versionDrawing draws charts with one line for each of some versions.
+type versionDrawing struct {
+	filter filter
+	bucket time.Duration
+	lines  []*statisticsRow
+}
+
+// chart draws one number of the versions.
+func (d versionDrawing) chart(
+	title string, format func(float64) string, value func(t *wire.Totals) float64,
+) *chart {
+	c := &chart{Title: title, Format: format, Bucket: d.bucket}
+	byDate := map[string]point{}
+	for i, r := range d.lines {
+		c.Names = append(c.Names, "version "+strconv.Itoa(*r.Version))
+		for _, b := range r.Series {
+			p, ok := byDate[b.Date]
+			if !ok {
+				// A version without requests in a bucket has no value there.
+				p = point{parseDate(b.Date), slices.Repeat([]float64{math.NaN()}, len(d.lines))}
+				byDate[b.Date] = p
+			}
+			p.Values[i] = value(&b.Totals)
+		}
+	}
+	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b point) int { return a.At.Compare(b.At) })
+
+	c.Link = func(p point) string {
+		return address("/requests", d.filter.between(p.At, p.At.Add(d.bucket)).values())
+	}
+	c.LinkValue = func(p point, i int) string {
+		f := withVersion(d.filter, d.lines[i].Version)
+		return address("/requests", f.between(p.At, p.At.Add(d.bucket)).values())
+	}
+
+	return c
 }
