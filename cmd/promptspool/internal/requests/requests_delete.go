@@ -40,6 +40,7 @@ func deleteRequests(c *cli.Context) error {
 		f.Add("metadata", "is", d.Value, d.Key)
 		where = &wire.Filter{Filters: f.Filters}
 	}
+
 	cl, id, err := config.Remote(c)
 	if err != nil {
 		return err

@@ -99,6 +99,7 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 	if m.ToolCallID != "" {
 		who += ", answering " + m.ToolCallID
 	}
+
 	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(s, "── "+print.Printable(who)+" "+strings.Repeat("─", max(2, 60-len([]rune(who))))))
 	for _, part := range m.Parts {
 		switch part.Kind {
@@ -126,6 +127,7 @@ func describe(t *print.Table, r wire.Record) {
 	} else {
 		t.Row("model", r.Model)
 	}
+
 	t.Row("function", r.FunctionName)
 	status := r.Status
 	if r.ErrorType != "" {

@@ -94,20 +94,23 @@ type importer struct {
 func (im *importer) run(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, wire.BatchBodyBytesMax)
+
 	var batch []numberedLine
-	size := 0
-	number := 0
+	size, number := 0, 0
 	for lines.Scan() {
 		number++
 		text := bytes.TrimSpace(lines.Bytes())
 		if len(text) == 0 || bytes.HasPrefix(text, []byte(`{"export":`)) { // a mark of the export, for who reads it as it comes
 			continue
 		}
+
 		event, err := wire.ParseEvent(text)
 		if err != nil {
 			im.refuse(number, err.Error())
 			continue
 		}
+
+		// A batch that would be too large goes out before the line joins one.
 		if len(batch) > 0 && (len(batch) == wire.BatchEventsMax || size+len(text)+1 > wire.BatchBytesMax) {
 			if err := im.send(ctx, batch); err != nil {
 				return err
@@ -116,6 +119,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 		}
 		batch, size = append(batch, numberedLine{number, event.ID, append(bytes.Clone(text), '\n')}), size+len(text)+1
 	}
+
 	if err := lines.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
 			return fmt.Errorf("line %d is longer than any event; remove it", number+1)
@@ -128,7 +132,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	return im.send(ctx, batch)
 }
 
-// send sends a batch. One that the server refuses as a whole is halved until the line at fault is found.
+// send sends a batch. If the server rejects it as a whole, it is halved until the line at fault is found.
 func (im *importer) send(ctx context.Context, batch []numberedLine) error {
 	var plain []byte
 	for _, l := range batch {
@@ -144,6 +148,7 @@ func (im *importer) send(ctx context.Context, batch []numberedLine) error {
 			im.refuse(batch[0].number, e.Message)
 			return nil
 		}
+
 		if err := im.send(ctx, batch[:len(batch)/2]); err != nil {
 			return err
 		}
@@ -152,6 +157,7 @@ func (im *importer) send(ctx context.Context, batch []numberedLine) error {
 	if err != nil {
 		return err
 	}
+
 	im.done.Accepted += answer.Accepted
 	im.done.Duplicate += answer.Duplicate
 	for _, r := range answer.Refused {

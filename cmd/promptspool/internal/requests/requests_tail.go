@@ -132,6 +132,8 @@ func (t *tail) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// Down to the edge.
 	var cursors []string
 	for page := newest; page.NextCursor != nil && ctx.Err() == nil; {
 		s.Cursor = *page.NextCursor
@@ -140,6 +142,8 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 	}
+
+	// And up again.
 	for _, cursor := range slices.Backward(cursors) {
 		s.Cursor = cursor
 		page, err := t.find(s)
@@ -150,6 +154,7 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 	}
+
 	err = t.tell(newest.Items)
 	t.forget()
 	return err
