@@ -121,6 +121,7 @@ type counterOf[T any] struct {
 	}
 }
 
+// Add counts a row.
 func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
 func (c counterOf[T]) counted() any            { return c.sums.Answer() }
 

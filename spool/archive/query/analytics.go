@@ -10,8 +10,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// analytics sums up rows for wire.Analytics. It depends on what the rows are, not on their order, as long as there are no more
-// names than its bounds.
+// Analytics sums up rows for wire.Analytics. The result depends on the rows, not on their order,
+// as long as there are no more names than its bounds.
 type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
@@ -26,24 +26,35 @@ type Analytics struct {
 	errors    counts[string]
 	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
-	wide      map[string]bool // keys of metadata whose values some summary does not tell
+	wide      map[string]bool // keys of metadata whose values some summary leaves out
 	scores    fewNames        // of scores that were counted
 }
 
-// analyticsColumns are what add looks at.
+// AnalyticsColumns are the columns that Analytics looks at.
 var AnalyticsColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnModel, rowcode.ColumnProvider, rowcode.ColumnTemplate, rowcode.ColumnTags, rowcode.ColumnMetadata,
 	rowcode.ColumnErrorType, rowcode.ColumnTools)
 
+// NewAnalytics returns empty sums for a question.
 func NewAnalytics(q wire.StatisticsQuery) *Analytics {
-	a := &Analytics{clock: newClock(q), metadataKey: q.MetadataKey, statuses: make(map[int64]map[string]int64),
-		tags: make(counts[string]), keys: make(counts[string]),
-		errors: make(counts[string]), tools: make(counts[string]), metadata: make(counts[wire.MetadataRow]), wide: make(map[string]bool),
-		scores: make(fewNames)}
+	a := &Analytics{
+		clock:       newClock(q),
+		metadataKey: q.MetadataKey,
+		statuses:    make(map[int64]map[string]int64),
+		tags:        make(counts[string]),
+		keys:        make(counts[string]),
+		errors:      make(counts[string]),
+		tools:       make(counts[string]),
+		metadata:    make(counts[wire.MetadataRow]),
+		wide:        make(map[string]bool),
+		scores:      make(fewNames),
+	}
+
 	asked := scoresAsked(q.FilterGroup)
 	a.whole = newDimension[struct{}](&a.clock, asked).bySeries()
 	a.models = newDimension[string](&a.clock, asked)
 	a.templates = newDimension[string](&a.clock, asked)
 	a.providers = newDimension[string](&a.clock, asked)
+
 	return a
 }
 
@@ -57,7 +68,7 @@ func (a *Analytics) Add(row *wire.Row) error {
 	return nil
 }
 
-// Reach is Sums's: buckets become so long that there are not too many up to at.
+// Reach makes buckets so long that there are not too many up to at. See Sums.
 func (a *Analytics) Reach(at time.Time) {
 	if a.clock.see(at) {
 		a.recut()
@@ -73,6 +84,7 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	if row.PromptName != nil {
 		a.templates.add(*row.PromptName, bucket, row, n)
 	}
+
 	by := a.statuses[bucket]
 	if by == nil {
 		by = make(map[string]int64)
@@ -81,6 +93,8 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	if _, known := by[row.Status]; known || len(by) < wire.AnalyticsListMax {
 		by[row.Status] += n
 	}
+
+	// A name that a row has twice counts once.
 	for i, tag := range row.Tags {
 		if !contains(row.Tags[:i], tag) {
 			a.tags.add(tag, row, n)
@@ -105,7 +119,7 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	}
 }
 
-// prune lets go of what was only taken back, and of metadata that is not known in full.
+// prune drops what was only taken back, and metadata whose values are not all known.
 func (a *Analytics) prune() {
 	a.whole.prune()
 	a.models.prune()
@@ -152,7 +166,7 @@ func (a *Analytics) recut() {
 	a.statuses = statuses
 }
 
-// answer puts the sums in the peer's form.
+// Answer returns the sums in the peer's form.
 func (a *Analytics) Answer() wire.Analytics {
 	a.prune()
 	series := a.whole.by[struct{}{}]
@@ -161,13 +175,16 @@ func (a *Analytics) Answer() wire.Analytics {
 	w := wire.Analytics{Success: true, ChartInterval: a.clock.interval(), PercentileError: wire.PercentileError,
 		MetadataKeysWide: sortedKeys(a.wide), AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
 		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(scores), Scores: scores}
+
 	if sum.input > 0 {
 		ratio := float64(sum.cached) / float64(sum.input)
 		w.CacheTokenRatio = &ratio
 	}
+
 	a.series(&w, series)
 	a.dimensions(&w)
 	a.breakdowns(&w)
+
 	return w
 }
 

@@ -19,7 +19,7 @@ const (
 var suggestionFields = map[string]string{"prompt": "prompt_name", "metadata_values": "metadata", "output_values": "output",
 	"input_variable_values": "input_variables"}
 
-// suggestion gathers values of one field.
+// Suggestion gathers values of one field.
 type Suggestion struct {
 	field  field
 	key    string
@@ -29,6 +29,7 @@ type Suggestion struct {
 	Values []string
 }
 
+// NewSuggestion checks what is asked for and returns an empty Suggestion.
 func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 	name := s.Field
 	if other, ok := suggestionFields[name]; ok {
@@ -61,7 +62,7 @@ func suggestible() (names []string) {
 	return names
 }
 
-// column is what the values are read from.
+// Column returns the column from which the values are read.
 func (g *Suggestion) Column() rowcode.Column { return g.field.column }
 
 // Add takes the values of one record and reports whether more are wanted.

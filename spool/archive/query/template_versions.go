@@ -20,25 +20,29 @@ func compareVersions(a, b versionKey) int {
 	return cmp.Or(strings.Compare(a.template, b.template), cmp.Compare(a.number, b.number))
 }
 
-// versions sums up rows by template version. Rows without a template are passed over.
+// TemplateVersions sums up rows by template version. It skips rows without a template.
 type TemplateVersions struct {
 	clock clock
 	by    *dimension[versionKey]
 }
 
-// versionColumns are what add looks at.
+// TemplateVersionsColumns are the columns that TemplateVersions looks at.
 var TemplateVersionsColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnTemplate, rowcode.ColumnVersion)
 
+// NewTemplateVersions returns empty sums for a question.
 func NewTemplateVersions(q wire.StatisticsQuery) *TemplateVersions {
 	v := &TemplateVersions{clock: newClock(q)}
 	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
 	return v
 }
 
+// Add counts a row.
 func (v *TemplateVersions) Add(row *wire.Row) error {
 	if row.PromptName == nil {
 		return nil
 	}
+
+	// Many versions need longer buckets as well as a long time does.
 	longer := v.clock.see(row.AcceptedAt)
 	if !longer && v.by.full() && !v.clock.longest() {
 		v.clock.lengthen()
@@ -47,6 +51,7 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	if longer {
 		v.by.recut()
 	}
+
 	key := versionKey{template: *row.PromptName}
 	if row.PromptVersion != nil {
 		key.number = *row.PromptVersion
@@ -55,12 +60,15 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	if v.by.leftOut > 0 && len(v.clock.steps) == 1 {
 		return errTooManyBuckets(v.clock.name())
 	}
+
 	return nil
 }
 
+// Answer returns the sums in the form of the API.
 func (v *TemplateVersions) Answer() wire.TemplateStatistics {
 	w := wire.TemplateStatistics{Success: true, ChartInterval: v.clock.interval(), Versions: []wire.VersionTotals{},
 		PercentileError: wire.PercentileError, VersionsLeftOut: v.by.leftOut}
+
 	shares := v.by.shares(compareVersions)
 	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
 	inTotals, inSeries := scoresToldOf(shares)
@@ -77,6 +85,7 @@ func (v *TemplateVersions) Answer() wire.TemplateStatistics {
 		}
 		w.Versions = append(w.Versions, t)
 	}
+
 	return w
 }
 

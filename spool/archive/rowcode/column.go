@@ -1,9 +1,9 @@
 package rowcode
 
-// Column is a part of a row that a filter or a statistic may need, so that a store reads no more of its rows than that.
+// Column is a part of a row. A store reads no more columns than a question needs.
 type Column uint8
 
-// The columns. ColumnBody is not of the row: it stands for the request's body.
+// The columns. ColumnBody is no part of the row: it stands for the request's body.
 const (
 	ColumnID Column = iota
 	ColumnTime
@@ -40,10 +40,10 @@ const (
 // Columns is a set of columns.
 type Columns uint64
 
-// AllColumns are those of a whole row.
+// AllColumns holds those of a whole row.
 const AllColumns Columns = 1<<ColumnBody - 1
 
-// ColumnsOf makes a set.
+// ColumnsOf returns a set of columns.
 func ColumnsOf(columns ...Column) (s Columns) {
 	for _, c := range columns {
 		s |= 1 << c
@@ -51,8 +51,8 @@ func ColumnsOf(columns ...Column) (s Columns) {
 	return s
 }
 
-// Has says whether c is in the set.
+// Has reports whether c is in the set.
 func (s Columns) Has(c Column) bool { return s&(1<<c) != 0 }
 
-// PlaceColumns are told by the place of a row.
+// PlaceColumns holds those that the position of a row tells.
 const PlaceColumns = 1<<ColumnID | 1<<ColumnTime

@@ -23,7 +23,7 @@ const (
 	longMark        = "\U0010FFFF"
 )
 
-// StoredValue is what states and rows hold of a metadata value: the value itself, or a reference to it.
+// StoredValue returns what states and rows hold of a metadata value: itself, or a reference.
 func StoredValue(key, value string) string {
 	if len(value) <= LongBytes && !strings.HasPrefix(value, longMark) {
 		return value
@@ -33,7 +33,7 @@ func StoredValue(key, value string) string {
 	return longMark + hex.EncodeToString(hash[:]) + CutBytes(value, longPrefixBytes)
 }
 
-// Shortened is StoredValue of what an earlier version may have stored whole.
+// Shortened returns StoredValue of what an earlier version may have stored whole.
 func Shortened(key, stored string) string {
 	if len(stored) <= LongBytes {
 		return stored
@@ -42,7 +42,7 @@ func Shortened(key, stored string) string {
 	return StoredValue(key, stored)
 }
 
-// HashStored is HashValue of what a state or a row holds.
+// HashStored returns HashValue of what a state or a row holds.
 func HashStored(key, stored string) [16]byte {
 	if hash, _, ok := readReference(stored); ok {
 		return hash
@@ -63,12 +63,13 @@ func readReference(stored string) (hash [16]byte, prefix string, ok bool) {
 	return hash, prefix, err == nil
 }
 
+// IsReference reports whether a stored value is a reference to a long one.
 func IsReference(stored string) bool {
 	_, _, ok := readReference(stored)
 	return ok
 }
 
-// shownValue is what lists show of a stored value.
+// ShownValue returns what lists show of a stored value.
 func ShownValue(stored string) string {
 	if _, prefix, ok := readReference(stored); ok {
 		return prefix + "…"
@@ -77,8 +78,8 @@ func ShownValue(stored string) string {
 	return stored
 }
 
-// HashValue is what a tombstone of a metadata value keeps of it. It does not tell the value: somebody asked to be forgotten. Every
-// Store uses this one, so that tombstones can move from one to another.
+// HashValue returns what a tombstone keeps of a metadata value. It does not reveal the value,
+// because its owner asked to be forgotten. All stores use it, so tombstones can be copied.
 func HashValue(name, value string) [16]byte {
 	h := sha256.New()
 	h.Write(binary.AppendUvarint(nil, uint64(len(name))))
@@ -87,7 +88,7 @@ func HashValue(name, value string) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-// cutBytes cuts a text to so many bytes, between two characters.
+// CutBytes shortens a text to at most that many bytes, between two characters.
 func CutBytes(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -8,7 +8,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// CloneRow copies a row that is only lent.
+// Clone returns a deep copy of a row that is valid only for a call.
 func Clone(row *wire.Row) wire.Row {
 	r := *row
 	r.InputTokens, r.OutputTokens = clone(row.InputTokens), clone(row.OutputTokens)
@@ -26,10 +26,11 @@ func clone[T any](p *T) *T {
 		return nil
 	}
 	v := *p
+
 	return &v
 }
 
-// RowBytes is about how much a row weighs: its texts, and a little for all else.
+// Weight returns about how many bytes a row holds: its texts, and a little for all else.
 func Weight(row *wire.Row) int {
 	const fixed, each = 200, 8
 
@@ -49,16 +50,17 @@ func Weight(row *wire.Row) int {
 	return n
 }
 
-// compareMetadata orders metadata by key, then by value.
+// CompareMetadata orders metadata by key, then by value.
 func CompareMetadata(a, b wire.MetadataRow) int {
 	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value))
 }
 
-// known is nil for the zero value, which stands for unknown.
+// Optional returns nil for the zero value, which stands for unknown.
 func Optional[T comparable](v T) *T {
 	var zero T
 	if v == zero {
 		return nil
 	}
+
 	return &v
 }

@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// A row of a list as bytes, without its time and id, which stores have in their keys:
+// rowVersion begins the bytes of a row, without its time and id, which stores have in their keys:
 //
 //	1   version of this table, rowVersion
 //	then for each column from ColumnFunction on, in their order
@@ -29,10 +29,10 @@ import (
 // Newer versions append columns; a reader takes the missing ones for absent.
 const rowVersion = 1
 
-// ErrRow says that what was read is no row.
+// ErrRow reports bytes that are not a row.
 var ErrRow = errors.New("the row is not one that this version writes")
 
-// EncodeRow makes the bytes of a row, apart from its time and id.
+// Encode returns the bytes of a row, without its time and id.
 func Encode(row *wire.Row) []byte {
 	b := append(make([]byte, 0, 256), rowVersion)
 	var scratch []byte
@@ -41,14 +41,16 @@ func Encode(row *wire.Row) []byte {
 		b = binary.AppendUvarint(b, uint64(len(scratch)))
 		b = append(b, scratch...)
 	}
+
 	return b
 }
 
-// DecodeRow reads the columns that are wanted into row, whose other fields stay. Texts are copies.
+// Decode reads the wanted columns into row and leaves its other fields. Texts are copies.
 func Decode(b []byte, want Columns, row *wire.Row) error {
 	if len(b) == 0 || b[0] != rowVersion {
 		return ErrRow
 	}
+
 	b = b[1:]
 	for c := ColumnFunction; c < ColumnBody && len(b) > 0; c++ {
 		n, used := binary.Uvarint(b)
@@ -62,10 +64,11 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 		}
 		b = b[used+int(n):]
 	}
+
 	return nil
 }
 
-// AppendValue appends what a row has in a column; nothing if it has nothing.
+// AppendValue appends what a row has in a column, or nothing.
 func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 	switch c {
 	case ColumnFunction:
@@ -119,13 +122,14 @@ func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 	case ColumnEnd:
 		return appendMoment(b, row.EndTime)
 	}
+
 	if n, ok := IntegerOf(c, row); ok {
 		b = binary.AppendVarint(b, n)
 	}
 	return b
 }
 
-// WholeOf is what a row has in a column of integers.
+// IntegerOf returns what a row has in a column of integers.
 func IntegerOf(c Column, row *wire.Row) (n int64, ok bool) {
 	var p *int64
 	switch c {
@@ -167,7 +171,8 @@ func appendMoment(b []byte, t *time.Time) []byte {
 	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
 
-// ReadValue reads what AppendValue wrote into the row's field, which no value leaves as a row without one has it.
+// ReadValue reads what AppendValue wrote into the row's field. An empty value means that the row
+// has nothing there.
 func ReadValue(b []byte, c Column, row *wire.Row) error {
 	r := rowReader{Reader{Rest: b}}
 	switch c {
@@ -219,6 +224,7 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 	default:
 		r.whole(c, row)
 	}
+
 	return r.Err
 }
 

@@ -14,9 +14,10 @@ type Progress struct {
 	Done  Contents // of this stage; while copying, only what this run has copied. Only to be read before told returns
 }
 
-// Copy brings all that is in source into target, which must be empty or hold what an unfinished Copy of the same source has brought, and
-// then proves that both hold the same. It goes on where an earlier one ended. told is called after each step. It returns what both
-// hold. wire.CodeConflict says that target holds something else; then nothing was changed.
+// Copy copies everything in source into target, then proves that both hold the same. target must
+// be empty, or hold what an unfinished Copy of the same source left there, which it resumes.
+// told is called after each step. Copy returns what both hold. The error is wire.CodeConflict
+// if target holds something else; then nothing was changed.
 func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
 	switch _, unfinished, err := source.Copying(ctx); {
 	case err != nil:
@@ -33,6 +34,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 			return nil, err
 		}
 	}
+
 	brought, err := bring(ctx, source, target, place, told)
 	if err != nil {
 		return nil, err
@@ -42,6 +44,8 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 			return nil, err
 		}
 	}
+
+	// What was written is read back: only that proves the copy.
 	there, err := Count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
 	if err != nil {
 		return nil, err
@@ -50,6 +54,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 		return nil, wire.Errorf(wire.CodeInternal, "The copy is not the same as its source, which holds %v; the copy holds %v. "+
 			"Did a server write to either meanwhile? Empty the target, and copy again.", brought, there)
 	}
+
 	return there, target.Copied(ctx)
 }
 
@@ -78,6 +83,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 		told(Progress{"copying", done})
 		return err
 	}
+
 	err := source.Export(ctx, place, func(item Item, at string) error {
 		if err := done.Add(item); err != nil {
 			return err
@@ -96,7 +102,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 	return done, err
 }
 
-// Count reads everything that a database holds.
+// Count returns what a database holds, by reading all of it.
 func Count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
 	there := Contents{}
 	read := 0

@@ -15,7 +15,7 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Item is one thing that moves from one server's database to another, with everything that is known of it. Of its pointers one is set.
+// Item is one thing that is copied from one database to another. One of its pointers is set.
 type Item struct {
 	// Of the server.
 	Account *wire.Account         `json:"account,omitempty"`
@@ -42,42 +42,46 @@ type Hashed[T any] struct {
 	Of   T        `json:"of"`
 }
 
-// Person is somebody who signs in.
+// Person is a user who signs in.
 type Person struct {
 	wire.User
 	Password string `json:"password"` // its hash
 }
 
-// Tombstone keeps out a record that was deleted.
+// Tombstone rejects a record that was deleted.
 type Tombstone struct {
 	RequestID string    `json:"request_id"`
 	At        time.Time `json:"at"`
 	Unseen    bool      `json:"unseen,omitempty"` // there was no record when it was deleted; see UnseenMax
 }
 
-// Forgotten keeps out what has a metadata value that was deleted, up to a moment.
+// Forgotten rejects records with a deleted metadata value, up to a moment.
 type Forgotten struct {
 	Hash   [16]byte  `json:"hash"` // HashValue
 	Before time.Time `json:"before"`
 }
 
-// Whole is a record with the bodies that are kept of its events, by event id.
+// Record is a record with the bodies that are kept of its events, by event id.
 type Record struct {
 	State  archive.State              `json:"state"`
 	Bodies map[string]json.RawMessage `json:"bodies"`
 }
 
-// Mover is a database that can be copied to another. While it is, nobody else may write to either.
+// Mover is a database that can be copied. Nobody else may write to either one meanwhile.
 type Mover interface {
-	// Export gives fn every item behind place, in an order that is always the same, and the item's own place; "" is before the first. fn owns
-	// the item. Export ends with fn's error.
+	// Export calls fn with every item behind place and the item's own place, always in the
+	// same order; "" is before the first. fn owns the item. Export ends with fn's error.
 	Export(ctx context.Context, place string, fn func(item Item, place string) error) error
-	// Import keeps items, and that a copy has come as far as place in its source, durably and in one transaction. An item that is there is
-	// replaced by itself, which changes nothing.
+
+	// Import stores items, and that a copy has come as far as place in its source, durably and
+	// in one transaction. Importing an item twice changes nothing.
 	Import(ctx context.Context, items []Item, place string) error
-	// Copying says how far an unfinished copy into this database has come. A database into which one is copied must not serve.
+
+	// Copying returns how far an unfinished copy into this database has come. A server must not
+	// use a database meanwhile.
 	Copying(ctx context.Context) (place string, unfinished bool, err error)
-	// Copied says that the copy is finished.
+
+	// Copied marks the copy as finished.
 	Copied(ctx context.Context) error
 }
 
@@ -87,7 +91,7 @@ const (
 	ImportBytesMax = 4 << 20
 )
 
-// Bytes are about how much an item weighs.
+// Bytes returns about how many bytes an item has.
 func (i *Item) Bytes() (n int) {
 	switch {
 	case i.Record != nil:
@@ -103,7 +107,7 @@ func (i *Item) Bytes() (n int) {
 	return n + 200
 }
 
-// Kind names what the item is.
+// Kind returns what the item is, for people.
 func (i *Item) Kind() string {
 	switch {
 	case i.Account != nil:
@@ -132,8 +136,8 @@ func (i *Item) Kind() string {
 	return "records"
 }
 
-// Contents counts what a database holds, kind by kind, and sums it up such that two databases with the same contents have the same sum, in
-// whatever order they give them.
+// Contents counts what a database holds, by kind, with a checksum that does not depend on the
+// order of items: databases with the same contents have equal Contents.
 type Contents map[string]Holding
 
 // Holding is what there is of one kind.
@@ -152,10 +156,11 @@ func (c Contents) String() string {
 	return strings.Join(kinds, ", ")
 }
 
-// Add counts an item. Times of what has no history are looked at to the microsecond, for not every database keeps more.
+// Add counts an item. Times outside of histories are compared to the microsecond, because not
+// every database keeps more.
 func (c Contents) Add(i Item) error {
 	i = i.rounded()
-	if i.Record != nil { // bodies byte by byte: as JSON they would be brought into one form
+	if i.Record != nil { // compare bodies byte by byte; encoding them as JSON would normalise them
 		bodies := make(map[string]json.RawMessage, len(i.Record.Bodies))
 		for id, body := range i.Record.Bodies {
 			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
@@ -173,7 +178,7 @@ func (c Contents) Add(i Item) error {
 		kind.Events += int64(len(i.Record.State.History))
 	}
 	for n, b := range sum[:8] {
-		kind.Sum += uint64(b) << (8 * n) // modulo 2^64: the order does not matter, and nothing cancels
+		kind.Sum += uint64(b) << (8 * n) // modulo 2^64, so the order does not matter
 	}
 	c[i.Kind()] = kind
 	return nil
