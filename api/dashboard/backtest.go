@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
 )
 
@@ -33,8 +34,8 @@ type backtestRow struct {
 	Scores     []wire.Score
 	Price      *float64
 	LatencyMS  *float64
-	Diff       []diffRow // nil if the same would be sent
-	Fault      string    // why the version could not be rendered
+	Diff       []textdiff.Row // nil if the same would be sent
+	Fault      string         // why the version could not be rendered
 	Warning    string
 }
 
@@ -130,7 +131,7 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 
 	row.Warning = warning(rendered)
 	now := d.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
-	row.Diff = diff(truncate(transcript(sent.Input)), truncate(transcript(now.Input)))
+	row.Diff = textdiff.Lines(truncate(transcript(sent.Input)), truncate(transcript(now.Input)))
 
 	return row, nil
 }

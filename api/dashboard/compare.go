@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
 )
 
@@ -15,8 +16,8 @@ type compareView struct {
 	A, B   int
 	Left   wire.RawTemplate
 	Right  wire.RawTemplate
-	Rows   []diffRow // nil if the versions are equal
-	Select []int     // the versions to choose from, newest first
+	Rows   []textdiff.Row // nil if the versions are equal
+	Select []int          // the versions to choose from, newest first
 }
 
 // comparedMax bounds the versions that a form offers. Older ones can be named in the address.
@@ -45,7 +46,7 @@ func (d *Dashboard) comparePage(c *call) error {
 	if v.Right, err = source(v.B); err != nil {
 		return err
 	}
-	v.Rows = diff(d.versionText(v.Left), d.versionText(v.Right))
+	v.Rows = textdiff.Lines(d.versionText(v.Left), d.versionText(v.Right))
 
 	return d.show(c, http.StatusOK, "compare", head.Name, "templates", v)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
 )
 
@@ -81,10 +82,10 @@ var helpers = template.FuncMap{
 // comparedRows are two texts side by side.
 type comparedRows struct {
 	Title, LeftTitle, RightTitle string
-	Rows                         []diffRow
+	Rows                         []textdiff.Row
 }
 
-func newComparedRows(title, left, right string, rows []diffRow) comparedRows {
+func newComparedRows(title, left, right string, rows []textdiff.Row) comparedRows {
 	return comparedRows{title, left, right, rows}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,4 +150,21 @@ func TestAPageOfVersionsThatDoesNotExistIsTheLastOne(t *testing.T) {
 			}
 		}
 	}
+}
+
+// processor returns the processor time that this process spends in run.
+func processor(t *testing.T, run func()) time.Duration {
+	t.Helper()
+	spent := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+
+	before := spent()
+	run()
+
+	return spent() - before
 }

@@ -1,4 +1,4 @@
-package dashboard
+package textdiff
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 )
 
 // told writes a comparison as diff does it: - for what went, + for what came, [ ] around words that changed.
-func told(rows []diffRow) string {
+func told(rows []Row) string {
 	var b strings.Builder
-	side := func(sign string, s diffSide) {
+	side := func(sign string, s Side) {
 		if s.Number == 0 {
 			return
 		}
@@ -49,7 +49,7 @@ func TestADiffTellsLinesAndWordsThatChanged(t *testing.T) {
 		"lines with nothing in common":       {"one two three four", "alpha/beta", "- one two three four\n+ alpha/beta\n"},
 		"far from a change lines are folded": {"1\n2\n3\n4\n5\n6\n7\nx", "1\n2\n3\n4\n5\n6\n7\ny", "...\n  5\n  6\n  7\n- x\n+ y\n"},
 	} {
-		if got := told(diff(c.left, c.right)); got != c.want {
+		if got := told(Lines(c.left, c.right)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -62,13 +62,13 @@ func TestEachSideOfADiffIsTheTextItself(t *testing.T) {
 		a, b := text.Draw(t, "left"), text.Draw(t, "right")
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 		skip, seen := 0, [2]int{}
-		for _, r := range diff(a, b) {
+		for _, r := range Lines(a, b) {
 			if r.Skipped > 0 {
 				skip += r.Skipped
 				seen[0], seen[1] = seen[0]+r.Skipped, seen[1]+r.Skipped
 				continue
 			}
-			for k, s := range []diffSide{r.Left, r.Right} {
+			for k, s := range []Side{r.Left, r.Right} {
 				if s.Number == 0 {
 					continue
 				}
@@ -100,7 +100,7 @@ func TestManyChangesAreFoundOneByOne(t *testing.T) {
 	}
 
 	changed := 0
-	for _, r := range diff(strings.Join(left, "\n"), strings.Join(right, "\n")) {
+	for _, r := range Lines(strings.Join(left, "\n"), strings.Join(right, "\n")) {
 		if r.Left.Change || r.Right.Change {
 			changed++
 		}
