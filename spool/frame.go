@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A frame wraps every value that the spool gives to Badger, so that a value can be proved whole without trusting Badger,
-// and found in a raw file when Badger no longer returns it. Big-endian:
+// A frame wraps every value that the spool gives to Badger. So a value can be proved whole without
+// trusting Badger, and found in a raw file when Badger no longer returns it. Big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic F5 'P' 'S' 'F' (F5 occurs in no UTF-8 text, so no payload of text looks like a frame)
@@ -26,8 +26,8 @@ const (
 	frameMagic       = "\xf5PSF"
 	frameVersion     = 1
 	frameHeaderBytes = 38
-	framePayloadMax  = 4 << 20 // that is read; older versions split larger events by it
-	framePart        = 1 << 20 // a larger event is split into several frames: Badger holds some copies of one, each in turn
+	framePayloadMax  = 4 << 20 // the most that is read; earlier versions split larger events at it
+	framePart        = 1 << 20 // a larger event is split, because Badger makes several copies of a frame
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -47,7 +47,7 @@ type frame struct {
 	payload []byte
 }
 
-// header returns the bytes that stand before the payload.
+// header returns the bytes in front of the payload.
 func (f *frame) header() (b [frameHeaderBytes]byte) {
 	copy(b[:], frameMagic)
 	binary.BigEndian.PutUint16(b[4:], frameVersion)
@@ -61,20 +61,22 @@ func (f *frame) header() (b [frameHeaderBytes]byte) {
 	return b
 }
 
-// seal writes the header of a frame whose payload stands at b[frameHeaderBytes:].
+// seal writes the header of a frame whose payload is already at b[frameHeaderBytes:].
 func (f frame) seal(b []byte) {
 	f.payload = b[frameHeaderBytes:]
 	header := f.header()
 	copy(b, header[:])
 }
 
-// decodeFrame reads the frame at the start of b, which may be longer. It returns errFrameNewer for a frame of a version
-// that it does not know, and errFrame for everything else that is not one whole frame.
+// decodeFrame reads the frame at the start of b, which may be longer. It returns errFrameNewer for a
+// frame of a version that it does not know, and errFrame for anything else that is not one whole
+// frame.
 func decodeFrame(b []byte) (frame, error) {
 	if len(b) < frameHeaderBytes || string(b[:4]) != frameMagic {
 		return frame{}, errFrame
 	}
 
+	// Nothing is verified yet, so the length must be bounded before that much is read.
 	version := binary.BigEndian.Uint16(b[4:])
 	length := int64(binary.BigEndian.Uint32(b[30:]))
 	verifies := false
@@ -82,10 +84,13 @@ func decodeFrame(b []byte) (frame, error) {
 		b = b[:frameHeaderBytes+length]
 		verifies = binary.BigEndian.Uint32(b[34:]) == frameSum(b, b[frameHeaderBytes:])
 	}
+
+	// frameSum is computed as if the version were ours. So a frame with another version that still
+	// verifies is one of ours in which a bit of the version flipped.
 	switch {
 	case version > frameVersion && !verifies:
 		return frame{}, fmt.Errorf("%w (format %d, this version knows %d)", errFrameNewer, version, frameVersion)
-	case version != frameVersion || !verifies: // a bit of the version flipped, or of something else
+	case version != frameVersion || !verifies:
 		return frame{}, errFrame
 	}
 
@@ -103,15 +108,16 @@ func decodeFrame(b []byte) (frame, error) {
 	return f, nil
 }
 
-// frameSum is the checksum that a frame of this version has, whatever version stands in it.
+// frameSum returns the checksum that a frame of this version has, whatever version the header names.
 func frameSum(header, payload []byte) uint32 {
 	known := [34]byte(header)
 	binary.BigEndian.PutUint16(known[4:], frameVersion)
 	return crc32.Update(crc32.Checksum(known[:], castagnoli), castagnoli, payload)
 }
 
-// eventKey is the key of a frame in Badger. It repeats what the spool has to know of every waiting event, so that walking
-// the keys is enough to count, to prove the sequence and to acknowledge; payloads are not read for that. Big-endian:
+// eventKey is the key of a frame in Badger. It repeats what the spool has to know about every waiting
+// event, so that walking the keys is enough to count, to prove the sequence and to acknowledge.
+// Payloads are not read for that. Big-endian:
 //
 //	offset  bytes  field
 //	     0      8  sequence
@@ -155,7 +161,7 @@ func decodeEventKey(b []byte) (eventKey, bool) {
 	}, true
 }
 
-// seekKey is where the frames of a sequence begin.
+// seekKey returns the prefix of the keys of all frames of a sequence.
 func seekKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(nil, seq)
 }

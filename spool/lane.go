@@ -9,26 +9,32 @@ import (
 	"slices"
 )
 
-// Hold copies events of a key that the server refuses to the held lane. When it returns nil all of them are fsynced there, and may
-// be acknowledged. To hold an event twice does nothing. On an error some may be in the lane; hold them again. ErrLanesFull says
-// that there is no room: the events must stay in the spool.
+// Hold copies events to the held lane, because the server rejects their key.
+//
+// When it returns nil, all of them are fsynced there and may be acknowledged. Holding an event twice
+// does nothing. On an error some may be in the lane: hold them again. ErrLanesFull means that there
+// is no room, and that the events must stay in the spool.
 func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
 	for _, e := range entries {
 		if e.Key != key {
 			return fmt.Errorf("spool: event %d is of key %d, not %d", e.Seq, e.Key, key)
 		}
 	}
+
 	return s.move(LaneHeld, reason, entries)
 }
 
-// Bury copies an event that the server refuses for its content to the dead letters. When it returns nil the event is
-// fsynced there, and may be acknowledged. To bury an event twice does nothing. ErrLanesFull is as with Hold.
+// Bury copies an event to the dead letters, because the server rejects its content.
+//
+// When it returns nil, the event is fsynced there and may be acknowledged. Burying an event twice
+// does nothing. ErrLanesFull is as with Hold.
 func (s *Spool) Bury(reason string, e Entry) error {
 	return s.move(LaneDead, reason, []Entry{e})
 }
 
 func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 	err := s.lanes.move(lane, reason, s.config.Now(), entries)
+
 	s.config.Metrics.LanesFull.Set(0)
 	if errors.Is(err, ErrLanesFull) {
 		s.config.Metrics.LanesFull.Set(1)
@@ -36,22 +42,27 @@ func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 	if err != nil {
 		return err
 	}
+
 	CrashPoint(CrashLaneSynced)
 	return nil
 }
 
-// Release removes events from a lane, by their sequence there: they were appended again, or a person gave them up. When it
-// returns nil they are gone for good, also after a crash; on an error some may be. A sequence that is not there is nothing.
+// Release deletes events from a lane: they were appended again, or a person gave them up.
+//
+// When it returns nil, they are gone for good, even after a crash. On an error some may be gone.
+// Releasing a sequence that is not in the lane succeeds.
 func (s *Spool) Release(lane Lane, seqs []uint64) error {
 	return s.lanes.release(lane, seqs)
 }
 
-// LaneKeys are the numbers of the keys whose events lie in a lane, in order.
+// LaneKeys returns, in order, the numbers of the keys that have events in a lane.
 func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.lanes.keys(lane))) }
 
-// Lane yields the events of a lane, one in memory at a time: file by file, each as it was when it was opened, in order of
-// sequence within what was moved at once. What cannot be read is yielded as an error, with Seq and Key set, and the next
-// one follows. After ErrClosed nothing follows. The loop may call Release.
+// Lane yields the events of a lane, with one in memory at a time.
+//
+// It goes file by file, and yields each file as it was when it was opened. The events of one move are
+// in order of sequence. An event that cannot be read is yielded as an error, with Seq and Key set, and
+// the next one follows. Nothing follows ErrClosed. The loop may call Release.
 func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
 		segments, err := s.lanes.segmentsIn(lane)
@@ -59,6 +70,9 @@ func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 			yield(LaneEntry{}, err)
 			return
 		}
+
+		// No lock is held here: the loop may call Release, and a file stays readable while it is
+		// open, even if it is replaced or removed meanwhile.
 		for _, g := range segments {
 			if !g.each(yield) {
 				return
@@ -70,20 +84,23 @@ func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	}
 }
 
-// each yields the events of a segment, and says false when yield did.
+// each yields the events of a segment. It returns false when yield did.
 func (g segment) each(yield func(LaneEntry, error) bool) bool {
 	file, err := os.Open(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return true // released meanwhile, or see stillThere
+		return true // released meanwhile, or lost, which stillThere reports
 	}
 	if err != nil {
 		return yield(LaneEntry{}, err)
 	}
 	defer file.Close()
+
 	refs, err := segmentRefs(file)
 	if err != nil {
-		return yield(LaneEntry{}, fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err))
+		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
+		return yield(LaneEntry{}, err)
 	}
+
 	for _, ref := range refs {
 		event, err := readLaneEvent(file, ref)
 		var e LaneEntry
@@ -94,6 +111,7 @@ func (g segment) each(yield func(LaneEntry, error) bool) bool {
 			e = LaneEntry{Entry: Entry{Seq: ref.key.seq, Key: ref.key.key, At: ref.key.at}}
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.seq, g.lane, err)
 		}
+
 		if !yield(e, err) {
 			return false
 		}

@@ -8,18 +8,21 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// ParseLane reads a lane's name.
+// ParseLane returns the lane of this name.
 func ParseLane(name string) (Lane, error) {
 	for _, l := range []Lane{LaneHeld, LaneDead} {
 		if l.String() == name {
 			return l, nil
 		}
 	}
+
 	return 0, fmt.Errorf("%q is not one of the lanes: held, dead", name)
 }
 
-// Lane yields the events of a lane as Spool.Lane does. Of a damaged file, which Open would set aside, it yields the events that
-// are whole, then an error with Seq 0.
+// Lane yields the events of a lane, as Spool.Lane does.
+//
+// From a damaged file, which Open would set aside, it yields the events that are whole, and then an
+// error with Seq 0.
 func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
 		names, err := segmentNames(f.path(lanesName))
@@ -27,10 +30,12 @@ func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 			yield(LaneEntry{}, err)
 			return
 		}
+
 		for _, n := range names {
 			if n.lane != lane || n.unfinished {
 				continue
 			}
+
 			path := f.path(lanesName, n.name)
 			_, _, err := describeSegment(path, lane)
 			switch {
@@ -45,18 +50,22 @@ func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	}
 }
 
-// eachSalvaged yields what is whole in a damaged file of a lane, then an error. It says false when yield did.
+// eachSalvaged yields what is whole in a damaged file of a lane, then an error. It returns false when
+// yield did.
 func eachSalvaged(path string, yield func(LaneEntry, error) bool) bool {
 	whole, promised, err := salvage(path)
 	if err != nil {
 		return yield(LaneEntry{}, err)
 	}
+
 	for _, event := range whole {
 		if e, err := unwrapLane(event.key, event.wrapped); !yield(e, err) {
 			return false
 		}
 	}
-	return yield(LaneEntry{}, fmt.Errorf("spool: %s is damaged: %d of %s in it whole", path, len(whole), english.Plural(max(promised, len(whole)), "event", "")))
+
+	all := english.Plural(max(promised, len(whole)), "event", "")
+	return yield(LaneEntry{}, fmt.Errorf("spool: %s is damaged: %d of %s in it whole", path, len(whole), all))
 }
 
 // checkLane reads every event of a lane.
@@ -73,13 +82,17 @@ func checkLane(lane Lane, events iter.Seq2[LaneEntry, error]) LaneReport {
 			r.Errors = append(r.Errors, err.Error())
 		}
 	}
+
 	return r
 }
 
-// lose adds events of the lane that are lost, if there are any.
+// lose adds lost events of the lane, if there are any.
 func (r *LaneReport) lose(events int) {
-	if events > 0 {
-		r.Lost = events
-		r.Errors = append(r.Errors, fmt.Sprintf("%s of the %s lane lost: missing from all of its files", english.Plural(events, "event", ""), r.Lane))
+	if events <= 0 {
+		return
 	}
+
+	r.Lost = events
+	r.Errors = append(r.Errors, fmt.Sprintf("%s of the %s lane lost: missing from all of its files",
+		english.Plural(events, "event", ""), r.Lane))
 }

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// load looks at every segment. A damaged one goes to quarantine, and what is whole in it to a new one. Events that are lost by
-// that, or by a file that is gone, are counted.
+// load reads the headers of every segment. A damaged segment goes to quarantine, and what is whole in
+// it to a new one. Events that are lost by that, or with a file that is gone, are counted.
 func (l *lanes) load(quarantine func(name string) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.usage = map[Lane]*usage{LaneHeld: {}, LaneDead: {}}
 	l.lost = make(map[Lane]int)
 	s, err := openSlots(filepath.Join(filepath.Dir(l.dir), laneCountName), laneCountMagic)
@@ -20,6 +21,7 @@ func (l *lanes) load(quarantine func(name string) error) error {
 		return err
 	}
 	l.count = laneCount{s}
+
 	names, err := segmentNames(l.dir)
 	if err != nil {
 		return err
@@ -28,14 +30,18 @@ func (l *lanes) load(quarantine func(name string) error) error {
 		if n.unfinished {
 			err = os.Remove(filepath.Join(l.dir, n.name))
 		} else {
-			err = l.loadSegment(n.lane, n.name, quarantine)
+			err = l.loadSegmentLocked(n.lane, n.name, quarantine)
 		}
 		if err != nil {
 			return err
 		}
 	}
+
+	// What the count names beyond the events found, and beyond those reported lost just now, was in
+	// files that are gone.
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		l.loseLocked(lane, l.count.atLeast(lane)-l.usage[lane].total.events-l.lost[lane], "files of the lane are gone, or parts of them")
+		gone := l.count.atLeast(lane) - l.usage[lane].total.events - l.lost[lane]
+		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")
 	}
 	return l.saveCountLocked()
 }
@@ -47,13 +53,14 @@ type segmentName struct {
 	unfinished bool // it never became part of a lane
 }
 
-// segmentNames lists the files of both lanes, none when there is no folder. It refuses a folder with anything else in it, such as
-// the Badger database that the lanes once were.
+// segmentNames lists the files of both lanes; none if there is no folder. It rejects a folder with
+// anything else in it, such as the Badger database that the lanes once were.
 func segmentNames(dir string) ([]segmentName, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+
 	var names []segmentName
 	for _, e := range entries {
 		lane, ok := parseSegmentLane(strings.TrimPrefix(e.Name(), buildPrefix))
@@ -74,7 +81,8 @@ func parseSegmentLane(name string) (Lane, bool) {
 	return 0, false
 }
 
-func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) error) error {
+// loadSegmentLocked adds one file, or what can be salvaged from it.
+func (l *lanes) loadSegmentLocked(lane Lane, name string, quarantine func(string) error) error {
 	path := filepath.Join(l.dir, name)
 	g, events, err := describeSegment(path, lane)
 	if err == nil {
@@ -84,6 +92,8 @@ func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) erro
 	if !errors.Is(err, errFrame) {
 		return err
 	}
+
+	// The damaged file goes to quarantine before a new one takes its name.
 	whole, promised, err := salvage(path)
 	if err != nil {
 		return err
@@ -92,6 +102,7 @@ func (l *lanes) loadSegment(lane Lane, name string, quarantine func(string) erro
 	if err := quarantine(filepath.Join(lanesName, name)); err != nil {
 		return err
 	}
+
 	if len(whole) == 0 {
 		l.loseLocked(lane, max(promised, 1), path+" is damaged") // no segment is empty
 		return nil
@@ -112,10 +123,12 @@ func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
 		return g, nil, err
 	}
 	defer file.Close()
+
 	refs, err := segmentRefs(file)
 	if err != nil || len(refs) == 0 {
 		return g, nil, errors.Join(err, errFrame)
 	}
+
 	g.count, g.first = len(refs), refs[0].key.seq
 	g.bytes = wholeBlocks(refs[len(refs)-1].end)
 	var keys []eventKey

@@ -14,20 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLanesFull: the lanes hold as much as they may, or the disk has no room for more. Nothing was moved that was not
-// acknowledged; it stays in the spool. Replay or purge what is in the lanes, or raise --spool-bytes-max.
-var ErrLanesFull = errors.New("held events and dead letters fill their share of the disk; replay or purge them, or raise --spool-bytes-max")
+// ErrLanesFull means that the lanes, or the disk under them, have no room for more.
+//
+// Events that were not moved stay in the spool. Replay or purge what is in the lanes, or raise
+// --spool-bytes-max.
+var ErrLanesFull = errors.New("held events and dead letters fill their share of the disk; " +
+	"replay or purge them, or raise --spool-bytes-max")
 
-// Lane names where events go that cannot be delivered and must not hold up the others.
+// Lane is a place for events that cannot be delivered and must not hold up the others.
 type Lane byte
 
 // The lanes.
 const (
-	LaneHeld Lane = 'h' // events of a key that the server refuses
-	LaneDead Lane = 'd' // events that the server refuses for their content
+	LaneHeld Lane = 'h' // events of a key that the server rejects
+	LaneDead Lane = 'd' // events that the server rejects for their content
 )
 
-// String is the lane's name, in messages and in the names of its files.
+// String returns the lane's name, as used in messages and in the names of its files.
 func (l Lane) String() string {
 	if l == LaneDead {
 		return "dead"
@@ -43,20 +46,22 @@ type LaneEntry struct {
 }
 
 const (
-	reasonBytesMax   = 4096 // what is longer is cut
+	reasonBytesMax   = 4096 // a longer reason is cut
 	laneCommitEvents = 1000 // bounds the events of a segment
 )
 
-// lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by the first event that was
-// in it. Memory grows with the segments, not with the events.
+// lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by
+// the first event that was in it. Memory grows with the segments, not with the events.
 type lanes struct {
-	dir         string
-	bytesMax    int64 // of disk, both together
-	log         *slog.Logger
-	checkFailed func() error      // why nothing may be written, nil if it may
-	fail        func(error) error // after a failed fsync
-	countLost   func(events int)  // counts events that are lost
-	noteDisk    func(bytes int64) // counts disk that is taken
+	dir      string
+	bytesMax int64 // of disk, both together
+	log      *slog.Logger
+
+	// How the lanes talk to the spool. They must not be called with Spool.mu held.
+	checkFailed func() error      // returns why nothing may be written, nil if it may
+	fail        func(error) error // reports a failed fsync
+	countLost   func(events int)
+	noteDisk    func(bytes int64) // counts disk that was taken
 
 	mu       sync.Mutex
 	closed   bool
@@ -65,10 +70,10 @@ type lanes struct {
 	segments []segment    // in order of their first sequence
 	usage    map[Lane]*usage
 	bytes    int64     // of disk, both together
-	newestAt time.Time // of all events that were ever seen in a lane, when they were appended
+	newestAt time.Time // the latest time of an append, of all events that were ever seen in a lane
 }
 
-// add notes a segment and the events in it. With mu held.
+// addLocked records a segment and the events in it.
 func (l *lanes) addLocked(g segment, events []eventKey) {
 	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
 		if s.first <= first {
@@ -78,6 +83,7 @@ func (l *lanes) addLocked(g segment, events []eventKey) {
 	})
 	l.segments = slices.Insert(l.segments, i, g)
 	l.bytes += g.bytes
+
 	for _, k := range events {
 		l.usage[g.lane].add(k.key, 1, int64(k.bytes))
 		if k.at.After(l.newestAt) {
@@ -86,29 +92,31 @@ func (l *lanes) addLocked(g segment, events []eventKey) {
 	}
 }
 
-// drop forgets a segment, but not its events, and returns it if it was known. With mu held.
+// dropLocked forgets a segment, but not the usage of its events, and returns it if it was known.
 func (l *lanes) dropLocked(path string) (g segment, known bool) {
 	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
 	if i < 0 {
 		return g, false
 	}
+
 	g = l.segments[i]
 	l.segments = slices.Delete(l.segments, i, i+1)
 	l.bytes -= g.bytes
 	return g, true
 }
 
-// close ends the lanes.
+// close ends all use of the lanes. A second call does nothing.
 func (l *lanes) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if !l.closed && l.count.file != nil {
 		_ = l.count.file.Close()
 	}
 	l.closed = true
 }
 
-// writable is why nothing may be written, or nil. With mu held.
+// writableLocked returns why nothing may be written, or nil.
 func (l *lanes) writableLocked() error {
 	if l.closed {
 		return ErrClosed
@@ -116,13 +124,15 @@ func (l *lanes) writableLocked() error {
 	return l.checkFailed()
 }
 
-// move copies entries to a lane. An entry whose sequence is there already stays as it was.
+// move copies entries to a lane, in segments of a bounded size. An entry whose sequence is already
+// there stays as it was.
 func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writableLocked(); err != nil {
 		return err
 	}
+
 	var batch []laneEvent
 	bytes := 0
 	for i, e := range entries {
@@ -134,10 +144,13 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 			batch = append(batch, wrapLane(reason, now, e))
 			bytes += len(e.Data)
 		}
-		full := i+1 == len(entries) || len(batch) == laneCommitEvents || bytes+len(entries[i+1].Data) > commitBytesMax
+
+		last := i+1 == len(entries)
+		full := last || len(batch) == laneCommitEvents || bytes+len(entries[i+1].Data) > commitBytesMax
 		if !full || len(batch) == 0 {
 			continue
 		}
+
 		if err := l.commitLocked(lane, batch); err != nil {
 			return fmt.Errorf("spool: cannot move %d events to the %s lane: %w", len(batch), lane, err)
 		}
@@ -146,7 +159,7 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 	return nil
 }
 
-// commit puts events into a new segment. With mu held.
+// commitLocked writes events to a new segment.
 func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
@@ -155,6 +168,7 @@ func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	if l.bytes+wholeBlocks(size) > l.bytesMax {
 		return ErrLanesFull
 	}
+
 	if err := os.Mkdir(l.dir, 0o700); err == nil {
 		err = syncDir(filepath.Dir(l.dir))
 		if err != nil {
@@ -163,20 +177,26 @@ func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	} else if !errors.Is(err, os.ErrExist) {
 		return l.diskError(err)
 	}
+
+	// A segment keeps its name when its first event is released, so the name may be taken.
 	path := filepath.Join(l.dir, fmt.Sprintf("%s-%016x", lane, events[0].key.seq))
-	for base, n := path, 2; exists(path); n++ { // left over after its first event was released
+	for base, n := path, 2; exists(path); n++ {
 		path = fmt.Sprintf("%s-%d", base, n)
 	}
+
 	g, err := writeSegment(path, lane, events)
 	if err != nil {
 		return l.diskError(err)
 	}
+
+	// The events are durable now. Only then may the count be raised: see laneCount.
 	l.noteDisk(g.bytes)
 	l.addLocked(g, eventKeys(events))
 	return l.saveCountLocked()
 }
 
-// outcome tells a full disk, which is waited for, from a failed one, which ends the spool.
+// diskError returns ErrLanesFull for a full disk, which is waited for. Any other error of the disk
+// fails the spool.
 func (l *lanes) diskError(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return errors.Join(ErrLanesFull, err)
@@ -184,17 +204,20 @@ func (l *lanes) diskError(err error) error {
 	return l.fail(err)
 }
 
-// has says whether an event is in a lane. With mu held.
+// hasLocked reports whether an event is in a lane. It reads the headers of the segments that may hold
+// it, because memory holds no sequences.
 func (l *lanes) hasLocked(lane Lane, seq uint64) (bool, error) {
 	for _, g := range slices.Clone(l.segments) {
 		if g.lane != lane || seq < g.first || seq > g.last {
 			continue
 		}
+
 		if missing, err := l.forgetMissingLocked(g); err != nil {
 			return false, err
 		} else if missing {
 			continue
 		}
+
 		_, keys, err := describeSegment(g.path, lane)
 		if err != nil {
 			return false, err
@@ -206,19 +229,22 @@ func (l *lanes) hasLocked(lane Lane, seq uint64) (bool, error) {
 	return false, nil
 }
 
-// release removes events from a lane, segment by segment.
+// release deletes events from a lane, segment by segment.
 func (l *lanes) release(lane Lane, seqs []uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writableLocked(); err != nil {
 		return err
 	}
+
 	wanted := make(map[uint64]bool, len(seqs))
 	for _, seq := range seqs {
 		wanted[seq] = true
 	}
+
 	for _, g := range slices.Clone(l.segments) {
-		if g.lane != lane || !slices.ContainsFunc(seqs, func(s uint64) bool { return g.first <= s && s <= g.last }) {
+		inside := func(s uint64) bool { return g.first <= s && s <= g.last }
+		if g.lane != lane || !slices.ContainsFunc(seqs, inside) {
 			continue
 		}
 		if err := l.releaseFromLocked(g, wanted); err != nil {
@@ -228,10 +254,12 @@ func (l *lanes) release(lane Lane, seqs []uint64) error {
 	return nil
 }
 
+// releaseFromLocked deletes the wanted events from one segment, by replacing or removing its file.
 func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if missing, err := l.forgetMissingLocked(g); missing || err != nil {
 		return err
 	}
+
 	file, err := os.Open(g.path)
 	if err != nil {
 		return err
@@ -241,6 +269,7 @@ func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if err != nil {
 		return err
 	}
+
 	var rest []laneEvent
 	var gone []eventKey
 	for _, ref := range refs {
@@ -248,8 +277,10 @@ func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 			gone = append(gone, ref.key)
 			continue
 		}
+
+		// A damaged event is copied as it is: it must not keep the events beside it from going.
 		e, err := readLaneEvent(file, ref)
-		if err != nil { // stays as it is: what is damaged must not hold up the events beside it
+		if err != nil {
 			if e, err = rawLaneEvent(file, ref); err != nil {
 				return err
 			}
@@ -259,9 +290,12 @@ func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
+
+	// The count is lowered before the events go: see laneCount.
 	if err := l.saveCountLessLocked(g.lane, len(gone)); err != nil {
 		return err
 	}
+
 	left := g
 	if len(rest) == 0 {
 		err = errors.Join(os.Remove(g.path), syncDir(l.dir))
@@ -271,6 +305,7 @@ func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if err != nil {
 		return l.diskError(err)
 	}
+
 	l.dropLocked(g.path)
 	for _, k := range gone {
 		l.usage[g.lane].add(k.key, -1, -int64(k.bytes))
@@ -287,6 +322,7 @@ func (l *lanes) segmentsIn(lane Lane) ([]segment, error) {
 	if l.closed {
 		return nil, ErrClosed
 	}
+
 	return slices.DeleteFunc(slices.Clone(l.segments), func(g segment) bool { return g.lane != lane }), nil
 }
 
@@ -305,6 +341,7 @@ func (l *lanes) newest() time.Time {
 func (l *lanes) keys(lanes ...Lane) map[uint32]struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	keys := make(map[uint32]struct{})
 	for _, lane := range lanes {
 		for key := range maps.Keys(l.usage[lane].keys) {
