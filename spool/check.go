@@ -5,15 +5,19 @@ import (
 	"fmt"
 )
 
-// Check reads every frame of the folder, generations and lanes, verifies it, and proves that no sequence is missing. It finds
-// what Open would find, and changes nothing. Its memory is that of Open: the places of one generation's frames.
+// Check reads and verifies every frame of the folder, and proves that no sequence is missing.
 //
-// An error means that the folder cannot be read, or that ctx ended; damage is no error but stands in the report.
+// It covers generations and lanes, finds what Open would find, and changes nothing. Like Open, it
+// keeps the places of one generation's frames in memory.
+//
+// An error means that the folder cannot be read, or that ctx ended. Damage is not an error; it is in
+// the report.
 func (f *Folder) Check(ctx context.Context) (Report, error) {
 	in := inspection{folder: f}
 	if err := in.run(ctx); err != nil {
 		return Report{}, err
 	}
+
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		r := checkLane(lane, f.Lane(lane))
 		r.lose(f.laneCount.atLeast(lane) - r.Events - r.Damaged)
@@ -22,12 +26,18 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 	return in.report, ctx.Err()
 }
 
-// Status is what the folder holds. Unlike that of a running spool it reads everything.
+// Status returns what the folder holds. Unlike the Status of a running spool, it reads everything.
 func (f *Folder) Status(ctx context.Context) (Status, error) {
 	r, err := f.Check(ctx)
 	st := Status{
-		Events: r.Events, Bytes: r.Bytes, DiskBytes: diskBytes(f.dir, ""), Frontier: r.Frontier, Next: r.Next,
-		Gaps: r.LostEvents(), Uncertain: uint64(r.Uncertain), Generations: len(r.Generations),
+		Events:      r.Events,
+		Bytes:       r.Bytes,
+		DiskBytes:   diskBytes(f.dir, ""),
+		Frontier:    r.Frontier,
+		Next:        r.Next,
+		Gaps:        r.LostEvents(),
+		Uncertain:   uint64(r.Uncertain),
+		Generations: len(r.Generations),
 	}
 	for _, l := range r.Lanes {
 		switch l.Lane {
@@ -37,6 +47,7 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 			st.Dead = l.Events + l.Damaged
 		}
 	}
+
 	for e, err := range f.Waiting() {
 		if err != nil {
 			return st, err
@@ -47,15 +58,16 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// inspection goes through the generations as Open does (prove.go), but by the raw files alone: the SEAL tells whether the keys
-// of a generation are what they were, the value log whether its events are whole.
+// inspection goes through the generations as Open does (prove.go), but reads only the raw files: the
+// SEAL shows whether the keys of a generation are unchanged, the value log whether its events are whole.
 type inspection struct {
 	folder *Folder
-	// visit gets every generation with events that wait: from <= sequence < end. nil for none.
+	// visit is called with every generation that has waiting events, from <= sequence < end. It may
+	// be nil.
 	visit  func(ev evidence, from, end uint64) error
 	report Report
 
-	proved uint64 // all below is at the server, whole or in report.Lost
+	proved uint64 // everything below is at the server, whole, or in report.Lost
 }
 
 func (in *inspection) run(ctx context.Context) error {
@@ -64,16 +76,19 @@ func (in *inspection) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
 	if len(names) > 0 && (f.cursor.writes == 0 || f.cursor.damaged) {
 		first, _, _ := parseGenerationName(names[0])
 		r.Frontier = max(r.Frontier, first)
 	}
 	in.proved = r.Frontier
+
 	for i, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		follower := uint64(0)
 		if i+1 < len(names) {
 			follower, _, _ = parseGenerationName(names[i+1])
@@ -83,9 +98,16 @@ func (in *inspection) run(ctx context.Context) error {
 		}
 	}
 	r.lose(in.proved, r.Next, "the generation that held it is gone")
+
 	for _, name := range superseded {
 		first, _, _ := parseGenerationName(name)
-		old := GenerationReport{Name: name, State: StateDamaged, First: first, Last: first - 1, Plan: PlanRemove}
+		old := GenerationReport{
+			Name:  name,
+			State: StateDamaged,
+			First: first,
+			Last:  first - 1,
+			Plan:  PlanRemove,
+		}
 		for _, g := range r.Generations {
 			if g.First == first && g.Damaged > 0 {
 				old.Plan = PlanQuarantine
@@ -93,11 +115,12 @@ func (in *inspection) run(ctx context.Context) error {
 		}
 		r.Generations = append(r.Generations, old)
 	}
+
 	r.Quarantine, err = folderNames(f.path(quarantineName))
 	return err
 }
 
-// generation looks at one generation. follower is the first sequence of the next one, 0 for the newest.
+// generation inspects one generation. follower is the first sequence of the next one, 0 for the newest.
 func (in *inspection) generation(name string, follower uint64) error {
 	r := &in.report
 	first, _, _ := parseGenerationName(name)
@@ -106,12 +129,14 @@ func (in *inspection) generation(name string, follower uint64) error {
 	if follower > 0 {
 		end = follower
 	}
+
 	r.lose(in.proved, first, "the generation that held it is gone")
 	if follower > 0 && end <= r.Frontier {
 		g.State, g.Last, g.Acked = StateSealed, end-1, end-first
 		in.add(g)
 		return nil
 	}
+
 	ev, err := examine(in.folder.path(name))
 	if err != nil {
 		return err
@@ -123,6 +148,8 @@ func (in *inspection) generation(name string, follower uint64) error {
 	if err != nil {
 		return err
 	}
+
+	// Only the raw files show where the newest generation ends.
 	if follower == 0 {
 		r.Uncertain += ev.dropUncertain(r.Next)
 		end = max(end, ev.end(first))
@@ -132,6 +159,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 			}
 		}
 	}
+
 	from := max(first, r.Frontier)
 	switch {
 	case sealed && (!ev.broken || from >= end):
@@ -142,6 +170,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 		g.State = StateDamaged
 	}
 	g.Last, g.Acked = end-1, min(from, end)-first
+
 	holes := ev.holes(from, end)
 	for _, hole := range holes {
 		g.Damaged += hole.end - hole.from
@@ -153,6 +182,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 			g.Bytes += payloadBytes(refs)
 		}
 	}
+
 	g.Plan = planFor(g, len(ev.events))
 	in.add(g)
 	if in.visit != nil && g.Events > 0 {
@@ -161,7 +191,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 	return nil
 }
 
-// whyLost is why events of a generation are lost.
+// whyLost returns the reason why events of a generation are lost.
 func whyLost(name string, g GenerationReport) string {
 	if g.Unreadable == 0 {
 		return "no whole copy of it is left in " + name
@@ -178,7 +208,8 @@ func (in *inspection) add(g GenerationReport) {
 	in.proved = max(in.proved, g.Last+1)
 }
 
-// planFor says what is done with a generation in which so many events are whole, acknowledged ones included.
+// planFor returns what Open does with a generation that has this many whole events, acknowledged ones
+// included.
 func planFor(g GenerationReport, whole int) Plan {
 	switch {
 	case g.Last+1 == g.First && g.State != StateDamaged:
@@ -192,16 +223,18 @@ func planFor(g GenerationReport, whole int) Plan {
 	case g.Damaged > 0:
 		return PlanQuarantine
 	}
+
 	return PlanRemove
 }
 
-// holes are the sequences from <= s < end of which no whole event was found.
+// holes returns the sequences from <= s < end for which no whole event was found.
 func (ev *evidence) holes(from, end uint64) []seqRange {
 	var holes []seqRange
 	for seq := from; seq < end; seq++ {
 		if ev.events[seq] != nil {
 			continue
 		}
+
 		if n := len(holes); n > 0 && holes[n-1].end == seq {
 			holes[n-1].end++
 		} else {

@@ -5,28 +5,35 @@ import (
 	"slices"
 )
 
-// Check reads every frame that waits when it begins, in generations and lanes, and verifies it, while the spool goes on. What it
-// finds damaged is counted and logged as by Read, and so is what was found lost since the spool was opened. It takes turns
-// with those who read, acknowledge and move events to lanes. An error means that something cannot be read at all.
+// Check reads and verifies every frame that waits when it begins, while the spool runs.
+//
+// It covers generations and lanes. What it finds damaged is counted and logged, as by Read. The report
+// includes what was found lost since the spool was opened. Check takes turns with calls that read,
+// acknowledge, and move events to lanes. An error means that something cannot be read at all.
 func (s *Spool) Check(ctx context.Context) (Report, error) {
 	r := s.outline()
+
 	at := 0
 	for e, err := range s.Waiting(ctx) {
 		if err != nil {
 			return Report{}, err
 		}
+
 		for at < len(r.Generations) && r.Generations[at].Last < e.Seq {
 			at++
 		}
 		if at == len(r.Generations) {
-			break // appended since
+			break // appended since the outline
 		}
+
 		g := &r.Generations[at]
 		g.Events++
 		g.Bytes += int64(len(e.Data))
 		r.Events++
 		r.Bytes += int64(len(e.Data))
 	}
+
+	// After the reading, which finds gaps.
 	for _, gap := range s.waitingGaps() {
 		r.lose(gap.from, gap.end, "no whole copy is left; the sidecar's log says why")
 		for i := range r.Generations {
@@ -36,11 +43,13 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 			}
 		}
 	}
+
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		l := checkLane(lane, s.Lane(lane))
 		l.lose(s.lanes.lostEvents(lane))
 		r.Lanes = append(r.Lanes, l)
 	}
+
 	var err error
 	if r.Quarantine, err = folderNames(s.path(quarantineName)); err != nil {
 		return Report{}, err
@@ -48,26 +57,35 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 	return r, ctx.Err()
 }
 
-// outline is a report of what there is, nothing read yet.
+// outline returns a report of the generations, with nothing read yet.
 func (s *Spool) outline() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r := Report{Frontier: s.frontier, Next: s.next}
 	for _, g := range s.generations {
 		state := StateSealed
 		if g == s.writing {
 			state = StateWritten
 		}
-		acked := min(max(g.first, s.frontier), g.last+1) - g.first
-		r.Generations = append(r.Generations, GenerationReport{Name: g.name, State: state, First: g.first, Last: g.last, Acked: acked, Plan: PlanKeep})
+
+		r.Generations = append(r.Generations, GenerationReport{
+			Name:  g.name,
+			State: state,
+			First: g.first,
+			Last:  g.last,
+			Acked: min(max(g.first, s.frontier), g.last+1) - g.first,
+			Plan:  PlanKeep,
+		})
 	}
 	return r
 }
 
-// waitingGaps are the gaps that nobody has acknowledged yet.
+// waitingGaps returns the gaps at the frontier and above.
 func (s *Spool) waitingGaps() []seqRange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	gaps := slices.Clone(s.gaps)
 	for i := range gaps {
 		gaps[i].from = max(gaps[i].from, s.frontier)

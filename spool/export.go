@@ -11,24 +11,33 @@ import (
 	"slices"
 )
 
-// What Waiting of a running spool reads at once; a larger event comes alone.
+// Bounds of one read by Spool.Waiting; a larger event comes alone.
 const (
 	exportEventsMax = 1000
 	exportBytesMax  = 4 << 20
 )
 
-// Waiting yields the events that wait now and are whole, in order, some 4 MiB of them in memory at a time. What is
-// acknowledged meanwhile may be left out; what cannot be read is counted and logged, as by Read. It ends after an error. It
-// takes turns with those who read and acknowledge.
+// Waiting yields, in order, the events that wait now and are whole.
+//
+// Some 4 MiB of them are in memory at a time. Events that are acknowledged meanwhile may be left out.
+// What cannot be read is counted and logged, as by Read. The sequence ends after an error. Waiting
+// takes turns with calls that read and acknowledge.
 func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		newest, _ := s.Newest()
 		for from := s.Frontier(); from <= newest; from = max(from, s.Frontier()) {
-			r := reading{spool: s, from: from, end: newest + 1, eventsMax: exportEventsMax, bytesMax: exportBytesMax}
+			r := reading{
+				spool:     s,
+				from:      from,
+				end:       newest + 1,
+				eventsMax: exportEventsMax,
+				bytesMax:  exportBytesMax,
+			}
 			if err := r.run(ctx); err != nil {
 				yield(Entry{}, err)
 				return
 			}
+
 			if len(r.entries) == 0 {
 				return
 			}
@@ -42,10 +51,12 @@ func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
+// errEnough ends an inspection when the caller's loop ends.
 var errEnough = errors.New("no more is wanted")
 
-// Waiting yields the events that wait and are whole, in order, one in memory at a time. It ends after an error; what is
-// damaged is left out, see Check.
+// Waiting yields, in order, the events that wait and are whole, with one in memory at a time.
+//
+// What is damaged is left out, see Check. The sequence ends after an error.
 func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		in := inspection{folder: f, visit: func(ev evidence, from, end uint64) error {
@@ -57,9 +68,11 @@ func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	}
 }
 
-// Quarantined yields every whole event in the quarantine of the spool in dir, folder by folder, one in memory at a time. Most of
-// them are in the spool, or with the server, as well: only what was damaged is missing there, and here. A process may
-// have the spool open meanwhile. It ends after an error.
+// Quarantined yields every whole event in the quarantine of the spool in dir, folder by folder.
+//
+// Most of them are in the spool, or at the server, as well: only what was damaged is missing there, and
+// here. One event is in memory at a time. A process may have the spool open meanwhile. The sequence
+// ends after an error.
 func Quarantined(dir string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		names, err := folderNames(filepath.Join(dir, quarantineName))
@@ -72,18 +85,21 @@ func Quarantined(dir string) iter.Seq2[Entry, error] {
 				break
 			}
 		}
+
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Entry{}, err)
 		}
 	}
 }
 
-// yieldEvents reads the whole events from <= sequence < end out of the raw files. It returns errEnough when yield does.
+// yieldEvents reads the whole events from <= sequence < end from the raw files. It returns errEnough
+// when yield returns false.
 func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) error {
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
 		if seq < from || seq >= end {
 			continue
 		}
+
 		e, err := readRefs(ev.events[seq])
 		if err != nil {
 			return fmt.Errorf("spool: event %d in %s: %w", seq, ev.events[seq][0].file, err)
@@ -95,10 +111,16 @@ func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) e
 	return nil
 }
 
-// readRefs puts an event together from its frames in the raw files, each verified again.
+// readRefs assembles an event from its frames in the raw files, and verifies each again.
 func readRefs(refs []frameRef) (Entry, error) {
 	k := refs[0].key
-	e := Entry{Seq: k.seq, Key: k.key, At: k.at, Data: make([]byte, 0, payloadBytes(refs))}
+	e := Entry{
+		Seq:  k.seq,
+		Key:  k.key,
+		At:   k.at,
+		Data: make([]byte, 0, payloadBytes(refs)),
+	}
+
 	for _, ref := range refs {
 		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
 		if err := readAt(ref.file, b, ref.offset); err != nil {
@@ -113,12 +135,13 @@ func readRefs(refs []frameRef) (Entry, error) {
 	return e, nil
 }
 
-// folderNames lists the folders in dir, none when it does not exist.
+// folderNames lists the folders in dir; none if dir does not exist.
 func folderNames(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+
 	var names []string
 	for _, e := range entries {
 		if e.IsDir() {

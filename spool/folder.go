@@ -9,19 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is the folder of a spool that no process has open, for those who only look: nothing in it changes, so it may be on
-// a disk that is mounted read-only. Any number of processes may look at the same time; a sidecar cannot start meanwhile. Not
-// safe for concurrent use.
+// Folder gives read-only access to the folder of a spool that no process has open.
+//
+// It changes nothing, so the folder may be on a disk that is mounted read-only. Several processes may
+// have a Folder open at the same time, but no sidecar can start meanwhile. Not safe for concurrent use.
 type Folder struct {
 	dir    string
 	lock   *os.File // nil when the folder has no LOCK, as a copy may not
 	cursor *cursor  // without its file
 
-	laneCount laneCount // as well
+	laneCount laneCount // without its file
 }
 
-// OpenFolder opens the folder of a spool to look at it; Close it afterwards. It refuses a folder that is no spool, that a
-// process uses, or whose format is newer.
+// OpenFolder opens the folder of a spool for reading; Close it afterwards. It rejects a folder that is
+// not a spool, that a process uses, or whose format is newer.
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if !exists(f.path(formatName)) {
@@ -30,10 +31,12 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err := checkFormat(dir); err != nil {
 		return nil, err
 	}
+
 	var err error
 	if f.lock, err = shareDir(dir); err != nil {
 		return nil, err
 	}
+
 	if f.cursor, err = peekCursor(f.path(cursorName)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -45,7 +48,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// shareDir keeps whoever would change the folder out of it, but nobody who looks. nil for a folder without LOCK.
+// shareDir takes a shared lock of the folder: it keeps out a process that would change the folder, but
+// not one that only reads. It returns nil for a folder without LOCK.
 func shareDir(dir string) (*os.File, error) {
 	file, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,13 +58,14 @@ func shareDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 	return file, nil
 }
 
-// Close lets the folder go.
+// Close releases the folder.
 func (f *Folder) Close() error {
 	if f.lock == nil {
 		return nil
@@ -72,13 +77,14 @@ func (f *Folder) path(elements ...string) string {
 	return filepath.Join(append([]string{f.dir}, elements...)...)
 }
 
-// generationsIn lists the generations of a folder in order, of each the newest edition, and apart
-// from them the older editions, which a crash in the middle of rebuild leaves.
+// generationsIn lists the generations of a folder in order, each by its newest edition. It returns
+// older editions, which a crash in the middle of rebuild leaves, as superseded.
 func generationsIn(dir string) (names, superseded []string, err error) {
 	paths, err := filesBySuffix(dir, "")
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, path := range paths {
 		name := filepath.Base(path)
 		first, edition, ok := parseGenerationName(name)
@@ -90,6 +96,8 @@ func generationsIn(dir string) (names, superseded []string, err error) {
 			names = append(names, name)
 			continue
 		}
+
+		// Names sort as text, so edition 10 comes before edition 9.
 		switch before, editionBefore, _ := parseGenerationName(names[n-1]); {
 		case before != first:
 			names = append(names, name)

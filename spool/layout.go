@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Names in the spool's folder beside those of generations.
+// Names in the spool's folder besides those of generations.
 const (
 	formatName     = "FORMAT"
 	lockName       = "LOCK"
@@ -28,8 +28,8 @@ const (
 	formatVersion = 1
 )
 
-// checkFormat writes FORMAT in a new folder, and refuses a folder whose FORMAT is newer, unreadable, or missing although
-// there is data: what cannot be read is never replaced by something empty.
+// checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is newer, unreadable, or
+// missing although there is data: unreadable data is never replaced by something empty.
 func checkFormat(dir string) error {
 	path := filepath.Join(dir, formatName)
 	text, err := os.ReadFile(path)
@@ -37,18 +37,20 @@ func checkFormat(dir string) error {
 		return createFormat(dir, path)
 	}
 	if rawlog.Unreadable(err) {
-		return fmt.Errorf("spool: %w; if the folder is a spool of this version, remove the file and write %q into a new one", err, formatPrefix+"1")
+		return fmt.Errorf("spool: %w; if the folder is a spool of this version, remove the file and write %q into a new one",
+			err, formatPrefix+"1")
 	}
 	if err != nil {
 		return err
 	}
+
 	version, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(string(text), formatPrefix)))
 	if err != nil || version < 1 || !strings.HasPrefix(string(text), formatPrefix) {
 		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it", path, formatPrefix+"1")
 	}
 	if version > formatVersion {
-		return fmt.Errorf("spool: %s was written by a newer promptspool (format %d, this version knows %d); start that version again, or a later one",
-			dir, version, formatVersion)
+		return fmt.Errorf("spool: %s was written by a newer promptspool (format %d, this version knows %d); "+
+			"start that version again, or a later one", dir, version, formatVersion)
 	}
 	return nil
 }
@@ -64,6 +66,8 @@ func createFormat(dir, path string) error {
 				"choose an empty folder, or if it is a spool, write %q into %s", dir, name, formatName, formatPrefix+"1", path)
 		}
 	}
+
+	// Under another name first: a crash must not leave a FORMAT that is empty or cut off.
 	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion), 0o600); err != nil {
 		return err
 	}
@@ -76,7 +80,8 @@ func createFormat(dir, path string) error {
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
 }
 
-// dirLock keeps a second process out of a folder. The kernel lets it go when the process ends, however it ends.
+// dirLock keeps a second process out of a folder. The kernel releases it when the process ends, in
+// whatever way it ends.
 type dirLock struct {
 	file   *os.File
 	folder *os.File // the folder itself, as it was when it was locked
@@ -90,7 +95,8 @@ func lockDir(dir string) (*dirLock, error) {
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
-	// Written over what is there, which takes no block of a full disk.
+
+	// Overwrite the earlier pid without truncating the file, which takes no block of a full disk.
 	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !rawlog.Unreadable(err) {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -102,7 +108,7 @@ func lockDir(dir string) (*dirLock, error) {
 	return &dirLock{file, folder}, nil
 }
 
-// inUse is the error for a folder whose lock, file, another process holds.
+// inUse returns the error for a folder whose lock file is locked by another process.
 func inUse(dir string, file *os.File, err error) error {
 	holder := make([]byte, 20)
 	n, _ := file.ReadAt(holder, 0)

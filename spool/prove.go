@@ -5,30 +5,36 @@ import (
 	"time"
 )
 
-// loadGenerations proves every generation and counts what waits in it.
+// loadGenerations proves every generation, counts what waits in it, and reports every sequence that
+// is missing between them.
 func (s *Spool) loadGenerations() error {
 	names, older, err := generationsIn(s.config.Dir)
 	if err != nil {
 		return err
 	}
+
 	if len(names) > 0 && (s.cursor.writes == 0 || s.cursor.damaged) {
-		// The cursor may be older than the last removal. Sending again is harmless; an alarm about what was delivered is not.
+		// The cursor may be older than the last removal. Sending events again is harmless; a false
+		// alarm about delivered ones is not.
 		first, _, _ := parseGenerationName(names[0])
 		s.frontier = max(s.frontier, first)
 	}
-	proved := s.frontier // all below is counted or was acknowledged
+
+	proved := s.frontier // everything below is counted or was acknowledged
 	for i, name := range names {
 		p := proof{spool: s, name: name, newest: i+1 == len(names)}
 		p.first, _, _ = parseGenerationName(name)
 		if p.end = max(s.next, p.first); !p.newest {
 			p.end, _, _ = parseGenerationName(names[i+1])
 		}
+
 		s.lose(proved, p.first, "the generation that held it is gone")
 		if proved = max(proved, p.end); !p.newest && p.end <= s.frontier {
 			err = s.trash(name)
 		} else {
 			err = p.run()
 		}
+
 		for _, name := range older {
 			if first, _, _ := parseGenerationName(name); first == p.first && err == nil {
 				err = s.setAsideOlder(name, p.missing)
@@ -39,12 +45,13 @@ func (s *Spool) loadGenerations() error {
 		}
 		proved, s.next = max(proved, p.end), max(s.next, p.end)
 	}
+
 	s.lose(proved, s.next, "the generation that held it is gone")
 	return nil
 }
 
-// setAsideOlder removes the older edition of a generation, left by a crash in the middle of rebuild,
-// or puts it aside if the newer one lacks something.
+// setAsideOlder removes the older edition of a generation, which a crash in the middle of rebuild
+// left, or moves it to quarantine if the newer one lacks events.
 func (s *Spool) setAsideOlder(name string, missing bool) error {
 	if missing {
 		return s.quarantine(name)
@@ -58,37 +65,43 @@ type proof struct {
 	spool  *Spool
 	name   string
 	first  uint64
-	end    uint64 // sequences first <= s < end were given out; of the newest generation, as far as is known
+	end    uint64 // sequences first <= s < end were given out; for the newest generation, as far as known
 	newest bool
 	gone   bool // nothing of it is left
 
 	missing bool // it lacks events that wait
 
-	evidence *evidence // of the raw files, nil until examined
+	evidence *evidence // of the raw files; nil until they are examined
 }
 
-// run leaves the generation sealed, counts what it holds and what it lost, and adds it to the spool's.
+// run seals the generation, counts what it holds and what it lost, and adds it to the spool's.
 func (p *proof) run() error {
 	s := p.spool
 	if err := p.seal(); err != nil {
 		return err
 	}
+
+	// Only a generation whose keys do not tell the whole story costs a look at its raw files.
 	w, err := p.walk()
-	if from := max(p.first, s.frontier); err != nil || len(w.runs) == 0 || len(w.holes(from, p.end)) > 0 {
+	from := max(p.first, s.frontier)
+	if err != nil || len(w.runs) == 0 || len(w.holes(from, p.end)) > 0 {
 		if w, err = p.recover(w, err); err != nil {
 			return err
 		}
 	}
+
 	p.missing = len(w.holes(max(p.first, s.frontier), p.end)) > 0
 	for _, hole := range w.holes(p.first, p.end) {
 		s.lose(hole.from, hole.end, "neither its key nor a whole copy is left")
 	}
+
 	if p.gone {
 		return nil
 	}
 	if len(w.runs) == 0 && p.end == p.first {
 		return s.trash(p.name) // nothing was ever in it
 	}
+
 	if s.usage.total.events == 0 {
 		s.oldestAt = w.firstAt
 	}
@@ -98,17 +111,24 @@ func (p *proof) run() error {
 	if !w.lastAt.IsZero() {
 		s.newestAt = w.lastAt
 	}
-	s.generations = append(s.generations, &generation{name: p.name, first: p.first, last: p.end - 1, firstAt: w.firstAt})
+	s.generations = append(s.generations, &generation{
+		name:    p.name,
+		first:   p.first,
+		last:    p.end - 1,
+		firstAt: w.firstAt,
+	})
 	return nil
 }
 
-// seal has Badger replay a generation that was not closed, or rebuilds it if Badger would lose something by that.
+// seal lets Badger replay a generation that was not closed, or rebuilds it if Badger would lose
+// something by that.
 func (p *proof) seal() error {
 	dir := p.spool.path(p.name)
 	sealed, err := isSealed(dir)
 	if err != nil || sealed {
 		return err
 	}
+
 	if err := p.examine(); err != nil {
 		return err
 	}
@@ -122,14 +142,17 @@ func (p *proof) seal() error {
 	return p.rebuild()
 }
 
-// recover is for a generation that cannot be read or lacks events, w: if the raw files hold more, it is rebuilt.
+// recover handles a generation that cannot be read, or whose keys w lack events: it rebuilds it if
+// the raw files hold more.
 func (p *proof) recover(w walked, cause error) (walked, error) {
 	if p.gone {
 		return w, nil
 	}
+
 	if err := p.examine(); err != nil {
 		return w, err
 	}
+
 	gain := false
 	for _, hole := range w.holes(max(p.first, p.spool.frontier), p.end) {
 		for seq := range p.evidence.events {
@@ -139,21 +162,25 @@ func (p *proof) recover(w walked, cause error) (walked, error) {
 	if cause == nil && !gain {
 		return w, nil
 	}
+
 	if err := p.rebuild(); err != nil || p.gone {
 		return walked{}, err
 	}
 	return p.walk()
 }
 
+// examine reads the raw files, once.
 func (p *proof) examine() error {
 	if p.evidence != nil {
 		return nil
 	}
+
 	ev, err := p.spool.examine(p.name)
 	if err != nil {
 		return err
 	}
 	p.evidence = &ev
+
 	if p.newest {
 		p.spool.noteUncertain(ev.dropUncertain(p.spool.next), p.name)
 		p.end = max(p.end, ev.end(p.first))
@@ -161,6 +188,7 @@ func (p *proof) examine() error {
 	return nil
 }
 
+// rebuild replaces the generation by its next edition, or by nothing if no event in it is whole.
 func (p *proof) rebuild() error {
 	if len(p.evidence.events) == 0 {
 		p.gone = true
@@ -169,12 +197,13 @@ func (p *proof) rebuild() error {
 		}
 		return p.spool.trash(p.name) // nothing was ever in it
 	}
+
 	name, err := p.spool.rebuild(p.name, *p.evidence, max(p.first, p.spool.frontier), p.end)
 	p.name = name
 	return err
 }
 
-// walked is what the keys of a generation tell.
+// walked is what the keys of a generation say.
 type walked struct {
 	runs            []seqRange // sequences that are there
 	usage           usage      // of those not acknowledged
@@ -191,6 +220,7 @@ func (p *proof) walk() (walked, error) {
 	if err != nil {
 		return w, err
 	}
+
 	frontier := p.spool.frontier
 	err = walkKeys(db, p.first, func(k eventKey) bool {
 		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {
@@ -198,6 +228,7 @@ func (p *proof) walk() (walked, error) {
 		} else {
 			w.runs = append(w.runs, seqRange{k.seq, k.seq + 1})
 		}
+
 		if k.seq >= frontier {
 			w.usage.add(k.key, 1, int64(k.bytes))
 			if w.firstAt.IsZero() {
@@ -208,15 +239,17 @@ func (p *proof) walk() (walked, error) {
 		return true
 	})
 	if err != nil {
-		return walked{}, err // to close what met a fault could wait forever
+		// The database stays open: closing one that met a fault could wait forever.
+		return walked{}, err
 	}
+
 	if n := len(w.runs); n > 0 && p.newest {
 		p.end = max(p.end, w.runs[n-1].end)
 	}
 	return w, db.Close()
 }
 
-// holes are the sequences from <= s < end that are not there.
+// holes returns the sequences from <= s < end that are not there.
 func (w walked) holes(from, end uint64) []seqRange {
 	var holes []seqRange
 	for _, run := range w.runs {
@@ -228,5 +261,6 @@ func (w walked) holes(from, end uint64) []seqRange {
 	if from < end {
 		holes = append(holes, seqRange{from, end})
 	}
+
 	return slices.DeleteFunc(holes, func(h seqRange) bool { return h.from >= h.end })
 }

@@ -8,26 +8,27 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// This file reads Badger's files as they lie on the disk, and changes nothing. Badger repairs what it opens by cutting off
-// everything behind the first byte that is wrong, in the write-ahead log and in the value log alike. So a generation that
-// was not closed is examined here before Badger sees it.
+// This file reads Badger's files as they are on the disk, and changes nothing. Badger repairs what it
+// opens by cutting off everything after the first byte that is wrong, in the write-ahead log and in the
+// value log alike. So a generation that was not closed is examined here before Badger sees it.
 
-// frameRef is where a whole frame lies.
+// frameRef is the place of a whole frame.
 type frameRef struct {
 	file   string
 	offset int64
 	key    eventKey // bytes is of this part
 }
 
-// evidence is what the raw files of a generation tell.
+// evidence is what the raw files of a generation prove.
 type evidence struct {
 	// events maps a sequence to its frames by part, all of them whole. Incomplete events are left out.
 	events map[uint64][]frameRef
-	// committed is the last sequence that a write-ahead log says was committed; 0 if none is left.
+	// committed is the last sequence that a write-ahead log names as committed; 0 if none is left.
 	committed uint64
 	// newest is the first sequence of the commit that committed belongs to.
 	newest uint64
-	// broken: Badger would cut off whole frames if it opened the generation for writing, or would not open it at all.
+	// broken means that Badger would cut off whole frames if it opened the generation for writing, or
+	// would not open it at all.
 	broken bool
 	// unreadable are the parts of files that the disk cannot read.
 	unreadable []unreadable
@@ -39,7 +40,7 @@ type unreadable struct {
 	bytes int64
 }
 
-// leaveOut notes the parts of a file that cannot be read. Badger must not be shown it then: it
+// leaveOut records the parts of a file that cannot be read. Badger must not see the file then: it
 // reads through mappings, and the fault would end the process.
 func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
 	for _, span := range bad {
@@ -48,10 +49,11 @@ func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
 	}
 }
 
-// examine reads the raw files of a generation, and leaves out the parts that the disk cannot read.
-// It fails only if a whole file cannot be read.
+// examine reads the raw files of a generation, without the parts that the disk cannot read. It fails
+// only if a whole file cannot be read.
 func examine(dir string) (evidence, error) {
 	ev := evidence{events: make(map[uint64][]frameRef)}
+
 	valueLogs, err := filesBySuffix(dir, ".vlog")
 	if err != nil {
 		return ev, err
@@ -66,6 +68,7 @@ func examine(dir string) (evidence, error) {
 		}
 	}
 	ev.dropIncomplete()
+
 	logs, err := filesBySuffix(dir, ".mem")
 	if err != nil {
 		return ev, err
@@ -86,19 +89,22 @@ func examine(dir string) (evidence, error) {
 	return ev, nil
 }
 
-// examineValueLog finds every whole frame in a value log.
+// examineValueLog finds every whole frame in a value log, including those behind damage, which Badger
+// would cut off.
 func (ev *evidence) examineValueLog(path string, data []byte) error {
 	ev.broken = ev.broken || !rawlog.IsPlain(data)
-	chainEnd := 0
+	chainEnd := 0 // where Badger would stop
 	for e := range rawlog.Entries(data) {
 		chainEnd = e.End
 	}
+
 	for at := 0; ; {
 		i := bytes.Index(data[at:], []byte(frameMagic))
 		if i < 0 {
 			return nil
 		}
 		at += i
+
 		f, err := decodeFrame(data[at:])
 		if errors.Is(err, errFrameNewer) {
 			return err
@@ -107,19 +113,21 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 			at++
 			continue
 		}
+
+		// The frames of one commit are in any order.
 		refs := ev.events[f.seq]
 		if int(f.part) >= len(refs) {
-			// Frames of one commit lie in any order.
 			refs = append(refs, make([]frameRef, int(f.part)+1-len(refs))...)
 		}
 		refs[f.part] = frameRef{path, int64(at), eventKey{f.seq, f.part, f.parts, f.key, uint32(len(f.payload)), f.at}}
 		ev.events[f.seq] = refs
+
 		ev.broken = ev.broken || at > chainEnd
 		at += frameHeaderBytes + len(f.payload)
 	}
 }
 
-// dropIncomplete forgets events that lack a frame.
+// dropIncomplete removes events that lack a frame.
 func (ev *evidence) dropIncomplete() {
 	for seq, refs := range ev.events {
 		if slices.ContainsFunc(refs, func(r frameRef) bool { return int(r.key.parts) != len(refs) }) {
@@ -128,12 +136,13 @@ func (ev *evidence) dropIncomplete() {
 	}
 }
 
-// agrees says whether Badger may open the generation: everything that was committed is whole, everything that is whole
-// was committed, and nothing would be cut off.
+// agrees reports whether Badger may open the generation: everything committed is whole, everything
+// whole was committed, and nothing would be cut off.
 func (ev *evidence) agrees(first uint64) bool {
 	if ev.broken {
 		return false
 	}
+
 	n := uint64(0)
 	for seq := range ev.events {
 		if seq < first || seq > ev.committed {
@@ -144,9 +153,11 @@ func (ev *evidence) agrees(first uint64) bool {
 	return ev.committed == 0 && n == 0 || n == ev.committed-first+1
 }
 
-// end is the sequence after the last one that was committed for certain or can be given back. Beyond the last one that a
-// write-ahead log names, whole events count as long as they follow each other: they were committed and the log is
-// damaged, or the crash came just before. An event after a hole belongs to a commit that never ended.
+// end returns the sequence after the last one that was certainly committed or can be recovered.
+//
+// Beyond the last one that a write-ahead log names, whole events count as long as they follow each
+// other: they were committed and the log is damaged, or the crash came just before. An event after a
+// hole belongs to a commit that never ended.
 func (ev *evidence) end(first uint64) uint64 {
 	end := max(first, ev.committed+1)
 	for ev.events[end] != nil {
@@ -158,7 +169,7 @@ func (ev *evidence) end(first uint64) uint64 {
 // lastCommitted returns the first and the last sequence of the last finished transaction of a
 // write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
-	var open seqRange // of the transaction that is being read; end is its last sequence
+	var open seqRange // of the transaction that is being read; here end is its last sequence
 	for e := range rawlog.Entries(data) {
 		if k, ok := decodeEventKey(e.Key); ok {
 			if open.from == 0 {

@@ -13,9 +13,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next edition, which takes its
-// place; it returns its name. The damaged folder goes to the quarantine when something is missing in it, else to the
-// trash: then it has nothing more to tell.
+// rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next
+// edition, which takes its place, and returns the name of that.
+//
+// The damaged folder goes to quarantine if something is missing from it. Otherwise it is removed,
+// because it holds nothing more.
 func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, error) {
 	first, edition, _ := parseGenerationName(name)
 	rebuilt := generationName(first, edition+1)
@@ -23,7 +25,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := os.RemoveAll(build); err != nil {
 		return "", err
 	}
-	// Nobody reads the build before it has its name, so it is synced once, when it is closed.
+
 	capacity := capacityFor(ev)
 	if err := s.guard.freeBallast(generationRoom(capacity) + sealRoom); err != nil {
 		return "", err
@@ -31,17 +33,24 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := os.Mkdir(build, 0o700); err != nil {
 		return "", err
 	}
-	db, err := createDatabase(generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes), capacity)
+
+	// Without SyncWrites: nobody reads the build before it has its name, so it is enough to sync it
+	// once, when it is closed.
+	options := generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes)
+	db, err := createDatabase(options, capacity)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("spool: cannot rebuild %s%s: %w", s.path(name), roomAdvice(err), err), os.RemoveAll(build))
+		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", s.path(name), roomAdvice(err), err)
+		return "", errors.Join(err, os.RemoveAll(build))
 	}
+
 	kept := 0
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
 		if seq < from || seq >= end {
 			continue
 		}
+
 		err := copyEvent(db, ev.events[seq])
-		if rawlog.Unreadable(err) { // since it was examined
+		if rawlog.Unreadable(err) { // a block went bad since the files were examined
 			delete(ev.events, seq)
 			continue
 		}
@@ -50,21 +59,26 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		}
 		kept++
 	}
+
 	if err := closeSealed(db); err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.Rename(build, s.path(rebuilt)), syncDir(s.config.Dir)); err != nil {
 		return "", err
 	}
+
+	// Only now may the damaged edition go. After a crash in between, Open finds both, and uses the
+	// newer one.
 	missing := end - from - uint64(kept)
-	s.config.Logger.Warn("a generation was rebuilt from its raw files", "generation", s.path(name), "events", kept, "missing", missing)
+	s.config.Logger.Warn("a generation was rebuilt from its raw files",
+		"generation", s.path(name), "events", kept, "missing", missing)
 	if missing == 0 {
 		return rebuilt, s.trash(name)
 	}
 	return rebuilt, s.quarantine(name)
 }
 
-// capacityFor is the room that all events of the evidence need in one generation.
+// capacityFor returns the room that all events of the evidence need in one generation.
 func capacityFor(ev evidence) (bytes int64) {
 	for _, refs := range ev.events {
 		for _, ref := range refs {
@@ -74,12 +88,13 @@ func capacityFor(ev evidence) (bytes int64) {
 	return bytes
 }
 
-// copyEvent commits the frames of one event as they lie in the raw files, each verified again.
+// copyEvent commits the frames of one event as they are in the raw files, and verifies each again.
 func copyEvent(db *badger.DB, refs []frameRef) error {
 	size := uint32(0)
 	for _, ref := range refs {
 		size += ref.key.bytes
 	}
+
 	txn := db.NewTransaction(true)
 	defer txn.Discard()
 	for _, ref := range refs {
@@ -91,11 +106,14 @@ func copyEvent(db *badger.DB, refs []frameRef) error {
 		if err != nil {
 			return err
 		}
+
+		// dropUncertain may have given the event another sequence.
 		k := ref.key
 		if f.seq != k.seq {
 			f.seq = k.seq
 			f.seal(b)
 		}
+
 		k.bytes = size
 		if err := txn.Set(k.encode(), b); err != nil {
 			return err
@@ -110,6 +128,7 @@ func readAt(path string, b []byte, offset int64) error {
 		return err
 	}
 	defer file.Close()
+
 	_, err = file.ReadAt(b, offset)
 	return err
 }
@@ -119,6 +138,7 @@ func (s *Spool) quarantine(name string) error {
 	if err := os.MkdirAll(s.path(quarantineName), 0o700); err != nil {
 		return err
 	}
+
 	target := s.path(quarantineName, filepath.Base(name))
 	for n := 2; exists(target); n++ {
 		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))
@@ -126,6 +146,7 @@ func (s *Spool) quarantine(name string) error {
 	if err := os.Rename(s.path(name), target); err != nil {
 		return err
 	}
+
 	s.config.Logger.Error("what is damaged was set aside", "folder", target)
 	return errors.Join(syncDir(s.path(quarantineName)), syncDir(filepath.Dir(s.path(name))))
 }

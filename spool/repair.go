@@ -7,14 +7,19 @@ import (
 	"path/filepath"
 )
 
-// Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes it again. No process may have it
-// open. It is what the next Open does, and one thing more: a sealed generation with damage in its value log, which Open leaves
-// as it is, and of which Read searches the raw files, is rebuilt from every frame that is whole, and set aside if something
-// is missing. What is lost is counted in the Status that it returns, and logged. When it fails or is killed, run it again.
+// Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes it again.
+//
+// No process may have the spool open. Repair does what the next Open does, and one thing more: it
+// rebuilds sealed generations with damage in their value log, which Open leaves alone and Read has to
+// search. A rebuilt generation holds every frame that is whole. The old one is set aside if something
+// is missing.
+//
+// Lost events are logged and counted in the returned Status. If Repair fails or is killed, run it again.
 func Repair(ctx context.Context, c Config) (Status, error) {
 	if err := unseal(ctx, c); err != nil {
 		return Status{}, err
 	}
+
 	s, err := Open(c)
 	if err != nil {
 		return Status{}, err
@@ -23,16 +28,18 @@ func Repair(ctx context.Context, c Config) (Status, error) {
 	return st, s.Close()
 }
 
-// unseal takes the SEAL from the sealed generations that are to be rebuilt, so that Open rebuilds them.
+// unseal removes the SEAL of the sealed generations that need to be rebuilt, so that Open does it.
 func unseal(ctx context.Context, c Config) error {
 	f, err := OpenFolder(c.Dir)
 	if err != nil {
 		return err
 	}
+
 	in := inspection{folder: f}
 	if err := in.run(ctx); err != nil {
 		return errors.Join(err, f.Close())
 	}
+
 	for _, g := range in.report.Generations {
 		seal := filepath.Join(f.path(g.Name), sealName)
 		if g.Plan == PlanRebuild && exists(seal) {

@@ -5,73 +5,76 @@ type Report struct {
 	Frontier    uint64             `json:"frontier"` // the lowest sequence that is not acknowledged
 	Next        uint64             `json:"next"`     // the sequence of the next append
 	Events      int                `json:"events"`   // that wait and are whole
-	Bytes       int64              `json:"bytes"`    // theirs, as they were given to Append
+	Bytes       int64              `json:"bytes"`    // of these events, as given to Append
 	Generations []GenerationReport `json:"generations"`
 	Lanes       []LaneReport       `json:"lanes"`
-	Lost        []Loss             `json:"lost"`       // in order; what the server has is none
+	Lost        []Loss             `json:"lost"`       // in order, without events that the server has
 	Quarantine  []string           `json:"quarantine"` // folders that were set aside earlier
 	// Uncertain counts events of the newest commit that are missing and may never have been
 	// acknowledged to the app. They are not in Lost.
 	Uncertain int `json:"uncertain"`
 }
 
-// GenerationReport is what was found of one generation.
+// GenerationReport is what was found in one generation.
 type GenerationReport struct {
 	Name    string `json:"name"`
 	State   State  `json:"state"`
 	First   uint64 `json:"first"`
 	Last    uint64 `json:"last"`    // First-1 when it is empty
 	Events  int    `json:"events"`  // that wait and are whole
-	Bytes   int64  `json:"bytes"`   // theirs
+	Bytes   int64  `json:"bytes"`   // of these events
 	Acked   uint64 `json:"acked"`   // events that the server or a lane has
 	Damaged uint64 `json:"damaged"` // events that wait and are not whole: lost
 	Plan    Plan   `json:"plan"`
-	// Unreadable is the bytes of its files that the disk cannot read.
+	// Unreadable is how many bytes of its files the disk cannot read.
 	Unreadable int64 `json:"unreadable_bytes,omitempty"`
 }
 
-// State says how a generation lies on the disk.
+// State is the condition of a generation on the disk.
 type State string
 
 // The states of a generation.
 const (
 	StateWritten State = "written" // it takes new events, in a running process
 	StateSealed  State = "sealed"  // it was closed in order, and its files are what they were then
-	StateOpen    State = "open"    // it was not closed, and both of its logs tell the same
+	StateOpen    State = "open"    // it was not closed, and both of its logs agree
 	StateDamaged State = "damaged" // Badger would lose something by opening it, or by reading it
 )
 
-// Plan says what is done with a generation by the next Open, or by Repair.
+// Plan is what the next Open, or Repair, does with a generation.
 type Plan string
 
 // The plans for a generation. What Rebuild and Quarantine find damaged is set aside and kept.
 const (
 	PlanKeep       Plan = "keep"
-	PlanRemove     Plan = "remove"     // all in it is acknowledged or in a newer edition, or nothing ever was in it
+	PlanRemove     Plan = "remove"     // all of it is acknowledged or in a newer edition, or it was always empty
 	PlanReplay     Plan = "replay"     // Badger replays its log
 	PlanRebuild    Plan = "rebuild"    // every whole event goes to a new edition
-	PlanQuarantine Plan = "quarantine" // nothing in it is whole, or a newer edition that lacks events has taken its place
+	PlanQuarantine Plan = "quarantine" // nothing in it is whole, or a newer edition without some events replaced it
 )
 
-// LaneReport is what was found of one lane.
+// LaneReport is what was found in one lane.
 type LaneReport struct {
 	Lane    string `json:"lane"`
 	Events  int    `json:"events"` // that are whole
-	Bytes   int64  `json:"bytes"`  // theirs
+	Bytes   int64  `json:"bytes"`  // of these events
 	Damaged int    `json:"damaged"`
-	Lost    int    `json:"lost"` // that the lane held and nobody released; of a running spool, as found since it was opened
-	// Errors tell of files that are not as they were written; what is whole in them counts.
+	// Lost counts events that the lane held and that were not released. In a running spool, it counts
+	// those found lost since the spool was opened.
+	Lost int `json:"lost"`
+	// Errors name files that are not as they were written. Whole events in them count as Events.
 	Errors []string `json:"errors,omitempty"`
 }
 
-// Loss is a run of events that the app was told are safe, and of which no whole copy is left where it should be.
+// Loss is a run of lost events: the app was told that they are safe, and no whole copy of them is left
+// where it should be.
 type Loss struct {
 	First  uint64 `json:"first"`
 	Last   uint64 `json:"last"`
 	Reason string `json:"reason"`
 }
 
-// LostEvents counts the events in Lost, and those that the lanes have lost.
+// LostEvents returns the number of events in Lost, and of those that the lanes have lost.
 func (r *Report) LostEvents() (n uint64) {
 	for _, l := range r.Lanes {
 		n += uint64(l.Lost)
@@ -82,7 +85,7 @@ func (r *Report) LostEvents() (n uint64) {
 	return n
 }
 
-// Sound says that every event that was acknowledged to the app and is not at the server is there and whole.
+// Sound reports whether every event that was acknowledged to the app is whole, or at the server.
 func (r *Report) Sound() bool {
 	for _, l := range r.Lanes {
 		if l.Damaged > 0 || len(l.Errors) > 0 {
@@ -92,7 +95,7 @@ func (r *Report) Sound() bool {
 	return len(r.Lost) == 0
 }
 
-// Work says that some generation is not as a start would leave it.
+// Work reports whether some generation is not as a start would leave it.
 func (r *Report) Work() bool {
 	for _, g := range r.Generations {
 		if g.Plan != PlanKeep {

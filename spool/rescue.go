@@ -8,8 +8,9 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// rawFiles is what the raw files of one generation told when Badger could not give an event of it. One is kept, so that a
-// damaged generation is examined once and not for every event, and memory does not grow with the damage.
+// rawFiles is the evidence from the raw files of one generation, which was examined because Badger
+// could not return an event of it. One is kept, so that a damaged generation is examined once and not
+// for every event, and so that memory does not grow with the damage.
 type rawFiles struct {
 	generation *generation
 	end        uint64 // sequences below it were there when the files were examined
@@ -20,45 +21,58 @@ type rawFiles struct {
 func (s *Spool) examine(name string) (evidence, error) {
 	ev, err := examine(s.path(name))
 	for _, u := range ev.unreadable {
-		s.config.Logger.Error("the disk cannot read a part of a file; what else is in it is kept", "file", u.path, "bytes", u.bytes)
+		s.config.Logger.Error("the disk cannot read a part of a file; what else is in it is kept",
+			"file", u.path, "bytes", u.bytes)
 	}
+
 	return ev, err
 }
 
-// rawEvidence examines a generation that holds the sequences below end, unless it was the last one examined. The generation may be
-// written meanwhile: what is half there does not verify and lies at end or above. With readMu held.
+// rawEvidence examines a generation that holds the sequences below end, unless that was done last.
+//
+// The generation may be written meanwhile: what is only half there does not verify, and is at end or
+// above. The caller must hold readMu.
 func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
 	if s.raw.generation != g || s.raw.end < end {
 		ev, err := s.examine(g.name)
 		if err != nil {
 			return nil, err
 		}
+
 		s.raw = rawFiles{g, end, ev}
-		s.config.Logger.Warn("events that badger no longer gives are looked for in its raw files", "generation", s.path(g.name))
+		s.config.Logger.Warn("events that badger no longer gives are looked for in its raw files",
+			"generation", s.path(g.name))
 	}
 	return &s.raw.evidence, nil
 }
 
-// rescue takes the events from <= sequence < end, which Badger does not give, out of the raw files of their generation. Those of
-// which no whole copy lies there are lost; why says what is wrong with them in the store. full says that no more is wanted.
+// rescue takes the events from <= sequence < end, which Badger does not return, from the raw files of
+// their generation. Those that are not whole there either are lost.
+//
+// why says what is wrong with them in the store. rescue reports full when enough was read.
 func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool, err error) {
 	if from >= end {
 		return false, nil
 	}
+
 	raw, err := r.spool.rawEvidence(g, r.spool.lastSeq(g)+1)
 	if err != nil {
-		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w", from, why, r.spool.path(g.name), err)
+		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w",
+			from, why, r.spool.path(g.name), err)
 	}
+
 	for seq := from; seq < end; seq++ {
 		whole := raw.nextWhole(seq, end)
 		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
 		if seq = whole; seq == end {
 			break
 		}
+
 		refs := raw.events[seq]
 		if !r.hasRoomFor(payloadBytes(refs)) {
 			return true, nil
 		}
+
 		e, err := readRefs(refs)
 		switch {
 		case errors.Is(err, errFrame), errors.Is(err, io.EOF), rawlog.Unreadable(err): // damaged since it was examined
@@ -72,7 +86,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 	return false, nil
 }
 
-// nextWhole is the first sequence >= from and < end of which there is a whole event, end if there is none.
+// nextWhole returns the first sequence, from <= s < end, of a whole event, or end if there is none.
 func (ev *evidence) nextWhole(from, end uint64) uint64 {
 	for from < end && ev.events[from] == nil {
 		from++
@@ -80,25 +94,32 @@ func (ev *evidence) nextWhole(from, end uint64) uint64 {
 	return from
 }
 
-// restore rebuilds a sealed generation that was damaged since the spool was opened, as the next start would, so that nobody waits
-// for one. It returns cause, why it could not be opened, when that is no damage of its files. What is lost still counts as
-// waiting for its key until then: the table that names the key is not to be trusted. With readMu held.
+// restore rebuilds a sealed generation that was damaged since the spool was opened, as the next start
+// would, so that its events need not wait for a restart.
+//
+// cause is why the generation could not be opened. restore returns it if its files are not damaged.
+// Until the next start, lost events still count as waiting for their key: the table that names the key
+// cannot be trusted. The caller must hold readMu.
 func (s *Spool) restore(g *generation, cause error) error {
 	ev, err := s.examine(g.name)
 	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) && !errors.Is(cause, errUnreadable) {
 		return errors.Join(cause, err)
 	}
+
 	from, end := max(g.first, s.Frontier()), s.lastSeq(g)+1
 	name, err := s.rebuild(g.name, ev, from, end)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
+
+	// The evidence refers to files that have moved.
 	if s.raw.generation == g {
 		s.raw = rawFiles{}
 	}
 	s.mu.Lock()
 	g.name = name
 	s.mu.Unlock()
+
 	for _, hole := range ev.holes(from, end) {
 		s.lose(hole.from, hole.end, "no whole copy of it is left in a damaged generation")
 	}

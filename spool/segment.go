@@ -16,15 +16,15 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// A segment is a file of events in a lane: what was moved there at once. It is never changed: it appears under its name
-// whole and fsynced, and a removal replaces or removes it. A plain file reports a full disk as an error, and damage in it
-// stays where it is. Big-endian:
+// A segment is a file of events in a lane: those of one move. It is never changed. It appears under
+// its name whole and fsynced, and a release replaces or removes it. Unlike a database, a plain file
+// reports a full disk as an error, and damage stays where it is. Big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic 'P' 'S' 'L' and format version 1
 //	     4      4  count of events
 //	     8      4  CRC32C of bytes 0 to 7
-//	    12      -  the frames of the events (frame.go), one behind the other
+//	    12      -  the frames of the events (frame.go), one after the other
 //
 // What is framed is:
 //
@@ -38,7 +38,7 @@ const (
 	segmentHeaderBytes = 12
 )
 
-// segment is what the lanes know of a file.
+// segment is what the lanes keep in memory about a file.
 type segment struct {
 	path        string
 	lane        Lane
@@ -47,14 +47,15 @@ type segment struct {
 	bytes       int64  // of disk, in whole blocks
 }
 
-// laneRef is where the frames of an event lie in a segment.
+// laneRef is the place of an event's frames in a segment.
 type laneRef struct {
 	key    eventKey // of the first frame; bytes is of the whole wrapped event
 	offset int64
 	end    int64
 }
 
-// laneEvent is an event on its way into a segment, wrapped. raw is its frames instead, of one that is damaged.
+// laneEvent is a wrapped event on its way into a segment. A damaged one has raw, its frames as they
+// are, instead of wrapped.
 type laneEvent struct {
 	key     eventKey
 	wrapped []byte
@@ -75,16 +76,18 @@ func unwrapLane(k eventKey, b []byte) (LaneEntry, error) {
 	if len(b) < 10 || len(b) < 10+int(binary.BigEndian.Uint16(b[8:])) {
 		return e, errFrame
 	}
+
 	n := 10 + int(binary.BigEndian.Uint16(b[8:]))
 	e.Reason, e.Data = string(b[10:n]), b[n:]
 	e.MovedAt = time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC()
 	return e, nil
 }
 
-// frameCount is how many frames of a segment an event of so many bytes needs. An empty event is one frame.
+// frameCount returns how many frames an event of this many bytes needs in a segment. An empty event
+// is one frame.
 func frameCount(bytes int) int { return 1 + max(0, bytes-1)/framePart }
 
-// writeSegment makes a file durable under path, in place of one that may be there, and tells what it holds.
+// writeSegment durably writes a file under path, replacing any that is there, and describes it.
 func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err error) {
 	g = segment{path: path, lane: lane, count: len(events), first: events[0].key.seq}
 	unfinished := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
@@ -97,6 +100,8 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 			_ = os.Remove(unfinished)
 		}
 	}()
+
+	// The errors of the writes are returned by Flush below.
 	w := bufio.NewWriterSize(file, 64<<10)
 	_, _ = w.Write(segmentHeader(len(events)))
 	size := int64(segmentHeaderBytes)
@@ -112,12 +117,13 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 		for ; f.part < f.parts; f.part++ {
 			f.payload = e.wrapped[int(f.part)*framePart : min(int(f.part+1)*framePart, len(e.wrapped))]
 			header := f.header()
-			_, _ = w.Write(header[:]) // Flush tells
+			_, _ = w.Write(header[:])
 			_, _ = w.Write(f.payload)
 			size += int64(frameHeaderBytes + len(f.payload))
 		}
 	}
 	g.bytes = wholeBlocks(size)
+
 	if err := errors.Join(w.Flush(), file.Sync(), file.Close()); err != nil {
 		return g, err
 	}
@@ -129,13 +135,16 @@ func segmentHeader(count int) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// segmentRefs finds the events of a segment by the headers of its frames; payloads are not read. It returns errFrame when
-// the frames do not follow each other to the file's end, or are not as many as its header says.
+// segmentRefs finds the events of a segment by the headers of its frames, without reading payloads.
+//
+// It returns errFrame when the frames do not follow each other up to the end of the file, or when
+// their number differs from the file's header.
 func segmentRefs(file *os.File) ([]laneRef, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
+
 	r := bufio.NewReaderSize(file, 4<<10)
 	header := make([]byte, segmentHeaderBytes)
 	if _, err := io.ReadFull(r, header); err != nil {
@@ -144,12 +153,15 @@ func segmentRefs(file *os.File) ([]laneRef, error) {
 	if string(header[:4]) != segmentMagic || binary.BigEndian.Uint32(header[8:]) != crc32.Checksum(header[:8], castagnoli) {
 		return nil, errFrame
 	}
+
 	var refs []laneRef
 	b := make([]byte, frameHeaderBytes)
 	for at := int64(segmentHeaderBytes); at < info.Size(); {
 		if _, err := io.ReadFull(r, b); err != nil || string(b[:4]) != frameMagic {
 			return nil, errFrame
 		}
+
+		// The header is not verified here, so its length may be anything.
 		length := int64(binary.BigEndian.Uint32(b[30:]))
 		if length > framePayloadMax || at+frameHeaderBytes+length > info.Size() {
 			return nil, errFrame
@@ -157,10 +169,15 @@ func segmentRefs(file *os.File) ([]laneRef, error) {
 		if _, err := r.Discard(int(length)); err != nil {
 			return nil, errFrame
 		}
+
 		next := at + frameHeaderBytes + length
 		k := eventKey{
-			seq: binary.BigEndian.Uint64(b[14:]), part: binary.BigEndian.Uint16(b[6:]), parts: binary.BigEndian.Uint16(b[8:]),
-			key: binary.BigEndian.Uint32(b[10:]), bytes: uint32(length), at: time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
+			seq:   binary.BigEndian.Uint64(b[14:]),
+			part:  binary.BigEndian.Uint16(b[6:]),
+			parts: binary.BigEndian.Uint16(b[8:]),
+			key:   binary.BigEndian.Uint32(b[10:]),
+			bytes: uint32(length),
+			at:    time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
 		}
 		if k.part == 0 {
 			refs = append(refs, laneRef{k, at, next})
@@ -172,6 +189,7 @@ func segmentRefs(file *os.File) ([]laneRef, error) {
 		}
 		at = next
 	}
+
 	if len(refs) != int(binary.BigEndian.Uint32(header[4:])) {
 		return nil, errFrame
 	}
@@ -184,6 +202,7 @@ func readLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 	if _, err := file.ReadAt(b, ref.offset); err != nil {
 		return laneEvent{key: ref.key}, err
 	}
+
 	e := laneEvent{key: ref.key, wrapped: make([]byte, 0, len(b))}
 	for part := uint16(0); len(b) > 0; part++ {
 		f, err := decodeFrame(b)
@@ -193,6 +212,7 @@ func readLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 		if f.seq != ref.key.seq || f.part != part || f.parts != ref.key.parts {
 			return e, errFrame
 		}
+
 		e.wrapped = append(e.wrapped, f.payload...)
 		b = b[frameHeaderBytes+len(f.payload):]
 		if len(b) == 0 && part+1 != f.parts {
@@ -202,14 +222,15 @@ func readLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 	return e, nil
 }
 
-// rawLaneEvent reads the frames of an event as they lie there.
+// rawLaneEvent reads the frames of an event as they are, without verifying them.
 func rawLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 	e := laneEvent{key: ref.key, raw: make([]byte, ref.end-ref.offset)}
 	_, err := file.ReadAt(e.raw, ref.offset)
 	return e, err
 }
 
-// salvage finds the whole events of a damaged segment, and how many its header promises; 0 if it does not say.
+// salvage finds the whole events of a damaged segment, and returns how many its header promises, or 0
+// if the header is damaged, too.
 func salvage(path string) (events []laneEvent, promised int, err error) {
 	err = rawlog.Map(path, func(data []byte, _ []rawlog.Span) error {
 		events, promised, err = salvageFrom(path, data)
@@ -219,9 +240,15 @@ func salvage(path string) (events []laneEvent, promised int, err error) {
 }
 
 func salvageFrom(path string, data []byte) (events []laneEvent, promised int, err error) {
-	if len(data) >= segmentHeaderBytes && bytes.Equal(data[:segmentHeaderBytes], segmentHeader(int(binary.BigEndian.Uint32(data[4:])))) {
-		promised = int(binary.BigEndian.Uint32(data[4:]))
+	if len(data) >= segmentHeaderBytes {
+		count := int(binary.BigEndian.Uint32(data[4:]))
+		if bytes.Equal(data[:segmentHeaderBytes], segmentHeader(count)) {
+			promised = count
+		}
 	}
+
+	// Look for every frame that verifies, wherever it is: the length of a damaged one cannot be
+	// trusted to lead to the next.
 	var open laneEvent
 	parts := uint16(0) // of the open event
 	for at := 0; ; {
@@ -230,6 +257,7 @@ func salvageFrom(path string, data []byte) (events []laneEvent, promised int, er
 			break
 		}
 		at += i
+
 		f, err := decodeFrame(data[at:])
 		if errors.Is(err, errFrameNewer) {
 			return nil, 0, fmt.Errorf("%s: %w", path, err)
@@ -238,6 +266,7 @@ func salvageFrom(path string, data []byte) (events []laneEvent, promised int, er
 			at++
 			continue
 		}
+
 		if f.part == 0 {
 			open, parts = laneEvent{key: eventKey{seq: f.seq, parts: f.parts, key: f.key, at: f.at}}, 0
 		}
