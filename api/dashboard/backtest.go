@@ -79,7 +79,8 @@ func (d *Dashboard) backtestPage(c *call) error {
 		v.First = templateAddress("/template/backtest", head.Name, params...)
 	}
 	if page.NextCursor != nil {
-		v.Older = templateAddress("/template/backtest", head.Name, append(params, "cursor", *page.NextCursor)...)
+		params = append(params, "cursor", *page.NextCursor)
+		v.Older = templateAddress("/template/backtest", head.Name, params...)
 	}
 
 	return d.show(c, http.StatusOK, "backtest", head.Name, "templates", v)
@@ -115,6 +116,7 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 		}
 	}
 
+	// For any model: only the messages are compared.
 	rendered, err := d.Templates.Fetch(c.Context(), c.identity(), v.Name, wire.TemplateFetch{
 		Selector:  wire.Selector{Version: v.With},
 		Provider:  plainProvider,

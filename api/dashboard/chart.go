@@ -26,10 +26,10 @@ type chart struct {
 	// Link returns the address behind a bar or a point. Nil if there is none.
 	Link func(point) string
 
-	// LinkValue returns the address behind a single value of a point. Nil if there is none.
+	// LinkValue returns the address behind one value of a point. Nil if there is none.
 	LinkValue func(p point, i int) string
 
-	// Bare leaves the links out of the table, because another chart of the page has the same.
+	// Bare leaves the links out of the table, because another chart has the same ones.
 	Bare bool
 }
 
@@ -70,6 +70,7 @@ type tick struct {
 }
 
 func (c *chart) scale() scale {
+	// The upper edge is a whole number of steps, so that the topmost line is drawn on it.
 	highest := c.highest()
 	step := c.step(highest)
 	s := scale{
@@ -210,7 +211,8 @@ func (c *chart) SVG() template.HTML {
 func (c *chart) drawGrid(b *strings.Builder, s scale) {
 	for _, t := range s.ticks {
 		y := s.y(t.value)
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/>`, s.left, chartWidth-chartRight, y, y)
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/>`,
+			s.left, chartWidth-chartRight, y, y)
 		fmt.Fprintf(b, `<text x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
@@ -223,6 +225,7 @@ func (c *chart) drawGrid(b *strings.Builder, s scale) {
 		layout = "Jan 2 15:04"
 	}
 
+	// The axis only has room for the first time and the last.
 	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, chartHeight-6, s.from.UTC().Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
@@ -298,9 +301,10 @@ func (c *chart) drawColumns(b *strings.Builder, s scale) {
 		left := s.x(p.At)
 		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
 		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
-			html.EscapeString(c.describe(p)), short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
+			html.EscapeString(c.describe(p)),
+			short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
 
-		// The keyboard reaches the same links in the table, one Tab each and with their text.
+		// The keyboard reaches the same links in the table, where they have a text.
 		if c.Link != nil {
 			fmt.Fprintf(b, `<a href="%s" tabindex="-1">%s</a>`, html.EscapeString(c.Link(p)), shape)
 		} else {

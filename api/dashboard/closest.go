@@ -31,6 +31,7 @@ func (d *Dashboard) suggestClosest(c *call, v *filterView) {
 			continue
 		}
 
+		// The page shows the filter as it is, so the suggestion changes a copy.
 		f := v.Filter
 		f.Conditions = slices.Clone(f.Conditions)
 		f.Conditions[i].Value = value.Text

@@ -20,7 +20,7 @@ type compareView struct {
 	Select []int          // the versions to choose from, newest first
 }
 
-// comparedMax bounds the versions that a form offers. Older ones can be named in the address.
+// comparedMax bounds the versions that a form offers. The address can name older ones.
 const comparedMax = 200
 
 func (d *Dashboard) comparePage(c *call) error {

@@ -106,6 +106,7 @@ func (t *texts) show(s string) shownText {
 	}
 	t.left -= len(kept)
 
+	// A part of an object is not JSON, so only a whole text can be indented.
 	out := shownText{Cut: len(s) - len(kept), Long: len(kept) > scrolledBytesMin}
 	if laid := layOut(kept); laid != "" && out.Cut == 0 {
 		return shownText{Segments: []segment{{Text: laid}}, JSON: true}

@@ -79,7 +79,9 @@ type Records interface {
 		fn func([]wire.Event) error, mark func(cursor string) error,
 	) error
 	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
-	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
+	TemplateStatistics(
+		ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+	) (wire.TemplateStatistics, error)
 }
 
 // Recorder writes events. Package api documents the results.
@@ -146,6 +148,7 @@ func newDashboard(c Config, pages pages) *Dashboard {
 		panic("dashboard: " + err.Error())
 	}
 
+	// What is not registered gets our error page, and not the plain text of net/http.
 	d.mux.HandleFunc("/", d.notFound)
 	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
 	d.docRoutes()
@@ -173,6 +176,7 @@ type Route struct {
 
 // Routes lists what the dashboard serves, except its static files.
 func Routes() []Route {
+	// Nothing is called, so neither capabilities nor pages are needed.
 	d := newDashboard(Config{}, nil)
 	d.pageRoutes()
 
@@ -192,6 +196,7 @@ func (d *Dashboard) Serves(path string) bool { return len(d.methods(path)) > 0 }
 // methods returns the methods that a path accepts.
 func (d *Dashboard) methods(path string) (all []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		// The mux answers with the pattern "/" for everything that is not a page.
 		r := http.Request{Method: method, URL: &url.URL{Path: path}}
 		if _, pattern := d.mux.Handler(&r); pattern != "/" {
 			all = append(all, method)
@@ -203,6 +208,7 @@ func (d *Dashboard) methods(path string) (all []string) {
 
 // ServeHTTP answers a call for a page.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Both come before anything else, so that they hold for errors as well.
 	setSecurityHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 
@@ -237,6 +243,7 @@ func setSecurityHeaders(h http.Header) {
 // carry the version, so a new version is never served old files.
 func (d *Dashboard) staticFile(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		// ServeFileFS would list a folder.
 		name := r.PathValue("name")
 		if info, err := fs.Stat(files, name); err != nil || info.IsDir() {
 			d.notFound(w, r)

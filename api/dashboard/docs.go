@@ -69,6 +69,7 @@ const hostBytesMax = 253 + len(":65535")
 
 // pageFor renders a page whose examples use the address that the reader uses.
 func (d *Dashboard) pageFor(c *call, p *docs.Page) template.HTML {
+	// A process in which nobody signs in is a sidecar.
 	server, sidecar := docs.ServerAddress, docs.SidecarAddress
 	switch {
 	case len(c.Host) > hostBytesMax:

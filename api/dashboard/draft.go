@@ -143,7 +143,7 @@ func draftMessageFrom(m map[string]json.RawMessage) draftMessage {
 		return d
 	}
 
-	// A single block with nothing but a text is edited as that text, anything else as JSON.
+	// A single block with only a text is edited as that text, anything else as JSON.
 	var blocks []map[string]json.RawMessage
 	single := json.Unmarshal(content, &blocks) == nil && len(blocks) == 1 && len(blocks[0]) == 2
 	if single && jsonText(blocks[0]["type"]) == "text" {
@@ -328,10 +328,13 @@ func (d *draft) publish() (wire.Publish, error) {
 	if metadata != nil {
 		body["metadata"] = metadata
 	}
+
+	// Unchanged tags are left out, or the form would undo changes made to them meanwhile.
 	if d.Tags != d.OldTags {
 		body["tags"] = splitTags(d.Tags)
 	}
 
+	// The form is subject to the rules of the API.
 	object, err := wire.ParseObject(encoded(body))
 	if err != nil {
 		return wire.Publish{}, err

@@ -121,6 +121,7 @@ func (d *Dashboard) edit(c *call) error {
 		}
 	}
 
+	// Buttons that change the form send it as well: the editor works without scripts.
 	button := c.PostForm.Get("do")
 	if button != "save" && button != saveAnyway {
 		v.apply(button)
@@ -173,8 +174,8 @@ func (d *Dashboard) showNotSaved(c *call, v editView, err error) error {
 		v.Error = e
 		head, err := d.Templates.Head(c.Context(), c.identity(), v.Name)
 		if err == nil && !v.New {
-			// The page says that another version was saved meanwhile. Whoever saves again has
-			// read that, so the draft now follows that version.
+			// The page says that another version was saved meanwhile. Whoever saves again
+			// has read that, so the draft now follows that version.
 			v.Overtaken, v.Latest = v.Base, head.Latest()
 			v.Base = head.Latest()
 		}
@@ -260,6 +261,7 @@ func (d *Dashboard) renderDraft(c *call, v draft) previewView {
 		return out
 	}
 
+	// The messages are shown even if the draft's own provider does not accept them.
 	fetch := wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables}
 	plain, findings, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	out.Findings = shownFindings(findings)
@@ -274,6 +276,7 @@ func (d *Dashboard) renderDraft(c *call, v draft) previewView {
 		return out
 	}
 
+	// The arguments for the provider that the draft is made for.
 	fetch = wire.TemplateFetch{Provider: out.Provider, Variables: variables}
 	rendered, _, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	if err != nil {

@@ -55,6 +55,7 @@ func errorTitle(err error) string {
 
 // fail answers with an error page, which offers a way back.
 func (d *Dashboard) fail(c *call, err error) {
+	// Other errors are the reader's, who finds them explained on the page.
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
 		d.Logger.Error("a page failed", "path", c.URL.Path, "error", err)
@@ -76,6 +77,7 @@ func setRetryAfter(h http.Header, e *wire.Error) {
 
 // Refuse answers with an error page. Nobody needs to be signed in.
 func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	// Other handlers call this too, for which ServeHTTP has not set the headers.
 	setSecurityHeaders(w.Header())
 
 	c := &call{Request: r, w: w}
@@ -85,6 +87,7 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // notFound answers for a path that is not a page, or that only accepts forms.
 func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
+	// The path of a form may be opened as an address, for example from the history.
 	allowed := d.methods(r.URL.Path)
 	if len(allowed) == 0 || strings.HasPrefix(r.URL.Path, "/static/") {
 		d.Refuse(w, r, errNoPage)
@@ -99,7 +102,8 @@ func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
 // refuseCrossSite rejects a form that another site's page sent.
 func (d *Dashboard) refuseCrossSite(w http.ResponseWriter, r *http.Request) {
 	d.Refuse(w, r, wire.Errorf(wire.CodeForbidden,
-		"This form was sent from another site's page, so it was rejected. Open the dashboard itself and try again."))
+		"This form was sent from another site's page, so it was rejected. "+
+			"Open the dashboard itself and try again."))
 }
 
 // previousPage returns the page of ours that a call came from, or "".

@@ -11,11 +11,16 @@ import (
 	"promptspool/api/wire"
 )
 
+// exportWriter writes the records that a search finds.
+type exportWriter func(
+	d *Dashboard, ctx context.Context, id wire.Identity, s wire.Search, w io.Writer,
+) error
+
 // exportForm is a format in which a view can be saved.
 type exportForm struct {
 	name, text, hint string
 	file, mediaType  string
-	write            func(d *Dashboard, ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error
+	write            exportWriter
 }
 
 var exportForms = []exportForm{
@@ -69,7 +74,8 @@ func readExportForm(q url.Values) (exportForm, error) {
 
 	i := slices.IndexFunc(exportForms, func(form exportForm) bool { return form.name == name })
 	if i < 0 {
-		return exportForm{}, wire.Invalid(wire.FieldError{Field: "format", Reason: "must be events, records or csv"})
+		fault := wire.FieldError{Field: "format", Reason: "must be events, records or csv"}
+		return exportForm{}, wire.Invalid(fault)
 	}
 
 	return exportForms[i], nil
@@ -86,8 +92,8 @@ func (d *Dashboard) exportRequests(c *call) error {
 	f := readFilter(query)
 	id, s := c.identity(), wire.Search{FilterGroup: f.group(d.Now()), Q: f.Q}
 
-	// An invalid filter must be rejected now. Once the first line is sent, an answer can only
-	// be cut off.
+	// An invalid filter must be rejected now. Once the first line is sent, an answer can
+	// only be cut off.
 	probe := s
 	probe.PerPage = 1
 	if _, err := d.Records.Search(c.Context(), id, probe); err != nil {
@@ -96,7 +102,7 @@ func (d *Dashboard) exportRequests(c *call) error {
 
 	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
 
-	// Servers stream long answers after the handler has returned, with bounds of their own.
+	// The server streams long answers after the handler has returned, within bounds.
 	streamer, streams := c.w.(interface {
 		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 	})
@@ -162,8 +168,8 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Searc
 		for i := range page.Items {
 			row := &page.Items[i]
 			if row.Truncated() {
-				// A row holds only so much metadata; the record has all of it, unless it was
-				// deleted since the search.
+				// A row holds only so much metadata. The record has all of it, unless it
+				// was deleted since the search.
 				record, err := d.Records.Request(ctx, id, row.RequestID)
 				if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 					return err

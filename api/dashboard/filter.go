@@ -236,6 +236,7 @@ func (f filter) group(now time.Time) *wire.Filter {
 		return nil
 	}
 
+	// Conditions narrow the list one after another, so all of them must hold.
 	return &wire.Filter{Logic: "AND", Filters: all}
 }
 

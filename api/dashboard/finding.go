@@ -31,7 +31,7 @@ func shownFindings(findings []wire.Finding) []shownFinding {
 			continue
 		}
 
-		// Only chats have several messages; the text of a completion is in the form's first.
+		// A completion has no messages. Its text is in the form's first one.
 		name := "Text"
 		shown[i].Index = 0
 		if m[1] != "" {

@@ -92,6 +92,8 @@ func (d *Dashboard) overviewPage(c *call) error {
 	case !a.Incomplete:
 		d.suggestClosest(c, &v.filterView)
 	}
+
+	// More bars could not be told apart. The page says so in their place.
 	if len(a.Stats) <= crowdedMin {
 		v.Charts = overviewCharts(f, a)
 	} else {

@@ -32,6 +32,8 @@ func parsePages(only ...string) pages {
 		panic(fmt.Sprintf("dashboard: no pages: %v", err))
 	}
 
+	// Every page gets its own copy of the layout, because pages define templates of the
+	// same names.
 	all := pages{}
 	for _, name := range names {
 		page := strings.TrimSuffix(path.Base(name), ".html")
@@ -173,6 +175,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 		SignIn:  d.People != nil,
 		Data:    data,
 	}
+	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
 	if c.User.ID != "" {
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
 	}
@@ -211,11 +214,11 @@ var notices = map[string]string{
 	"revoked":    "The key is revoked. Calls with it are now rejected.",
 	"uninvited":  "The invite is revoked. Its link no longer works.",
 	"resumed":    "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
-	"other-person": "You signed in as someone else. The changes that were not sent yet belonged to another person, " +
-		"and were discarded.",
+	"other-person": "You signed in as someone else. The changes that were not sent yet belonged to " +
+		"another person, and were discarded.",
 	"saved":      "Saved. Apps requesting the latest version get it within a second.",
 	"unchanged":  "Nothing was changed, so no new version was created.",
-	"label":      "The label now points to this version. Apps requesting it get this version within a second.",
+	"label":      "The label now points to this version. Apps requesting it get it within a second.",
 	"unlabelled": "The label was deleted.",
 	"archived":   "The template is archived. Apps requesting it will get 404.",
 	"restored":   "The template was restored.",
@@ -231,12 +234,14 @@ func (c *call) redirect(to, word string) error {
 	default:
 		to += "?done=" + word
 	}
+
+	// See Other makes the browser fetch the page, and not send the form once more.
 	http.Redirect(c.w, c.Request, to, http.StatusSeeOther)
 
 	return nil
 }
 
-// exampleCurl returns a command that logs a call, for accounts that have logged nothing yet.
+// exampleCurl returns a command that logs a call, for accounts without any.
 func exampleCurl(r *http.Request) string {
 	return "curl " + base(r) + `/rest/track-request -H 'Content-Type: application/json' -d '{
   "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
@@ -248,6 +253,7 @@ func exampleCurl(r *http.Request) string {
 
 // base returns this server's address as the caller wrote it.
 func base(r *http.Request) string {
+	// A proxy that terminates TLS says so in the header.
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https://" + r.Host
 	}

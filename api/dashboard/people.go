@@ -28,13 +28,14 @@ type peopleView struct {
 	Error   *wire.Error
 }
 
-// peoplePage also says what has just been changed for the person whose id is in the address.
+// peoplePage also says what has just been changed for the person named in the address.
 func (d *Dashboard) peoplePage(c *call) error {
 	v := peopleView{}
 	if err := d.loadPeople(c, &v); err != nil {
 		return err
 	}
 
+	// The address may name anybody: only people of this account are mentioned.
 	q := c.URL.Query()
 	for _, u := range v.People {
 		if u.ID == q.Get("who") {

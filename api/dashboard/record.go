@@ -126,12 +126,15 @@ func (d *Dashboard) recordPage(c *call) error {
 		Query:  f.values().Encode(),
 	}
 
+	// The values of the variables are marked in the prompt.
 	var variables json.RawMessage
 	if r.Prompt != nil {
 		variables = r.Prompt.InputVariables
 	}
 	v.shownRequest = newTexts(variables).call(d.Read(r.Request))
 	v.Others, v.MoreOthers = d.others(r)
+
+	// Sorted, so that the same request always looks the same.
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
@@ -231,8 +234,8 @@ func (d *Dashboard) rawRecord(c *call) error {
 
 // setScore scores a request the way a program would: by an event.
 func (d *Dashboard) setScore(c *call) error {
-	// An event for a request that does not exist, or is another account's, would be accepted
-	// and wait for that request.
+	// An event for a request that does not exist, or is another account's, would be
+	// accepted and wait for that request.
 	id := c.PathValue("id")
 	if _, err := d.Records.Request(c.Context(), c.identity(), id); err != nil {
 		return err
@@ -242,6 +245,8 @@ func (d *Dashboard) setScore(c *call) error {
 	if err != nil {
 		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
 	}
+
+	// The event has the body that a program would send, so the same checks apply to it.
 	body, err := json.Marshal(map[string]any{
 		"request_id": id,
 		"score":      score,
@@ -300,6 +305,7 @@ func replayCurl(r *http.Request, body json.RawMessage) string {
 		return ""
 	}
 
+	// Double quotes around the key, so that the shell expands the variable.
 	return "curl " + base(r) + `/rest/track-request -H "X-API-KEY: $PROMPTSPOOL_KEY" ` +
 		`-H 'Content-Type: application/json' -d ` + shellQuote(string(body))
 }

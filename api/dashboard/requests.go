@@ -87,6 +87,7 @@ func (d *Dashboard) requestsPage(c *call) error {
 	}
 
 	v.Page = page
+	// An incomplete search may still find something on its next pages.
 	if len(page.Items) == 0 && page.Complete {
 		d.suggestClosest(c, &v.filterView)
 	}

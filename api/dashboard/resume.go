@@ -121,6 +121,7 @@ func (d *Dashboard) formPage(c *call) string {
 		return "/" // the page was itself the answer to a form
 	}
 
+	// The page's notice is about something that was done before.
 	q := u.Query()
 	q.Del("done")
 
@@ -163,6 +164,7 @@ func (d *Dashboard) showAgain(c *call, r review, path string, fields url.Values)
 		return err
 	}
 
+	// The page that shows the form sees a call of the form's own path.
 	again := *c
 	again.Request = c.Clone(c.Context())
 	again.URL = &url.URL{Path: path, RawQuery: "done=resumed"}

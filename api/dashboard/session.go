@@ -49,6 +49,9 @@ func (d *Dashboard) handle(pattern string, role wire.Role, page func(c *call) er
 func (d *Dashboard) authorize(c *call, role wire.Role, page func(c *call) error) (err error) {
 	c.SignedIn, err = d.session(c.Request)
 	get := c.Method == http.MethodGet
+
+	// A link is followed after signing in. A redirect would lose a form, so a form is
+	// answered with the sign-in page itself.
 	switch {
 	case wire.IsCode(err, wire.CodeUnauthorized) && get:
 		return c.redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), "")
@@ -90,7 +93,8 @@ func (c *call) readForm() error {
 func (d *Dashboard) session(r *http.Request) (wire.SignedIn, error) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil || d.People == nil {
-		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
+		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized,
+			"Your session has expired. Sign in to continue.")
 	}
 
 	return d.People.Session(r.Context(), wire.Secret(cookie.Value))
@@ -147,6 +151,7 @@ func ip(r *http.Request) string {
 // localAddress returns next if it is an address on this server, otherwise the first page:
 // a link must not send people who sign in to another site.
 func localAddress(next string) string {
+	// Browsers read "//host" and "/\host" as the address of another host.
 	elsewhere := !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//")
 	if elsewhere || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
@@ -162,6 +167,7 @@ func insecure(r *http.Request) bool {
 		return false
 	}
 
+	// Browsers trust localhost without TLS, and keep the cookie there.
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host // without a port

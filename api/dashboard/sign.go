@@ -24,6 +24,7 @@ func (d *Dashboard) open(pattern string, page func(c *call) error) {
 	d.routes = append(d.routes, Route{Pattern: pattern})
 
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		// FormValue, which pages use, would hide that a form could not be read.
 		c := &call{Request: r, w: w}
 		err := c.readForm()
 		if err == nil {
@@ -70,6 +71,7 @@ func (d *Dashboard) signIn(c *call) error {
 		return d.signFault(c, "sign-in", "Sign in", d.signView(c), err)
 	}
 
+	// A form that was waiting is shown immediately, to the session that begins here.
 	setSession(c.w, s)
 	c.SignedIn = s
 
@@ -196,7 +198,7 @@ func (d *Dashboard) passwordPage(c *call) error {
 func (d *Dashboard) setPassword(c *call) error {
 	s, err := d.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
 	if wire.IsCode(err, wire.CodeUnauthorized) {
-		// The original message is about an email as well, which this form does not ask for.
+		// The original message mentions an email, which this form does not ask for.
 		err = wire.Errorf(wire.CodeUnauthorized, "The current password is wrong.")
 	}
 	if err != nil {

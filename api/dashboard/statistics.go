@@ -62,6 +62,8 @@ func (d *Dashboard) statisticsPage(c *call) error {
 		Bucket:       q.Get("bucket"),
 		Buckets:      wire.Buckets,
 	}
+
+	// Only what changes the numbers identifies the page.
 	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, q.Has(countAll)}
 	for _, name := range []string{"span", "score", "bucket"} {
 		if value := q.Get(name); value != "" {

@@ -25,6 +25,8 @@ func (d *Dashboard) suggest(c *call) error {
 		Limit:       suggestionsMax,
 		Budget:      suggestTimeMax,
 	})
+
+	// A filter may be invalid while it is typed. It has no suggestions.
 	if wire.IsCode(err, wire.CodeInvalid) {
 		found.Values, err = []string{}, nil
 	}

@@ -58,7 +58,7 @@ type templateView struct {
 	MovesCut     int
 	Choices      []int          // versions that a label can move to
 	Findings     []shownFinding // why the shown version cannot be rendered
-	NotMoved     string         // the label that was not moved to the shown version because of Findings, or ""
+	NotMoved     string         // the label that was not moved because of Findings, or ""
 }
 
 // versionRow is a version in the list of versions.
@@ -118,6 +118,8 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	}
 
 	v.Findings = shownFindings(findings)
+
+	// The texts are the template's own: there are no values of variables to mark.
 	v.Messages = newTexts(nil).messages(d.blueprintMessages(v.Raw.Blueprint))
 
 	var b struct {
@@ -181,6 +183,7 @@ func (v *templateView) listVersions(page string) {
 	at, _ := strconv.Atoi(page)
 	at = min(max(at, 1), lastPage)
 
+	// A version may have several labels.
 	labels := map[int][]wire.Label{}
 	for _, l := range v.Labels {
 		labels[l.Version] = append(labels[l.Version], l)
@@ -220,7 +223,8 @@ func (d *Dashboard) moveLabel(c *call) error {
 	// Versions that do not exist are left to CreateLabel, which explains them.
 	exists := w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil
 	if exists && c.PostForm.Get("anyway") == "" {
-		findings, err := d.Templates.FindingsOf(c.Context(), c.identity(), head.Name, wire.Selector{Version: w.Version})
+		selector := wire.Selector{Version: w.Version}
+		findings, err := d.Templates.FindingsOf(c.Context(), c.identity(), head.Name, selector)
 		if err != nil {
 			return err
 		}
@@ -267,13 +271,15 @@ func (d *Dashboard) deleteLabel(c *call) error {
 		return err
 	}
 
+	// The label may have been deleted in another tab.
 	name := c.PostForm.Get("label")
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
 	if i < 0 {
 		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
 	}
 
-	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), head.Labels[i].ID, c.User.Email); err != nil {
+	id := head.Labels[i].ID
+	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), id, c.User.Email); err != nil {
 		return err
 	}
 	if err := d.People.Note(c.Context(), c.User, "delete label", head.Name, name); err != nil {

@@ -15,7 +15,9 @@ type Templates interface {
 	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
 	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
 	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
-	Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error)
+	Fetch(
+		ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
+	) (wire.RenderedTemplate, error)
 	TemplateEditor
 }
 
@@ -91,6 +93,7 @@ func (d *Dashboard) templatesPage(c *call) error {
 	}
 	v.Narrowed = v.Name != "" || v.Label != "" || v.Tag != "" || v.Status != "active"
 
+	// Anything that is not the number of a page means the first one.
 	page, _ := strconv.Atoi(q.Get("page"))
 	page = min(max(page, 1), wire.PageOffsetMax)
 	list, err := d.Templates.List(c.Context(), c.identity(), v.query(page))
@@ -110,6 +113,7 @@ func (d *Dashboard) templatesPage(c *call) error {
 	}
 
 	pageAddress := func(page int) string {
+		// The notice belongs to this page only.
 		q.Set("page", strconv.Itoa(page))
 		q.Del("done")
 		return address("/templates", q)

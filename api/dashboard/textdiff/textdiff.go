@@ -31,8 +31,8 @@ type Word struct {
 const (
 	contextLines = 3 // equal lines shown around a change
 
-	// roundsMax bounds how often the library is asked again about the same stretch. Each time
-	// it finds some hundred changes more; what is left counts as one change.
+	// roundsMax bounds how often the library is asked about the same stretch. Each time it
+	// finds some hundred changes more; what is left counts as one change.
 	roundsMax = 32
 )
 
@@ -59,8 +59,8 @@ func Lines(left, right string) []Row {
 	return collapse(rows)
 }
 
-// appendReplaced appends the lines i to iEnd of a, which were removed, beside the lines j to
-// jEnd of b, which were added.
+// appendReplaced appends the lines i to iEnd of a, which were removed, beside the lines
+// j to jEnd of b, which were added.
 func appendReplaced(rows []Row, a, b []string, i, iEnd, j, jEnd int) []Row {
 	for ; i < iEnd || j < jEnd; i, j = i+1, j+1 {
 		var row Row
@@ -89,6 +89,7 @@ func wholeLine(i int, line string, change bool) Side {
 // compareWords marks the words that two lines do not have in common. Lines with little in
 // common are not marked, because that would only confuse.
 func compareWords(a, b []string) ([]Word, []Word) {
+	// Less than a third of the longer line is mostly spaces and commas.
 	same := commonPairs(a, b)
 	if 3*len(same) < max(len(a), len(b)) {
 		return []Word{{strings.Join(a, ""), false}}, []Word{{strings.Join(b, ""), false}}
@@ -177,15 +178,15 @@ func commonPairs(a, b []string) [][2]int {
 	return pairs
 }
 
-// changes returns the changes that turn a into b. Its time is linear in the length of both.
+// changes returns what turns a into b. Its time is linear in the length of both.
 func changes(a, b []string, rounds int) []lcs.Diff {
 	found := lcs.DiffLines(a, b)
 	if rounds == 1 || len(found) < 2 {
 		return found
 	}
 
-	// The library gives up after some hundred changes, and reports the stretch between the first
-	// and the last of them as one. Look into each stretch again.
+	// The library gives up after some hundred changes, and reports the stretch between the
+	// first and the last of them as one. Look into each stretch again.
 	var all []lcs.Diff
 	for _, c := range found {
 		for _, within := range changes(a[c.Start:c.End], b[c.ReplStart:c.ReplEnd], rounds-1) {
