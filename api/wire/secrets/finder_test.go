@@ -214,10 +214,16 @@ func FuzzStrip(f *testing.F) {
 		kept, found := Mask(source, object)
 		same(t, "the source", string(source), string(body))
 
+		members := map[string]json.RawMessage{}
+		if err := json.Unmarshal(body, &members); err != nil {
+			t.Fatal(err)
+		}
+
 		out := Strip(source, object)
 		if !json.Valid(out) {
 			t.Fatalf("no JSON: %q", out)
 		}
+		checkStripped(t, bytes.Clone(out), members)
 		again, err := wire.ParseObject(out)
 		if err != nil {
 			t.Fatalf("it does not parse: %v", err)
