@@ -18,6 +18,8 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	if err != nil {
 		return nil, err
 	}
+	// A batch that is too heavy for one transaction is folded in parts.
+
 	err = archive.Apart(events, func(part []archive.Event) error {
 		more, err := db.apply(ctx, k, part)
 		results = append(results, more...)
@@ -26,11 +28,15 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	if err != nil {
 		return nil, err
 	}
+
 	return results, nil
 }
 
+// apply folds events in one transaction, and fails with archive.ErrHeavy if their records
+// weigh too much for one.
 func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
 	packed, bytes := db.packBodies(events)
+
 	listed, buried := 0, 0
 	err = db.commit.doMany(ctx, bytes, len(events), func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
@@ -41,19 +47,24 @@ func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (result
 			}
 			results = append(results, r)
 		}
+
 		err := f.finish()
 		listed, buried = f.listed, f.buried
+
 		return f.writes, err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	db.tombstones.Add(int64(buried))
 	db.rowsWritten(k, listed)
+
 	return results, nil
 }
 
-// packBodies compresses the bodies that are kept, before anybody has to wait for it.
+// packBodies compresses the bodies that are kept, outside the committer, so that no other
+// write waits for it.
 func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 	packed = make([][]byte, len(events))
 	for i := range events {
@@ -62,11 +73,13 @@ func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 			packed[i] = db.codec.packBody(events[i].Body)
 		}
 	}
+
 	return packed, bytes
 }
 
-// rowsWritten packs an account's rows when there are enough. Who wrote many of them waits until it is done; who wrote
-// few does not wait for what others wrote. What it writes tells nothing new, so a failure harms nobody.
+// rowsWritten packs an account's rows when there are enough. A writer of many rows waits until
+// that is done; a writer of few does not wait for what others wrote. Packing only rearranges
+// what is already stored, so its failure harms nobody.
 func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
 		return
@@ -78,14 +91,16 @@ func (db *DB) rowsWritten(k keys, rows int) {
 
 	db.packMu.Lock()
 	defer db.packMu.Unlock()
+
 	switch {
-	case db.packEnded:
+	case db.packEnded: // the database is being closed
 	case db.packBeside:
-		db.unpacked[k] = db.packing.every // the next write asks again
+		db.unpacked[k] = db.packing.every // the next write tries again
 	default:
 		db.packBeside = true
 		db.packers.Go(func() {
 			db.packNow(k)
+
 			db.packMu.Lock()
 			db.packBeside = false
 			db.packMu.Unlock()
@@ -93,12 +108,13 @@ func (db *DB) rowsWritten(k keys, rows int) {
 	}
 }
 
-// packedByFew is which part of the rows that are packed together is few.
+// packedByFew sets what counts as few rows: less than this fraction of packing.every.
 const packedByFew = 16
 
+// packNow packs an account's rows, and logs a failure that the caller need not know.
 func (db *DB) packNow(k keys) {
 	if err := db.pack(context.Background(), k); err != nil && !wire.IsCode(err, wire.CodeUnavailable) {
-		db.logger.Error("rows could not be packed into blocks; searches go on, but slower", "error", err)
+		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
 	}
 }
 
@@ -109,33 +125,38 @@ func (db *DB) newFolding(txn *badger.Txn, k keys) *folding {
 // bodyVersion is the first byte of a stored body: see codec.pack.
 const bodyVersion = 1
 
-// folding is one batch being folded: each record is read once and written once, however many of its events are in it.
+// folding is the state while one batch is folded. Each record is read once and written once,
+// however many of its events are in the batch.
 type folding struct {
 	db      *DB
 	txn     *badger.Txn
 	keys    keys
 	records map[string]*record // by request id
-	order   []*record          // as they were met, so that equal batches write equally
-	orphans *archive.Orphans   // the account's tally; nil until it matters
-	held    int                // what the states weighed when they were read
+	order   []*record          // in the order first met, so that equal batches write equally
+	orphans *archive.Orphans   // the account's tally; nil until it is needed
+	held    int                // weight of the states when they were read
 	writes  []write
 	listed  int // rows among the writes
 	buried  int // new tombstones among them
-	unseen  int // those of records that were not there
+	unseen  int // of these, tombstones of records that did not exist
 }
 
 // record is one record of a batch.
 type record struct {
-	id      uuid
-	state   archive.Stored
-	row     []byte          // the place of its row before the batch; nil if it had none
-	orphan  bool            // it was one before the batch
-	bytes   uint64          // of its events before the batch
-	waiting archive.Orphans // its part in the tally
+	id    uuid
+	state archive.Stored
+
+	// What it was before the batch.
+	row    []byte // the place of its row; nil if it had none
+	orphan bool
+	bytes  uint64 // of its events
+
+	waiting archive.Orphans // its current part in the tally
 	changed bool
-	removed bool // and never to come back
+	removed bool // for good: later events are duplicates
 }
 
+// fold adds one event to its record. body is the event's body, packed.
 func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 	r, err := f.record(e.RequestID)
 	if err != nil {
@@ -144,6 +165,8 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 	if r.removed {
 		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
 	}
+
+	// A record without its request counts in the account's tally, which may be full.
 	if waits := r.state.WouldWait(e); waits || r.waiting.Requests > 0 {
 		if err := f.loadOrphans(); err != nil {
 			return wire.Result{}, err
@@ -152,6 +175,7 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 			return archive.OrphanLater(e.ID), nil
 		}
 	}
+
 	result := r.state.Take(e)
 	if result.Code != wire.ResultAccepted {
 		return result, nil
@@ -161,6 +185,7 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 		f.orphans.Add(now.Minus(r.waiting))
 		r.waiting = now
 	}
+
 	if e.Hash != "" {
 		id, ok := parseUUID(e.ID)
 		if !ok {
@@ -168,14 +193,16 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 		}
 		f.writes = append(f.writes, write{f.keys.body(r.id, id), body})
 	}
+
 	return result, f.keepOut(r, &e)
 }
 
-// record reads a record, or begins one.
+// record reads a record, or begins a new one. Later calls for its id return the same one.
 func (f *folding) record(requestID string) (*record, error) {
 	if r := f.records[requestID]; r != nil {
 		return r, nil
 	}
+
 	id, ok := parseUUID(requestID)
 	if !ok {
 		return nil, badID(requestID)
@@ -184,10 +211,13 @@ func (f *folding) record(requestID string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &record{id: id, state: state}
 	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 0 {
 		return nil, archive.ErrHeavy
 	}
+
+	// Without a history it is new, unless it was deleted.
 	if len(r.state.History) == 0 {
 		tombstone, err := loadBytes(f.txn, f.keys.tombstone(id))
 		if err != nil {
@@ -195,21 +225,26 @@ func (f *folding) record(requestID string) (*record, error) {
 		}
 		r.removed = tombstone != nil
 	}
+
 	if !r.state.Orphan() {
 		r.row = place(r.state.Request.At, id)
 	}
 	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
 	r.orphan = r.waiting.Requests > 0
+
 	f.records[requestID] = r
 	f.order = append(f.order, r)
+
 	return r, nil
 }
 
-// finish writes the states that changed, their rows, and the count of records.
+// finish appends the writes for the records that changed: states, rows, orphans and the count.
 func (f *folding) finish() error {
-	var added accountCount // less what is removed, modulo 2^64
+	var added accountCount // modulo 2^64: it may be negative
+
 	for _, r := range f.order {
+		// Deleted: its row leaves the list and the count. An orphan has no row.
 		if r.removed && r.row != nil {
 			hide, err := f.db.hide(f.txn, f.keys, r.row)
 			if err != nil {
@@ -219,19 +254,24 @@ func (f *folding) finish() error {
 			f.listed++
 			added.records--
 		}
+
 		if r.removed {
 			added.bytes -= r.bytes
 		} else if r.changed {
 			added.bytes += uint64(r.state.Bytes()) - r.bytes
 		}
+
 		if r.removed && r.orphan {
 			if err := f.unlistOrphan(r); err != nil {
 				return err
 			}
 		}
+
 		if !r.changed || r.removed {
 			continue
 		}
+
+		// Written: its state, its line among the orphans or its row in the list.
 		if err := f.writeState(r); err != nil {
 			return err
 		}
@@ -241,6 +281,7 @@ func (f *folding) finish() error {
 		if r.state.Orphan() {
 			continue
 		}
+
 		if r.row == nil {
 			added.records++
 		}
@@ -248,25 +289,30 @@ func (f *folding) finish() error {
 			return err
 		}
 	}
+
 	if err := f.writeOrphans(); err != nil || added == (accountCount{}) {
 		return err
 	}
+
 	count, err := loadTally(f.txn, f.keys)
 	if err != nil {
 		return err
 	}
+
 	count.records, count.bytes = count.records+added.records, count.bytes+added.bytes
 	f.writes = append(f.writes, write{f.keys.count(), count.encode()})
 	return nil
 }
 
-// accountCount is what an account holds: records that lists show, and bytes of the bodies of all events, as they were sent.
+// accountCount is what an account holds: records that lists show, and bytes of the bodies of
+// all events, uncompressed.
 type accountCount struct{ records, bytes uint64 }
 
 func (c accountCount) encode() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.records), c.bytes)
 }
 
+// loadTally reads what an account holds; zero if nothing was counted yet.
 func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 	key := k.count()
 	raw, err := loadBytes(txn, key)
@@ -276,10 +322,12 @@ func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 	case len(raw) != 16:
 		return c, damaged(key, errors.New("it is not two numbers of 8 bytes"))
 	}
+
 	return accountCount{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}, nil
 }
 
-// list writes a record's row, and removes the one it had elsewhere: an earlier request takes over an id's record.
+// list writes a record's row. It removes a row that the record has at another place, which
+// happens when an earlier request takes over the id.
 func (f *folding) list(r *record) error {
 	row, _ := r.state.Row()
 	at := place(r.state.Request.At, r.id)

@@ -1,100 +1,146 @@
-// Package badgerdb is a server's database in one folder: an embedded Badger that holds records, templates and keys. It
-// promises that a write is on disk, fsynced, when its method returns; that a batch is there whole or not at all, also
-// after a crash; and that nothing read under one account belongs to another.
+// Package badgerdb is a server's database in one folder: an embedded Badger.
+//
+// It holds records, templates, keys and accounts, and makes three promises:
+//
+//   - A write is on disk, fsynced, when its method returns.
+//   - A batch is there as a whole or not at all, also after a crash.
+//   - Nothing read under one account belongs to another.
+//
+// # Files of this package
+//
+//	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
+//	folder_lock.go, format.go         who may open the folder, and which version wrote it
+//	room.go, spare.go                 the disk and the memory that Badger takes
+//	key.go, value.go                  the layout below: keys, and reading what is under them
+//	apply.go, state.go, orphan.go     folding events into records
+//	rewrite.go, delete.go, retain.go  changing and deleting records
+//	erase.go                          getting deleted bytes out of the files
+//	pack.go, pack_aside.go            turning rows that stand alone into blocks
+//	block.go, blockrow.go, column.go  a block, its rows, and one of its columns
+//	scan.go, evaluate.go, sift.go     a pass over the list; a filter on a block; words in bodies
+//	search.go, sum.go, size.go        what callers ask for
+//	template.go, accounts.go, fleet.go, audit.go
+//	backup.go, restore.go, move.go    backups, and copies to another kind of database
+//	check.go                          a proof that all of this agrees
+//	open_badger.go, unreadable.go, unreadable_table.go
+//	                                  opening after a crash, and on a disk with bad blocks
 //
 // # Writes
 //
-// All writes go through one committer, which puts every write that waits into one transaction with one fsync. It runs
-// one change after the other, each seeing those before it, so no two writers ever work from the same state and Badger's
-// own conflict detection is off.
+// All writes go through one committer, which puts every waiting write into one transaction
+// with one fsync. It runs one change after the other, each seeing those before it. So no two
+// writers ever work from the same state, and Badger's own conflict detection is off.
 //
-// After each commit's fsync, and each second, it looks whether its folder is the one that it opened and can be written:
-// else an fsync may succeed and write nothing that is found again. Then it takes no more writes (DB.Failed).
+// After the fsync of each commit, and once a second, the database checks that its folder is
+// still the one it opened and can be written. Otherwise an fsync could succeed for files that
+// nobody finds again. If the check fails, it takes no more writes; see [DB.Failed].
 //
 // # A disk that breaks
 //
-// Badger reads its files through mappings, where a block that the disk cannot read is a fault. What it reads while it
-// opens is read before (unreadable.go). A file with a bad block is set aside in the folder quarantine, and in its place
-// comes
+// Badger reads its files through mappings, where a block that the disk cannot read raises
+// SIGBUS instead of returning an error. So whatever Badger reads while it opens is read
+// beforehand (unreadable.go). A file with a bad block is moved to the folder quarantine and
+// replaced:
 //
-//	a value log            the entries that are whole, each at its old offset, and fillers between them
-//	a write-ahead log      the entries that are whole, no longer in transactions
-//	a table                one of the blocks that are whole; nothing if its index is lost, and the MANIFEST forgets it.
-//	                       Older versions of the keys that are lost may show
-//	DISCARD, KEYREGISTRY   nothing; Badger makes new ones
+//	a value log            by its intact entries, each at its old offset, with fillers between them
+//	a write-ahead log      by its intact entries, no longer in transactions
+//	a table                by a table of its intact blocks. Older versions of the lost keys may show.
+//	                       If its index is lost, it is dropped, and the MANIFEST forgets it
+//	DISCARD, KEYREGISTRY   by nothing; Badger makes new ones
 //
-// With Config.ReadAll this is done for all that there is, rather than for what opening needs. It is for a process after one
-// that met a fault. A fault in the goroutine of a caller fails the database, so that the process ends with the file's name.
+// With Config.ReadAll every file is read beforehand, not just what opening needs. That is for
+// the process that starts after one that met such a fault. A fault in a caller's goroutine
+// fails the database, and the process ends with the name of the file.
 //
 // # Layout
 //
-// The folder holds Badger's files and FORMAT, a text that names the version of this layout. In the database, numbers are
-// big-endian, ids are the 16 bytes of the UUID, and everything else is JSON unless it says otherwise. A key begins
-// with 0 if it belongs to the server, or with 1 and its account, length first, so that no account's keys lie among
-// another's:
+// The folder holds Badger's files and FORMAT, a text with the version of this layout. In the
+// database, numbers are big-endian, ids are the 16 bytes of the UUID, and values are JSON
+// unless the table says otherwise.
 //
-//	00 'a' name                                  account
-//	00 'k' hash 32                               key, by the SHA-256 of its secret
-//	00 'u' id                                    person, with the hash of the password
-//	00 'e' email                                 id of the person who signs in with it
-//	00 'i' hash 32                               wire.Invite, by the SHA-256 of its code
-//	00 'r' hash 32                               wire.Reset, by the SHA-256 of its code
-//	00 's' hash 32                               wire.Session, by the SHA-256 of its token
-//	00 'f' hash 32                               wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
-//	00 'x'                                       since when something deleted may still be in the files, 12 bytes
-//	00 'c'                                       how far an unfinished copy into this database has come in its source: text, newline
-//	01 len 1, account, 'r' request 16            archive.State: a record apart from its bodies
-//	01 len 1, account, 'e' request 16, after 4   archive.Delta: what later events add to that of a large record
-//	01 len 1, account, 'b' request 16, event 16  body of an event, packed: dictionary.go, column.go
-//	01 len 1, account, 't' ^time 12, ^request 16 row of the list that stands alone before the first block: rowcode.go
-//	01 len 1, account, 't' place 28              mark where a block begins, for whoever walks those rows; place 28, 0: another
-//	01 len 1, account, 'u' ^time 12, ^request 16 row of the list that stands alone in a block's part of it: rowcode.go
-//	01 len 1, account, 'd' ^time 12, ^request 16 head of a block of rows, from this place on: block.go
-//	01 len 1, account, 'k' place 28, column      column of the block at this place: column.go
-//	01 len 1, account, 'k' place 28, ff          summary of the block's rows, like a column, never packed: archive.Summarize; empty if there is none
-//	01 len 1, account, 'n'                       how many records there are, and bytes of their events: 2 uint64
-//	01 len 1, account, 'x' request 16            tombstone of a record: when it was deleted, 12 bytes
-//	01 len 1, account, 'y' hash 16               tombstone of a metadata value: up to when, 12 bytes
-//	01 len 1, account, 'p' hash 16, request 16   mark: the record has, or had, this metadata value, and its row does not show it
-//	01 len 1, account, 'o' request 16            wire.Orphan: a record whose request has not come
-//	01 len 1, account, 'w'                       archive.Orphans: the tally of these
-//	01 len 1, account, 's' sidecar 16            wire.FleetSidecar: what a sidecar told of itself last
-//	01 len 1, account, 'h' name                  wire.Template: the head of a template
-//	01 len 1, account, 'i' id 8                  name of the template with this id: text
-//	01 len 1, account, 'v' id 8, number 4        wire.Version
-//	01 len 1, account, 'c' revision 8            name of the template that this revision changed last: text
-//	01 len 1, account, 'm'                       last ids and revision given out
-//	01 len 1, account, 'l' ^id 16                wire.AuditEntry
+// Keys of the server begin with 0. Keys of an account begin with 1 and its id, length first,
+// so that no account's keys are among those of another.
 //
-// ^time is the order time with every bit inverted, 8 bytes of seconds and 4 of nanoseconds, and ^request the
-// request id likewise: a plain walk meets the newest record first. A template has one 'c' key, that of its last change: the feed grows with the templates, not with
-// their changes.
+//	00 'a' name      account
+//	00 'k' hash 32   key, by the SHA-256 of its secret
+//	00 'u' id        person, with the hash of the password
+//	00 'e' email     id of the person who signs in with it
+//	00 'i' hash 32   wire.Invite, by the SHA-256 of its code
+//	00 'r' hash 32   wire.Reset, by the SHA-256 of its code
+//	00 's' hash 32   wire.Session, by the SHA-256 of its token
+//	00 'f' hash 32   wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
+//	00 'x'           since when something deleted may still be in the files, 12 bytes
+//	00 'c'           how far an unfinished copy into this database has come: text, newline
+//
+// Behind 01, the length of the account's id in one byte, and the id:
+//
+//	'r' request 16             archive.State: a record without its bodies
+//	'e' request 16, after 4    archive.Delta: what later events add to a large record
+//	'b' request 16, event 16   body of an event, packed: column.go
+//	't' ^time 12, ^request 16  row that stands alone before the first block: rowcode
+//	't' place 28               mark where a block begins, for walks over those rows
+//	't' place 28, 0            a second such mark
+//	'u' ^time 12, ^request 16  row that stands alone in a block's part of the list: rowcode
+//	'd' ^time 12, ^request 16  head of the block of rows that begins at this place: block.go
+//	'k' place 28, column       column of the block at this place: column.go
+//	'k' place 28, ff           summary of the block's rows, like a column but never packed:
+//	                           query.Summarize; empty if there is none
+//	'n'                        number of records, and of bytes of their events: 2 uint64
+//	'x' request 16             tombstone of a record: when it was deleted, 12 bytes
+//	'y' hash 16                tombstone of a metadata value: up to when, 12 bytes
+//	'p' hash 16, request 16    mark: the record has, or had, a metadata value its row does not show
+//	'o' request 16             wire.Orphan: a record whose request has not arrived
+//	'w'                        archive.Orphans: the tally of these
+//	's' sidecar 16             wire.FleetSidecar: the last heartbeat of a sidecar
+//	'h' name                   wire.Template: the head of a template
+//	'i' id 8                   name of the template with this id: text
+//	'v' id 8, number 4         wire.Version
+//	'c' revision 8             name of the template that this revision changed last: text
+//	'm'                        last ids and revision given out
+//	'l' ^id 16                 wire.AuditEntry
+//
+// ^time is the order time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
+// ^request is the request id, inverted likewise. So a plain walk meets the newest record
+// first. A template has one 'c' key, that of its last change: the feed of changes grows with
+// the number of templates, not with their changes.
 //
 // # Large records
 //
-// A state of archive.DeltaMin or more has a byte 1 before its JSON, and is not written with each
-// event of its record. What a batch adds stands beside it, under 'e', until all that does has
-// half the bytes of the state; then the state is written whole and takes its place. Whoever
-// reads a record goes through DB.state, which joins them (archive.Stored).
+// A state of archive.DeltaMin bytes or more has a byte 1 in front of its JSON and is not
+// rewritten with each event of its record. What a batch adds is written beside it, under 'e',
+// until these additions reach half the size of the state. Then the state is written as a
+// whole and replaces them. Every reader goes through DB.state, which joins the parts (see
+// archive.Stored).
 //
 // # The list
 //
-// A search walks the list and touches neither states nor bodies. A new row stands alone, under 't'; when there are enough,
-// the older ones are packed into blocks of up to 4096, whose columns are values of their own, so that a filter reads only what
-// it looks at. It asks each entry of a column's dictionary once, not each row. That is why there is no index of tags, metadata
-// or templates: a million rows are a few hundred blocks. A row that changes stands alone again and hides the block's, until
-// there are enough of those. Rows and what they are packed into change in one transaction, and a failure to pack changes
-// nothing.
+// A search walks the list of rows and touches neither states nor bodies.
 //
-// Rows that stand alone in a block's part of the list lie apart, under 'u'. A packed row leaves a tombstone, which Badger passes
-// over whenever it walks by, until it has compacted it away. There are as many as records, so a walk over 't' must never come
-// behind the first block: two marks stand at its beginning, for Badger reads one key ahead. With a million records of an account a
-// page by tag takes 5 ms, one by metadata value or template version 13 to 16 ms, with the count of all that match.
+// A new row stands alone, under 't'. When there are enough, the older ones are packed into
+// blocks of up to 4096 rows. Each column of a block is a value of its own, so a filter reads
+// only the columns it looks at, and it tests each entry of a column's dictionary once, not
+// each row. That is why there is no index of tags, metadata or templates: a million rows are
+// a few hundred blocks.
+//
+// A row that changes after it was packed stands alone again and hides the block's row, until
+// there are enough of those to repack the block. Packing commits the new block and the
+// removal of its rows in one transaction; a failure to pack changes nothing.
+//
+// Rows that stand alone in a block's part of the list are kept apart, under 'u'. A packed row
+// leaves a Badger tombstone, which every walk has to pass until Badger has compacted it away,
+// and there are as many of those as records. So a walk over 't' must never go past the
+// beginning of the first block: two marks stand there, because Badger reads one key ahead.
+//
+// With a million records in an account, a page by tag takes 5 ms, one by metadata value or
+// template version 13 to 16 ms, including the count of all matches.
 //
 // # Deleting
 //
-// A deletion takes effect with its transaction, and leaves tombstones that keep out what comes later. The bytes leave the
-// files when Erase has rewritten the blocks, the tables and the value logs that hold any of them. Records beyond the retention
-// go the same way, without tombstones. All of it is one database rather than one for each week: the bytes of an account, the
-// records of a person and the retries of an id do not follow weeks, and a batch stays one transaction.
+// A deletion takes effect with its transaction, and leaves tombstones that reject later
+// arrivals. The bytes leave the files when Erase has rewritten the blocks, tables and value
+// logs that contain any of them. Records beyond the retention take the same way, without
+// tombstones.
+//
+// All of it is one database, not one for each week: the bytes of an account, the records of a
+// person and the retries of an id do not follow weeks, and a batch stays one transaction.
 package badgerdb

@@ -10,51 +10,69 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Rows come in one by one and stand alone until there are enough for a block. The newest stay alone for a while, for scores and
-// metadata often come soon after.
+// packing holds the sizes that decide when rows are packed, and into how large blocks.
+//
+// Rows come in one by one and stand alone until there are enough for a block. The newest stay
+// alone for a while, because scores and metadata often arrive soon after.
 type packing struct {
-	every   int // rows written between looks at what to pack
+	every   int // rows written between two looks for something to pack
 	newest  int // newest rows that stay alone
 	step    int // rows beyond those that are worth packing
 	inBlock int // rows that may stand alone in a block's part of the list
-	rows    int // of a block; after rows came in between, half as many again
-	bytes   int // of the rows of a block, likewise, unless one alone has more
+	rows    int // per block; half as many again once rows came in between
+	bytes   int // of the rows of a block, likewise; a single larger row has a block of its own
 }
 
 var packingDefault = packing{
-	every: 1024, newest: 512, step: 1024, inBlock: 128, rows: blockRowsMax, bytes: blockBytesMax,
+	every:   1024,
+	newest:  512,
+	step:    1024,
+	inBlock: 128,
+	rows:    blockRowsMax,
+	bytes:   blockBytesMax,
 }
 
-// span is a part of the list: a block and what stands alone in it, or what comes before the first block.
+// span is a part of the list: a block with the rows that stand alone in it, or everything
+// before the first block.
 type span struct {
-	place, next []byte // next: where the following one begins; nil: it is the last. place is nil before the first block
-	head        blockHead
-	lone        int
+	place []byte // where its block begins; nil before the first block
+	next  []byte // where the following block begins; nil for the last span
+	head  blockHead
+	lone  int // rows that stand alone
 }
 
-// due counts rows written for an account and says whether it is time to pack.
+// due counts rows written for an account and reports whether it is time to pack.
 func (db *DB) due(k keys, rows int) bool {
 	db.packMu.Lock()
 	defer db.packMu.Unlock()
+
 	db.unpacked[k] += rows
 	if db.unpacked[k] < db.packing.every {
 		return false
 	}
+
 	db.unpacked[k] = 0
+
 	return true
 }
 
-// pack puts rows that stand alone into blocks, block by block; writes of others come in between.
+// pack puts rows that stand alone into blocks, one block at a time; other writes come in
+// between.
 func (db *DB) pack(ctx context.Context, k keys) error {
 	return db.packCrowded(ctx, k, db.packing.crowded)
 }
 
+// packCrowded packs the spans that crowded selects.
 func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) bool) error {
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
+
 	for {
 		var spans []span
-		err := db.view(func(txn *badger.Txn) (err error) { spans, err = db.spans(ctx, txn, k); return err })
+		err := db.view(func(txn *badger.Txn) (err error) {
+			spans, err = db.spans(ctx, txn, k)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -66,16 +84,18 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 				if err != nil {
 					return err
 				}
-				more, left = step.more, left || step.left
+				more = step.more
+				left = left || step.left
 			}
 		}
+		// Rows that were left are now in other spans, so the spans have to be read again.
 		if !left {
 			return nil
 		}
 	}
 }
 
-// crowded says whether a span has rows to pack.
+// crowded reports whether a span has enough rows to pack.
 func (p *packing) crowded(s *span) bool {
 	if s.place == nil {
 		return s.lone >= p.step+p.newest
@@ -83,7 +103,7 @@ func (p *packing) crowded(s *span) bool {
 	return s.lone >= p.inBlock
 }
 
-// spans are the parts of the list, newest first.
+// spans returns the parts of the list, newest first.
 func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error) {
 	spans := []span{{}}
 	err := db.each(ctx, txn, k.table(tableBlock), nil, func(key, value []byte) (bool, error) {
@@ -94,21 +114,26 @@ func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error
 		place := bytes.Clone(key[len(key)-placeBytes:])
 		spans[len(spans)-1].next = place
 		spans = append(spans, span{place: place, head: head})
+
 		return true, nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
+	// Rows of tableTime are counted up to the first block only: behind it are just the marks, and
+	// Badger's tombstones of packed rows.
 	if err := db.countLone(txn, k, spans[:1], tableTime); err != nil {
 		return nil, err
 	}
 	return spans, db.countLone(txn, k, spans, tableLate)
 }
 
-// countLone counts the rows of a table that stand alone in spans.
+// countLone counts the rows of a table in spans. It stops behind the last span.
 func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
 	defer it.Close()
+
 	i := 0
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
@@ -117,30 +142,35 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 				return nil
 			}
 		}
+
 		spans[i].lone++
 	}
 	return nil
 }
 
-// packSpan packs a span, or one block off its old end.
+// packSpan packs a span, or one block off its old end. It only computes the step.
 func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (step packStep, err error) {
-	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil { // where there was none before, there may be one by now
+	// Since the span was read, a block may have come behind it.
+	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil {
 		return step, err
 	}
 	lone, err := db.lonePlaces(ctx, txn, k, s)
 	if err != nil {
 		return step, err
 	}
+
 	if s.place == nil {
 		return db.packNewest(ctx, txn, k, s, lone)
 	}
+
 	head, found, err := loadHead(txn, k, s.place)
 	if err != nil || !found {
 		return step, err
 	}
 
-	// Those that do not fit stay behind all that is packed, and so in the part of a block: what is packed
-	// has a row, for one that was deleted weighs nothing.
+	// Rows that do not fit stay alone behind all that is packed, so in some block's part of the
+	// list. There is always a block for them: deleted rows weigh nothing, so the packed part has
+	// at least one row.
 	n := fit(lone, len(lone), db.packing.bytes)
 	step.left = n < len(lone)
 	step.late = lone[:n]
@@ -160,8 +190,8 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 	return step, nil
 }
 
-// fit is how many of the first rows, at most so many, are packed together: they end with the one
-// that brings them to so many bytes.
+// fit returns how many of the first rows, at most a number, are packed together. The last of
+// them is the one that reaches the given bytes.
 func fit(lone []lone, most, bytes int) (n int) {
 	for n < len(lone) && n < most && bytes > 0 {
 		bytes -= lone[n].bytes
@@ -171,7 +201,7 @@ func fit(lone []lone, most, bytes int) (n int) {
 	return n
 }
 
-// next is how many of the rows go into the next block.
+// next returns how many of the rows go into the next block.
 func (p *packing) next(rows []placed) (n int) {
 	bytes := bytesOf(rows)
 	if len(rows) <= p.rows+p.rows/2 && bytes <= p.bytes+p.bytes/2 {
@@ -187,7 +217,7 @@ func (p *packing) next(rows []placed) (n int) {
 	return n
 }
 
-// bytesOf is what rows weigh together.
+// bytesOf returns the weight of all rows together.
 func bytesOf(rows []placed) (n int) {
 	for i := range rows {
 		n += rowcode.Weight(&rows[i].row)
@@ -196,21 +226,24 @@ func bytesOf(rows []placed) (n int) {
 	return n
 }
 
-// nextBlock is the place of the first block behind a place; nil if there is none. A nil place is before all.
+// nextBlock returns the place of the first block behind a place, or nil if there is none. A
+// nil place is before all blocks.
 func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
 	from := k.block(place)
 	if place != nil {
 		from = append(from, 0)
 	}
+
 	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
 		next = bytes.Clone(key[len(key)-placeBytes:])
-		return false, nil
+		return false, nil // the first is enough
 	})
+
 	return next, err
 }
 
-// packNewest packs the oldest of the rows that stand before all blocks: into the first block while that has room, so that
-// there are no small ones, else into one of their own.
+// packNewest packs the oldest of the rows before the first block. They join the first block
+// while that has room, so that no small blocks remain; otherwise they get one of their own.
 func (db *DB) packNewest(
 	ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone,
 ) (step packStep, err error) {
@@ -225,12 +258,14 @@ func (db *DB) packNewest(
 	step.more = true
 	step.newest = lone
 	step.from, step.first, step.to = lone[0].place[:], s.next, s.next
+
 	var behind []placed
 	if s.next != nil {
 		if behind, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
 			return step, err
 		}
 	}
+
 	rows, err := db.readLone(txn, k.newest, lone)
 	if err != nil {
 		return step, err
@@ -241,14 +276,18 @@ func (db *DB) packNewest(
 	return step, nil
 }
 
-// takeFirst takes the rows of the first block, at a place, into a step if there is room for them behind
-// those that come before it. Blocks that an older version wrote do not tell what they weigh: they have none.
-func (db *DB) takeFirst(ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep) (rows []placed, err error) {
+// takeFirst moves the rows of the first block into a step if they fit behind the rows of the
+// step. It returns none if they do not. Blocks of an older version have no recorded weight and
+// never fit.
+func (db *DB) takeFirst(
+	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
+) (rows []placed, err error) {
 	before := step.newest
 	head, _, err := loadHead(txn, k, place)
 	if err != nil || head.bytes == 0 || head.rows+len(before) > db.packing.rows {
 		return nil, err
 	}
+
 	first := span{place: place}
 	if first.next, err = db.nextBlock(ctx, txn, k, place); err != nil {
 		return nil, err
@@ -271,17 +310,19 @@ func (db *DB) takeFirst(ctx context.Context, txn *badger.Txn, k keys, place []by
 	if rows, err = db.merge(txn, k, place, head, in); err != nil {
 		return nil, err
 	}
+
 	step.late, step.to = in, first.next
 	step.writes = k.removeBlock(place, &head)
 	return rows, nil
 }
 
-// lonePlaces are the rows that stand alone in a span, without their values.
+// lonePlaces returns the rows that stand alone in a span, without their values.
 func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
 	table := k.newest
 	if s.place != nil {
 		table = k.late
 	}
+
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: table(nil)})
 	defer it.Close()
 	for it.Seek(table(s.place)); it.Valid(); it.Next() {
@@ -290,6 +331,7 @@ func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (
 				return nil, err
 			}
 		}
+
 		key := it.Item().Key()
 		l := lone{bytes: int(it.Item().ValueSize())}
 		copy(l.place[:], key[len(key)-placeBytes:])
@@ -301,7 +343,7 @@ func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (
 	return rows, nil
 }
 
-// readLone reads rows of a table, less those that are gone.
+// readLone reads rows of a table, without those that were deleted.
 func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]placed, error) {
 	rows := make([]placed, 0, len(lone))
 	for i := range lone {
@@ -309,9 +351,11 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 		if err := l.load(txn, table(l.place[:])); err != nil {
 			return nil, err
 		}
+
 		if bytes.Equal(l.value, goneRow) {
 			continue
 		}
+
 		rows = append(rows, placed{place: l.place})
 		if err := l.read(&rows[len(rows)-1].row, rowcode.AllColumns); err != nil {
 			return nil, damaged(table(l.place[:]), err)
@@ -320,7 +364,8 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 	return rows, nil
 }
 
-// merge reads a block's rows, each hidden by the one that stands alone in its place.
+// merge returns a block's rows, with those that stand alone in its part in place of the rows
+// that they hide.
 func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone []lone) ([]placed, error) {
 	b := block{txn: txn, codec: db.codec, keys: k}
 	b.open(place, head)
@@ -328,20 +373,24 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 	if err != nil {
 		return nil, err
 	}
+
 	alone, err := db.readLone(txn, k.late, lone)
 	if err != nil {
 		return nil, err
 	}
+
 	hidden := make(map[[placeBytes]byte]bool, len(lone))
 	for i := range lone {
 		hidden[lone[i].place] = true
 	}
+
 	rows := make([]placed, 0, head.rows+len(alone))
 	for i := range head.rows {
 		p := ids.place(i)
 		for len(alone) > 0 && bytes.Compare(alone[0].place[:], p[:]) < 0 {
 			rows, alone = append(rows, alone[0]), alone[1:]
 		}
+
 		if hidden[p] {
 			continue
 		}
@@ -349,20 +398,24 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 		if err != nil {
 			return nil, err
 		}
+		// The block lends its row until the next call.
 		rows = append(rows, placed{p, rowcode.Clone(row)})
 	}
+
 	return append(rows, alone...), nil
 }
 
-// newest and late are the keys of a row that stands alone at a place: before the first block, or in a block's part of the list.
+// newest returns the key of a row that stands alone before the first block.
 func (k keys) newest(place []byte) []byte { return append(k.table(tableTime), place...) }
 
-// behind is the first key behind newest.
+// behind returns the first key behind newest.
 func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
 
+// late returns the key of a row that stands alone in a block's part of the list.
 func (k keys) late(place []byte) []byte { return append(k.table(tableLate), place...) }
 
-// loneKey is the key under which the row of a place stands alone. Only changes call it.
+// loneKey returns the key under which the row of a place stands alone. Only changes call it,
+// because db.firsts is theirs.
 func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
 	first, known := db.firsts[k]
 	if !known {
@@ -370,14 +423,17 @@ func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
 		if first, err = db.nextBlock(context.Background(), txn, k, nil); err != nil {
 			return nil, err
 		}
+
 		db.firsts[k] = first
 	}
+
 	if first != nil && bytes.Compare(place, first) >= 0 {
 		return k.late(place), nil
 	}
 	return k.newest(place), nil
 }
 
+// loadHead reads the head of the block that begins at a place.
 func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool, err error) {
 	key := k.block(place)
 	raw, err := loadBytes(txn, key)
@@ -390,14 +446,16 @@ func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool
 	return head, true, nil
 }
 
-// owner finds the block whose part of the list a place lies in, and whether it holds a row there.
+// owner returns the block whose part of the list a place is in, and whether it has a row there.
 func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
+
 	it.Seek(k.block(place))
 	if !it.Valid() {
 		return nil, false, nil
 	}
+
 	key := it.Item().KeyCopy(nil)
 	value, err := it.Item().ValueCopy(nil)
 	if err != nil {
@@ -407,18 +465,21 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 	if err != nil {
 		return nil, false, damaged(key, err)
 	}
+
 	b = &block{txn: txn, codec: db.codec, keys: k}
 	b.open(key[len(key)-placeBytes:], head)
 	_, found, err = b.find(place)
 	return b, found, err
 }
 
-// hide makes the write that takes the row of a place out of the list.
+// hide returns the write that takes the row of a place out of the list. A row in a block cannot
+// be removed, so a goneRow hides it.
 func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
 	key, err := db.loneKey(txn, k, place)
 	if err != nil || key[len(k)] == tableTime {
 		return write{key: key}, err
 	}
+
 	_, found, err := db.owner(txn, k, place)
 	if err != nil || !found {
 		return write{key: key}, err

@@ -9,21 +9,22 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// packStep packs a part of an account's list in one transaction. What takes long, to read the rows and
-// to make blocks of them, is done while others write; settle then adds what they wrote meanwhile.
+// packStep packs a part of an account's list in one transaction. Reading the rows and building
+// the blocks takes long, so it is done while others write; settle then adds what they wrote.
 type packStep struct {
-	writes []write // of blocks
-	place  []byte  // where the first block among them begins; nil if there is none
-	newest []lone  // rows that go into them and stand before all blocks until then
-	late   []lone  // rows that go into them and stand in a block's part of the list
+	writes []write // of blocks, new ones and removed ones
+	place  []byte  // where the first new block begins; nil if there is none
+	newest []lone  // rows for the blocks that stand before the first block until then
+	late   []lone  // rows for the blocks that stand in a block's part of the list
 
 	from, to []byte // the part of the list; to is nil at its end
-	first    []byte // the first block before the step, if the part begins before it; nil: there is none
+	first    []byte // the first block before the step if the part begins before it; nil without one
 
 	more bool // there may be more to pack in the same span
-	left bool // rows were too heavy to be packed together; those left are in other spans now
+	left bool // rows were too heavy to be packed together, and are in other spans now
 }
 
+// writeBlock adds a block of rows.
 func (step *packStep) writeBlock(c *codec, k keys, rows []placed) {
 	if step.place == nil {
 		step.place = rows[0].place[:]
@@ -31,7 +32,7 @@ func (step *packStep) writeBlock(c *codec, k keys, rows []placed) {
 	step.writes = append(step.writes, c.writeBlock(k, rows[0].place[:], rows)...)
 }
 
-// packTries is how often a step is prepared beside other writes before they have to wait for it.
+// packTries is how often a step is prepared beside other writes before these have to wait.
 const packTries = 3
 
 // packStep packs a span, or one block off its old end, and commits that.
@@ -40,28 +41,34 @@ func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err 
 		if step, err = db.preparePack(ctx, k, s); err != nil {
 			return step, err
 		}
+
 		if settled, err := db.finishPack(k, &step); err != nil || settled {
 			return step, err
 		}
 	}
 
+	// Others touched the part each time. Now they wait.
 	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 		if step, err = db.packSpan(ctx, txn, k, s); err == nil {
 			writes, _, err = db.settle(txn, k, &step, nil)
 		}
 		return writes, err
 	})
+
 	return step, err
 }
 
-// preparePack reads a span and makes the blocks of it. From what it sees on, the committer watches which
-// rows of the account are written.
+// preparePack reads a span and builds its blocks. From the snapshot that it reads, the committer
+// watches which rows of the account are written.
 func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, err error) {
 	c := db.commit
 	release, ok := c.Hold(db.stop)
 	if !ok {
 		return step, errClosed()
 	}
+
+	// Begun while nobody commits, so that the watch misses no write after the snapshot. Once the
+	// snapshot is taken, others may commit again.
 	c.watch = &watch{keys: k}
 	handOn := sync.OnceFunc(release)
 	defer handOn()
@@ -71,24 +78,28 @@ func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, e
 		step, err = db.packSpan(ctx, txn, k, s)
 		return err
 	})
+
 	return step, err
 }
 
-// finishPack commits a step that was prepared, unless it has to be prepared again.
+// finishPack commits a step that was prepared. settled is false if it must be prepared again.
 func (db *DB) finishPack(k keys, step *packStep) (settled bool, err error) {
 	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 		watch := db.commit.watch
 		db.commit.watch = nil
+
 		if !watch.lost {
 			writes, settled, err = db.settle(txn, k, step, watch.touched)
 		}
+
 		return writes, err
 	})
+
 	return settled, err
 }
 
-// settle returns the writes of a step. Rows that were touched since it was prepared stand alone, each
-// before the row of its place in a block. settled is false if the step has to be prepared again.
+// settle returns the writes of a step. Rows that were touched since it was prepared stand alone
+// and hide their old form in a block. settled is false if the step must be prepared again.
 func (db *DB) settle(
 	txn *badger.Txn, k keys, step *packStep, touched map[[placeBytes]byte]bool,
 ) (writes []write, settled bool, err error) {
@@ -96,6 +107,7 @@ func (db *DB) settle(
 		return nil, true, nil // there was nothing to pack
 	}
 
+	// The first block may be another one from now on.
 	delete(db.firsts, k)
 	writes = step.writes
 	for _, l := range step.newest {
@@ -105,7 +117,7 @@ func (db *DB) settle(
 		writes = append(writes, write{key: k.late(l.place[:])})
 	}
 
-	// Set after they are removed above: the last write of a key counts.
+	// These come after the removals above: the last write of a key counts.
 	for place := range touched {
 		at := place[:]
 		if bytes.Compare(at, step.from) < 0 || step.to != nil && bytes.Compare(at, step.to) >= 0 {
@@ -120,44 +132,50 @@ func (db *DB) settle(
 			stood = k.newest(at)
 			writes = append(writes, write{key: stood})
 		}
+
 		row, err := loadBytes(txn, stood)
 		if err != nil {
 			return nil, false, err
 		}
 		if row == nil {
-			row = goneRow // it may be in the block, and hides nothing if it is not
+			row = goneRow // deleted: it may be in the block, and hides nothing if it is not
 		}
 		writes = append(writes, write{k.late(at), row})
 	}
 	return writes, true, nil
 }
 
-// watch notes which rows of an account's list are written that stand alone. Only the leader uses it.
+// watch notes which rows of an account that stand alone are written. Only the goroutine that is
+// committing uses it.
 type watch struct {
 	keys    keys
 	touched map[[placeBytes]byte]bool
-	lost    bool // there were more than it notes
+	lost    bool // there were more than it can note
 }
 
-// touchedMax bounds the rows that a watch notes: its memory, and the time to settle.
+// touchedMax bounds the rows that a watch notes, and with them its memory and the time to settle.
 const touchedMax = 10_000
 
+// note records a written key if it is that of a row.
 func (w *watch) note(key []byte) {
 	n := len(w.keys)
 	if len(key) != n+1+placeBytes || string(key[:n]) != string(w.keys) || key[n] != tableTime && key[n] != tableLate {
 		return
 	}
+
 	if len(w.touched) == touchedMax {
 		w.lost = true
 		return
 	}
+
 	if w.touched == nil {
 		w.touched = make(map[[placeBytes]byte]bool)
 	}
 	w.touched[[placeBytes]byte(key[n+1:])] = true
 }
 
-// exclusively runs a change while no other write does, and commits it by itself. Its transaction is only for reading.
+// exclusively runs a change while no other write does, and commits it by itself. The change
+// only reads from its transaction.
 func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 	c := db.commit
 	release, ok := c.Hold(db.stop)
@@ -165,19 +183,28 @@ func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 		return errClosed()
 	}
 	defer release()
+
 	if err := c.health.fault(); err != nil {
 		return err
 	}
+
 	var writes []write
-	err := db.view(func(txn *badger.Txn) (err error) { writes, err = change(txn); return err })
+	err := db.view(func(txn *badger.Txn) (err error) {
+		writes, err = change(txn)
+		return err
+	})
 	if err != nil || len(writes) == 0 {
 		return err
 	}
+
 	t := c.begin()
 	defer func() { t.txn.Discard() }()
+
 	if !t.fits(writes) {
 		return errors.New("the rows of a block do not fit into one transaction of the database")
 	}
+
 	t.add(writes)
+
 	return c.end(t)
 }

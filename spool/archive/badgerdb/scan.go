@@ -19,23 +19,25 @@ type scan struct {
 	txn   *badger.Txn
 	keys  keys
 	query *query.Query
-	needs rowcode.Columns // of the filter
+	needs rowcode.Columns // that the filter reads
 	visit func(m *match) (more bool, err error)
-	skip  func() (bool, error) // if it takes the block with what stands alone in it as a whole; nil: never
 
-	after    []byte // place: rows up to it are left out; nil: none are
-	deadline time.Time
-	stopped  *query.Position
-	late     bool // the time for bodies is over
+	// skip may take the block, with the rows that stand alone in it, as a whole. nil: never.
+	skip func() (bool, error)
+
+	after    []byte          // a place: rows up to it are left out; nil: none are
+	deadline time.Time       // for reading bodies; zero: none
+	stopped  *query.Position // where the deadline ended the scan; nil: it did not
+	late     bool            // the deadline is over
 	sifters  [workers]sifter
-	seen     int
-	block    block
-	row      wire.Row // of a row that stands alone
-	alone    []lone
-	done     bool
+	seen     int      // rows before the first block, to look at ctx now and then
+	block    block    // the current one
+	row      wire.Row // the current one that stands alone
+	alone    []lone   // that stand alone in the block's part of the list
+	done     bool     // visit wants no more, or the deadline is over
 }
 
-// match is a row that was found, lent until visit returns.
+// match is a row that was found. It is lent until visit returns.
 type match struct {
 	block *block // nil for a row that stands alone
 	index int
@@ -60,7 +62,7 @@ func (l *lone) load(txn *badger.Txn, key []byte) error {
 	return l.take(item)
 }
 
-// fill returns the row with the columns that are wanted.
+// fill returns the row with the wanted columns.
 func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 	if m.block != nil {
 		return m.block.row(m.index, want)
@@ -68,34 +70,49 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 	return m.row, m.lone.read(m.row, want)
 }
 
+// read fills in the wanted columns of a row.
 func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
 	at, id := rowPlace(l.place[:])
 	if row.AcceptedAt = at; want.Has(rowcode.ColumnID) {
 		row.RequestID = id.String()
 		row.ID = row.RequestID
 	}
+
+	// The key alone may tell all that is wanted.
 	if want&^rowcode.PlaceColumns == 0 {
 		return nil
 	}
+
 	return rowcode.Decode(l.value, want, row)
 }
 
-// newScan makes a pass over the rows that match q.
+// newScan prepares a pass over the rows that match q.
 func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Query) (*scan, error) {
-	s := &scan{db: db, ctx: ctx, txn: txn, keys: k, query: q, needs: q.Columns(),
-		block: block{txn: txn, codec: db.codec, keys: k}}
+	s := &scan{
+		db:    db,
+		ctx:   ctx,
+		txn:   txn,
+		keys:  k,
+		query: q,
+		needs: q.Columns(),
+		block: block{txn: txn, codec: db.codec, keys: k},
+	}
+
 	if q.After != nil {
 		var ok bool
 		if s.after, ok = placeOf(*q.After); !ok {
 			return nil, badID(q.After.RequestID)
 		}
 	}
+
 	if _, to := q.Span(); !to.IsZero() {
-		// Every place of a later moment comes before this one, which no id has.
+		// The list begins with the newest row. Every place after to comes before end, and no row
+		// is at end: no record has the zero id.
 		if end := place(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
 			s.after = end
 		}
 	}
+
 	if q.Budget > 0 {
 		s.deadline = time.Now().Add(q.Budget)
 	}
@@ -109,6 +126,8 @@ func (s *scan) run() error {
 			s.sifters[i].close()
 		}
 	}()
+
+	// Where to begin: a place behind the first block's is in a block, which owns it.
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
 	inBlock := false
@@ -120,30 +139,42 @@ func (s *scan) run() error {
 	} else {
 		heads.Seek(s.keys.block(s.after))
 	}
+
 	if !inBlock {
 		if err := s.visitNewest(heads); err != nil {
 			return err
 		}
 	}
+
 	if s.done || !heads.Valid() {
 		return nil
 	}
+
+	// Then block by block, each with the rows that stand alone in its part of the list.
 	late := s.rows(tableLate)
 	defer late.Close()
 	for heads.Valid() && !s.done {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return err
 		}
+
 		key := heads.Item().KeyCopy(nil)
 		var head blockHead
-		if err := heads.Item().Value(func(value []byte) (err error) { head, err = decodeHead(value); return err }); err != nil {
+		err := heads.Item().Value(func(value []byte) (err error) {
+			head, err = decodeHead(value)
+			return err
+		})
+		if err != nil {
 			return damaged(key, err)
 		}
 		s.block.open(key[len(key)-placeBytes:], head)
+
+		// heads is now at the next block, where this one's part ends.
 		heads.Next()
 		if err := s.gather(late, heads); err != nil {
 			return err
 		}
+
 		taken := false
 		if s.skip != nil {
 			var err error
@@ -156,14 +187,15 @@ func (s *scan) run() error {
 				return err
 			}
 		}
+
 		if from, _ := s.query.Span(); !from.IsZero() && head.oldest < from.Unix() {
-			return nil // every block behind it is older still
+			return nil // all blocks behind it are older still
 		}
 	}
 	return nil
 }
 
-// rows begins a walk over the rows of a table that stand alone.
+// rows returns an iterator over the rows of a table that stand alone, behind s.after.
 func (s *scan) rows(table byte) *badger.Iterator {
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(table)})
 	if s.after == nil {
@@ -174,18 +206,20 @@ func (s *scan) rows(table byte) *badger.Iterator {
 	return it
 }
 
-// owner is the key of the block that owns a place; nil if there is none.
+// owner returns the key of the block that owns a place, or nil if there is none.
 func (s *scan) owner(place []byte) []byte {
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()
+
 	it.Seek(s.keys.block(place))
 	if it.Valid() {
 		return it.Item().KeyCopy(nil)
 	}
+
 	return nil
 }
 
-// before says whether the next row that stands alone comes before the next block.
+// before reports whether the next row that stands alone comes before the next block.
 func (s *scan) before(rows, heads *badger.Iterator) bool {
 	if !rows.Valid() {
 		return false
@@ -193,6 +227,7 @@ func (s *scan) before(rows, heads *badger.Iterator) bool {
 	if !heads.Valid() {
 		return true
 	}
+
 	row, head := rows.Item().Key(), heads.Item().Key()
 	return bytes.Compare(row[len(row)-placeBytes:], head[len(head)-placeBytes:]) < 0
 }
@@ -201,6 +236,7 @@ func (s *scan) before(rows, heads *badger.Iterator) bool {
 func (s *scan) visitNewest(heads *badger.Iterator) error {
 	rows := s.rows(tableTime)
 	defer rows.Close()
+
 	var l lone
 	from, _ := s.query.Span()
 	for ; s.before(rows, heads) && !s.done; rows.Next() {
@@ -209,6 +245,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 				return err
 			}
 		}
+
 		if err := l.take(rows.Item()); err != nil {
 			return err
 		}
@@ -216,6 +253,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 			s.done = true
 			return nil
 		}
+
 		if err := s.visitLone(&l); err != nil {
 			return err
 		}
@@ -223,29 +261,34 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 	return nil
 }
 
+// take copies the row that an iterator is at.
 func (l *lone) take(item *badger.Item) (err error) {
 	key := item.Key()
 	copy(l.place[:], key[len(key)-placeBytes:])
+
 	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
 		err = errUnreadable
 	}
 	l.bytes = len(l.value)
+
 	if err != nil {
 		return damaged(item.KeyCopy(nil), err)
 	}
 	return nil
 }
 
-// gatherBytes bounds the rows that a scan holds of a block's part of the list.
+// gatherBytes bounds the rows of one block's part of the list that a scan holds in memory.
 const gatherBytes = 1 << 20
 
-// gather collects the rows that stand alone in the block's part of the list; those beyond gatherBytes are read when
-// they are visited.
+// gather collects the rows that stand alone in the block's part of the list. Those beyond
+// gatherBytes are read when they are visited.
 func (s *scan) gather(rows, heads *badger.Iterator) error {
 	s.alone = s.alone[:0]
+
 	room := gatherBytes
 	for ; s.before(rows, heads); rows.Next() {
 		l := lone{bytes: int(rows.Item().ValueSize())}
+
 		if room -= l.bytes; room > 0 {
 			if err := l.take(rows.Item()); err != nil {
 				return err
@@ -254,14 +297,15 @@ func (s *scan) gather(rows, heads *badger.Iterator) error {
 			key := rows.Item().Key()
 			copy(l.place[:], key[len(key)-placeBytes:])
 		}
+
 		s.alone = append(s.alone, l)
 	}
 	return nil
 }
 
-// visitLone judges one row that stands alone.
+// visitLone visits a row that stands alone, if it matches.
 func (s *scan) visitLone(l *lone) error {
-	if l.value == nil {
+	if l.value == nil { // gather had no room for it
 		read := *l
 		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
 			return err
@@ -271,6 +315,7 @@ func (s *scan) visitLone(l *lone) error {
 	if bytes.Equal(l.value, goneRow) {
 		return nil
 	}
+
 	s.row = wire.Row{}
 	m := match{lone: l, row: &s.row}
 	if s.query.Filtered() {
@@ -278,6 +323,7 @@ func (s *scan) visitLone(l *lone) error {
 		if s.query.NeedsBody() || s.query.NeedsWhole() {
 			want |= rowcode.PlaceColumns
 		}
+
 		row, err := m.fill(want)
 		if err != nil {
 			return damaged(s.keys.newest(l.place[:]), err)
@@ -289,9 +335,11 @@ func (s *scan) visitLone(l *lone) error {
 	return s.found(&m)
 }
 
-// visitBlock judges the rows of the block and those that stand alone among them.
+// visitBlock visits the matching rows of the block, and those that stand alone among them.
 func (s *scan) visitBlock() error {
 	b := &s.block
+
+	// Rows up to the cursor are left out.
 	begin := 0
 	if s.after != nil && bytes.Compare(b.place, s.after) <= 0 {
 		i, found, err := b.find(s.after)
@@ -302,21 +350,27 @@ func (s *scan) visitBlock() error {
 			begin++
 		}
 	}
+
 	v, err := s.judgeBlock()
 	if err != nil {
 		return err
 	}
+
+	// Between each two rows that stand alone come the block's rows; a row at the same place is
+	// hidden.
 	for i := range s.alone {
 		at, found, err := b.find(s.alone[i].place[:])
 		if err != nil {
 			return err
 		}
+
 		if err := s.visitRange(begin, at, v); err != nil || s.done {
 			return err
 		}
 		if err := s.visitLone(&s.alone[i]); err != nil || s.done {
 			return err
 		}
+
 		if begin = max(begin, at); found {
 			begin = max(begin, at+1)
 		}
@@ -324,17 +378,23 @@ func (s *scan) visitBlock() error {
 	return s.visitRange(begin, b.head.rows, v)
 }
 
-// judgeBlock says which rows of the block may match.
+// judgeBlock returns which rows of the block may match.
 func (s *scan) judgeBlock() (v verdict, err error) {
 	b, n := &s.block, s.block.head.rows
+
+	// If no row starts within the span that the query asks for, no column need be read.
 	from, to := s.query.StartSpan()
 	if !from.IsZero() || !to.IsZero() {
 		h := &b.head
-		if h.startMin > h.startMax || !from.IsZero() && h.startMax < from.Unix() || !to.IsZero() && h.startMin > to.Unix() {
+		if h.startMin > h.startMax || // no row has a start
+			!from.IsZero() && h.startMax < from.Unix() ||
+			!to.IsZero() && h.startMin > to.Unix() {
+
 			none := bitset(nil).reset(n, false)
 			return verdict{none, none}, nil
 		}
 	}
+
 	if s.query.Where == nil {
 		every := bitset(nil).reset(n, true)
 		return verdict{every, every}, nil
@@ -342,11 +402,13 @@ func (s *scan) judgeBlock() (v verdict, err error) {
 	return b.evaluate(s.query.Where)
 }
 
-// visitRange visits what matches of the rows from i to below end.
+// visitRange visits the matching rows from i to below end.
 func (s *scan) visitRange(i, end int, v verdict) error {
 	b := &s.block
-	sifted := i
+	sifted := i // rows below it have been sifted
+
 	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
+		// Words are looked for in the bodies of many rows at a time, by several goroutines.
 		if len(s.query.Words) > 0 && i >= sifted {
 			if s.late {
 				return s.stop(sifted - 1)
@@ -359,6 +421,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 				continue
 			}
 		}
+
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.must.has(i) {
 			row, err := b.row(i, s.needs|rowcode.PlaceColumns)
@@ -371,47 +434,55 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 				continue
 			}
 		}
+
 		if err := s.found(&m); err != nil {
 			return err
 		}
 	}
+
 	if s.late && !s.done {
 		return s.stop(end - 1)
 	}
 	return nil
 }
 
-// stop ends the scan for lack of time behind a row of the block.
+// stop ends the scan at a row of the block because its time is over.
 func (s *scan) stop(i int) error {
 	row, err := s.block.row(i, rowcode.PlaceColumns)
 	if err != nil {
 		return err
 	}
+
 	p := query.PositionOf(row)
 	s.stopped, s.done = &p, true
 	return nil
 }
 
-// judge asks about one row, and its body if need be. It stops the scan when the time for bodies is over.
+// judge reports whether one row matches, reading its body if need be. It stops the scan when the
+// time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
-	// What is read of a record is large: whoever has left is not waited for until the next look.
 	subject := query.Subject{Row: row}
+
+	// A body may be large. If nobody waits for the answer any more, it is not read.
 	subject.Body = func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
 		}
 		return s.db.requestBody(s.txn, s.keys, row.RequestID)
 	}
+
 	subject.Metadata = func() (map[string]string, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
 		}
 		return s.db.metadata(s.txn, s.keys, row.RequestID)
 	}
+
 	ok := s.query.Match(&subject)
 	if subject.Err != nil {
 		return false, subject.Err
 	}
+
 	if !ok && !s.deadline.IsZero() && time.Now().After(s.deadline) {
 		p := query.PositionOf(row)
 		s.stopped, s.done = &p, true
@@ -419,6 +490,7 @@ func (s *scan) judge(row *wire.Row) (bool, error) {
 	return ok, nil
 }
 
+// found hands a match to visit.
 func (s *scan) found(m *match) error {
 	more, err := s.visit(m)
 	s.done = s.done || !more
