@@ -117,7 +117,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	}
 	b.visit("/template/edit?name=greet+customers")
 	b.press("[value=save]")
-	b.shows("main", "no version was made")
+	b.shows("main", "no new version was created")
 
 	// Somebody else saves while the editor is open.
 	b.visit("/template/edit?name=greet+customers")
