@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// crashAt is read once: PROMPTSPOOL_CRASH_AT=after-commit, or after-commit:3 for the third time that it is reached.
+// crashAt and crashLeft are read once: PROMPTSPOOL_CRASH_AT=after-commit, or after-commit:3 for the
+// third time that the point is reached.
 var crashAt, crashLeft = func() (string, *atomic.Int64) {
 	name, count, _ := strings.Cut(os.Getenv("PROMPTSPOOL_CRASH_AT"), ":")
 	left := new(atomic.Int64)
@@ -18,18 +19,20 @@ var crashAt, crashLeft = func() (string, *atomic.Int64) {
 	if n, err := strconv.ParseInt(count, 10, 64); err == nil {
 		left.Store(n)
 	}
+
 	return name, left
 }()
 
-// CrashPoint kills the process with SIGKILL, as a power cut or the kernel would, when PROMPTSPOOL_CRASH_AT names this
-// point.
+// CrashPoint kills the process with SIGKILL if PROMPTSPOOL_CRASH_AT names this point, as a power cut or
+// the kernel would.
 func CrashPoint(name string) {
 	if name != crashAt || crashLeft.Add(-1) != 0 {
 		return
 	}
+
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the kernel needs a moment
 }
 
-// unsafeNoSync leaves out the sync of every commit, so that a test of power cuts can see that it would notice.
+// unsafeNoSync leaves out the sync of every commit, to prove that a test of power cuts would notice.
 var unsafeNoSync = os.Getenv("PROMPTSPOOL_UNSAFE_NO_SYNC") != ""

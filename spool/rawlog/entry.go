@@ -10,11 +10,12 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go and memtable.go), behind
-// a header of 20 bytes: meta, user meta, length of key, length of value and expiry as varints, key, value, CRC32C
-// big-endian of all that. A key ends in 8 bytes of version.
+// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go and
+// memtable.go), behind a header of 20 bytes: meta, user meta, length of key, length of value and
+// expiry as varints, key, value, CRC32C big-endian of all that. A key ends in 8 bytes of version.
 const (
-	HeaderBytes  = 20 // of a log
+	// HeaderBytes is the length of a log's header.
+	HeaderBytes  = 20
 	versionBytes = 8
 	keyBytesMax  = 1 << 16
 
@@ -22,11 +23,11 @@ const (
 	metaTransactionEnd = 1 << 7
 )
 
-// FailedSync begins the line that Badger 4.9.6 (value.go, valueLog.write) logs when it cannot sync its
-// value log. The log is all that tells: the commit succeeds.
+// FailedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log. See value.go,
+// valueLog.write. Nothing else shows the failure: the commit succeeds.
 const FailedSync = "Error while curlf sync"
 
-// Entry is one entry of a log.
+// Entry is one entry of a log. Its Key aliases the log's data.
 type Entry struct {
 	Meta byte
 	Key  []byte // without version
@@ -39,8 +40,8 @@ type Entry struct {
 // EndsTransaction reports whether the entry is the mark at the end of a transaction.
 func (e Entry) EndsTransaction() bool { return e.Meta&metaTransactionEnd != 0 }
 
-// IsPlain reports whether the header of a log begins as that of one which is not encrypted: the
-// number of the key, 8 bytes, is 0. Badger does not open a log with another.
+// IsPlain reports whether the header of a log begins like that of an unencrypted one. The number of
+// the encryption key, 8 bytes, is 0 there. Badger does not open a log with another number.
 func IsPlain(data []byte) bool {
 	return bytes.Equal(data[:min(8, len(data))], make([]byte, min(8, len(data))))
 }
@@ -64,15 +65,17 @@ func entryAt(data []byte, at int) (Entry, bool) {
 	if !ok {
 		return e, false
 	}
+
 	sumAt := e.End - 4
 	return e, binary.BigEndian.Uint32(data[sumAt:]) == crc32.Checksum(data[at:sumAt], castagnoli)
 }
 
-// outlineAt reads what the header of an entry says, and verifies nothing.
+// outlineAt reads the header of an entry without verifying anything.
 func outlineAt(data []byte, at int) (Entry, bool) {
 	if at+2 >= len(data) {
 		return Entry{}, false
 	}
+
 	h := at + 2
 	var lengths [3]uint64
 	for i := range lengths {
@@ -82,13 +85,19 @@ func outlineAt(data []byte, at int) (Entry, bool) {
 		}
 		lengths[i], h = n, h+size
 	}
+
+	// The lengths may be garbage. Bound each before adding them, or the sum could overflow.
 	keyBytes, valueBytes := lengths[0], lengths[1]
-	if keyBytes < versionBytes || keyBytes > keyBytesMax || valueBytes > 1<<31 || uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {
+	if keyBytes < versionBytes || keyBytes > keyBytesMax || valueBytes > 1<<31 ||
+		uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {
 		return Entry{}, false
 	}
+
 	return Entry{
-		Meta: data[at], Key: data[h : h+int(keyBytes)-versionBytes],
-		At: at, End: h + int(keyBytes+valueBytes) + 4,
+		Meta:  data[at],
+		Key:   data[h : h+int(keyBytes)-versionBytes],
+		At:    at,
+		End:   h + int(keyBytes+valueBytes) + 4,
 		plain: data[at+1] == 0 && lengths[2] == 0,
 	}, true
 }

@@ -8,15 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Present returns why a sync of the files in an open folder may have written nothing that is found
-// under its path: the file system was made read-only, where ext4 syncs successfully without
-// writing, or the folder was removed, moved or mounted over. It is to be called after the sync.
+// Present returns an error if a sync in an open folder may not have reached the folder at path.
+//
+// Either the file system was made read-only, where ext4 syncs successfully without writing, or the
+// folder was removed, moved or mounted over. Call it after the sync.
 func Present(folder *os.File, path string) error {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &system); err == nil && system.Flags&unix.ST_RDONLY != 0 {
 		return fmt.Errorf("%s is on a file system that has been made read-only: %w", path, unix.EROFS)
 	}
 
+	// Compare the open folder with what is found under its path now.
 	var opened, found unix.Stat_t
 	if err := unix.Fstat(int(folder.Fd()), &opened); err != nil {
 		return fmt.Errorf("look at %s: %w", path, err)

@@ -1,7 +1,7 @@
-// Package rawlog reads Badger's logs, the value log and the write-ahead log, as they are on the
-// disk, without Badger and without changing them. Badger reads its files through mappings, where a
-// block that the disk cannot read ends the process; here such a block is found by reading and
-// stands for zeros.
+// Package rawlog reads Badger's value log and write-ahead log without Badger, and changes nothing.
+//
+// Badger reads its files through mappings, where a block that the disk cannot read ends the process.
+// This package finds such a block by reading, and puts zeros in its place.
 package rawlog
 
 import (
@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BlockBytes is the grain in which a file is unreadable: a page, which is what is mapped.
+// BlockBytes is the unit in which a file is unreadable: a page, because pages are mapped.
 const BlockBytes = 4096
 
-// probeBytes is read at once. It fits in a processor's cache, so that probing what is in the page
-// cache costs little.
+// probeBytes is the size of a read. It fits in a processor's cache, so that probing what is in the
+// page cache costs little.
 const probeBytes = 128 << 10
 
 // Span is the bytes From <= offset < End of a file.
@@ -29,18 +29,21 @@ type Span struct{ From, End int64 }
 
 // Unreadable reports whether an error means that a block of a disk cannot be read.
 func Unreadable(err error) bool {
-	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EBADMSG) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.ENODATA)
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EBADMSG) ||
+		errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.ENODATA)
 }
 
-// Map calls fn with the content of a file, up to its last block of data, and with the parts that
-// cannot be read, which are zeros in data. fn must not keep data. The holes behind the data are
-// left out: Badger makes its files larger than what they hold.
+// Map calls fn with the content of a file and with the parts of it that cannot be read.
+//
+// Those parts are zeros in data. The holes at the end of the file are left out, because Badger makes
+// its files larger than what they hold. fn must not keep data, which is a mapping.
 func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+
 	size, err := DataEnd(file)
 	if err != nil || size == 0 {
 		return err
@@ -55,11 +58,14 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unix.Munmap(data)) }()
+
 	for _, span := range bad {
 		if err := blank(data, span); err != nil {
 			return err
 		}
 	}
+
+	// A block may still go bad between the probe and the read.
 	return Guard(path, func() error { return fn(data, bad) })
 }
 
@@ -68,13 +74,14 @@ func Probe(path string) ([]Span, error) {
 	return ProbePart(path, Span{0, math.MaxInt64})
 }
 
-// ProbePart is Probe for a part of a file, which is widened to whole blocks.
+// ProbePart is Probe for a part of a file, which is extended to whole blocks.
 func ProbePart(path string, part Span) ([]Span, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+
 	size, err := DataEnd(file)
 	if err != nil {
 		return nil, err
@@ -93,7 +100,7 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 			return nil, err
 		}
 
-		// Somewhere in there is a bad block; the others are as good as any.
+		// Some block in there is bad, but the others may be good. Read them one by one.
 		for block := at; block < at+n; block += BlockBytes {
 			end := min(block+BlockBytes, at+n)
 			_, err := file.ReadAt(b[:end-block], block)
@@ -111,7 +118,7 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 	return bad, nil
 }
 
-// blank puts zeros over a part of a mapping, which is not touched.
+// blank maps zeros over a part of a mapping, without touching the part itself.
 func blank(data []byte, span Span) error {
 	at := uintptr(addressOf(data)) + uintptr(span.From)
 	bytes := uintptr(span.End-span.From+BlockBytes-1) / BlockBytes * BlockBytes
@@ -122,9 +129,10 @@ func blank(data []byte, span Span) error {
 	return nil
 }
 
-// Guard calls fn, which reads files through mappings, and returns an error if the disk fails under
-// it. It protects the calling goroutine only. What fn had locked stays locked. The name is for the
-// error if it cannot tell which file it was.
+// Guard calls fn, which reads files through mappings, and returns an error if the disk fails under it.
+//
+// It protects only the calling goroutine, and what fn had locked stays locked. name is used in the
+// error if the file cannot be determined.
 func Guard(name string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -132,21 +140,25 @@ func Guard(name string, fn func() error) (err error) {
 		if fault == nil {
 			return
 		}
+
+		// Only a memory fault has an address. Any other panic is a bug, and goes on.
 		at, ok := fault.(interface{ Addr() uintptr })
 		if !ok {
 			panic(fault)
 		}
 		err = &FaultError{cmp.Or(mappedAt(at.Addr()), name)}
 	}()
+
 	return fn()
 }
 
-// mappedAt is the file that is mapped at an address, "" if there is none.
+// mappedAt returns the file that is mapped at an address, or "" if there is none.
 func mappedAt(address uintptr) string {
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(text)) {
 		var from, to uintptr
 		var mode, offset, device, inode string
@@ -160,7 +172,7 @@ func mappedAt(address uintptr) string {
 	return ""
 }
 
-// FaultError is a disk that failed while a file was read through a mapping.
+// FaultError means that the disk failed while a file was read through a mapping.
 type FaultError struct{ Name string }
 
 // Error names the file, or the folder that it is in.
@@ -168,15 +180,15 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("read %s: the disk failed under a mapped file", e.Name)
 }
 
-// Unwrap makes it an I/O error.
+// Unwrap makes it an I/O error, so that Unreadable recognises it.
 func (e *FaultError) Unwrap() error { return unix.EIO }
 
-// DataEnd is where the last data of a sparse file ends.
+// DataEnd returns where the last data of a sparse file ends.
 func DataEnd(file *os.File) (end int64, err error) {
 	for {
 		data, err := file.Seek(end, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
-			return end, nil // nothing but holes follow
+			return end, nil // only holes follow
 		}
 		if err != nil {
 			return 0, err
