@@ -45,6 +45,8 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 		turn:   make(chan error, 1),
 	}
 
+	// A large event is never copied: its frames are made within the caller's bytes. A small one is
+	// copied into one frame, when it is committed.
 	for i, parts := range data {
 		bytes := 0
 		for _, part := range parts {
@@ -60,8 +62,8 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 	}
 
 	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
-		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); append fewer at a time",
-			len(data), w.bytes, appendFramesMax, appendBytesMax)
+		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); "+
+			"append fewer at a time", len(data), w.bytes, appendFramesMax, appendBytesMax)
 	}
 
 	return w, nil
@@ -137,6 +139,7 @@ func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 		return false, err
 	}
 
+	// Events count from here on, so that a bound on a key's events holds while they are queued.
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
 	s.noteArrivalLocked(at)
@@ -192,6 +195,7 @@ func (s *Spool) handOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// After Close or a failure, nobody may be left waiting for a commit that never comes.
 	if err := s.refusalLocked(); err != nil {
 		s.refuseQueueLocked(err)
 	}
@@ -245,6 +249,8 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	for _, w := range batch {
 		frames, bytes = frames+w.frames, bytes+w.bytes
 	}
+
+	// One commit is in one generation as a whole, so room is made before its transaction begins.
 	if err := s.makeRoom(seq, frames, bytes); err != nil {
 		return err
 	}
@@ -309,6 +315,7 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// The events are durable. Now readers may see them, before the writers are answered.
 	s.committing = 0
 	if err == nil {
 		if s.frontier == s.next {

@@ -48,6 +48,7 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 		}
 	}
 
+	// Only the first event is needed, for its time.
 	for e, err := range f.Waiting() {
 		if err != nil {
 			return st, err
@@ -77,6 +78,7 @@ func (in *inspection) run(ctx context.Context) error {
 		return err
 	}
 
+	// The same rule as in loadGenerations, for a cursor that may be out of date.
 	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
 	if len(names) > 0 && (f.cursor.writes == 0 || f.cursor.damaged) {
 		first, _, _ := parseGenerationName(names[0])
@@ -99,6 +101,7 @@ func (in *inspection) run(ctx context.Context) error {
 	}
 	r.lose(in.proved, r.Next, "the generation that held it is gone")
 
+	// Older editions that a crash left: Open keeps them only if the newer one lacks events.
 	for _, name := range superseded {
 		first, _, _ := parseGenerationName(name)
 		old := GenerationReport{
@@ -130,6 +133,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 		end = follower
 	}
 
+	// Nothing in it waits, so Open removes it without looking inside.
 	r.lose(in.proved, first, "the generation that held it is gone")
 	if follower > 0 && end <= r.Frontier {
 		g.State, g.Last, g.Acked = StateSealed, end-1, end-first
@@ -160,6 +164,7 @@ func (in *inspection) generation(name string, follower uint64) error {
 		}
 	}
 
+	// The conditions are those under which Open lets Badger see the generation.
 	from := max(first, r.Frontier)
 	switch {
 	case sealed && (!ev.broken || from >= end):
@@ -196,7 +201,8 @@ func whyLost(name string, g GenerationReport) string {
 	if g.Unreadable == 0 {
 		return "no whole copy of it is left in " + name
 	}
-	return fmt.Sprintf("no whole copy of it is left in %s, of which the disk cannot read %d bytes", name, g.Unreadable)
+	return fmt.Sprintf("no whole copy of it is left in %s, of which the disk cannot read %d bytes",
+		name, g.Unreadable)
 }
 
 func (in *inspection) add(g GenerationReport) {

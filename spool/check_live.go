@@ -13,6 +13,7 @@ import (
 func (s *Spool) Check(ctx context.Context) (Report, error) {
 	r := s.outline()
 
+	// The events come in order, and so do the generations: at only moves forward.
 	at := 0
 	for e, err := range s.Waiting(ctx) {
 		if err != nil {

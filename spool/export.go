@@ -24,6 +24,7 @@ const (
 // takes turns with calls that read and acknowledge.
 func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		// What is appended from here on is left out, or a busy spool would never come to an end.
 		newest, _ := s.Newest()
 		for from := s.Frontier(); from <= newest; from = max(from, s.Frontier()) {
 			r := reading{

@@ -26,7 +26,8 @@ type Folder struct {
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if !exists(f.path(formatName)) {
-		return nil, fmt.Errorf("spool: %s is no spool: it has no %s file; give the data folder of a sidecar", dir, formatName)
+		return nil, fmt.Errorf("spool: %s is no spool: it has no %s file; give the data folder of a sidecar",
+			dir, formatName)
 	}
 	if err := checkFormat(dir); err != nil {
 		return nil, err
@@ -37,6 +38,7 @@ func OpenFolder(dir string) (*Folder, error) {
 		return nil, err
 	}
 
+	// Under the lock, so that no sidecar changes these files while they are read.
 	if f.cursor, err = peekCursor(f.path(cursorName)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

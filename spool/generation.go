@@ -97,6 +97,7 @@ func makeGeneration(dir string, capacity int64, log badger.Logger) (g *generatio
 		}
 	}()
 
+	// An open folder keeps its descriptor when it is renamed.
 	if g.folder, err = os.Open(dir); err != nil {
 		return g, err
 	}
@@ -115,6 +116,7 @@ func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) 
 	}
 	CrashPoint(CrashGenerationOpened)
 
+	// Before the first write: from here on a full disk can no longer hit this database.
 	if err := errors.Join(reserve(dir, capacity), tighten(dir)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -185,6 +185,7 @@ func (g *guard) add(bytes int64) {
 
 // checkLocked returns why the bounds do not allow this many more bytes, or nil if they do.
 func (g *guard) checkLocked(bytes int64) error {
+	// Before refusing, walk again: files may be gone since the last walk.
 	if g.overBoundLocked(bytes) != nil {
 		g.walked, g.madeThen = g.count(true), g.made
 	}

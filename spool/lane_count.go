@@ -75,6 +75,7 @@ func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
 		return false, nil // it was released
 	}
 
+	// Save the lower count, or the next start would report the same events again.
 	l.usage[g.lane].total.events -= g.count
 	l.loseLocked(g.lane, g.count, "somebody removed "+g.path)
 	return true, l.saveCountLocked()
@@ -92,7 +93,8 @@ func (l *lanes) stillThere(g segment) error {
 	missing, err := l.forgetMissingLocked(g)
 	if missing {
 		events := english.Plural(g.count, "event", "")
-		return errors.Join(fmt.Errorf("spool: %s of the %s lane lost: somebody removed %s", events, g.lane, g.path), err)
+		lost := fmt.Errorf("spool: %s of the %s lane lost: somebody removed %s", events, g.lane, g.path)
+		return errors.Join(lost, err)
 	}
 	return err
 }

@@ -36,6 +36,7 @@ func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 				continue
 			}
 
+			// A damaged file is salvaged, any other error is passed on, and the loop goes on after both.
 			path := f.path(lanesName, n.name)
 			_, _, err := describeSegment(path, lane)
 			switch {

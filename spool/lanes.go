@@ -75,6 +75,7 @@ type lanes struct {
 
 // addLocked records a segment and the events in it.
 func (l *lanes) addLocked(g segment, events []eventKey) {
+	// After those with the same first sequence, so that files stay in the order of their moves.
 	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
 		if s.first <= first {
 			return -1
@@ -136,6 +137,7 @@ func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) e
 	var batch []laneEvent
 	bytes := 0
 	for i, e := range entries {
+		// After a crash between the move and its Ack, the same events are moved again.
 		known, err := l.hasLocked(lane, e.Seq)
 		if err != nil {
 			return err
@@ -165,6 +167,8 @@ func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	for _, e := range events {
 		size += int64(len(e.wrapped)) + frameHeaderBytes*int64(frameCount(len(e.wrapped)))
 	}
+
+	// The bound is of disk, so a small segment counts a whole block.
 	if l.bytes+wholeBlocks(size) > l.bytesMax {
 		return ErrLanesFull
 	}

@@ -37,8 +37,8 @@ func checkFormat(dir string) error {
 		return createFormat(dir, path)
 	}
 	if rawlog.Unreadable(err) {
-		return fmt.Errorf("spool: %w; if the folder is a spool of this version, remove the file and write %q into a new one",
-			err, formatPrefix+"1")
+		return fmt.Errorf("spool: %w; if the folder is a spool of this version, "+
+			"remove the file and write %q into a new one", err, formatPrefix+"1")
 	}
 	if err != nil {
 		return err
@@ -46,7 +46,8 @@ func checkFormat(dir string) error {
 
 	version, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(string(text), formatPrefix)))
 	if err != nil || version < 1 || !strings.HasPrefix(string(text), formatPrefix) {
-		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it", path, formatPrefix+"1")
+		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it",
+			path, formatPrefix+"1")
 	}
 	if version > formatVersion {
 		return fmt.Errorf("spool: %s was written by a newer promptspool (format %d, this version knows %d); "+
@@ -63,12 +64,14 @@ func createFormat(dir, path string) error {
 	for _, e := range entries {
 		if name := e.Name(); name != lockName && !strings.HasPrefix(name, formatName) {
 			return fmt.Errorf("spool: %s is not empty (%s) and has no %s file; "+
-				"choose an empty folder, or if it is a spool, write %q into %s", dir, name, formatName, formatPrefix+"1", path)
+				"choose an empty folder, or if it is a spool, write %q into %s",
+				dir, name, formatName, formatPrefix+"1", path)
 		}
 	}
 
 	// Under another name first: a crash must not leave a FORMAT that is empty or cut off.
-	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion), 0o600); err != nil {
+	text := fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
 	if err := syncDir(path + ".new"); err != nil {
@@ -101,6 +104,7 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 
+	// Kept open to notice when the folder at this path becomes another one: see rawlog.Present.
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -112,8 +116,8 @@ func lockDir(dir string) (*dirLock, error) {
 func inUse(dir string, file *os.File, err error) error {
 	holder := make([]byte, 20)
 	n, _ := file.ReadAt(holder, 0)
-	return fmt.Errorf("spool: %s is in use by another process (%s); stop it, or give this one a folder of its own: %w",
-		dir, strings.TrimSpace("pid "+string(holder[:n])), err)
+	return fmt.Errorf("spool: %s is in use by another process (%s); "+
+		"stop it, or give this one a folder of its own: %w", dir, strings.TrimSpace("pid "+string(holder[:n])), err)
 }
 
 func writeAll(file *os.File, text string) error {

@@ -28,6 +28,8 @@ func (s *Spool) loadGenerations() error {
 			p.end, _, _ = parseGenerationName(names[i+1])
 		}
 
+		// A hole between two generations was a generation that is gone. One in which nothing waits is
+		// not worth proving.
 		s.lose(proved, p.first, "the generation that held it is gone")
 		if proved = max(proved, p.end); !p.newest && p.end <= s.frontier {
 			err = s.trash(name)
@@ -35,6 +37,7 @@ func (s *Spool) loadGenerations() error {
 			err = p.run()
 		}
 
+		// Only after the newer edition was proved, because it may turn out to lack events.
 		for _, name := range older {
 			if first, _, _ := parseGenerationName(name); first == p.first && err == nil {
 				err = s.setAsideOlder(name, p.missing)
@@ -102,6 +105,7 @@ func (p *proof) run() error {
 		return s.trash(p.name) // nothing was ever in it
 	}
 
+	// Generations come in order, so the first one with waiting events has the oldest.
 	if s.usage.total.events == 0 {
 		s.oldestAt = w.firstAt
 	}
@@ -137,7 +141,8 @@ func (p *proof) seal() error {
 		if err == nil {
 			return nil
 		}
-		p.spool.config.Logger.Error("a generation cannot be replayed and is rebuilt", "generation", dir, "error", err)
+		p.spool.config.Logger.Error("a generation cannot be replayed and is rebuilt",
+			"generation", dir, "error", err)
 	}
 	return p.rebuild()
 }
@@ -153,6 +158,7 @@ func (p *proof) recover(w walked, cause error) (walked, error) {
 		return w, err
 	}
 
+	// A rebuild costs disk and time, so do it only if it brings back an event.
 	gain := false
 	for _, hole := range w.holes(max(p.first, p.spool.frontier), p.end) {
 		for seq := range p.evidence.events {
@@ -181,6 +187,7 @@ func (p *proof) examine() error {
 	}
 	p.evidence = &ev
 
+	// The last commits before a crash are beyond the saved cursor: only these files name them.
 	if p.newest {
 		p.spool.noteUncertain(ev.dropUncertain(p.spool.next), p.name)
 		p.end = max(p.end, ev.end(p.first))
@@ -221,6 +228,7 @@ func (p *proof) walk() (walked, error) {
 		return w, err
 	}
 
+	// Acknowledged events are part of the runs, because they prove the sequence, but not of the usage.
 	frontier := p.spool.frontier
 	err = walkKeys(db, p.first, func(k eventKey) bool {
 		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {

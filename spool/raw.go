@@ -69,6 +69,7 @@ func examine(dir string) (evidence, error) {
 	}
 	ev.dropIncomplete()
 
+	// A sealed generation has no write-ahead log any more, and committed stays 0.
 	logs, err := filesBySuffix(dir, ".mem")
 	if err != nil {
 		return ev, err
@@ -119,9 +120,11 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 		if int(f.part) >= len(refs) {
 			refs = append(refs, make([]frameRef, int(f.part)+1-len(refs))...)
 		}
-		refs[f.part] = frameRef{path, int64(at), eventKey{f.seq, f.part, f.parts, f.key, uint32(len(f.payload)), f.at}}
+		key := eventKey{f.seq, f.part, f.parts, f.key, uint32(len(f.payload)), f.at}
+		refs[f.part] = frameRef{path, int64(at), key}
 		ev.events[f.seq] = refs
 
+		// Whole, but behind damage: Badger would cut it off.
 		ev.broken = ev.broken || at > chainEnd
 		at += frameHeaderBytes + len(f.payload)
 	}
@@ -177,6 +180,8 @@ func lastCommitted(data []byte) (first, last uint64) {
 			}
 			open.from, open.end = min(open.from, k.seq), max(open.end, k.seq)
 		}
+
+		// A transaction without its end was never finished, and does not count.
 		if !e.EndsTransaction() {
 			continue
 		}

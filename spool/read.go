@@ -127,6 +127,8 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 			return true, nil
 		}
 
+		// One event that Badger cannot return must not hold up the ones behind it. Only a frame of a
+		// newer version ends the read: it is not damaged, and an older program must not lose it.
 		data, err := readEvent(it, k)
 		if errors.Is(err, errFrameNewer) {
 			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
@@ -174,7 +176,9 @@ func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 				return err
 			}
 
-			same := f.seq == k.seq && f.part == pk.part && f.parts == k.parts && f.key == k.key && f.at.Equal(k.at)
+			// A frame that verifies may still be another one than its key says.
+			same := f.seq == k.seq && f.part == pk.part && f.parts == k.parts &&
+				f.key == k.key && f.at.Equal(k.at)
 			if !ok || !same || int(f.part) != parts {
 				return errFrame
 			}
@@ -238,7 +242,8 @@ func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 			return fn(db)
 		}
 	}
-	return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w", s.path(g.name), err)
+	return fmt.Errorf("spool: cannot read %s; restart promptspool to have it examined: %w",
+		s.path(g.name), err)
 }
 
 // abandonDatabase gives up a database that met a fault without closing it, and rebuilds the
@@ -267,9 +272,11 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 		return g.db, nil
 	}
 
+	// The least recently used one makes way.
 	if len(s.reading) == readingMax {
 		if err := s.closeReading(s.reading[0]); err != nil {
-			s.config.Logger.Warn("a generation that was read did not close in order", "dir", s.config.Dir, "error", err)
+			s.config.Logger.Warn("a generation that was read did not close in order",
+				"dir", s.config.Dir, "error", err)
 		}
 	}
 

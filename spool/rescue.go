@@ -61,6 +61,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 			from, why, r.spool.path(g.name), err)
 	}
 
+	// The whole events and the lost ones between them, in order.
 	for seq := from; seq < end; seq++ {
 		whole := raw.nextWhole(seq, end)
 		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
@@ -75,7 +76,8 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 
 		e, err := readRefs(refs)
 		switch {
-		case errors.Is(err, errFrame), errors.Is(err, io.EOF), rawlog.Unreadable(err): // damaged since it was examined
+		case errors.Is(err, errFrame), errors.Is(err, io.EOF), rawlog.Unreadable(err):
+			// Damaged since the files were examined.
 			r.spool.lose(seq, seq+1, err.Error())
 		case err != nil:
 			return false, fmt.Errorf("spool: event %d: %w", seq, err)
@@ -106,6 +108,7 @@ func (s *Spool) restore(g *generation, cause error) error {
 		return errors.Join(cause, err)
 	}
 
+	// Acknowledged events need not be copied. readMu keeps the frontier where it is.
 	from, end := max(g.first, s.Frontier()), s.lastSeq(g)+1
 	name, err := s.rebuild(g.name, ev, from, end)
 	if err != nil {

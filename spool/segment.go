@@ -124,6 +124,8 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 	}
 	g.bytes = wholeBlocks(size)
 
+	// Synced before it gets its name, and the name synced after: a crash leaves the old file or the
+	// new one, whole.
 	if err := errors.Join(w.Flush(), file.Sync(), file.Close()); err != nil {
 		return g, err
 	}
@@ -150,7 +152,8 @@ func segmentRefs(file *os.File) ([]laneRef, error) {
 	if _, err := io.ReadFull(r, header); err != nil {
 		return nil, errFrame
 	}
-	if string(header[:4]) != segmentMagic || binary.BigEndian.Uint32(header[8:]) != crc32.Checksum(header[:8], castagnoli) {
+	sum := binary.BigEndian.Uint32(header[8:])
+	if string(header[:4]) != segmentMagic || sum != crc32.Checksum(header[:8], castagnoli) {
 		return nil, errFrame
 	}
 
@@ -179,6 +182,8 @@ func segmentRefs(file *os.File) ([]laneRef, error) {
 			bytes: uint32(length),
 			at:    time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
 		}
+
+		// The parts of one event are next to each other.
 		if k.part == 0 {
 			refs = append(refs, laneRef{k, at, next})
 		} else if n := len(refs) - 1; n < 0 || refs[n].key.seq != k.seq {
@@ -267,6 +272,8 @@ func salvageFrom(path string, data []byte) (events []laneEvent, promised int, er
 			continue
 		}
 
+		// An event counts when its last part follows all others. A part in between that is damaged
+		// makes the rest of it useless.
 		if f.part == 0 {
 			open, parts = laneEvent{key: eventKey{seq: f.seq, parts: f.parts, key: f.key, at: f.at}}, 0
 		}

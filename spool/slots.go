@@ -50,6 +50,7 @@ func openSlots(path, magic string) (slots, error) {
 		return slots{}, errors.Join(err, file.Close())
 	}
 
+	// A block that cannot be read could not be overwritten in place either, so use a new file.
 	if s.unreadable {
 		if err := s.replace(path); err != nil {
 			return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())

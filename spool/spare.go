@@ -33,11 +33,13 @@ func (s *Spool) makeSpare() {
 		return
 	}
 
+	// A spare must never take the last of the disk: it is not needed yet.
 	capacity := s.spareCapacity()
 	if !s.guard.admitSpare(generationRoom(capacity)) {
 		return
 	}
 
+	// The leader looks at next.generation only after made is closed.
 	next := &spare{made: make(chan struct{}), begun: now}
 	s.spare = next
 	go func() {

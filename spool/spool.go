@@ -67,8 +67,8 @@ func (c *Config) defaults() error {
 		c.GenerationBytes = max(1<<20, min(16<<20, c.BytesMax/16))
 	}
 	if c.BytesMax < 0 || c.FreeMin < 0 || c.DiskMax < 0 || c.GenerationBytes < 0 || c.GenerationBytes > 1<<30 {
-		return fmt.Errorf("spool: one of BytesMax %d, FreeMin %d, DiskMax %d, GenerationBytes %d is out of bounds",
-			c.BytesMax, c.FreeMin, c.DiskMax, c.GenerationBytes)
+		return fmt.Errorf("spool: one of BytesMax %d, FreeMin %d, DiskMax %d, GenerationBytes %d "+
+			"is out of bounds", c.BytesMax, c.FreeMin, c.DiskMax, c.GenerationBytes)
 	}
 
 	if c.Logger == nil {
@@ -269,10 +269,11 @@ func (s *Spool) Close() error {
 	errs := []error{s.cursor.save(state), s.closeAllReading()}
 	s.lanes.close()
 
+	// Sealing writes a table, which on a full disk would be SIGBUS inside Badger.
 	if s.writing != nil {
 		if err := s.guard.freeBallast(sealRoom); err != nil {
-			s.config.Logger.Warn("the spool stops without putting its files in order; the next start does it, and needs room",
-				"error", err)
+			s.config.Logger.Warn("the spool stops without putting its files in order; "+
+				"the next start does it, and needs room", "error", err)
 		} else {
 			errs = append(errs, s.seal(s.writing))
 		}

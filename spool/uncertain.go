@@ -78,6 +78,8 @@ func (s *Spool) noteUncertain(events int, generation string) {
 	s.mu.Unlock()
 
 	s.config.Metrics.SpoolUncertain.Add(float64(events))
-	s.config.Logger.Warn("events of the newest commit are missing; it is not certain that they were acknowledged: "+
-		"the power most likely failed before they could be", "events", events, "generation", s.path(generation))
+	s.config.Logger.Warn("events of the newest commit are missing; "+
+		"it is not certain that they were acknowledged: "+
+		"the power most likely failed before they could be",
+		"events", events, "generation", s.path(generation))
 }

@@ -25,7 +25,8 @@ func Present(folder *os.File, path string) error {
 	}
 	err := unix.Stat(path, &found)
 	if errors.Is(err, unix.ENOENT) || err == nil && (opened.Dev != found.Dev || opened.Ino != found.Ino) {
-		return fmt.Errorf("the folder %s that was opened is not there any more: it was removed, moved or mounted over", path)
+		return fmt.Errorf("the folder %s that was opened is not there any more: "+
+			"it was removed, moved or mounted over", path)
 	}
 	return nil
 }
