@@ -9,13 +9,15 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 )
 
-// trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes both.
+// trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes
+// both.
 const (
 	trashPrefix = ".trash-"
 	buildPrefix = ".build-"
 )
 
-// Frontier returns the lowest sequence that is not acknowledged: after a start, Read from here.
+// Frontier returns the lowest sequence that is not acknowledged: after a start, Read from
+// here.
 func (s *Spool) Frontier() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,14 +26,15 @@ func (s *Spool) Frontier() uint64 {
 
 // Ack records that every event with Seq <= through was delivered, or moved to a lane.
 //
-// Their disk space comes back generation by generation. Lost events right after through are passed
-// over as well, because nobody will ever acknowledge them. Acknowledging an event again does nothing.
+// Their disk space comes back generation by generation. Lost events right after through
+// are passed over as well, because nobody will ever acknowledge them. Acknowledging an
+// event again does nothing.
 //
-// Durability: Run makes the frontier durable within a second, and Close does. After a crash it may
-// be further back, so that events are sent again, but never further ahead.
+// Durability: Run makes the frontier durable within a second, and Close does. After a
+// crash it may be further back, so that events are sent again, but never further ahead.
 //
-// An error means that a generation could not be read, and the frontier has not moved, or that one
-// could not be removed.
+// An error means that a generation could not be read, and the frontier has not moved, or
+// that one could not be removed.
 func (s *Spool) Ack(through uint64) error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
@@ -51,7 +54,8 @@ func (s *Spool) Ack(through uint64) error {
 		return nil
 	}
 
-	// Appends go on while this reads. The frontier stays: readMu keeps other calls of Ack out.
+	// Appends go on while this reads. The frontier stays: readMu keeps other calls of Ack
+	// out.
 	acked, oldestAt, err := s.count(frontier, through)
 	if err != nil {
 		return err
@@ -61,8 +65,9 @@ func (s *Spool) Ack(through uint64) error {
 	s.usage.subtract(acked)
 	s.frontier = through + 1
 	if s.frontier == s.next && len(s.queue)+s.committing == 0 {
-		// Nothing waits, so the usage is zero. The subtraction may say otherwise: events that a
-		// generation lost since the spool was opened were counted by keys that are gone now.
+		// Nothing waits, so the usage is zero. The subtraction may say otherwise: events
+		// that a generation lost since the spool was opened were counted by keys that are
+		// gone now.
 		s.usage = usage{}
 	}
 	if oldestAt.IsZero() && s.frontier < s.next {
@@ -74,8 +79,9 @@ func (s *Spool) Ack(through uint64) error {
 	return s.removeAcked()
 }
 
-// count adds up the events from <= sequence <= through, and returns the time of the first one that
-// follows, or zero if there is none. It reads keys only. The caller must hold readMu.
+// count adds up the events from <= sequence <= through, and returns the time of the first
+// one that follows, or zero if there is none. It reads keys only. The caller must hold
+// readMu.
 func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 	var u usage
 	var following time.Time
@@ -87,7 +93,8 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 			break
 		}
 
-		// Counted apart and added afterwards, because withOpen may call the function twice.
+		// Counted apart and added afterwards, because withOpen may call the function
+		// twice.
 		var part usage
 		err := s.withOpen(g, func(db *badger.DB) error {
 			part, following = usage{}, time.Time{}
@@ -116,8 +123,9 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 
 // removeAcked removes the folders of generations that are acknowledged as a whole.
 //
-// The newest one always stays: its name keeps sequences from being given out twice, should the
-// cursor be lost. One that is not sealed yet stays until it is. The caller must hold readMu.
+// The newest one always stays: its name keeps sequences from being given out twice,
+// should the cursor be lost. One that is not sealed yet stays until it is. The caller
+// must hold readMu.
 func (s *Spool) removeAcked() error {
 	s.mu.Lock()
 	n := 0
@@ -131,8 +139,8 @@ func (s *Spool) removeAcked() error {
 		return nil
 	}
 
-	// The cursor goes first. If it still named removed events as waiting after a crash, the next
-	// start would report them as lost.
+	// The cursor goes first. If it still named removed events as waiting after a crash,
+	// the next start would report them as lost.
 	if err := s.cursor.save(state); err != nil {
 		return fmt.Errorf("spool: cannot write %s: %w", s.path(cursorName), err)
 	}
@@ -152,8 +160,8 @@ func (s *Spool) removeAcked() error {
 	return errors.Join(errs...)
 }
 
-// trash removes a folder of the spool. It first renames it to a name that Open ignores, so that a
-// crash never leaves half a database.
+// trash removes a folder of the spool. It first renames it to a name that Open ignores,
+// so that a crash never leaves half a database.
 func (s *Spool) trash(name string) error {
 	trash := s.path(trashPrefix + name)
 	if err := os.RemoveAll(trash); err != nil {

@@ -11,8 +11,8 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// commitBytesMax bounds the bytes of a commit that several writers share, so that none of them
-// waits long for the others.
+// commitBytesMax bounds the bytes of a commit that several writers share, so that none of
+// them waits long for the others.
 const commitBytesMax = 8 << 20
 
 // write is one Append on its way to the disk.
@@ -22,10 +22,11 @@ type write struct {
 	frames int
 	bytes  int64
 
-	// lead reports that this writer must commit. Read it under Spool.mu or after receiving from turn.
+	// lead reports that this writer must commit. Read it under Spool.mu or after
+	// receiving from turn.
 	lead bool
-	// turn receives nil when this writer is made the leader after it was queued, and then the
-	// outcome of its commit. It has room for one value, so the sender never waits.
+	// turn receives nil when this writer is made the leader after it was queued, and then
+	// the outcome of its commit. It has room for one value, so the sender never waits.
 	turn chan error
 }
 
@@ -36,7 +37,8 @@ type event struct {
 	framed bool // parts are frames with empty headers, see spread
 }
 
-// newWrite sizes the events, and prepares the large ones in place. It takes over the bytes of data.
+// newWrite sizes the events, and prepares the large ones in place. It takes over the
+// bytes of data.
 func newWrite(key uint32, data [][][]byte) (*write, error) {
 	w := &write{
 		key:    key,
@@ -45,8 +47,8 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 		turn:   make(chan error, 1),
 	}
 
-	// A large event is never copied: its frames are made within the caller's bytes. A small one is
-	// copied into one frame, when it is committed.
+	// A large event is never copied: its frames are made within the caller's bytes. A
+	// small one is copied into one frame, when it is committed.
 	for i, parts := range data {
 		bytes := 0
 		for _, part := range parts {
@@ -71,16 +73,18 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 
 // Append stores data durably, each element as one event of this key, in the order given.
 //
-// Durability: all events are in one commit, so either all are stored or none. When Append returns
-// nil, they are fsynced. Appends that arrive together share a commit and its fsync, and several
-// busy writers wait up to 5 ms for each other; a lone writer commits immediately.
+// Durability: all events are in one commit, so either all are stored or none. When Append
+// returns nil, they are fsynced. Appends that arrive together share a commit and its
+// fsync, and several busy writers wait up to 5 ms for each other; a lone writer commits
+// immediately.
 //
-// Ownership: the bytes of data belong to the spool until Append returns, and it overwrites those of
-// an event larger than 1 MiB. Together, data may hold 36 MiB.
+// Ownership: the bytes of data belong to the spool until Append returns, and it
+// overwrites those of an event larger than 1 MiB. Together, data may hold 36 MiB.
 //
-// Errors: when ctx ends while Append waits, it returns ctx.Err(), the spool keeps the bytes, and
-// the outcome is unknown: the events may be durable, or become so. The same holds for ErrFailed,
-// because the next start may find them. Any other error means that nothing was stored.
+// Errors: when ctx ends while Append waits, it returns ctx.Err(), the spool keeps the
+// bytes, and the outcome is unknown: the events may be durable, or become so. The same
+// holds for ErrFailed, because the next start may find them. Any other error means that
+// nothing was stored.
 func (s *Spool) Append(ctx context.Context, key uint32, data ...[]byte) error {
 	events := make([][][]byte, len(data))
 	for i := range data {
@@ -109,8 +113,8 @@ func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 		return err
 	}
 
-	// One writer, the leader, commits for all that are waiting. The others are either answered
-	// by it or, if its batch was full, one of them is made the next leader.
+	// One writer, the leader, commits for all that are waiting. The others are either
+	// answered by it or, if its batch was full, one of them is made the next leader.
 	if !lead {
 		select {
 		case err := <-w.turn:
@@ -139,7 +143,8 @@ func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 		return false, err
 	}
 
-	// Events count from here on, so that a bound on a key's events holds while they are queued.
+	// Events count from here on, so that a bound on a key's events holds while they are
+	// queued.
 	s.usage.add(w.key, len(w.events), w.bytes)
 	s.queue = append(s.queue, w)
 	s.noteArrivalLocked(at)
@@ -150,8 +155,8 @@ func (s *Spool) enqueue(w *write, at time.Time) (lead bool, err error) {
 	return w.lead, nil
 }
 
-// abandon removes w from the queue if it is still there. It reports whether w has become the
-// leader meanwhile: then the caller must commit.
+// abandon removes w from the queue if it is still there. It reports whether w has become
+// the leader meanwhile: then the caller must commit.
 func (s *Spool) abandon(w *write) (lead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +174,8 @@ func (s *Spool) abandon(w *write) (lead bool) {
 	return false
 }
 
-// commitQueue commits what fits in one transaction, answers its writers, and passes the lead on.
-// Only the leader calls it.
+// commitQueue commits what fits in one transaction, answers its writers, and passes the
+// lead on. Only the leader calls it.
 func (s *Spool) commitQueue() {
 	s.gather()
 
@@ -180,8 +185,8 @@ func (s *Spool) commitQueue() {
 	seq, at, err := s.next, s.config.Now().UTC(), s.refusalLocked()
 	s.mu.Unlock()
 
-	// No lock is held during the fsync, so that Status, Read and new appends do not wait for the
-	// disk. Sequences are safe: only the leader advances next, in settle.
+	// No lock is held during the fsync, so that Status, Read and new appends do not wait
+	// for the disk. Sequences are safe: only the leader advances next, in settle.
 	if err == nil {
 		err = s.commit(batch, seq, at)
 	}
@@ -210,8 +215,8 @@ func (s *Spool) handOn() {
 	s.idle.Broadcast()
 }
 
-// takeBatchLocked removes from the queue what fits in one transaction, and at least the leader's
-// own write, which is the first.
+// takeBatchLocked removes from the queue what fits in one transaction, and at least the
+// leader's own write, which is the first.
 func (s *Spool) takeBatchLocked() []*write {
 	var frames, n int
 	var bytes int64
@@ -228,8 +233,8 @@ func (s *Spool) takeBatchLocked() []*write {
 	return batch
 }
 
-// refuseQueueLocked answers every queued writer with err, except the leader. The leader stays in
-// the queue: it finds out by itself, and passes the lead on.
+// refuseQueueLocked answers every queued writer with err, except the leader. The leader
+// stays in the queue: it finds out by itself, and passes the lead on.
 func (s *Spool) refuseQueueLocked(err error) {
 	s.queue = slices.DeleteFunc(s.queue, func(w *write) bool {
 		if w.lead {
@@ -250,7 +255,8 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 		frames, bytes = frames+w.frames, bytes+w.bytes
 	}
 
-	// One commit is in one generation as a whole, so room is made before its transaction begins.
+	// One commit is in one generation as a whole, so room is made before its transaction
+	// begins.
 	if err := s.makeRoom(seq, frames, bytes); err != nil {
 		return err
 	}
@@ -274,8 +280,8 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 
 	CrashPoint(CrashBeforeCommit)
 	if err := s.sync(txn); err != nil {
-		// The keys may be on the disk without their frames. Nobody gets a 200 for these events,
-		// so the next start must not report them as lost.
+		// The keys may be on the disk without their frames. Nobody gets a 200 for these
+		// events, so the next start must not report them as lost.
 		s.writing.forget(first)
 		return err
 	}
@@ -295,22 +301,22 @@ func (s *Spool) sync(txn *badger.Txn) error {
 		return s.fail(fmt.Errorf("cannot commit to %s: %w", s.path(s.writing.name), err))
 	}
 
-	// When Badger cannot sync the value log, it only logs that and reports a successful commit.
-	// It logs before it returns, so the spool has failed by now; see storeLog.
+	// When Badger cannot sync the value log, it only logs that and reports a successful
+	// commit. It logs before it returns, so the spool has failed by now; see storeLog.
 	if err := s.checkFailed(); err != nil {
 		return err
 	}
 
-	// On a file system that was made read-only, or in a folder that was removed, the fsync above
-	// succeeds without writing anything that the next start would find.
+	// On a file system that was made read-only, or in a folder that was removed, the
+	// fsync above succeeds without writing anything that the next start would find.
 	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
 		return s.stopAccepting(err)
 	}
 	return nil
 }
 
-// settle publishes a committed batch, or takes back what was reserved for a failed one, and
-// answers its writers.
+// settle publishes a committed batch, or takes back what was reserved for a failed one,
+// and answers its writers.
 func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +350,8 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 	}
 }
 
-// makeRoom starts a new generation when there is none, or when the current one would grow too large.
+// makeRoom starts a new generation when there is none, or when the current one would grow
+// too large.
 func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
 	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
 		return nil

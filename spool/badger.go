@@ -17,30 +17,33 @@ import (
 
 const (
 	memTableBytes = 2 << 20
-	// recoveryMemTableBytes is for generations of an earlier version, with twice as many frames.
+	// recoveryMemTableBytes is for generations of an earlier version, with twice as many
+	// frames.
 	recoveryMemTableBytes = 4 << 20
 
-	// valueThreshold sends every frame, which is longer, to the value log, and keeps Badger's own
-	// end-of-transaction mark, at most 20 bytes, out of it. With 0 that mark would go to the value
-	// log too, and Badger 4.9.6 would then drop the whole write-ahead log when it replays it after
-	// a crash.
+	// valueThreshold sends every frame, which is longer, to the value log, and keeps
+	// Badger's own end-of-transaction mark, at most 20 bytes, out of it. With 0 that mark
+	// would go to the value log too, and Badger 4.9.6 would then drop the whole
+	// write-ahead log when it replays it after a crash.
 	valueThreshold = 32
 
-	// appendBytesMax bounds what one transaction holds: an event of 32 MiB and its envelope.
+	// appendBytesMax bounds what one transaction holds: an event of 32 MiB and its
+	// envelope.
 	appendBytesMax = 36 << 20
-	// appendFramesMax stays below Badger's bound on the entries of a transaction: 15 % of the
-	// memtable in nodes of 96 bytes is 3,276. Its bound in bytes counts keys and pointers only, some
-	// 50 bytes a frame, and is wider.
+	// appendFramesMax stays below Badger's bound on the entries of a transaction: 15 % of
+	// the memtable in nodes of 96 bytes is 3,276. Its bound in bytes counts keys and
+	// pointers only, some 50 bytes a frame, and is wider.
 	appendFramesMax = 3072
 )
 
 // storeOptions are the options that all our Badger databases share. There is no cache, no
-// compression (frames must be raw in the files) and no conflict detection (there is one writer).
+// compression (frames must be raw in the files) and no conflict detection (there is one
+// writer).
 //
-// The value log must never outgrow twice valueLogBytes: Badger maps that much when it makes the
-// file. When a write goes beyond, it remaps without taking its own lock, while others read from the
-// old mapping. It rolls the file only between transactions, so valueLogBytes must be at least what a
-// transaction may hold.
+// The value log must never outgrow twice valueLogBytes: Badger maps that much when it
+// makes the file. When a write goes beyond, it remaps without taking its own lock, while
+// others read from the old mapping. It rolls the file only between transactions, so
+// valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(false). // makeGeneration differs
@@ -59,9 +62,9 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithLogger(log)
 }
 
-// storeLog passes Badger's log on to ours, and reports the failures that Badger only logs: a value
-// log that it cannot sync, whose commit then succeeds, and a memtable that it cannot write out,
-// which it retries forever.
+// storeLog passes Badger's log on to ours, and reports the failures that Badger only
+// logs: a value log that it cannot sync, whose commit then succeeds, and a memtable that
+// it cannot write out, which it retries forever.
 type storeLog struct {
 	log  *slog.Logger
 	fail func(error) error
@@ -92,8 +95,9 @@ func (l storeLog) debugf(format string, args ...any) {
 	}
 }
 
-// tighten removes the access of other users to Badger's files, which it makes with mode 0666 less the
-// umask. It also makes their names durable, which Badger leaves out for the value log.
+// tighten removes the access of other users to Badger's files, which it makes with mode
+// 0666 less the umask. It also makes their names durable, which Badger leaves out for the
+// value log.
 func tighten(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// Check reads and verifies every frame of the folder, and proves that no sequence is missing.
+// Check reads and verifies every frame of the folder, and proves that no sequence is
+// missing.
 //
-// It covers generations and lanes, finds what Open would find, and changes nothing. Like Open, it
-// keeps the places of one generation's frames in memory.
+// It covers generations and lanes, finds what Open would find, and changes nothing. Like
+// Open, it keeps the places of one generation's frames in memory.
 //
-// An error means that the folder cannot be read, or that ctx ended. Damage is not an error; it is in
-// the report.
+// An error means that the folder cannot be read, or that ctx ended. Damage is not an
+// error; it is in the report.
 func (f *Folder) Check(ctx context.Context) (Report, error) {
 	in := inspection{folder: f}
 	if err := in.run(ctx); err != nil {
@@ -26,7 +27,8 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 	return in.report, ctx.Err()
 }
 
-// Status returns what the folder holds. Unlike the Status of a running spool, it reads everything.
+// Status returns what the folder holds. Unlike the Status of a running spool, it reads
+// everything.
 func (f *Folder) Status(ctx context.Context) (Status, error) {
 	r, err := f.Check(ctx)
 	st := Status{
@@ -59,12 +61,13 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// inspection goes through the generations as Open does (prove.go), but reads only the raw files: the
-// SEAL shows whether the keys of a generation are unchanged, the value log whether its events are whole.
+// inspection goes through the generations as Open does (prove.go), but reads only the raw
+// files: the SEAL shows whether the keys of a generation are unchanged, the value log
+// whether its events are whole.
 type inspection struct {
 	folder *Folder
-	// visit is called with every generation that has waiting events, from <= sequence < end. It may
-	// be nil.
+	// visit is called with every generation that has waiting events, from <= sequence <
+	// end. It may be nil.
 	visit  func(ev evidence, from, end uint64) error
 	report Report
 
@@ -101,7 +104,8 @@ func (in *inspection) run(ctx context.Context) error {
 	}
 	r.lose(in.proved, r.Next, "the generation that held it is gone")
 
-	// Older editions that a crash left: Open keeps them only if the newer one lacks events.
+	// Older editions that a crash left: Open keeps them only if the newer one lacks
+	// events.
 	for _, name := range superseded {
 		first, _, _ := parseGenerationName(name)
 		old := GenerationReport{
@@ -123,7 +127,8 @@ func (in *inspection) run(ctx context.Context) error {
 	return err
 }
 
-// generation inspects one generation. follower is the first sequence of the next one, 0 for the newest.
+// generation inspects one generation. follower is the first sequence of the next one, 0
+// for the newest.
 func (in *inspection) generation(name string, follower uint64) error {
 	r := &in.report
 	first, _, _ := parseGenerationName(name)
@@ -214,8 +219,8 @@ func (in *inspection) add(g GenerationReport) {
 	in.proved = max(in.proved, g.Last+1)
 }
 
-// planFor returns what Open does with a generation that has this many whole events, acknowledged ones
-// included.
+// planFor returns what Open does with a generation that has this many whole events,
+// acknowledged ones included.
 func planFor(g GenerationReport, whole int) Plan {
 	switch {
 	case g.Last+1 == g.First && g.State != StateDamaged:

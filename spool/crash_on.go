@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// crashAt and crashLeft are read once: PROMPTSPOOL_CRASH_AT=after-commit, or after-commit:3 for the
-// third time that the point is reached.
+// crashAt and crashLeft are read once: PROMPTSPOOL_CRASH_AT=after-commit, or
+// after-commit:3 for the third time that the point is reached.
 var crashAt, crashLeft = func() (string, *atomic.Int64) {
 	name, count, _ := strings.Cut(os.Getenv("PROMPTSPOOL_CRASH_AT"), ":")
 	left := new(atomic.Int64)
@@ -23,8 +23,8 @@ var crashAt, crashLeft = func() (string, *atomic.Int64) {
 	return name, left
 }()
 
-// CrashPoint kills the process with SIGKILL if PROMPTSPOOL_CRASH_AT names this point, as a power cut or
-// the kernel would.
+// CrashPoint kills the process with SIGKILL if PROMPTSPOOL_CRASH_AT names this point, as
+// a power cut or the kernel would.
 func CrashPoint(name string) {
 	if name != crashAt || crashLeft.Add(-1) != 0 {
 		return
@@ -34,5 +34,6 @@ func CrashPoint(name string) {
 	select {} // the kernel needs a moment
 }
 
-// unsafeNoSync leaves out the sync of every commit, to prove that a test of power cuts would notice.
+// unsafeNoSync leaves out the sync of every commit, to prove that a test of power cuts
+// would notice.
 var unsafeNoSync = os.Getenv("PROMPTSPOOL_UNSAFE_NO_SYNC") != ""

@@ -1,7 +1,8 @@
 package spool
 
-// The moments at which a test can have the process killed, in the order in which an event meets them.
-// They have an effect only in a binary built with the tag crashpoints, see CrashPoint.
+// The moments at which a test can have the process killed, in the order in which an event
+// meets them. They have an effect only in a binary built with the tag crashpoints, see
+// CrashPoint.
 const (
 	CrashBeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
 	CrashAfterCommit       = "after-commit"         // it is fsynced; nobody has been answered

@@ -1,7 +1,7 @@
 package spool
 
-// A cursor stores on disk how far the spool was acknowledged. It is a pair of slots (slots.go), whose
-// numbers are frontier and next.
+// A cursor stores on disk how far the spool was acknowledged. It is a pair of slots
+// (slots.go), whose numbers are frontier and next.
 type cursor struct {
 	slots
 	cursorState
@@ -14,7 +14,8 @@ type cursorState struct {
 
 const cursorMagic = "PSC\x01"
 
-// openCursor opens or creates the file. In a new or unreadable one, frontier and next are 1.
+// openCursor opens or creates the file. In a new or unreadable one, frontier and next are
+// 1.
 func openCursor(path string) (*cursor, error) {
 	s, err := openSlots(path, cursorMagic)
 	if err != nil {

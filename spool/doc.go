@@ -1,27 +1,28 @@
 // Package spool is a durable queue of events on one disk.
 //
-// A sidecar answers 200 for an event once the spool has it, and the spool keeps it until the server
-// has it. It stores bytes, and knows nothing about their meaning.
+// A sidecar answers 200 for an event once the spool has it, and the spool keeps it until
+// the server has it. It stores bytes, and knows nothing about their meaning.
 //
 // # Guarantees
 //
-//   - When Append returns nil, the events are fsynced. Appends that arrive together share one commit
-//     and one fsync. Several writers that come more than 200 times a second wait up to 5 ms for each
-//     other (gather.go); a lone writer does not wait.
-//   - An event stays until Ack covers it. It never expires, by age or by failed deliveries.
-//   - Sequences have no gaps. Opening the spool proves that none is missing. What a broken disk took
-//     is counted, logged and set aside, and the spool goes on with the rest. Unreadable data is never
-//     replaced by something empty.
-//   - What Hold and Bury moved to a lane stays there until Release. How many events the lanes hold is
-//     stored apart from them, so that a missing file is noticed.
-//   - Memory does not grow with the backlog. At most five databases are open: the generation that is
-//     written, the next one, one that is being sealed, and two that are read. A file of the lanes
-//     takes some 100 bytes.
-//   - A failed fsync is the end: all waiting callers get ErrFailed, and the process must end (see
-//     Spool.Failed).
-//   - The spool stays within its bounds of disk, and leaves some free (see FullError). At a bound it
-//     refuses new events and keeps the old ones. When there is room again, it accepts events within a
-//     second.
+//   - When Append returns nil, the events are fsynced. Appends that arrive together share
+//     one commit and one fsync. Several writers that come more than 200 times a second
+//     wait up to 5 ms for each other (gather.go); a lone writer does not wait.
+//   - An event stays until Ack covers it. It never expires, by age or by failed
+//     deliveries.
+//   - Sequences have no gaps. Opening the spool proves that none is missing. What a
+//     broken disk took is counted, logged and set aside, and the spool goes on with the
+//     rest. Unreadable data is never replaced by something empty.
+//   - What Hold and Bury moved to a lane stays there until Release. How many events the
+//     lanes hold is stored apart from them, so that a missing file is noticed.
+//   - Memory does not grow with the backlog. At most five databases are open: the
+//     generation that is written, the next one, one that is being sealed, and two that
+//     are read. A file of the lanes takes some 100 bytes.
+//   - A failed fsync is the end: all waiting callers get ErrFailed, and the process must
+//     end (see Spool.Failed).
+//   - The spool stays within its bounds of disk, and leaves some free (see FullError). At
+//     a bound it refuses new events and keeps the old ones. When there is room again, it
+//     accepts events within a second.
 //
 // # The life of an event
 //
@@ -37,14 +38,14 @@
 //
 // # Where to start reading
 //
-//	append.go, gather.go, roll.go, spare.go   writing: the queue, the leader, the next generation
-//	read.go, rescue.go, ack.go                reading, and what is done about damage on the way
-//	generation.go, seal.go, reserve.go        one generation: made, sealed, opened
-//	frame.go, segment.go, slots.go            the formats: events, files of the lanes, small numbers
-//	open.go, prove.go, raw.go, rebuild.go     opening: the proof that nothing is missing
-//	lanes.go, lane_*.go                       held events and dead letters
-//	guard.go                                  the bounds of disk
-//	check.go, folder.go, repair.go, export.go looking without changing, and repairing
+//	append.go, gather.go, roll.go, spare.go    writing: the queue, the leader, the next generation
+//	read.go, rescue.go, ack.go                 reading, and what is done about damage on the way
+//	generation.go, seal.go, reserve.go         one generation: made, sealed, opened
+//	frame.go, segment.go, slots.go             the formats: events, files of the lanes, small numbers
+//	open.go, prove.go, raw.go, rebuild.go      opening: the proof that nothing is missing
+//	lanes.go, lane_*.go                        held events and dead letters
+//	guard.go                                   the bounds of disk
+//	check.go, folder.go, export.go, repair.go  looking without changing, and repairing
 //
 // # The folder
 //
@@ -67,85 +68,95 @@
 //
 // # Why generations
 //
-// A queue in one Badger database needs deletions, compaction and garbage collection of its value log
-// before disk space comes back. Nothing is ever deleted from a generation: it is written, sealed,
-// read, and removed as a folder. It holds so few keys that they fit in one memtable, so nothing is
-// flushed or compacted while it is written, and damage stays within it. Each time the spool is
-// opened, it writes to a new one, so an old one is never written again.
+// A queue in one Badger database needs deletions, compaction and garbage collection of
+// its value log before disk space comes back. Nothing is ever deleted from a generation:
+// it is written, sealed, read, and removed as a folder. It holds so few keys that they
+// fit in one memtable, so nothing is flushed or compacted while it is written, and damage
+// stays within it. Each time the spool is opened, it writes to a new one, so an old one
+// is never written again.
 //
-// A generation is 16 MiB, the unit in which disk space comes back. Making one, or sealing one, takes
-// longer than many commits. So while events come quickly, the next one is made ahead when the current
-// one is half full (spare.go), in a folder that gets its name when it is needed. The full one is
-// sealed while commits go to the new one. A spare that is not used for 5 s is dropped.
+// A generation is 16 MiB, the unit in which disk space comes back. Making one, or sealing
+// one, takes longer than many commits. So while events come quickly, the next one is made
+// ahead when the current one is half full (spare.go), in a folder that gets its name when
+// it is needed. The full one is sealed while commits go to the new one. A spare that is
+// not used for 5 s is dropped.
 //
-// Where many events wait, the next generation is larger, up to 64 MiB. That shrinks again once all of
-// it is acknowledged (roll.go). After a crash, two generations may be unsealed, which Open replays,
-// and one may have no place yet, which Open removes.
+// Where many events wait, the next generation is larger, up to 64 MiB. That shrinks again
+// once all of it is acknowledged (roll.go). After a crash, two generations may be
+// unsealed, which Open replays, and one may have no place yet, which Open removes.
 //
 // # How a write becomes durable
 //
-// Badger's SyncWrites is on while a generation is appended to. A commit, which holds all appends that
-// wait, returns after an msync of both logs as a whole: first the value log, then the write-ahead log,
-// so that each key in the latter has its frame. The rest is up to this package:
+// Badger's SyncWrites is on while a generation is appended to. A commit, which holds all
+// appends that wait, returns after an msync of both logs as a whole: first the value log,
+// then the write-ahead log, so that each key in the latter has its frame. The rest is up
+// to this package:
 //
-//   - Badger does not sync the names of new logs. tighten (badger.go) and place (generation.go) do,
-//     before the first commit. A generation never continues in a second log: see
-//     generationFramesMax and generationOptions.
-//   - When Badger cannot sync the value log, it only logs that, and the commit succeeds. storeLog
-//     (badger.go) fails the spool before the commit returns.
-//   - A commit that failed may have left its keys without their frames. forget.go removes them.
-//   - On a full disk, a write into a hole of a file is SIGBUS (see "A full disk"). A sync succeeds in
-//     a folder that is gone or read-only (see "A disk that breaks").
+//   - Badger does not sync the names of new logs. tighten (badger.go) and place
+//     (generation.go) do, before the first commit. A generation never continues in a
+//     second log: see generationFramesMax and generationOptions.
+//   - When Badger cannot sync the value log, it only logs that, and the commit succeeds.
+//     storeLog (badger.go) fails the spool before the commit returns.
+//   - A commit that failed may have left its keys without their frames. forget.go removes
+//     them.
+//   - On a full disk, a write into a hole of a file is SIGBUS (see "A full disk"). A sync
+//     succeeds in a folder that is gone or read-only (see "A disk that breaks").
 //
-// On Linux an msync is an fdatasync of what is mapped. Badger's msync does nothing on Windows.
+// On Linux an msync is an fdatasync of what is mapped. Badger's msync does nothing on
+// Windows.
 //
-// If the kernel writes the write-ahead log by itself before the value log is synced, and then the
-// power fails, the newest commit lacks frames although it was never answered. So what is missing from
-// the newest commit, and from no other, is counted as uncertain, not as lost (uncertain.go).
+// If the kernel writes the write-ahead log by itself before the value log is synced, and
+// then the power fails, the newest commit lacks frames although it was never answered. So
+// what is missing from the newest commit, and from no other, is counted as uncertain, not
+// as lost (uncertain.go).
 //
 // # A full disk
 //
-// Badger writes through mappings of files with holes. On a full disk the kernel answers with SIGBUS,
-// which ends the process. So a generation gets all its blocks when it is made (reserve.go), and
-// commits to it need no more. It is made, and the one before it sealed, only while the disk has room
-// for both and --spool-free-min is still left.
+// Badger writes through mappings of files with holes. On a full disk the kernel answers
+// with SIGBUS, which ends the process. So a generation gets all its blocks when it is
+// made (reserve.go), and commits to it need no more. It is made, and the one before it
+// sealed, only while the disk has room for both and --spool-free-min is still left.
 //
-// To close or open the spool on a full disk, a file of ballast is removed first (guard.go). If that is
-// not enough, Close leaves the newest generation as a crash would, and Open reports how much is
-// missing. What remains is a few milliseconds between checking and writing, in which another process
-// would have to take everything that is left.
+// To close or open the spool on a full disk, a file of ballast is removed first
+// (guard.go). If that is not enough, Close leaves the newest generation as a crash would,
+// and Open reports how much is missing. What remains is a few milliseconds between
+// checking and writing, in which another process would have to take everything that is
+// left.
 //
-// The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax), and in the
-// data folder around it (Config.DiskMax). A walk over all files counts them when the spool is opened
-// and whenever Status is called, which Run does every second. In between, what the spool makes is
-// added (guard.go). So what others write into the data folder counts a second later, or some seconds
-// later if there are thousands of files.
+// The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax),
+// and in the data folder around it (Config.DiskMax). A walk over all files counts them
+// when the spool is opened and whenever Status is called, which Run does every second. In
+// between, what the spool makes is added (guard.go). So what others write into the data
+// folder counts a second later, or some seconds later if there are thousands of files.
 //
-// The lanes may use a quarter of BytesMax. Beyond it, Hold and Bury return ErrLanesFull, and the
-// events stay where they are.
+// The lanes may use a quarter of BytesMax. Beyond it, Hold and Bury return ErrLanesFull,
+// and the events stay where they are.
 //
 // # A disk that breaks
 //
-// A block that the disk cannot read (EIO) is damage of its generation, like a wrong checksum. Badger
-// reads through mappings, where such a block is SIGBUS, also in its own goroutines. So a generation's
-// small files are read whole before Badger opens it, and its value log before Read does (package
-// rawlog). A generation with such a block is rebuilt from the rest: zeros stand for the block, the
-// frames in it are lost and counted, and the old folder goes to quarantine.
+// A block that the disk cannot read (EIO) is damage of its generation, like a wrong
+// checksum. Badger reads through mappings, where such a block is SIGBUS, also in its own
+// goroutines. So a generation's small files are read whole before Badger opens it, and
+// its value log before Read does (package rawlog). A generation with such a block is
+// rebuilt from the rest: zeros stand for the block, the frames in it are lost and
+// counted, and the old folder goes to quarantine.
 //
-// A block that goes bad later is a fault in the goroutine that reads it. The database is then
-// abandoned, and the generation rebuilt. What remains is a fault in one of Badger's goroutines, when
-// it writes to a page that it wrote before and that the kernel has dropped: it ends the process, and
-// the next start rebuilds.
+// A block that goes bad later is a fault in the goroutine that reads it. The database is
+// then abandoned, and the generation rebuilt. What remains is a fault in one of Badger's
+// goroutines, when it writes to a page that it wrote before and that the kernel has
+// dropped: it ends the process, and the next start rebuilds.
 //
-// After each commit's fsync, and each second, the spool checks that its folder is still the one that
-// it opened, and writable: on a file system that was made read-only, an fsync succeeds and writes
-// nothing. If not, the spool accepts nothing more, and what it holds is delivered. A write is answered
-// after that check, so no answered write is at risk.
+// After each commit's fsync, and each second, the spool checks that its folder is still
+// the one that it opened, and writable: on a file system that was made read-only, an
+// fsync succeeds and writes nothing. If not, the spool accepts nothing more, and what it
+// holds is delivered. A write is answered after that check, so no answered write is at
+// risk.
 //
 // # Opening
 //
-// Badger repairs by cutting off everything after the first wrong byte, deletes tables that no MANIFEST
-// names, and ends the process on some damaged ones. So it sees only what was found whole:
+// Badger repairs by cutting off everything after the first wrong byte, deletes tables
+// that no MANIFEST names, and ends the process on some damaged ones. So it sees only what
+// was found whole:
 //
 //	generation is ...                                 then
 //	sealed, and its files match SEAL                  its keys are walked; payloads are verified by Read
@@ -154,53 +165,57 @@
 //	                                                  which is sealed and walked; the old one goes to quarantine
 //	                                                  if events are missing
 //
-// Whole events behind the last one that the write-ahead log names are kept as well, as long as they
-// follow each other: either the log is damaged, or they were being committed when the power failed.
-// The latter were never answered, and delivering them does no harm. What still lacks its key or its
-// frame is counted as lost.
+// Whole events behind the last one that the write-ahead log names are kept as well, as
+// long as they follow each other: either the log is damaged, or they were being committed
+// when the power failed. The latter were never answered, and delivering them does no
+// harm. What still lacks its key or its frame is counted as lost.
 //
-// A damaged file of a lane goes to quarantine, and what is whole in it to a new file. If the lanes then
-// hold fewer events than lanes.count says, the difference is lost.
+// A damaged file of a lane goes to quarantine, and what is whole in it to a new file. If
+// the lanes then hold fewer events than lanes.count says, the difference is lost.
 //
 // # Reading
 //
-// Every frame is verified on every read. Badger stops at a wrong bit of its own even when the frame
-// next to it is whole. So what it does not return is looked for in the raw value log, once for each
-// generation (rescue.go), and only what is not whole there either is lost. A generation whose files no
-// longer match its SEAL when it is to be read is rebuilt, as the next start would do.
+// Every frame is verified on every read. Badger stops at a wrong bit of its own even when
+// the frame next to it is whole. So what it does not return is looked for in the raw
+// value log, once for each generation (rescue.go), and only what is not whole there
+// either is lost. A generation whose files no longer match its SEAL when it is to be read
+// is rebuilt, as the next start would do.
 //
-// Lost events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and logged, and never
-// hold up the ones behind them. Ack passes over those right after the sequence that it is given, so
-// that lost events do not wait when nothing follows them.
+// Lost events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and
+// logged, and never hold up the ones behind them. Ack passes over those right after the
+// sequence that it is given, so that lost events do not wait when nothing follows them.
 //
 // # Looking without changing
 //
-// Spool.Check reads and verifies all that waits while the spool runs. For a stopped spool, OpenFolder
-// returns a Folder, which changes nothing: Check and Status report what Open would find, Waiting and
-// Lane yield what is whole. Quarantined yields what is whole in the quarantine. Repair does what Open
-// does, and rebuilds the sealed generations that Read would have to search.
+// Spool.Check reads and verifies all that waits while the spool runs. For a stopped
+// spool, OpenFolder returns a Folder, which changes nothing: Check and Status report what
+// Open would find, Waiting and Lane yield what is whole. Quarantined yields what is whole
+// in the quarantine. Repair does what Open does, and rebuilds the sealed generations that
+// Read would have to search.
 //
 // # Badger 4.9.6
 //
-// The version is pinned, because this package reads Badger's files (raw.go) and its log lines
-// (badger.go), and relies on details of its behaviour. storeOptions and generationOptions hold the
-// settings that matter, each with what happens otherwise.
+// The version is pinned, because this package reads Badger's files (raw.go) and its log
+// lines (badger.go), and relies on details of its behaviour. storeOptions and
+// generationOptions hold the settings that matter, each with what happens otherwise.
 //
 // # Measurements
 //
-// An earlier version found Badger's mappings in /proc/self/maps, gave up their pages, and synced both
-// files itself. In six pairs of runs, medians at 1, 64 and 256 connections of 4 KB:
+// An earlier version found Badger's mappings in /proc/self/maps, gave up their pages, and
+// synced both files itself. In six pairs of runs, medians at 1, 64 and 256 connections of
+// 4 KB:
 //
 //	                   processor time a write   requests/s            p99, ms          peak resident, MiB
 //	giving up pages    630, 132, 131 µs         604, 2,770, 1,818     12, 104, 502     37, 47, 54
 //	SyncWrites         630, 130, 125 µs         696, 3,558, 2,643     11,  66, 241     50, 62, 71
 //
-// (The machine was busy: compare the two.) The additional resident memory is pages of files, which the
-// kernel takes back: in a cgroup of 96 MiB the peaks are 116 and 114 MiB.
+// (The machine was busy: compare the two.) The additional resident memory is pages of
+// files, which the kernel takes back: in a cgroup of 96 MiB the peaks are 116 and 114
+// MiB.
 //
-// On a machine with two cores, with the server away, compared with a plain file of frames with grouped
-// fdatasync behind the same HTTP handler (go test -run '^$' -bench BesideTheFloors/4KB
-// ./cmd/promptspool/e2e), in some ten runs:
+// On a machine with two cores, with the server away, compared with a plain file of frames
+// with grouped fdatasync behind the same HTTP handler (go test -run '^$' -bench
+// BesideTheFloors/4KB ./cmd/promptspool/e2e), in some ten runs:
 //
 //	               rate, of the file's   p99, times the file's
 //	4 KB from 1           0.50 to 0.73              1.4 to 2.0
@@ -208,8 +223,8 @@
 //	4 KB from 256         0.70 to 0.77              2.1 to 2.4
 //	100 KB from 64        0.65 and 0.95             3.1 and 1.5
 //
-// Compared with a queue in one Badger database that syncs itself (BenchmarkLayouts; 131,072 events of
-// 4 KB in commits of 16, then all are acknowledged; both in one run):
+// Compared with a queue in one Badger database that syncs itself (BenchmarkLayouts;
+// 131,072 events of 4 KB in commits of 16, then all are acknowledged; both in one run):
 //
 //	              events/s     p99   anonymous   written/payload   disk/payload   disk once all is acknowledged
 //	generations     33,577   1.0 ms     6.1 MiB             1.175          1.065    24 MiB, in 0.2 s

@@ -19,12 +19,13 @@ const (
 
 // Waiting yields, in order, the events that wait now and are whole.
 //
-// Some 4 MiB of them are in memory at a time. Events that are acknowledged meanwhile may be left out.
-// What cannot be read is counted and logged, as by Read. The sequence ends after an error. Waiting
-// takes turns with calls that read and acknowledge.
+// Some 4 MiB of them are in memory at a time. Events that are acknowledged meanwhile may
+// be left out. What cannot be read is counted and logged, as by Read. The sequence ends
+// after an error. Waiting takes turns with calls that read and acknowledge.
 func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		// What is appended from here on is left out, or a busy spool would never come to an end.
+		// What is appended from here on is left out, or a busy spool would never come to
+		// an end.
 		newest, _ := s.Newest()
 		for from := s.Frontier(); from <= newest; from = max(from, s.Frontier()) {
 			r := reading{
@@ -55,7 +56,8 @@ func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 // errEnough ends an inspection when the caller's loop ends.
 var errEnough = errors.New("no more is wanted")
 
-// Waiting yields, in order, the events that wait and are whole, with one in memory at a time.
+// Waiting yields, in order, the events that wait and are whole, with one in memory at a
+// time.
 //
 // What is damaged is left out, see Check. The sequence ends after an error.
 func (f *Folder) Waiting() iter.Seq2[Entry, error] {
@@ -69,11 +71,12 @@ func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	}
 }
 
-// Quarantined yields every whole event in the quarantine of the spool in dir, folder by folder.
+// Quarantined yields every whole event in the quarantine of the spool in dir, folder by
+// folder.
 //
-// Most of them are in the spool, or at the server, as well: only what was damaged is missing there, and
-// here. One event is in memory at a time. A process may have the spool open meanwhile. The sequence
-// ends after an error.
+// Most of them are in the spool, or at the server, as well: only what was damaged is
+// missing there, and here. One event is in memory at a time. A process may have the spool
+// open meanwhile. The sequence ends after an error.
 func Quarantined(dir string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		names, err := folderNames(filepath.Join(dir, quarantineName))
@@ -93,8 +96,8 @@ func Quarantined(dir string) iter.Seq2[Entry, error] {
 	}
 }
 
-// yieldEvents reads the whole events from <= sequence < end from the raw files. It returns errEnough
-// when yield returns false.
+// yieldEvents reads the whole events from <= sequence < end from the raw files. It
+// returns errEnough when yield returns false.
 func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) error {
 	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
 		if seq < from || seq >= end {

@@ -11,8 +11,9 @@ import (
 
 // Folder gives read-only access to the folder of a spool that no process has open.
 //
-// It changes nothing, so the folder may be on a disk that is mounted read-only. Several processes may
-// have a Folder open at the same time, but no sidecar can start meanwhile. Not safe for concurrent use.
+// It changes nothing, so the folder may be on a disk that is mounted read-only. Several
+// processes may have a Folder open at the same time, but no sidecar can start meanwhile.
+// Not safe for concurrent use.
 type Folder struct {
 	dir    string
 	lock   *os.File // nil when the folder has no LOCK, as a copy may not
@@ -21,8 +22,8 @@ type Folder struct {
 	laneCount laneCount // without its file
 }
 
-// OpenFolder opens the folder of a spool for reading; Close it afterwards. It rejects a folder that is
-// not a spool, that a process uses, or whose format is newer.
+// OpenFolder opens the folder of a spool for reading; Close it afterwards. It rejects a
+// folder that is not a spool, that a process uses, or whose format is newer.
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if !exists(f.path(formatName)) {
@@ -50,8 +51,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// shareDir takes a shared lock of the folder: it keeps out a process that would change the folder, but
-// not one that only reads. It returns nil for a folder without LOCK.
+// shareDir takes a shared lock of the folder: it keeps out a process that would change
+// the folder, but not one that only reads. It returns nil for a folder without LOCK.
 func shareDir(dir string) (*os.File, error) {
 	file, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,8 +80,9 @@ func (f *Folder) path(elements ...string) string {
 	return filepath.Join(append([]string{f.dir}, elements...)...)
 }
 
-// generationsIn lists the generations of a folder in order, each by its newest edition. It returns
-// older editions, which a crash in the middle of rebuild leaves, as superseded.
+// generationsIn lists the generations of a folder in order, each by its newest edition.
+// It returns older editions, which a crash in the middle of rebuild leaves, as
+// superseded.
 func generationsIn(dir string) (names, superseded []string, err error) {
 	paths, err := filesBySuffix(dir, "")
 	if err != nil {

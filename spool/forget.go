@@ -6,11 +6,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// forget removes the events from this sequence on from the write-ahead log, as far as the file can
-// still be written.
+// forget removes the events from this sequence on from the write-ahead log, as far as the
+// file can still be written.
 //
-// They were not answered, and their frames may not be on the disk: the next start would report them
-// as missing. Errors are ignored, because the spool has failed already.
+// They were not answered, and their frames may not be on the disk: the next start would
+// report them as missing. Errors are ignored, because the spool has failed already.
 func (g *generation) forget(seq uint64) {
 	paths, err := filesBySuffix(g.db.Opts().Dir, ".mem")
 	if err != nil || len(paths) != 1 {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A frame wraps every value that the spool gives to Badger. So a value can be proved whole without
-// trusting Badger, and found in a raw file when Badger no longer returns it. Big-endian:
+// A frame wraps every value that the spool gives to Badger. So a value can be proved
+// whole without trusting Badger, and found in a raw file when Badger no longer returns
+// it. Big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic F5 'P' 'S' 'F' (F5 occurs in no UTF-8 text, so no payload of text looks like a frame)
@@ -68,9 +69,9 @@ func (f frame) seal(b []byte) {
 	copy(b, header[:])
 }
 
-// decodeFrame reads the frame at the start of b, which may be longer. It returns errFrameNewer for a
-// frame of a version that it does not know, and errFrame for anything else that is not one whole
-// frame.
+// decodeFrame reads the frame at the start of b, which may be longer. It returns
+// errFrameNewer for a frame of a version that it does not know, and errFrame for anything
+// else that is not one whole frame.
 func decodeFrame(b []byte) (frame, error) {
 	if len(b) < frameHeaderBytes || string(b[:4]) != frameMagic {
 		return frame{}, errFrame
@@ -85,8 +86,8 @@ func decodeFrame(b []byte) (frame, error) {
 		verifies = binary.BigEndian.Uint32(b[34:]) == frameSum(b, b[frameHeaderBytes:])
 	}
 
-	// frameSum is computed as if the version were ours. So a frame with another version that still
-	// verifies is one of ours in which a bit of the version flipped.
+	// frameSum is computed as if the version were ours. So a frame with another version
+	// that still verifies is one of ours in which a bit of the version flipped.
 	switch {
 	case version > frameVersion && !verifies:
 		return frame{}, fmt.Errorf("%w (format %d, this version knows %d)", errFrameNewer, version, frameVersion)
@@ -108,16 +109,17 @@ func decodeFrame(b []byte) (frame, error) {
 	return f, nil
 }
 
-// frameSum returns the checksum that a frame of this version has, whatever version the header names.
+// frameSum returns the checksum that a frame of this version has, whatever version the
+// header names.
 func frameSum(header, payload []byte) uint32 {
 	known := [34]byte(header)
 	binary.BigEndian.PutUint16(known[4:], frameVersion)
 	return crc32.Update(crc32.Checksum(known[:], castagnoli), castagnoli, payload)
 }
 
-// eventKey is the key of a frame in Badger. It repeats what the spool has to know about every waiting
-// event, so that walking the keys is enough to count, to prove the sequence and to acknowledge.
-// Payloads are not read for that. Big-endian:
+// eventKey is the key of a frame in Badger. It repeats what the spool has to know about
+// every waiting event, so that walking the keys is enough to count, to prove the sequence
+// and to acknowledge. Payloads are not read for that. Big-endian:
 //
 //	offset  bytes  field
 //	     0      8  sequence

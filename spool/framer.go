@@ -2,15 +2,16 @@ package spool
 
 import badger "github.com/dgraph-io/badger/v4"
 
-// framer makes the frames of a commit. An event of usual size is copied into one frame, in a buffer
-// that the next commit reuses. Owned by the goroutine that is committing (the leader).
+// framer makes the frames of a commit. An event of usual size is copied into one frame,
+// in a buffer that the next commit reuses. Owned by the goroutine that is committing (the
+// leader).
 type framer struct{ buffer []byte }
 
 // framerBytesMax bounds the buffer that is kept: what 64 writers of 4 KB fill.
 const framerBytesMax = 384 << 10
 
-// set adds the frames of one event to a transaction, which reads them until it is committed: they do
-// not change until reset.
+// set adds the frames of one event to a transaction, which reads them until it is
+// committed: they do not change until reset.
 func (m *framer) set(txn *badger.Txn, k eventKey, e event) error {
 	frames := e.parts
 	if !e.framed {
@@ -33,7 +34,8 @@ func (m *framer) set(txn *badger.Txn, k eventKey, e event) error {
 func (m *framer) join(e event) []byte {
 	size := frameHeaderBytes + e.bytes
 	if size > cap(m.buffer)-len(m.buffer) {
-		// Do not grow by append: the transaction still refers to the frames in the old buffer.
+		// Do not grow by append: the transaction still refers to the frames in the old
+		// buffer.
 		m.buffer = make([]byte, 0, max(size, min(2*cap(m.buffer), framerBytesMax)))
 	}
 
@@ -53,12 +55,13 @@ func (m *framer) reset() {
 	}
 }
 
-// spreadMin is how long a part must be to become frames in place; a shorter one is copied.
+// spreadMin is how long a part must be to become frames in place; a shorter one is
+// copied.
 const spreadMin = 64 << 10
 
-// spread turns an event that is too large to be copied into frames with empty headers. It takes over
-// the bytes of parts: each header overwrites the first bytes of a piece, which move to the end of the
-// small frame before it.
+// spread turns an event that is too large to be copied into frames with empty headers. It
+// takes over the bytes of parts: each header overwrites the first bytes of a piece, which
+// move to the end of the small frame before it.
 //
 //	parts   {"id":...,"body":     {"model":"gpt-4o", ...   }
 //	frames  [header {"id":...,"body":{"model":"gpt-4] [header o", ...] [header }]

@@ -8,8 +8,8 @@ import (
 // seqRange is the sequences from <= s < end.
 type seqRange struct{ from, end uint64 }
 
-// lose counts and logs the sequences from <= s < end as lost, except those that were counted before
-// or are below the frontier. The caller must not hold mu.
+// lose counts and logs the sequences from <= s < end as lost, except those that were
+// counted before or are below the frontier. The caller must not hold mu.
 func (s *Spool) lose(from, end uint64, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -17,8 +17,8 @@ func (s *Spool) lose(from, end uint64, why string) {
 	from = max(from, s.frontier)
 	s.gaps = slices.DeleteFunc(s.gaps, func(g seqRange) bool { return g.end <= s.frontier })
 
-	// Reading finds the same gap again and again. Count only the parts between the known gaps,
-	// which are in order and apart.
+	// Reading finds the same gap again and again. Count only the parts between the known
+	// gaps, which are in order and apart.
 	known := s.gaps
 	for _, g := range known {
 		if from < g.end && g.from < end {
@@ -60,7 +60,8 @@ func (s *Spool) addGapsLocked(events uint64) {
 	s.config.Metrics.SpoolGaps.Add(float64(events))
 }
 
-// addLaneGaps adds events that a lane lost to the same count. The caller must not hold mu.
+// addLaneGaps adds events that a lane lost to the same count. The caller must not hold
+// mu.
 func (s *Spool) addLaneGaps(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

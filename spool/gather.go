@@ -3,19 +3,19 @@ package spool
 import "time"
 
 const (
-	// gatherWithin is the least time between the starts of two commits of several writers, unless
-	// enough of them are queued: a commit costs a fifth of a millisecond of processor time or more,
-	// however little is in it.
+	// gatherWithin is the least time between the starts of two commits of several
+	// writers, unless enough of them are queued: a commit costs a fifth of a millisecond
+	// of processor time or more, however little is in it.
 	gatherWithin = 5 * time.Millisecond
 	// gatherMax is how many writers make a commit worth its cost.
 	gatherMax = 8
-	// crowdWindow is how long, at least, writers that waited together are expected to come together
-	// again; at most twice as long.
+	// crowdWindow is how long, at least, writers that waited together are expected to
+	// come together again; at most twice as long.
 	crowdWindow = time.Second
 )
 
-// crowd counts how many writers waited at the same time recently, including those whose events were
-// being committed. Guarded by Spool.mu.
+// crowd counts how many writers waited at the same time recently, including those whose
+// events were being committed. Guarded by Spool.mu.
 type crowd struct {
 	since       time.Time // when the window began
 	now, before int       // the maximum of this window, and of the one before
@@ -36,8 +36,9 @@ func (c *crowd) most() int { return max(c.now, c.before) }
 
 // gather delays a commit until as many writers are queued as waited together recently.
 //
-// It delays only where several writers come and commits would follow each other closely. A writer
-// that comes alone, or seldom, or after all others, does not wait. Only the leader calls it.
+// It delays only where several writers come and commits would follow each other closely.
+// A writer that comes alone, or seldom, or after all others, does not wait. Only the
+// leader calls it.
 func (s *Spool) gather() {
 	s.mu.Lock()
 	enough, left := min(s.crowd.most(), gatherMax), gatherWithin-time.Since(s.commitBegan)
@@ -63,7 +64,8 @@ func (s *Spool) gather() {
 	s.gathered = nil
 }
 
-// noteArrivalLocked counts a writer that was just queued, and wakes gather if it is enough.
+// noteArrivalLocked counts a writer that was just queued, and wakes gather if it is
+// enough.
 func (s *Spool) noteArrivalLocked(at time.Time) {
 	s.crowd.note(len(s.queue)+s.committing, at)
 

@@ -15,18 +15,18 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// generationFramesMax keeps all keys of a generation in one memtable: 16,384 of them take some
-// 1.5 MiB of its 2, in memory and in its log. So nothing is flushed while a generation is written,
-// and level 0 never holds more than one table.
+// generationFramesMax keeps all keys of a generation in one memtable: 16,384 of them take
+// some 1.5 MiB of its 2, in memory and in its log. So nothing is flushed while a
+// generation is written, and level 0 never holds more than one table.
 const generationFramesMax = 16384
 
-// frameOverheadBytes is what a frame costs in addition to its payload, in both of Badger's files;
-// rounded up.
+// frameOverheadBytes is what a frame costs in addition to its payload, in both of
+// Badger's files; rounded up.
 const frameOverheadBytes = 192
 
-// A generation is one small Badger database that holds a run of sequences. It is written during one
-// opening of the spool, then sealed (closed, which writes its keys to a table), then only read, and
-// finally removed as a folder.
+// A generation is one small Badger database that holds a run of sequences. It is written
+// during one opening of the spool, then sealed (closed, which writes its keys to a
+// table), then only read, and finally removed as a folder.
 type generation struct {
 	name  string // its folder in the spool's; restore changes it, with readMu and mu held
 	first uint64 // the first sequence that it may hold
@@ -48,8 +48,8 @@ type generation struct {
 	proved bool       // its value log was read whole
 }
 
-// generationName names the folder of a generation. Edition 0 was written by appends; a higher one
-// was rebuilt from the raw files of the edition before it.
+// generationName names the folder of a generation. Edition 0 was written by appends; a
+// higher one was rebuilt from the raw files of the edition before it.
 func generationName(first uint64, edition int) string {
 	if edition == 0 {
 		return fmt.Sprintf("gen-%016x", first)
@@ -79,10 +79,12 @@ func (g *generation) hasRoom(frames int, bytes int64) bool {
 		g.bytes+bytes+int64(g.frames+frames)*frameOverheadBytes <= g.capacity
 }
 
-// makeGeneration makes an empty generation with disk blocks for all that will be written to it.
+// makeGeneration makes an empty generation with disk blocks for all that will be written
+// to it.
 //
-// Its folder has a name that Open would remove. Badger opens the folder by its file descriptor, so
-// that place can rename it while the database is open. On an error nothing is left of it.
+// Its folder has a name that Open would remove. Badger opens the folder by its file
+// descriptor, so that place can rename it while the database is open. On an error nothing
+// is left of it.
 func makeGeneration(dir string, capacity int64, log badger.Logger) (g *generation, err error) {
 	CrashPoint(CrashGenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -106,8 +108,8 @@ func makeGeneration(dir string, capacity int64, log badger.Logger) (g *generatio
 	return g, err
 }
 
-// createDatabase makes an empty database in an empty folder, with disk blocks for all that will be
-// written to it. It is durable, except for the name of the folder.
+// createDatabase makes an empty database in an empty folder, with disk blocks for all
+// that will be written to it. It is durable, except for the name of the folder.
 func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) {
 	dir := options.Dir
 	db, err := openWritable(options)
@@ -154,8 +156,8 @@ func (g *generation) discard(dir string) error {
 	return errors.Join(append(errs, os.RemoveAll(dir))...)
 }
 
-// openSealed opens a sealed generation for reading. Badger changes nothing in its folder, and keeps
-// no memtable for it. By then its table was read whole, but not its value log.
+// openSealed opens a sealed generation for reading. Badger changes nothing in its folder,
+// and keeps no memtable for it. By then its table was read whole, but not its value log.
 func openSealed(dir string, log badger.Logger) (db *badger.DB, err error) {
 	sealed, err := isSealed(dir)
 	if err != nil {
@@ -165,7 +167,8 @@ func openSealed(dir string, log badger.Logger) (db *badger.DB, err error) {
 		return nil, errUnsealed
 	}
 
-	// A block that the disk cannot read would be SIGBUS inside Badger. Here it is an error.
+	// A block that the disk cannot read would be SIGBUS inside Badger. Here it is an
+	// error.
 	if err := readFirstBlocks(dir); err != nil {
 		return nil, err
 	}
@@ -190,8 +193,8 @@ func readFirstBlocks(dir string) error {
 	return unreadableOr(err)
 }
 
-// readValueLogs reads the value logs whole, so that what the disk cannot read is found before
-// Badger reads it through a mapping.
+// readValueLogs reads the value logs whole, so that what the disk cannot read is found
+// before Badger reads it through a mapping.
 func readValueLogs(dir string) error {
 	paths, err := filesBySuffix(dir, ".vlog")
 	if err != nil {
@@ -232,22 +235,23 @@ func replay(dir string, generationBytes int64, log badger.Logger) error {
 	return closeSealed(db)
 }
 
-// generationOptions are the options of a generation. Nothing compacts, because there is at most one
-// table. The value log has room for a full generation and one more transaction, so that it is one
-// file which never grows beyond its mapping.
+// generationOptions are the options of a generation. Nothing compacts, because there is
+// at most one table. The value log has room for a full generation and one more
+// transaction, so that it is one file which never grows beyond its mapping.
 func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
 	valueLogBytes := generationBytes + appendBytesMax + generationFramesMax*frameOverheadBytes
 	return storeOptions(dir, valueLogBytes, log).WithNumCompactors(0)
 }
 
-// refuseWithoutManifest returns an error if the folder has no MANIFEST: Badger would delete all of
-// its tables.
+// refuseWithoutManifest returns an error if the folder has no MANIFEST: Badger would
+// delete all of its tables.
 func refuseWithoutManifest(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, badger.ManifestFilename))
 	return err
 }
 
-// filesBySuffix returns the paths of a folder's entries whose names end in suffix, in order.
+// filesBySuffix returns the paths of a folder's entries whose names end in suffix, in
+// order.
 func filesBySuffix(dir, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -264,10 +268,12 @@ func filesBySuffix(dir, suffix string) ([]string, error) {
 	return paths, nil
 }
 
-// walkKeys calls yield for the first part of every event from this sequence on, in order, until
-// yield returns false. It reads keys only. Events that lack their first part are left out.
+// walkKeys calls yield for the first part of every event from this sequence on, in order,
+// until yield returns false. It reads keys only. Events that lack their first part are
+// left out.
 //
-// An error means that the disk cannot be read. The database must then be abandoned, not closed.
+// An error means that the disk cannot be read. The database must then be abandoned, not
+// closed.
 func walkKeys(db *badger.DB, from uint64, yield func(eventKey) bool) error {
 	return unreadableOr(rawlog.Guard(db.Opts().Dir, func() error {
 		eachKey(db, from, yield)

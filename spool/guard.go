@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// sealRoom is what must be free to seal or replay a generation: a table of 32,768 keys of some 60
-	// bytes, and the small files.
+	// sealRoom is what must be free to seal or replay a generation: a table of 32,768
+	// keys of some 60 bytes, and the small files.
 	sealRoom = 4 << 20
-	// ballastBytes is the size of a file that is removed when the disk is full and the spool has to be
-	// opened or closed.
+	// ballastBytes is the size of a file that is removed when the disk is full and the
+	// spool has to be opened or closed.
 	ballastBytes = 4 << 20
-	// laneShare is the fraction of BytesMax that both lanes together may use: one in this many parts.
+	// laneShare is the fraction of BytesMax that both lanes together may use: one in this
+	// many parts.
 	laneShare = 4
 	// recheckDelay is how long a refusal holds before the disk is checked again.
 	recheckDelay = time.Second
@@ -27,7 +28,8 @@ const (
 	freeMinDefaultShare = 16 // of a small disk
 )
 
-// FullError names the bound that leaves no room for new events. errors.Is reports it as ErrFull.
+// FullError names the bound that leaves no room for new events. errors.Is reports it as
+// ErrFull.
 type FullError struct {
 	Flag  string // that sets the bound, such as "--spool-bytes-max"; "" when the disk itself is full
 	Bytes int64  // of disk that would be used; for --spool-free-min, that would be left
@@ -50,10 +52,11 @@ func (e *FullError) Error() string {
 // Is reports every FullError as an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// guard enforces the bounds of disk. It knows what is used from a walk over the folders, when the
-// spool is opened and once a second while it runs, and adds what was made since. A walk over a long
-// backlog is thousands of files, and has no place in a commit. A commit walks only before it is
-// refused, at most once a second, so that nothing is refused for files that are already gone.
+// guard enforces the bounds of disk. It knows what is used from a walk over the folders,
+// when the spool is opened and once a second while it runs, and adds what was made since.
+// A walk over a long backlog is thousands of files, and has no place in a commit. A
+// commit walks only before it is refused, at most once a second, so that nothing is
+// refused for files that are already gone.
 type guard struct {
 	config  Config
 	ballast string // path
@@ -62,8 +65,8 @@ type guard struct {
 	refusal error     // why no generation can be made
 	until   time.Time // when to check again
 	walked  diskUse   // as of the last walk, when made was madeThen
-	// made counts the bytes of everything made since the spool was opened. It never goes down: what
-	// was removed is only seen by the next walk.
+	// made counts the bytes of everything made since the spool was opened. It never goes
+	// down: what was removed is only seen by the next walk.
 	made, madeThen int64
 
 	// othersMu guards what follows.
@@ -73,20 +76,21 @@ type guard struct {
 	othersTook time.Duration // how long that took
 }
 
-// othersPart bounds the share of time that is spent on counting what others keep in the data folder,
-// to one in this many parts: a sidecar's templates may be ten thousand files. A folder that can be
-// counted within that share is counted each time.
+// othersPart bounds the share of time that is spent on counting what others keep in the
+// data folder, to one in this many parts: a sidecar's templates may be ten thousand
+// files. A folder that can be counted within that share is counted each time.
 const othersPart = 400
 
-// diskUse is the bytes of disk blocks of the spool's folder, and of the data folder if that is bounded.
+// diskUse is the bytes of disk blocks of the spool's folder, and of the data folder if
+// that is bounded.
 type diskUse struct{ spool, data int64 }
 
 func newGuard(c Config) *guard {
 	return &guard{config: c, ballast: filepath.Join(c.Dir, ballastName)}
 }
 
-// admit returns nil if a generation may take this many bytes of disk and the one before it may be
-// sealed, else a *FullError. What is admitted counts as made.
+// admit returns nil if a generation may take this many bytes of disk and the one before
+// it may be sealed, else a *FullError. What is admitted counts as made.
 func (g *guard) admit(bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,8 +116,8 @@ func (g *guard) admit(bytes int64) error {
 	return err
 }
 
-// admitSpare reports whether there is room for this many bytes that are not needed yet. If so, it
-// counts them as made.
+// admitSpare reports whether there is room for this many bytes that are not needed yet.
+// If so, it counts them as made.
 func (g *guard) admitSpare(bytes int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +135,8 @@ func (g *guard) fitsLocked(bytes int64) bool {
 	return err == nil && free-bytes >= freeMin && g.overBoundLocked(bytes) == nil
 }
 
-// refuse records that the disk was full although there seemed to be room: another process was faster.
+// refuse records that the disk was full although there seemed to be room: another process
+// was faster.
 func (g *guard) refuse(cause error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,16 +154,16 @@ func (g *guard) walk() int64 {
 
 	use := g.count(false)
 
-	// What was made during the walk may count twice, until the next one. The other error, not to
-	// count it at all, would let the spool grow beyond its bounds.
+	// What was made during the walk may count twice, until the next one. The other error,
+	// not to count it at all, would let the spool grow beyond its bounds.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.walked, g.madeThen = use, made
 	return use.spool
 }
 
-// count walks over the spool's folder, and over the rest of the data folder if that is due or if
-// fresh asks for it.
+// count walks over the spool's folder, and over the rest of the data folder if that is
+// due or if fresh asks for it.
 func (g *guard) count(fresh bool) (use diskUse) {
 	use.spool = diskBytes(g.config.Dir, "")
 	if g.config.DiskMax <= 0 {
@@ -183,7 +188,8 @@ func (g *guard) add(bytes int64) {
 	g.made += bytes
 }
 
-// checkLocked returns why the bounds do not allow this many more bytes, or nil if they do.
+// checkLocked returns why the bounds do not allow this many more bytes, or nil if they
+// do.
 func (g *guard) checkLocked(bytes int64) error {
 	// Before refusing, walk again: files may be gone since the last walk.
 	if g.overBoundLocked(bytes) != nil {
@@ -215,8 +221,8 @@ func (g *guard) overBoundLocked(bytes int64) error {
 	return nil
 }
 
-// free returns how much of the disk may be used, and how much must stay free, which is never less
-// than it takes to seal.
+// free returns how much of the disk may be used, and how much must stay free, which is
+// never less than it takes to seal.
 func (g *guard) free() (free, freeMin int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(g.config.Dir, &st); err != nil {
@@ -229,7 +235,8 @@ func (g *guard) free() (free, freeMin int64, err error) {
 	return int64(st.Bavail) * st.Bsize, max(freeMin, sealRoom), nil
 }
 
-// freeBallast removes the ballast if less than need is free. It returns an error if that is not enough.
+// freeBallast removes the ballast if less than need is free. It returns an error if that
+// is not enough.
 func (g *guard) freeBallast(need int64) error {
 	free, _, err := g.free()
 	if err != nil || free >= need {
@@ -246,7 +253,8 @@ func (g *guard) freeBallast(need int64) error {
 		"free the rest and start again: %w", g.config.Dir, need, free, &FullError{})
 }
 
-// makeBallast makes the ballast if it is absent and there is room for it. A spool works without it.
+// makeBallast makes the ballast if it is absent and there is room for it. A spool works
+// without it.
 func (g *guard) makeBallast() {
 	if exists(g.ballast) {
 		return

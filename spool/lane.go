@@ -11,9 +11,9 @@ import (
 
 // Hold copies events to the held lane, because the server rejects their key.
 //
-// When it returns nil, all of them are fsynced there and may be acknowledged. Holding an event twice
-// does nothing. On an error some may be in the lane: hold them again. ErrLanesFull means that there
-// is no room, and that the events must stay in the spool.
+// When it returns nil, all of them are fsynced there and may be acknowledged. Holding an
+// event twice does nothing. On an error some may be in the lane: hold them again.
+// ErrLanesFull means that there is no room, and that the events must stay in the spool.
 func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
 	for _, e := range entries {
 		if e.Key != key {
@@ -26,8 +26,8 @@ func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
 
 // Bury copies an event to the dead letters, because the server rejects its content.
 //
-// When it returns nil, the event is fsynced there and may be acknowledged. Burying an event twice
-// does nothing. ErrLanesFull is as with Hold.
+// When it returns nil, the event is fsynced there and may be acknowledged. Burying an
+// event twice does nothing. ErrLanesFull is as with Hold.
 func (s *Spool) Bury(reason string, e Entry) error {
 	return s.move(LaneDead, reason, []Entry{e})
 }
@@ -49,8 +49,8 @@ func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 
 // Release deletes events from a lane: they were appended again, or a person gave them up.
 //
-// When it returns nil, they are gone for good, even after a crash. On an error some may be gone.
-// Releasing a sequence that is not in the lane succeeds.
+// When it returns nil, they are gone for good, even after a crash. On an error some may
+// be gone. Releasing a sequence that is not in the lane succeeds.
 func (s *Spool) Release(lane Lane, seqs []uint64) error {
 	return s.lanes.release(lane, seqs)
 }
@@ -60,9 +60,10 @@ func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.
 
 // Lane yields the events of a lane, with one in memory at a time.
 //
-// It goes file by file, and yields each file as it was when it was opened. The events of one move are
-// in order of sequence. An event that cannot be read is yielded as an error, with Seq and Key set, and
-// the next one follows. Nothing follows ErrClosed. The loop may call Release.
+// It goes file by file, and yields each file as it was when it was opened. The events of
+// one move are in order of sequence. An event that cannot be read is yielded as an error,
+// with Seq and Key set, and the next one follows. Nothing follows ErrClosed. The loop may
+// call Release.
 func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
 		segments, err := s.lanes.segmentsIn(lane)
@@ -71,8 +72,8 @@ func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 			return
 		}
 
-		// No lock is held here: the loop may call Release, and a file stays readable while it is
-		// open, even if it is replaced or removed meanwhile.
+		// No lock is held here: the loop may call Release, and a file stays readable
+		// while it is open, even if it is replaced or removed meanwhile.
 		for _, g := range segments {
 			if !g.each(yield) {
 				return

@@ -8,12 +8,12 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// A laneCount stores on disk how many events each lane holds, held events first (slots.go). Nothing
-// else would show that a file of a lane is gone.
+// A laneCount stores on disk how many events each lane holds, held events first
+// (slots.go). Nothing else would show that a file of a lane is gone.
 //
-// It is raised after events are durable in a lane, and lowered before they are removed. So a crash can
-// only leave it too low, by events that are still in the spool or that were given up, and never raises
-// a false alarm.
+// It is raised after events are durable in a lane, and lowered before they are removed.
+// So a crash can only leave it too low, by events that are still in the spool or that
+// were given up, and never raises a false alarm.
 type laneCount struct{ slots }
 
 const (
@@ -35,7 +35,8 @@ func (c *laneCount) atLeast(lane Lane) int {
 // saveCountLocked makes the number of events in the lanes durable.
 func (l *lanes) saveCountLocked() error { return l.saveCountLessLocked(LaneHeld, 0) }
 
-// saveCountLessLocked is saveCountLocked without some events of a lane that are about to be removed.
+// saveCountLessLocked is saveCountLocked without some events of a lane that are about to
+// be removed.
 func (l *lanes) saveCountLessLocked(lane Lane, events int) error {
 	count := [2]uint64{uint64(l.usage[LaneHeld].total.events), uint64(l.usage[LaneDead].total.events)}
 	if lane == LaneHeld {
@@ -62,8 +63,8 @@ func (l *lanes) loseLocked(lane Lane, events int, why string) {
 		"lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
 }
 
-// forgetMissingLocked drops a segment whose file is gone although it was not released, and counts its
-// events as lost. It reports whether it did.
+// forgetMissingLocked drops a segment whose file is gone although it was not released,
+// and counts its events as lost. It reports whether it did.
 //
 // The keys of these events are not known, so Keys names them until the next start.
 func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
@@ -81,8 +82,8 @@ func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
 	return true, l.saveCountLocked()
 }
 
-// stillThere counts the events of a segment whose file is gone, and returns an error then. It returns
-// nil for a segment that was released.
+// stillThere counts the events of a segment whose file is gone, and returns an error
+// then. It returns nil for a segment that was released.
 func (l *lanes) stillThere(g segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +100,8 @@ func (l *lanes) stillThere(g segment) error {
 	return err
 }
 
-// lostEvents returns how many events of a lane were found lost since the spool was opened.
+// lostEvents returns how many events of a lane were found lost since the spool was
+// opened.
 func (l *lanes) lostEvents(lane Lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

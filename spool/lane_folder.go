@@ -21,8 +21,8 @@ func ParseLane(name string) (Lane, error) {
 
 // Lane yields the events of a lane, as Spool.Lane does.
 //
-// From a damaged file, which Open would set aside, it yields the events that are whole, and then an
-// error with Seq 0.
+// From a damaged file, which Open would set aside, it yields the events that are whole,
+// and then an error with Seq 0.
 func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	return func(yield func(LaneEntry, error) bool) {
 		names, err := segmentNames(f.path(lanesName))
@@ -36,7 +36,8 @@ func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 				continue
 			}
 
-			// A damaged file is salvaged, any other error is passed on, and the loop goes on after both.
+			// A damaged file is salvaged, any other error is passed on, and the loop goes
+			// on after both.
 			path := f.path(lanesName, n.name)
 			_, _, err := describeSegment(path, lane)
 			switch {
@@ -51,8 +52,8 @@ func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
 	}
 }
 
-// eachSalvaged yields what is whole in a damaged file of a lane, then an error. It returns false when
-// yield did.
+// eachSalvaged yields what is whole in a damaged file of a lane, then an error. It
+// returns false when yield did.
 func eachSalvaged(path string, yield func(LaneEntry, error) bool) bool {
 	whole, promised, err := salvage(path)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// load reads the headers of every segment. A damaged segment goes to quarantine, and what is whole in
-// it to a new one. Events that are lost by that, or with a file that is gone, are counted.
+// load reads the headers of every segment. A damaged segment goes to quarantine, and what
+// is whole in it to a new one. Events that are lost by that, or with a file that is gone,
+// are counted.
 func (l *lanes) load(quarantine func(name string) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +38,8 @@ func (l *lanes) load(quarantine func(name string) error) error {
 		}
 	}
 
-	// What the count names beyond the events found, and beyond those reported lost just now, was in
-	// files that are gone.
+	// What the count names beyond the events found, and beyond those reported lost just
+	// now, was in files that are gone.
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		gone := l.count.atLeast(lane) - l.usage[lane].total.events - l.lost[lane]
 		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")
@@ -53,8 +54,8 @@ type segmentName struct {
 	unfinished bool // it never became part of a lane
 }
 
-// segmentNames lists the files of both lanes; none if there is no folder. It rejects a folder with
-// anything else in it, such as the Badger database that the lanes once were.
+// segmentNames lists the files of both lanes; none if there is no folder. It rejects a
+// folder with anything else in it, such as the Badger database that the lanes once were.
 func segmentNames(dir string) ([]segmentName, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 
 // ErrLanesFull means that the lanes, or the disk under them, have no room for more.
 //
-// Events that were not moved stay in the spool. Replay or purge what is in the lanes, or raise
-// --spool-bytes-max.
+// Events that were not moved stay in the spool. Replay or purge what is in the lanes, or
+// raise --spool-bytes-max.
 var ErrLanesFull = errors.New("held events and dead letters fill their share of the disk; " +
 	"replay or purge them, or raise --spool-bytes-max")
 
@@ -50,8 +50,9 @@ const (
 	laneCommitEvents = 1000 // bounds the events of a segment
 )
 
-// lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by
-// the first event that was in it. Memory grows with the segments, not with the events.
+// lanes are both lanes: a folder of segments (segment.go), named held-SEQUENCE or
+// dead-SEQUENCE by the first event that was in it. Memory grows with the segments, not
+// with the events.
 type lanes struct {
 	dir      string
 	bytesMax int64 // of disk, both together
@@ -75,7 +76,8 @@ type lanes struct {
 
 // addLocked records a segment and the events in it.
 func (l *lanes) addLocked(g segment, events []eventKey) {
-	// After those with the same first sequence, so that files stay in the order of their moves.
+	// After those with the same first sequence, so that files stay in the order of their
+	// moves.
 	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
 		if s.first <= first {
 			return -1
@@ -93,7 +95,8 @@ func (l *lanes) addLocked(g segment, events []eventKey) {
 	}
 }
 
-// dropLocked forgets a segment, but not the usage of its events, and returns it if it was known.
+// dropLocked forgets a segment, but not the usage of its events, and returns it if it was
+// known.
 func (l *lanes) dropLocked(path string) (g segment, known bool) {
 	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
 	if i < 0 {
@@ -125,8 +128,8 @@ func (l *lanes) writableLocked() error {
 	return l.checkFailed()
 }
 
-// move copies entries to a lane, in segments of a bounded size. An entry whose sequence is already
-// there stays as it was.
+// move copies entries to a lane, in segments of a bounded size. An entry whose sequence
+// is already there stays as it was.
 func (l *lanes) move(lane Lane, reason string, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +185,8 @@ func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 		return l.diskError(err)
 	}
 
-	// A segment keeps its name when its first event is released, so the name may be taken.
+	// A segment keeps its name when its first event is released, so the name may be
+	// taken.
 	path := filepath.Join(l.dir, fmt.Sprintf("%s-%016x", lane, events[0].key.seq))
 	for base, n := path, 2; exists(path); n++ {
 		path = fmt.Sprintf("%s-%d", base, n)
@@ -199,8 +203,8 @@ func (l *lanes) commitLocked(lane Lane, events []laneEvent) error {
 	return l.saveCountLocked()
 }
 
-// diskError returns ErrLanesFull for a full disk, which is waited for. Any other error of the disk
-// fails the spool.
+// diskError returns ErrLanesFull for a full disk, which is waited for. Any other error of
+// the disk fails the spool.
 func (l *lanes) diskError(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return errors.Join(ErrLanesFull, err)
@@ -208,8 +212,8 @@ func (l *lanes) diskError(err error) error {
 	return l.fail(err)
 }
 
-// hasLocked reports whether an event is in a lane. It reads the headers of the segments that may hold
-// it, because memory holds no sequences.
+// hasLocked reports whether an event is in a lane. It reads the headers of the segments
+// that may hold it, because memory holds no sequences.
 func (l *lanes) hasLocked(lane Lane, seq uint64) (bool, error) {
 	for _, g := range slices.Clone(l.segments) {
 		if g.lane != lane || seq < g.first || seq > g.last {
@@ -258,7 +262,8 @@ func (l *lanes) release(lane Lane, seqs []uint64) error {
 	return nil
 }
 
-// releaseFromLocked deletes the wanted events from one segment, by replacing or removing its file.
+// releaseFromLocked deletes the wanted events from one segment, by replacing or removing
+// its file.
 func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if missing, err := l.forgetMissingLocked(g); missing || err != nil {
 		return err
@@ -282,7 +287,8 @@ func (l *lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 			continue
 		}
 
-		// A damaged event is copied as it is: it must not keep the events beside it from going.
+		// A damaged event is copied as it is: it must not keep the events beside it from
+		// going.
 		e, err := readLaneEvent(file, ref)
 		if err != nil {
 			if e, err = rawLaneEvent(file, ref); err != nil {

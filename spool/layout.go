@@ -28,8 +28,9 @@ const (
 	formatVersion = 1
 )
 
-// checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is newer, unreadable, or
-// missing although there is data: unreadable data is never replaced by something empty.
+// checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is newer,
+// unreadable, or missing although there is data: unreadable data is never replaced by
+// something empty.
 func checkFormat(dir string) error {
 	path := filepath.Join(dir, formatName)
 	text, err := os.ReadFile(path)
@@ -83,8 +84,8 @@ func createFormat(dir, path string) error {
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
 }
 
-// dirLock keeps a second process out of a folder. The kernel releases it when the process ends, in
-// whatever way it ends.
+// dirLock keeps a second process out of a folder. The kernel releases it when the process
+// ends, in whatever way it ends.
 type dirLock struct {
 	file   *os.File
 	folder *os.File // the folder itself, as it was when it was locked
@@ -99,12 +100,14 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 
-	// Overwrite the earlier pid without truncating the file, which takes no block of a full disk.
+	// Overwrite the earlier pid without truncating the file, which takes no block of a
+	// full disk.
 	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !rawlog.Unreadable(err) {
 		return nil, errors.Join(err, file.Close())
 	}
 
-	// Kept open to notice when the folder at this path becomes another one: see rawlog.Present.
+	// Kept open to notice when the folder at this path becomes another one: see
+	// rawlog.Present.
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -8,13 +8,13 @@ import (
 
 // Open opens the spool in c.Dir, or makes a new one if the folder is empty or absent.
 //
-// It proves that no acknowledged event is missing. Events that a crash or a damaged file hides from
-// Badger are recovered from the raw files if they are whole there. Otherwise they are counted
-// (Status.Gaps), logged, and set aside in the folder quarantine. Payloads of sealed generations are
-// not read here: Read verifies them.
+// It proves that no acknowledged event is missing. Events that a crash or a damaged file
+// hides from Badger are recovered from the raw files if they are whole there. Otherwise
+// they are counted (Status.Gaps), logged, and set aside in the folder quarantine.
+// Payloads of sealed generations are not read here: Read verifies them.
 //
-// Open rejects a folder that another process uses, one of a newer format, and one that holds data
-// but no FORMAT. It starts no goroutines except Badger's.
+// Open rejects a folder that another process uses, one of a newer format, and one that
+// holds data but no FORMAT. It starts no goroutines except Badger's.
 func Open(c Config) (*Spool, error) {
 	if err := c.defaults(); err != nil {
 		return nil, err
@@ -58,9 +58,9 @@ func Open(c Config) (*Spool, error) {
 	return s, nil
 }
 
-// load reads what is in the folder, and repairs what it can. The order of its steps matters: the
-// format before anything is touched, room before anything is repaired, and the cursor before the
-// generations, whose acknowledged events are not worth proving.
+// load reads what is in the folder, and repairs what it can. The order of its steps
+// matters: the format before anything is touched, room before anything is repaired, and
+// the cursor before the generations, whose acknowledged events are not worth proving.
 func (s *Spool) load() (err error) {
 	if err := checkFormat(s.config.Dir); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (s *Spool) load() (err error) {
 	defer s.readMu.Unlock()
 	err = errors.Join(s.removeAcked(), s.cursor.save(cursorState{s.frontier, s.next}))
 
-	// The metrics must be right before the first scrape. Refreshing them also walks the folder,
-	// which tells the guard how much of the disk is used.
+	// The metrics must be right before the first scrape. Refreshing them also walks the
+	// folder, which tells the guard how much of the disk is used.
 	s.refreshMetrics(new(rate))
 	s.guard.makeBallast()
 	return err

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// loadGenerations proves every generation, counts what waits in it, and reports every sequence that
-// is missing between them.
+// loadGenerations proves every generation, counts what waits in it, and reports every
+// sequence that is missing between them.
 func (s *Spool) loadGenerations() error {
 	names, older, err := generationsIn(s.config.Dir)
 	if err != nil {
@@ -14,8 +14,8 @@ func (s *Spool) loadGenerations() error {
 	}
 
 	if len(names) > 0 && (s.cursor.writes == 0 || s.cursor.damaged) {
-		// The cursor may be older than the last removal. Sending events again is harmless; a false
-		// alarm about delivered ones is not.
+		// The cursor may be older than the last removal. Sending events again is
+		// harmless; a false alarm about delivered ones is not.
 		first, _, _ := parseGenerationName(names[0])
 		s.frontier = max(s.frontier, first)
 	}
@@ -28,8 +28,8 @@ func (s *Spool) loadGenerations() error {
 			p.end, _, _ = parseGenerationName(names[i+1])
 		}
 
-		// A hole between two generations was a generation that is gone. One in which nothing waits is
-		// not worth proving.
+		// A hole between two generations was a generation that is gone. One in which
+		// nothing waits is not worth proving.
 		s.lose(proved, p.first, "the generation that held it is gone")
 		if proved = max(proved, p.end); !p.newest && p.end <= s.frontier {
 			err = s.trash(name)
@@ -37,7 +37,8 @@ func (s *Spool) loadGenerations() error {
 			err = p.run()
 		}
 
-		// Only after the newer edition was proved, because it may turn out to lack events.
+		// Only after the newer edition was proved, because it may turn out to lack
+		// events.
 		for _, name := range older {
 			if first, _, _ := parseGenerationName(name); first == p.first && err == nil {
 				err = s.setAsideOlder(name, p.missing)
@@ -53,8 +54,8 @@ func (s *Spool) loadGenerations() error {
 	return nil
 }
 
-// setAsideOlder removes the older edition of a generation, which a crash in the middle of rebuild
-// left, or moves it to quarantine if the newer one lacks events.
+// setAsideOlder removes the older edition of a generation, which a crash in the middle of
+// rebuild left, or moves it to quarantine if the newer one lacks events.
 func (s *Spool) setAsideOlder(name string, missing bool) error {
 	if missing {
 		return s.quarantine(name)
@@ -77,14 +78,16 @@ type proof struct {
 	evidence *evidence // of the raw files; nil until they are examined
 }
 
-// run seals the generation, counts what it holds and what it lost, and adds it to the spool's.
+// run seals the generation, counts what it holds and what it lost, and adds it to the
+// spool's.
 func (p *proof) run() error {
 	s := p.spool
 	if err := p.seal(); err != nil {
 		return err
 	}
 
-	// Only a generation whose keys do not tell the whole story costs a look at its raw files.
+	// Only a generation whose keys do not tell the whole story costs a look at its raw
+	// files.
 	w, err := p.walk()
 	from := max(p.first, s.frontier)
 	if err != nil || len(w.runs) == 0 || len(w.holes(from, p.end)) > 0 {
@@ -124,8 +127,8 @@ func (p *proof) run() error {
 	return nil
 }
 
-// seal lets Badger replay a generation that was not closed, or rebuilds it if Badger would lose
-// something by that.
+// seal lets Badger replay a generation that was not closed, or rebuilds it if Badger
+// would lose something by that.
 func (p *proof) seal() error {
 	dir := p.spool.path(p.name)
 	sealed, err := isSealed(dir)
@@ -147,8 +150,8 @@ func (p *proof) seal() error {
 	return p.rebuild()
 }
 
-// recover handles a generation that cannot be read, or whose keys w lack events: it rebuilds it if
-// the raw files hold more.
+// recover handles a generation that cannot be read, or whose keys w lack events: it
+// rebuilds it if the raw files hold more.
 func (p *proof) recover(w walked, cause error) (walked, error) {
 	if p.gone {
 		return w, nil
@@ -187,7 +190,8 @@ func (p *proof) examine() error {
 	}
 	p.evidence = &ev
 
-	// The last commits before a crash are beyond the saved cursor: only these files name them.
+	// The last commits before a crash are beyond the saved cursor: only these files name
+	// them.
 	if p.newest {
 		p.spool.noteUncertain(ev.dropUncertain(p.spool.next), p.name)
 		p.end = max(p.end, ev.end(p.first))
@@ -195,7 +199,8 @@ func (p *proof) examine() error {
 	return nil
 }
 
-// rebuild replaces the generation by its next edition, or by nothing if no event in it is whole.
+// rebuild replaces the generation by its next edition, or by nothing if no event in it is
+// whole.
 func (p *proof) rebuild() error {
 	if len(p.evidence.events) == 0 {
 		p.gone = true
@@ -228,7 +233,8 @@ func (p *proof) walk() (walked, error) {
 		return w, err
 	}
 
-	// Acknowledged events are part of the runs, because they prove the sequence, but not of the usage.
+	// Acknowledged events are part of the runs, because they prove the sequence, but not
+	// of the usage.
 	frontier := p.spool.frontier
 	err = walkKeys(db, p.first, func(k eventKey) bool {
 		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {

@@ -8,9 +8,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// This file reads Badger's files as they are on the disk, and changes nothing. Badger repairs what it
-// opens by cutting off everything after the first byte that is wrong, in the write-ahead log and in the
-// value log alike. So a generation that was not closed is examined here before Badger sees it.
+// This file reads Badger's files as they are on the disk, and changes nothing. Badger
+// repairs what it opens by cutting off everything after the first byte that is wrong, in
+// the write-ahead log and in the value log alike. So a generation that was not closed is
+// examined here before Badger sees it.
 
 // frameRef is the place of a whole frame.
 type frameRef struct {
@@ -21,14 +22,16 @@ type frameRef struct {
 
 // evidence is what the raw files of a generation prove.
 type evidence struct {
-	// events maps a sequence to its frames by part, all of them whole. Incomplete events are left out.
+	// events maps a sequence to its frames by part, all of them whole. Incomplete events
+	// are left out.
 	events map[uint64][]frameRef
-	// committed is the last sequence that a write-ahead log names as committed; 0 if none is left.
+	// committed is the last sequence that a write-ahead log names as committed; 0 if none
+	// is left.
 	committed uint64
 	// newest is the first sequence of the commit that committed belongs to.
 	newest uint64
-	// broken means that Badger would cut off whole frames if it opened the generation for writing, or
-	// would not open it at all.
+	// broken means that Badger would cut off whole frames if it opened the generation for
+	// writing, or would not open it at all.
 	broken bool
 	// unreadable are the parts of files that the disk cannot read.
 	unreadable []unreadable
@@ -40,8 +43,8 @@ type unreadable struct {
 	bytes int64
 }
 
-// leaveOut records the parts of a file that cannot be read. Badger must not see the file then: it
-// reads through mappings, and the fault would end the process.
+// leaveOut records the parts of a file that cannot be read. Badger must not see the file
+// then: it reads through mappings, and the fault would end the process.
 func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
 	for _, span := range bad {
 		ev.unreadable = append(ev.unreadable, unreadable{path, span.End - span.From})
@@ -49,8 +52,8 @@ func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
 	}
 }
 
-// examine reads the raw files of a generation, without the parts that the disk cannot read. It fails
-// only if a whole file cannot be read.
+// examine reads the raw files of a generation, without the parts that the disk cannot
+// read. It fails only if a whole file cannot be read.
 func examine(dir string) (evidence, error) {
 	ev := evidence{events: make(map[uint64][]frameRef)}
 
@@ -90,8 +93,8 @@ func examine(dir string) (evidence, error) {
 	return ev, nil
 }
 
-// examineValueLog finds every whole frame in a value log, including those behind damage, which Badger
-// would cut off.
+// examineValueLog finds every whole frame in a value log, including those behind damage,
+// which Badger would cut off.
 func (ev *evidence) examineValueLog(path string, data []byte) error {
 	ev.broken = ev.broken || !rawlog.IsPlain(data)
 	chainEnd := 0 // where Badger would stop
@@ -139,8 +142,8 @@ func (ev *evidence) dropIncomplete() {
 	}
 }
 
-// agrees reports whether Badger may open the generation: everything committed is whole, everything
-// whole was committed, and nothing would be cut off.
+// agrees reports whether Badger may open the generation: everything committed is whole,
+// everything whole was committed, and nothing would be cut off.
 func (ev *evidence) agrees(first uint64) bool {
 	if ev.broken {
 		return false
@@ -156,11 +159,12 @@ func (ev *evidence) agrees(first uint64) bool {
 	return ev.committed == 0 && n == 0 || n == ev.committed-first+1
 }
 
-// end returns the sequence after the last one that was certainly committed or can be recovered.
+// end returns the sequence after the last one that was certainly committed or can be
+// recovered.
 //
-// Beyond the last one that a write-ahead log names, whole events count as long as they follow each
-// other: they were committed and the log is damaged, or the crash came just before. An event after a
-// hole belongs to a commit that never ended.
+// Beyond the last one that a write-ahead log names, whole events count as long as they
+// follow each other: they were committed and the log is damaged, or the crash came just
+// before. An event after a hole belongs to a commit that never ended.
 func (ev *evidence) end(first uint64) uint64 {
 	end := max(first, ev.committed+1)
 	for ev.events[end] != nil {
@@ -169,8 +173,8 @@ func (ev *evidence) end(first uint64) uint64 {
 	return end
 }
 
-// lastCommitted returns the first and the last sequence of the last finished transaction of a
-// write-ahead log; 0 and 0 if there is none.
+// lastCommitted returns the first and the last sequence of the last finished transaction
+// of a write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
 	var open seqRange // of the transaction that is being read; here end is its last sequence
 	for e := range rawlog.Entries(data) {

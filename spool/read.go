@@ -14,14 +14,16 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Read returns the events with Seq >= from, in order, and waits until there is at least one.
+// Read returns the events with Seq >= from, in order, and waits until there is at least
+// one.
 //
-// It returns at most eventsMax events with at most bytesMax bytes of data together, but always the
-// first one, however large it is. Their data belongs to the caller.
+// It returns at most eventsMax events with at most bytesMax bytes of data together, but
+// always the first one, however large it is. Their data belongs to the caller.
 //
-// Every frame is verified. What Badger no longer returns is taken from the raw files of its
-// generation. What is not whole there either is counted, logged and left out, so the sequences may
-// have gaps. An event stays in the spool until Ack, and can be read any number of times.
+// Every frame is verified. What Badger no longer returns is taken from the raw files of
+// its generation. What is not whole there either is counted, logged and left out, so the
+// sequences may have gaps. An event stays in the spool until Ack, and can be read any
+// number of times.
 //
 // Errors: ctx.Err() when ctx ends, and ErrClosed after Close.
 func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
@@ -86,7 +88,8 @@ func (r *reading) run(ctx context.Context) error {
 
 		full, entries, bytes := false, len(r.entries), r.bytes
 		err := s.withOpen(g, func(db *badger.DB) error {
-			// A second try begins where the first one did, or events would be returned twice.
+			// A second try begins where the first one did, or events would be returned
+			// twice.
 			r.entries, r.bytes = r.entries[:entries], bytes
 			return unreadableOr(rawlog.Guard(s.path(g.name), func() (err error) {
 				full, err = r.readGeneration(db, g)
@@ -100,7 +103,8 @@ func (r *reading) run(ctx context.Context) error {
 	return nil
 }
 
-// readGeneration appends the generation's events to entries. It reports full when enough was read.
+// readGeneration appends the generation's events to entries. It reports full when enough
+// was read.
 func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err error) {
 	txn := db.NewTransaction(false)
 	defer txn.Discard()
@@ -127,8 +131,9 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 			return true, nil
 		}
 
-		// One event that Badger cannot return must not hold up the ones behind it. Only a frame of a
-		// newer version ends the read: it is not damaged, and an older program must not lose it.
+		// One event that Badger cannot return must not hold up the ones behind it. Only a
+		// frame of a newer version ends the read: it is not damaged, and an older program
+		// must not lose it.
 		data, err := readEvent(it, k)
 		if errors.Is(err, errFrameNewer) {
 			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
@@ -160,8 +165,8 @@ func (r *reading) add(e Entry) {
 	r.bytes += int64(len(e.Data))
 }
 
-// readEvent assembles an event from its frames. The iterator must be at its first frame, and is
-// left after its last one.
+// readEvent assembles an event from its frames. The iterator must be at its first frame,
+// and is left after its last one.
 func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
 	var data []byte
 	var damage error
@@ -221,13 +226,14 @@ func (s *Spool) isClosing() bool {
 	return s.closing
 }
 
-// readingMax is how many sealed generations are open for reading: one where Read is, and one at the
-// frontier, whose keys Ack counts. With a single one the two would close and open it in turn, some
-// thirty times for each generation.
+// readingMax is how many sealed generations are open for reading: one where Read is, and
+// one at the frontier, whose keys Ack counts. With a single one the two would close and
+// open it in turn, some thirty times for each generation.
 const readingMax = 2
 
-// withOpen calls fn with the database of a generation. If the disk fails during the call, it
-// rebuilds the generation from what can be read and calls fn again. The caller must hold readMu.
+// withOpen calls fn with the database of a generation. If the disk fails during the call,
+// it rebuilds the generation from what can be read and calls fn again. The caller must
+// hold readMu.
 func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 	db, err := s.openForReading(g)
 	if err == nil {
@@ -246,11 +252,12 @@ func (s *Spool) withOpen(g *generation, fn func(*badger.DB) error) error {
 		s.path(g.name), err)
 }
 
-// abandonDatabase gives up a database that met a fault without closing it, and rebuilds the
-// generation: Badger may hold locks of its own, and closing could wait for them forever.
+// abandonDatabase gives up a database that met a fault without closing it, and rebuilds
+// the generation: Badger may hold locks of its own, and closing could wait for them
+// forever.
 //
-// The generation that is written cannot be given up. There the spool fails, and the next start must
-// find what is whole. The caller must hold readMu.
+// The generation that is written cannot be given up. There the spool fails, and the next
+// start must find what is whole. The caller must hold readMu.
 func (s *Spool) abandonDatabase(g *generation, cause error) error {
 	i := slices.Index(s.reading, g)
 	if i < 0 {
@@ -262,8 +269,8 @@ func (s *Spool) abandonDatabase(g *generation, cause error) error {
 	return s.restore(g, cause)
 }
 
-// openForReading returns the database of a generation. Besides the one that is written, the
-// readingMax most recently used ones stay open. The caller must hold readMu.
+// openForReading returns the database of a generation. Besides the one that is written,
+// the readingMax most recently used ones stay open. The caller must hold readMu.
 func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	if g.db != nil {
 		if i := slices.Index(s.reading, g); i >= 0 {
@@ -283,8 +290,8 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	s.fetchAhead(g)
 	db, err := s.openProved(g)
 	if err != nil {
-		// Its files were damaged since the spool was opened. Rebuild it now, instead of leaving
-		// its events until the next start.
+		// Its files were damaged since the spool was opened. Rebuild it now, instead of
+		// leaving its events until the next start.
 		if err := s.restore(g, err); err != nil {
 			return nil, err
 		}
@@ -297,8 +304,9 @@ func (s *Spool) openForReading(g *generation) (*badger.DB, error) {
 	return db, nil
 }
 
-// openProved opens a sealed generation after its value log was read whole. That is done once: a
-// block that goes bad later is a fault, which withOpen handles. The caller must hold readMu.
+// openProved opens a sealed generation after its value log was read whole. That is done
+// once: a block that goes bad later is a fault, which withOpen handles. The caller must
+// hold readMu.
 func (s *Spool) openProved(g *generation) (*badger.DB, error) {
 	if !g.proved {
 		if err := readValueLogs(s.path(g.name)); err != nil {
@@ -310,8 +318,8 @@ func (s *Spool) openProved(g *generation) (*badger.DB, error) {
 	return openSealed(s.path(g.name), s.storeLog())
 }
 
-// closeReading closes what openForReading opened of a generation, if it is open. The caller must
-// hold readMu.
+// closeReading closes what openForReading opened of a generation, if it is open. The
+// caller must hold readMu.
 func (s *Spool) closeReading(g *generation) error {
 	i := slices.Index(s.reading, g)
 	if i < 0 {
@@ -324,7 +332,8 @@ func (s *Spool) closeReading(g *generation) error {
 	return err
 }
 
-// closeAllReading closes everything that openForReading opened. The caller must hold readMu.
+// closeAllReading closes everything that openForReading opened. The caller must hold
+// readMu.
 func (s *Spool) closeAllReading() error {
 	var errs []error
 	for len(s.reading) > 0 {
@@ -335,9 +344,10 @@ func (s *Spool) closeAllReading() error {
 
 // fetchAhead asks the kernel to read the events of a generation, and of the next one.
 //
-// Badger reads them through a mapping that it advises for random access. In an old backlog, which is
-// no longer in the page cache, each page would be a fault of its own, and a whole processor would
-// wait for the disk with it. If the kernel ignores the request, reading is only slower.
+// Badger reads them through a mapping that it advises for random access. In an old
+// backlog, which is no longer in the page cache, each page would be a fault of its own,
+// and a whole processor would wait for the disk with it. If the kernel ignores the
+// request, reading is only slower.
 func (s *Spool) fetchAhead(g *generation) {
 	s.mu.Lock()
 	var names []string

@@ -13,11 +13,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// rebuild writes the whole events of a damaged generation, from <= sequence < end, to its next
-// edition, which takes its place, and returns the name of that.
+// rebuild writes the whole events of a damaged generation, from <= sequence < end, to its
+// next edition, which takes its place, and returns the name of that.
 //
-// The damaged folder goes to quarantine if something is missing from it. Otherwise it is removed,
-// because it holds nothing more.
+// The damaged folder goes to quarantine if something is missing from it. Otherwise it is
+// removed, because it holds nothing more.
 func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, error) {
 	first, edition, _ := parseGenerationName(name)
 	rebuilt := generationName(first, edition+1)
@@ -34,8 +34,8 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		return "", err
 	}
 
-	// Without SyncWrites: nobody reads the build before it has its name, so it is enough to sync it
-	// once, when it is closed.
+	// Without SyncWrites: nobody reads the build before it has its name, so it is enough
+	// to sync it once, when it is closed.
 	options := generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes)
 	db, err := createDatabase(options, capacity)
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 		return "", err
 	}
 
-	// Only now may the damaged edition go. After a crash in between, Open finds both, and uses the
-	// newer one.
+	// Only now may the damaged edition go. After a crash in between, Open finds both, and
+	// uses the newer one.
 	missing := end - from - uint64(kept)
 	s.config.Logger.Warn("a generation was rebuilt from its raw files",
 		"generation", s.path(name), "events", kept, "missing", missing)
@@ -88,7 +88,8 @@ func capacityFor(ev evidence) (bytes int64) {
 	return bytes
 }
 
-// copyEvent commits the frames of one event as they are in the raw files, and verifies each again.
+// copyEvent commits the frames of one event as they are in the raw files, and verifies
+// each again.
 func copyEvent(db *badger.DB, refs []frameRef) error {
 	size := uint32(0)
 	for _, ref := range refs {

@@ -7,14 +7,16 @@ import (
 	"path/filepath"
 )
 
-// Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes it again.
+// Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes
+// it again.
 //
-// No process may have the spool open. Repair does what the next Open does, and one thing more: it
-// rebuilds sealed generations with damage in their value log, which Open leaves alone and Read has to
-// search. A rebuilt generation holds every frame that is whole. The old one is set aside if something
-// is missing.
+// No process may have the spool open. Repair does what the next Open does, and one thing
+// more: it rebuilds sealed generations with damage in their value log, which Open leaves
+// alone and Read has to search. A rebuilt generation holds every frame that is whole. The
+// old one is set aside if something is missing.
 //
-// Lost events are logged and counted in the returned Status. If Repair fails or is killed, run it again.
+// Lost events are logged and counted in the returned Status. If Repair fails or is
+// killed, run it again.
 func Repair(ctx context.Context, c Config) (Status, error) {
 	if err := unseal(ctx, c); err != nil {
 		return Status{}, err
@@ -28,7 +30,8 @@ func Repair(ctx context.Context, c Config) (Status, error) {
 	return st, s.Close()
 }
 
-// unseal removes the SEAL of the sealed generations that need to be rebuilt, so that Open does it.
+// unseal removes the SEAL of the sealed generations that need to be rebuilt, so that Open
+// does it.
 func unseal(ctx context.Context, c Config) error {
 	f, err := OpenFolder(c.Dir)
 	if err != nil {

@@ -10,8 +10,8 @@ type Report struct {
 	Lanes       []LaneReport       `json:"lanes"`
 	Lost        []Loss             `json:"lost"`       // in order, without events that the server has
 	Quarantine  []string           `json:"quarantine"` // folders that were set aside earlier
-	// Uncertain counts events of the newest commit that are missing and may never have been
-	// acknowledged to the app. They are not in Lost.
+	// Uncertain counts events of the newest commit that are missing and may never have
+	// been acknowledged to the app. They are not in Lost.
 	Uncertain int `json:"uncertain"`
 }
 
@@ -44,7 +44,8 @@ const (
 // Plan is what the next Open, or Repair, does with a generation.
 type Plan string
 
-// The plans for a generation. What Rebuild and Quarantine find damaged is set aside and kept.
+// The plans for a generation. What Rebuild and Quarantine find damaged is set aside and
+// kept.
 const (
 	PlanKeep       Plan = "keep"
 	PlanRemove     Plan = "remove"     // all of it is acknowledged or in a newer edition, or it was always empty
@@ -59,15 +60,16 @@ type LaneReport struct {
 	Events  int    `json:"events"` // that are whole
 	Bytes   int64  `json:"bytes"`  // of these events
 	Damaged int    `json:"damaged"`
-	// Lost counts events that the lane held and that were not released. In a running spool, it counts
-	// those found lost since the spool was opened.
+	// Lost counts events that the lane held and that were not released. In a running
+	// spool, it counts those found lost since the spool was opened.
 	Lost int `json:"lost"`
-	// Errors name files that are not as they were written. Whole events in them count as Events.
+	// Errors name files that are not as they were written. Whole events in them count as
+	// Events.
 	Errors []string `json:"errors,omitempty"`
 }
 
-// Loss is a run of lost events: the app was told that they are safe, and no whole copy of them is left
-// where it should be.
+// Loss is a run of lost events: the app was told that they are safe, and no whole copy of
+// them is left where it should be.
 type Loss struct {
 	First  uint64 `json:"first"`
 	Last   uint64 `json:"last"`
@@ -85,7 +87,8 @@ func (r *Report) LostEvents() (n uint64) {
 	return n
 }
 
-// Sound reports whether every event that was acknowledged to the app is whole, or at the server.
+// Sound reports whether every event that was acknowledged to the app is whole, or at the
+// server.
 func (r *Report) Sound() bool {
 	for _, l := range r.Lanes {
 		if l.Damaged > 0 || len(l.Errors) > 0 {

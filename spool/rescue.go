@@ -8,16 +8,18 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// rawFiles is the evidence from the raw files of one generation, which was examined because Badger
-// could not return an event of it. One is kept, so that a damaged generation is examined once and not
-// for every event, and so that memory does not grow with the damage.
+// rawFiles is the evidence from the raw files of one generation, which was examined
+// because Badger could not return an event of it. One is kept, so that a damaged
+// generation is examined once and not for every event, and so that memory does not grow
+// with the damage.
 type rawFiles struct {
 	generation *generation
 	end        uint64 // sequences below it were there when the files were examined
 	evidence   evidence
 }
 
-// examine examines the raw files of a generation, and logs what the disk cannot read of them.
+// examine examines the raw files of a generation, and logs what the disk cannot read of
+// them.
 func (s *Spool) examine(name string) (evidence, error) {
 	ev, err := examine(s.path(name))
 	for _, u := range ev.unreadable {
@@ -28,10 +30,11 @@ func (s *Spool) examine(name string) (evidence, error) {
 	return ev, err
 }
 
-// rawEvidence examines a generation that holds the sequences below end, unless that was done last.
+// rawEvidence examines a generation that holds the sequences below end, unless that was
+// done last.
 //
-// The generation may be written meanwhile: what is only half there does not verify, and is at end or
-// above. The caller must hold readMu.
+// The generation may be written meanwhile: what is only half there does not verify, and
+// is at end or above. The caller must hold readMu.
 func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
 	if s.raw.generation != g || s.raw.end < end {
 		ev, err := s.examine(g.name)
@@ -46,10 +49,11 @@ func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
 	return &s.raw.evidence, nil
 }
 
-// rescue takes the events from <= sequence < end, which Badger does not return, from the raw files of
-// their generation. Those that are not whole there either are lost.
+// rescue takes the events from <= sequence < end, which Badger does not return, from the
+// raw files of their generation. Those that are not whole there either are lost.
 //
-// why says what is wrong with them in the store. rescue reports full when enough was read.
+// why says what is wrong with them in the store. rescue reports full when enough was
+// read.
 func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool, err error) {
 	if from >= end {
 		return false, nil
@@ -88,7 +92,8 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 	return false, nil
 }
 
-// nextWhole returns the first sequence, from <= s < end, of a whole event, or end if there is none.
+// nextWhole returns the first sequence, from <= s < end, of a whole event, or end if
+// there is none.
 func (ev *evidence) nextWhole(from, end uint64) uint64 {
 	for from < end && ev.events[from] == nil {
 		from++
@@ -96,12 +101,12 @@ func (ev *evidence) nextWhole(from, end uint64) uint64 {
 	return from
 }
 
-// restore rebuilds a sealed generation that was damaged since the spool was opened, as the next start
-// would, so that its events need not wait for a restart.
+// restore rebuilds a sealed generation that was damaged since the spool was opened, as
+// the next start would, so that its events need not wait for a restart.
 //
-// cause is why the generation could not be opened. restore returns it if its files are not damaged.
-// Until the next start, lost events still count as waiting for their key: the table that names the key
-// cannot be trusted. The caller must hold readMu.
+// cause is why the generation could not be opened. restore returns it if its files are
+// not damaged. Until the next start, lost events still count as waiting for their key:
+// the table that names the key cannot be trusted. The caller must hold readMu.
 func (s *Spool) restore(g *generation, cause error) error {
 	ev, err := s.examine(g.name)
 	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) && !errors.Is(cause, errUnreadable) {

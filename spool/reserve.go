@@ -11,27 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Badger writes through mappings of files with holes in them. When the disk has no block for such a
-// hole, the kernel sends SIGBUS, which ends the process, so Badger must never meet a full disk. This
-// file gives a generation all its blocks when it is made. From then on it takes no more, and commits
-// succeed even when the disk is full.
+// Badger writes through mappings of files with holes in them. When the disk has no block
+// for such a hole, the kernel sends SIGBUS, which ends the process, so Badger must never
+// meet a full disk. This file gives a generation all its blocks when it is made. From
+// then on it takes no more, and commits succeed even when the disk is full.
 
 // generationRoom returns the disk space that a generation of this capacity takes.
 func generationRoom(capacity int64) int64 {
 	return valueLogRoom(capacity) + writeAheadRoom(capacity) + smallFilesRoom
 }
 
-// valueLogRoom returns the room for the value log. hasRoom counts more for each frame than it takes.
+// valueLogRoom returns the room for the value log. hasRoom counts more for each frame
+// than it takes.
 func valueLogRoom(capacity int64) int64 { return wholeBlocks(capacity) + blockBytes }
 
-// writeAheadRoom returns the room for the write-ahead log, where a frame takes at most 128 bytes,
-// including the end of a transaction of its own.
+// writeAheadRoom returns the room for the write-ahead log, where a frame takes at most
+// 128 bytes, including the end of a transaction of its own.
 func writeAheadRoom(capacity int64) int64 {
 	return wholeBlocks(min(generationFramesMax, capacity/frameOverheadBytes)*128) + blockBytes
 }
 
-// smallFilesRoom is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block each, and for
-// the file system's own records.
+// smallFilesRoom is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block
+// each, and for the file system's own records.
 const smallFilesRoom = 64 << 10
 
 const blockBytes = 4096
@@ -71,8 +72,8 @@ func allocate(file *os.File, bytes int64) error {
 	return rewrite(file, bytes)
 }
 
-// rewrite does the same as allocate on a file system that cannot reserve blocks: it writes what is
-// there, and zeros after it.
+// rewrite does the same as allocate on a file system that cannot reserve blocks: it
+// writes what is there, and zeros after it.
 func rewrite(file *os.File, bytes int64) error {
 	b := make([]byte, 256<<10)
 	for at := int64(0); at < bytes; at += int64(len(b)) {
@@ -104,15 +105,15 @@ func roomAdvice(err error) string {
 	return "; free space on its disk"
 }
 
-// isBroken reports whether an error means that the disk could not write, or that the kernel has made
-// it read-only for that reason.
+// isBroken reports whether an error means that the disk could not write, or that the
+// kernel has made it read-only for that reason.
 func isBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
 
-// openWritable opens a database for writing. Badger writes the headers of its files through
-// mappings, before reserve can give them blocks. If another process fills the disk in that moment,
-// openWritable returns an error instead of ending the process.
+// openWritable opens a database for writing. Badger writes the headers of its files
+// through mappings, before reserve can give them blocks. If another process fills the
+// disk in that moment, openWritable returns an error instead of ending the process.
 func openWritable(options badger.Options) (db *badger.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

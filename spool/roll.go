@@ -5,16 +5,17 @@ import (
 	"fmt"
 )
 
-// roll continues in a new generation of this capacity, from seq on. The full one is sealed in the
-// background. When roll fails, the full one is still the one that is written. Only the leader
-// calls it.
+// roll continues in a new generation of this capacity, from seq on. The full one is
+// sealed in the background. When roll fails, the full one is still the one that is
+// written. Only the leader calls it.
 func (s *Spool) roll(seq uint64, capacity int64) error {
 	g, err := s.nextGeneration(capacity)
 	if err != nil {
 		return err
 	}
 
-	// At most two generations may be unsealed after a crash, so the last seal has to end first.
+	// At most two generations may be unsealed after a crash, so the last seal has to end
+	// first.
 	s.waitForSeal()
 
 	if err := g.place(s.config.Dir, seq); err != nil {
@@ -37,8 +38,8 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 // nextGeneration returns the spare generation, or makes one.
 func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	if g := s.takeSpare(capacity); g != nil {
-		// The blocks of a spare were admitted when it was made. What remains to be checked is
-		// that the generation before it may be sealed.
+		// The blocks of a spare were admitted when it was made. What remains to be
+		// checked is that the generation before it may be sealed.
 		if err := s.guard.admit(0); err != nil {
 			return nil, errors.Join(err, g.discard(s.path(g.name)))
 		}
@@ -49,8 +50,8 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 		return nil, err
 	}
 
-	// A full disk is waited for. A broken one ends the spool, because nothing that it says about
-	// earlier writes can be trusted either.
+	// A full disk is waited for. A broken one ends the spool, because nothing that it
+	// says about earlier writes can be trusted either.
 	g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
 	if isFull(err) {
 		return nil, s.guard.refuse(err)
@@ -108,11 +109,11 @@ func (s *Spool) seal(g *generation) error {
 	return err
 }
 
-// shrink gives the room of a generation that is larger than usual back to the disk, once all of its
-// events are acknowledged. It also drops a spare that is no longer needed.
+// shrink gives the room of a generation that is larger than usual back to the disk, once
+// all of its events are acknowledged. It also drops a spare that is no longer needed.
 //
-// idleAt is the next sequence as of a while ago: if it still is, nobody appends. When shrink cannot
-// act now, it returns nil and is called again a second later.
+// idleAt is the next sequence as of a while ago: if it still is, nobody appends. When
+// shrink cannot act now, it returns nil and is called again a second later.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
 	if s.leading || s.refusalLocked() != nil {

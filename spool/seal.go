@@ -14,10 +14,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// A sealed generation has a file SEAL: one line with name, size and CRC32C for each of Badger's files
-// except the value log, whose frames have checksums of their own. Badger ends the process on some
-// damaged tables, and opens others without their events. So Badger never again sees a generation
-// whose files do not match its SEAL.
+// A sealed generation has a file SEAL: one line with name, size and CRC32C for each of
+// Badger's files except the value log, whose frames have checksums of their own. Badger
+// ends the process on some damaged tables, and opens others without their events. So
+// Badger never again sees a generation whose files do not match its SEAL.
 const sealName = "SEAL"
 
 var errUnsealed = errors.New("its files do not match its SEAL")
@@ -47,8 +47,8 @@ func closeSealed(db *badger.DB) error {
 	return errors.Join(syncDir(path), syncDir(dir))
 }
 
-// isSealed reports whether a generation was closed in order and its files are what they were then.
-// A file that the disk cannot read counts as different.
+// isSealed reports whether a generation was closed in order and its files are what they
+// were then. A file that the disk cannot read counts as different.
 func isSealed(dir string) (bool, error) {
 	seal, err := os.ReadFile(filepath.Join(dir, sealName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -68,7 +68,8 @@ func isSealed(dir string) (bool, error) {
 	return bytes.Equal(seal, files), err
 }
 
-// describeFiles returns the content of SEAL. It reads some 60 bytes for each frame of the generation.
+// describeFiles returns the content of SEAL. It reads some 60 bytes for each frame of the
+// generation.
 func describeFiles(dir string) ([]byte, error) {
 	paths, err := filesBySuffix(dir, "")
 	if err != nil {

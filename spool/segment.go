@@ -16,9 +16,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// A segment is a file of events in a lane: those of one move. It is never changed. It appears under
-// its name whole and fsynced, and a release replaces or removes it. Unlike a database, a plain file
-// reports a full disk as an error, and damage stays where it is. Big-endian:
+// A segment is a file of events in a lane: those of one move. It is never changed. It
+// appears under its name whole and fsynced, and a release replaces or removes it. Unlike
+// a database, a plain file reports a full disk as an error, and damage stays where it is.
+// Big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic 'P' 'S' 'L' and format version 1
@@ -54,8 +55,8 @@ type laneRef struct {
 	end    int64
 }
 
-// laneEvent is a wrapped event on its way into a segment. A damaged one has raw, its frames as they
-// are, instead of wrapped.
+// laneEvent is a wrapped event on its way into a segment. A damaged one has raw, its
+// frames as they are, instead of wrapped.
 type laneEvent struct {
 	key     eventKey
 	wrapped []byte
@@ -83,11 +84,12 @@ func unwrapLane(k eventKey, b []byte) (LaneEntry, error) {
 	return e, nil
 }
 
-// frameCount returns how many frames an event of this many bytes needs in a segment. An empty event
-// is one frame.
+// frameCount returns how many frames an event of this many bytes needs in a segment. An
+// empty event is one frame.
 func frameCount(bytes int) int { return 1 + max(0, bytes-1)/framePart }
 
-// writeSegment durably writes a file under path, replacing any that is there, and describes it.
+// writeSegment durably writes a file under path, replacing any that is there, and
+// describes it.
 func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err error) {
 	g = segment{path: path, lane: lane, count: len(events), first: events[0].key.seq}
 	unfinished := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
@@ -124,8 +126,8 @@ func writeSegment(path string, lane Lane, events []laneEvent) (g segment, err er
 	}
 	g.bytes = wholeBlocks(size)
 
-	// Synced before it gets its name, and the name synced after: a crash leaves the old file or the
-	// new one, whole.
+	// Synced before it gets its name, and the name synced after: a crash leaves the old
+	// file or the new one, whole.
 	if err := errors.Join(w.Flush(), file.Sync(), file.Close()); err != nil {
 		return g, err
 	}
@@ -137,10 +139,11 @@ func segmentHeader(count int) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// segmentRefs finds the events of a segment by the headers of its frames, without reading payloads.
+// segmentRefs finds the events of a segment by the headers of its frames, without reading
+// payloads.
 //
-// It returns errFrame when the frames do not follow each other up to the end of the file, or when
-// their number differs from the file's header.
+// It returns errFrame when the frames do not follow each other up to the end of the file,
+// or when their number differs from the file's header.
 func segmentRefs(file *os.File) ([]laneRef, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -234,8 +237,8 @@ func rawLaneEvent(file *os.File, ref laneRef) (laneEvent, error) {
 	return e, err
 }
 
-// salvage finds the whole events of a damaged segment, and returns how many its header promises, or 0
-// if the header is damaged, too.
+// salvage finds the whole events of a damaged segment, and returns how many its header
+// promises, or 0 if the header is damaged, too.
 func salvage(path string) (events []laneEvent, promised int, err error) {
 	err = rawlog.Map(path, func(data []byte, _ []rawlog.Span) error {
 		events, promised, err = salvageFrom(path, data)
@@ -252,8 +255,8 @@ func salvageFrom(path string, data []byte) (events []laneEvent, promised int, er
 		}
 	}
 
-	// Look for every frame that verifies, wherever it is: the length of a damaged one cannot be
-	// trusted to lead to the next.
+	// Look for every frame that verifies, wherever it is: the length of a damaged one
+	// cannot be trusted to lead to the next.
 	var open laneEvent
 	parts := uint16(0) // of the open event
 	for at := 0; ; {
@@ -272,8 +275,8 @@ func salvageFrom(path string, data []byte) (events []laneEvent, promised int, er
 			continue
 		}
 
-		// An event counts when its last part follows all others. A part in between that is damaged
-		// makes the rest of it useless.
+		// An event counts when its last part follows all others. A part in between that
+		// is damaged makes the rest of it useless.
 		if f.part == 0 {
 			open, parts = laneEvent{key: eventKey{seq: f.seq, parts: f.parts, key: f.key, at: f.at}}, 0
 		}

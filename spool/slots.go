@@ -12,9 +12,9 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// slots are two numbers in a small file, which are replaced together and durably. The file has two
-// slots, 4096 bytes apart, that are written in turn, so that a torn write leaves the other one. A
-// slot, big-endian:
+// slots are two numbers in a small file, which are replaced together and durably. The
+// file has two slots, 4096 bytes apart, that are written in turn, so that a torn write
+// leaves the other one. A slot, big-endian:
 //
 //	offset  bytes  field
 //	     0      4  magic and format version of the file
@@ -28,9 +28,11 @@ type slots struct {
 	magic   string
 	writes  uint64 // 0: nothing was ever written, or nothing of it can be read
 	numbers [2]uint64
-	// damaged is set when a slot was written and does not verify: the numbers may then be older ones.
+	// damaged is set when a slot was written and does not verify: the numbers may then be
+	// older ones.
 	damaged bool
-	// unreadable is set when the disk cannot read a slot. It could not be overwritten either.
+	// unreadable is set when the disk cannot read a slot. It could not be overwritten
+	// either.
 	unreadable bool
 }
 
@@ -50,7 +52,8 @@ func openSlots(path, magic string) (slots, error) {
 		return slots{}, errors.Join(err, file.Close())
 	}
 
-	// A block that cannot be read could not be overwritten in place either, so use a new file.
+	// A block that cannot be read could not be overwritten in place either, so use a new
+	// file.
 	if s.unreadable {
 		if err := s.replace(path); err != nil {
 			return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
@@ -58,15 +61,16 @@ func openSlots(path, magic string) (slots, error) {
 		file = s.file
 	}
 
-	// On a full disk, this file is written before anything is removed, so it must not need a block.
+	// On a full disk, this file is written before anything is removed, so it must not
+	// need a block.
 	if err := allocate(file, 2*slotApart); err != nil {
 		return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
 	}
 	return s, nil
 }
 
-// replace puts a new file in the place of one that the disk cannot read, with the slot that could
-// be read, if there is one. The numbers stay damaged until they are saved.
+// replace puts a new file in the place of one that the disk cannot read, with the slot
+// that could be read, if there is one. The numbers stay damaged until they are saved.
 func (s *slots) replace(path string) error {
 	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -99,8 +103,8 @@ func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// peekSlots reads the file at path without changing anything. A file that does not exist is like one
-// that was never written.
+// peekSlots reads the file at path without changing anything. A file that does not exist
+// is like one that was never written.
 func peekSlots(path, magic string) (slots, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -151,7 +155,8 @@ func readSlots(file *os.File, magic string) (slots, error) {
 // sure reports whether the numbers are certainly those that were written last.
 func (s *slots) sure() bool { return s.writes > 0 && !s.damaged }
 
-// save writes the numbers to the older slot and syncs it. It does nothing if they are already on disk.
+// save writes the numbers to the older slot and syncs it. It does nothing if they are
+// already on disk.
 func (s *slots) save(numbers [2]uint64) error {
 	if numbers == s.numbers && s.sure() {
 		return nil

@@ -5,27 +5,28 @@ import "time"
 // nextName is the folder of a generation that has no place among the others yet.
 const nextName = buildPrefix + "next"
 
-// A generation that fills up within spareWithin has the next one made ahead once half of it is
-// full, because making one takes longer than many commits. A spare that was not used for that long
-// is dropped: it holds disk space that the spool could give back.
+// A generation that fills up within spareWithin has the next one made ahead once half of
+// it is full, because making one takes longer than many commits. A spare that was not
+// used for that long is dropped: it holds disk space that the spool could give back.
 const spareWithin = 5 * time.Second
 
-// Where many events wait, a spare is larger than other generations, so that writing moves on less
-// often: an eighth of what waits, up to spareGrowth times the usual size.
+// Where many events wait, a spare is larger than other generations, so that writing moves
+// on less often: an eighth of what waits, up to spareGrowth times the usual size.
 const (
 	spareGrowth = 4
 	spareShare  = 8
 )
 
-// spare is a generation that is made, or being made, before it is needed. Owned by the leader.
+// spare is a generation that is made, or being made, before it is needed. Owned by the
+// leader.
 type spare struct {
 	made       chan struct{} // closed when generation is set
 	generation *generation   // nil if it could not be made; making the next one will report why
 	begun      time.Time
 }
 
-// makeSpare starts making the next generation, if it will be needed soon and there is room for it.
-// Commits go on meanwhile. Only the leader calls it.
+// makeSpare starts making the next generation, if it will be needed soon and there is
+// room for it. Commits go on meanwhile. Only the leader calls it.
 func (s *Spool) makeSpare() {
 	g, now := s.writing, s.config.Now()
 	half := 2*(g.bytes+int64(g.frames)*frameOverheadBytes) >= g.capacity || 2*g.frames >= generationFramesMax
@@ -59,8 +60,8 @@ func (s *Spool) spareCapacity() int64 {
 	return min(max(usual, s.usage.total.bytes/spareShare), spareGrowth*usual)
 }
 
-// takeSpare returns the spare generation if it has this capacity or more, and drops a smaller one.
-// It returns nil if there is none. Only the leader calls it.
+// takeSpare returns the spare generation if it has this capacity or more, and drops a
+// smaller one. It returns nil if there is none. Only the leader calls it.
 func (s *Spool) takeSpare(capacity int64) *generation {
 	if s.spare == nil {
 		return nil

@@ -13,34 +13,37 @@ import (
 
 // Errors that Append and Read return, apart from errors of the disk.
 var (
-	// ErrFull means that there is no room for more events; a *FullError names the bound. Nothing was
-	// stored and nothing is lost. Try again in a second or later.
+	// ErrFull means that there is no room for more events; a *FullError names the bound.
+	// Nothing was stored and nothing is lost. Try again in a second or later.
 	ErrFull = errors.New("the spool has no room for new events")
 	// ErrClosed means that the spool is closed or closing. Queued events were not stored.
 	ErrClosed = errors.New("the spool is closed")
-	// ErrFailed means that a commit or fsync failed. The spool accepts nothing more until the process
-	// is restarted, see Failed.
+	// ErrFailed means that a commit or fsync failed. The spool accepts nothing more until
+	// the process is restarted, see Failed.
 	ErrFailed = errors.New("the spool failed and takes nothing more; restart promptspool once the disk is well")
 )
 
 // Config says where a spool is and how large it may grow. Only Dir is required.
 type Config struct {
-	// Dir is the spool's folder. It is created with mode 0700 if absent. Nothing else may be in it.
+	// Dir is the spool's folder. It is created with mode 0700 if absent. Nothing else may
+	// be in it.
 	Dir string
-	// BytesMax bounds the disk blocks of everything in Dir; 0 means 1 GiB. A generation is made, with
-	// all the room that it will ever need, only within this bound. Beyond it Append fails with
-	// ErrFull. The two lanes together may use a quarter of it.
+	// BytesMax bounds the disk blocks of everything in Dir; 0 means 1 GiB. A generation
+	// is made, with all the room that it will ever need, only within this bound. Beyond
+	// it Append fails with ErrFull. The two lanes together may use a quarter of it.
 	BytesMax int64
-	// FreeMin is how much of the disk, as seen by an unprivileged user, must stay free. No
-	// generation is made below it. 0 means 64 MiB, or a sixteenth of a disk of less than 1 GiB.
+	// FreeMin is how much of the disk, as seen by an unprivileged user, must stay free.
+	// No generation is made below it. 0 means 64 MiB, or a sixteenth of a disk of less
+	// than 1 GiB.
 	FreeMin int64
-	// DataDir and DiskMax bound the disk blocks of a folder around Dir, including everything that
-	// others keep there. DiskMax 0 means no such bound.
+	// DataDir and DiskMax bound the disk blocks of a folder around Dir, including
+	// everything that others keep there. DiskMax 0 means no such bound.
 	DataDir string
 	DiskMax int64
-	// GenerationBytes is the size at which writing moves to a new generation, and the unit in which
-	// disk space is freed. 0 means 16 MiB or a sixteenth of BytesMax, whichever is less; the maximum
-	// is 1 GiB. A larger commit gets a generation of its own.
+	// GenerationBytes is the size at which writing moves to a new generation, and the
+	// unit in which disk space is freed. 0 means 16 MiB or a sixteenth of BytesMax,
+	// whichever is less; the maximum is 1 GiB. A larger commit gets a generation of its
+	// own.
 	GenerationBytes int64
 	// Logger gets damage as errors, and Badger's own messages at debug level. nil means
 	// slog.Default.
@@ -93,13 +96,14 @@ type Entry struct {
 
 // Spool is a durable queue of events on one disk.
 //
-// All methods are safe for concurrent use. Locks are taken in this order: the lead, readMu, mu.
+// All methods are safe for concurrent use. Locks are taken in this order: the lead,
+// readMu, mu.
 //
-//   - The lead is held by the one goroutine that commits (leading is true). It is passed on from
-//     writer to writer, so no lock is held during an fsync.
+//   - The lead is held by the one goroutine that commits (leading is true). It is passed
+//     on from writer to writer, so no lock is held during an fsync.
 //   - readMu guards the open databases.
-//   - mu guards the counters and the queue, and is held only briefly. Functions whose names end in
-//     Locked must be called with it held.
+//   - mu guards the counters and the queue, and is held only briefly. Functions whose
+//     names end in Locked must be called with it held.
 type Spool struct {
 	config Config
 	lock   *dirLock
@@ -107,12 +111,12 @@ type Spool struct {
 	closed chan struct{} // closed by Close
 	failed chan error    // holds the reason of a failure until it is received
 
-	// readMu guards all open databases except those of the lanes: hold it to read, open, close or
-	// remove a generation. A commit does not need it. It writes to the newest generation, which the
-	// leader leaves before it is sealed.
+	// readMu guards all open databases except those of the lanes: hold it to read, open,
+	// close or remove a generation. A commit does not need it. It writes to the newest
+	// generation, which the leader leaves before it is sealed.
 	readMu sync.Mutex
-	// reading are the sealed generations that are open for reading, at most readingMax. The most
-	// recently used one is last.
+	// reading are the sealed generations that are open for reading, at most readingMax.
+	// The most recently used one is last.
 	reading []*generation
 	raw     rawFiles // of the damaged generation that was read last
 	cursor  *cursor
@@ -165,12 +169,12 @@ func (s *Spool) storeLog() storeLog { return storeLog{s.config.Logger, s.fail} }
 
 // Failed delivers the reason, once, when a commit or fsync failed.
 //
-// The process must end then: what a failed fsync left in the page cache cannot be trusted, only
-// what the next start reads from the disk.
+// The process must end then: what a failed fsync left in the page cache cannot be
+// trusted, only what the next start reads from the disk.
 func (s *Spool) Failed() <-chan error { return s.failed }
 
-// fail puts the spool out of service because of err, and returns the reason of the failure. The
-// first error wins. The caller must not hold mu.
+// fail puts the spool out of service because of err, and returns the reason of the
+// failure. The first error wins. The caller must not hold mu.
 func (s *Spool) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,10 +190,11 @@ func (s *Spool) fail(err error) error {
 	return s.failure
 }
 
-// stopAccepting refuses all new events from now on, because what is synced may not be on the disk.
+// stopAccepting refuses all new events from now on, because what is synced may not be on
+// the disk.
 //
-// The process goes on, because accepted events can still be delivered as far as they can be read.
-// It returns the refusal. The caller must not hold mu.
+// The process goes on, because accepted events can still be delivered as far as they can
+// be read. It returns the refusal. The caller must not hold mu.
 func (s *Spool) stopAccepting(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +214,8 @@ func (s *Spool) Ready() error {
 	return s.refusalLocked()
 }
 
-// checkFailed returns why the spool failed, or nil while it works. The caller must not hold mu.
+// checkFailed returns why the spool failed, or nil while it works. The caller must not
+// hold mu.
 func (s *Spool) checkFailed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,9 +237,10 @@ func (s *Spool) refusalLocked() error {
 //
 // Append and Read calls that are waiting return ErrClosed. A second Close does nothing.
 //
-// A spool that failed, or whose folder disappeared, is left as a crash would leave it: closing its
-// databases could hang on the bad disk, and would discard the logs that tell the next start what is
-// whole. The newest generation is left unsealed, too, when the disk has no room for its table.
+// A spool that failed, or whose folder disappeared, is left as a crash would leave it:
+// closing its databases could hang on the bad disk, and would discard the logs that tell
+// the next start what is whole. The newest generation is left unsealed, too, when the
+// disk has no room for its table.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closing {
@@ -281,8 +288,8 @@ func (s *Spool) Close() error {
 	return errors.Join(append(errs, s.cursor.file.Close(), s.lock.release())...)
 }
 
-// abort closes what it can of a spool that failed. Another goroutine may hang in a commit or a seal
-// on the bad disk while it holds readMu, so abort does not wait for readMu.
+// abort closes what it can of a spool that failed. Another goroutine may hang in a commit
+// or a seal on the bad disk while it holds readMu, so abort does not wait for readMu.
 func (s *Spool) abort() error {
 	if s.readMu.TryLock() {
 		defer s.readMu.Unlock()

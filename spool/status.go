@@ -25,12 +25,13 @@ type Status struct {
 	Dead        int       `json:"dead"`        // events in the dead letters
 	Gaps        uint64    `json:"gaps"`        // events found lost since the spool was opened
 	Generations int       `json:"generations"` // folders of events
-	// Uncertain counts events that a crash took and that most likely were never acknowledged to the
-	// app, since the spool was opened. They are not in Gaps.
+	// Uncertain counts events that a crash took and that most likely were never
+	// acknowledged to the app, since the spool was opened. They are not in Gaps.
 	Uncertain uint64 `json:"uncertain"`
 }
 
-// Status returns what the spool holds. It looks at every file for DiskBytes, and reads none.
+// Status returns what the spool holds. It looks at every file for DiskBytes, and reads
+// none.
 func (s *Spool) Status() Status {
 	disk := s.guard.walk() // without a lock, because it may take long
 	held, dead := s.lanes.events(LaneHeld), s.lanes.events(LaneDead)
@@ -56,11 +57,12 @@ func (s *Spool) Status() Status {
 	return st
 }
 
-// Newest returns the sequence of the last appended event, and the latest known time of an append.
+// Newest returns the sequence of the last appended event, and the latest known time of an
+// append.
 //
-// The sequence is 0 if there never was an event. The time includes events in the lanes, and is zero
-// if none is known. The newest generation is kept even when it is acknowledged, so that both survive
-// a restart.
+// The sequence is 0 if there never was an event. The time includes events in the lanes,
+// and is zero if none is known. The newest generation is kept even when it is
+// acknowledged, so that both survive a restart.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
 	held := s.lanes.newest()
 
@@ -79,8 +81,9 @@ func (s *Spool) Next() uint64 {
 	return s.next
 }
 
-// Run refreshes the metrics and syncs the cursor once a second. It returns nil when ctx ends or after
-// Close. It returns an ErrFailed, which Failed delivers as well, when the process must end.
+// Run refreshes the metrics and syncs the cursor once a second. It returns nil when ctx
+// ends or after Close. It returns an ErrFailed, which Failed delivers as well, when the
+// process must end.
 func (s *Spool) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -117,7 +120,8 @@ func (s *Spool) Run(ctx context.Context) error {
 	}
 }
 
-// saveCursor makes the frontier durable. After Close it does nothing, because the file is closed.
+// saveCursor makes the frontier durable. After Close it does nothing, because the file is
+// closed.
 func (s *Spool) saveCursor() error {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
@@ -165,8 +169,8 @@ type rate struct {
 	perSecond float64
 }
 
-// secondsFor updates the rate with the total of bytes that arrived by now, and returns how long room
-// lasts; +Inf when nothing arrives.
+// secondsFor updates the rate with the total of bytes that arrived by now, and returns
+// how long room lasts; +Inf when nothing arrives.
 func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
 		weight := 1 - math.Exp(-seconds/60)
@@ -180,8 +184,8 @@ func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	return max(0, room) / r.perSecond
 }
 
-// diskBytes adds up the blocks of a folder, without those of the folder except in it. A sparse file
-// counts what it occupies. Files that disappear during the walk are ignored.
+// diskBytes adds up the blocks of a folder, without those of the folder except in it. A
+// sparse file counts what it occupies. Files that disappear during the walk are ignored.
 func diskBytes(dir, except string) int64 {
 	var bytes int64
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -5,22 +5,24 @@ import (
 	"slices"
 )
 
-// A commit is answered once both logs are synced, the value log first. Until then the kernel may
-// write the write-ahead log by itself. If the power fails in that time, the next start finds a commit
-// whose keys are there and whose frames are not, although no app was told that it is stored.
+// A commit is answered once both logs are synced, the value log first. Until then the
+// kernel may write the write-ahead log by itself. If the power fails in that time, the
+// next start finds a commit whose keys are there and whose frames are not, although no
+// app was told that it is stored.
 //
-// Such a commit differs from damage by what came after it. A commit begins when the one before it
-// has been synced, and the cursor, saved each second, never gets ahead of the commits. So only the
-// newest commit is in doubt, and only as far as it is beyond the cursor.
+// Such a commit differs from damage by what came after it. A commit begins when the one
+// before it has been synced, and the cursor, saved each second, never gets ahead of the
+// commits. So only the newest commit is in doubt, and only as far as it is beyond the
+// cursor.
 //
-// Its missing events are not counted as lost but apart (Status.Uncertain), and their sequences are
-// reused: what is whole behind them moves up.
+// Its missing events are not counted as lost but apart (Status.Uncertain), and their
+// sequences are reused: what is whole behind them moves up.
 
-// dropUncertain removes the events that may never have been answered from what a generation has
-// committed, and returns how many there were.
+// dropUncertain removes the events that may never have been answered from what a
+// generation has committed, and returns how many there were.
 //
-// All sequences below answered were answered. Call it for the newest generation only: where another
-// one follows, everything in this one was synced.
+// All sequences below answered were answered. Call it for the newest generation only:
+// where another one follows, everything in this one was synced.
 func (ev *evidence) dropUncertain(answered uint64) int {
 	if ev.committed == 0 {
 		return 0
@@ -66,8 +68,8 @@ func (ev *evidence) renumber(from, to uint64) {
 	ev.events[to] = refs
 }
 
-// noteUncertain counts and logs events that are missing and may never have been answered. The caller
-// must not hold mu.
+// noteUncertain counts and logs events that are missing and may never have been answered.
+// The caller must not hold mu.
 func (s *Spool) noteUncertain(events int, generation string) {
 	if events == 0 {
 		return

@@ -11,7 +11,8 @@ type tally struct {
 	bytes  int64
 }
 
-// usage adds up events by key number. Its zero value is empty. It holds only keys that have events.
+// usage adds up events by key number. Its zero value is empty. It holds only keys that
+// have events.
 type usage struct {
 	total tally
 	keys  map[uint32]tally
@@ -38,8 +39,8 @@ func (u *usage) subtract(v usage) {
 	}
 }
 
-// KeyUsage returns how many events of this key wait in the spool, and their bytes. Events that are
-// being committed count; events in the lanes do not.
+// KeyUsage returns how many events of this key wait in the spool, and their bytes. Events
+// that are being committed count; events in the lanes do not.
 func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +49,8 @@ func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
 	return t.events, t.bytes
 }
 
-// Keys returns, in order, the numbers of all keys that some event in the spool or in a lane needs.
-// Any other key may be forgotten.
+// Keys returns, in order, the numbers of all keys that some event in the spool or in a
+// lane needs. Any other key may be forgotten.
 func (s *Spool) Keys() []uint32 {
 	keys := s.lanes.keys(LaneHeld, LaneDead)
 

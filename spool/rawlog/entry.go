@@ -10,9 +10,10 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go and
-// memtable.go), behind a header of 20 bytes: meta, user meta, length of key, length of value and
-// expiry as varints, key, value, CRC32C big-endian of all that. A key ends in 8 bytes of version.
+// Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go
+// and memtable.go), behind a header of 20 bytes: meta, user meta, length of key, length
+// of value and expiry as varints, key, value, CRC32C big-endian of all that. A key ends
+// in 8 bytes of version.
 const (
 	// HeaderBytes is the length of a log's header.
 	HeaderBytes  = 20
@@ -23,8 +24,8 @@ const (
 	metaTransactionEnd = 1 << 7
 )
 
-// FailedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log. See value.go,
-// valueLog.write. Nothing else shows the failure: the commit succeeds.
+// FailedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log.
+// See value.go, valueLog.write. Nothing else shows the failure: the commit succeeds.
 const FailedSync = "Error while curlf sync"
 
 // Entry is one entry of a log. Its Key aliases the log's data.
@@ -40,13 +41,15 @@ type Entry struct {
 // EndsTransaction reports whether the entry is the mark at the end of a transaction.
 func (e Entry) EndsTransaction() bool { return e.Meta&metaTransactionEnd != 0 }
 
-// IsPlain reports whether the header of a log begins like that of an unencrypted one. The number of
-// the encryption key, 8 bytes, is 0 there. Badger does not open a log with another number.
+// IsPlain reports whether the header of a log begins like that of an unencrypted one. The
+// number of the encryption key, 8 bytes, is 0 there. Badger does not open a log with
+// another number.
 func IsPlain(data []byte) bool {
 	return bytes.Equal(data[:min(8, len(data))], make([]byte, min(8, len(data))))
 }
 
-// Entries yields the entries of a log up to the first one that does not verify, as Badger does.
+// Entries yields the entries of a log up to the first one that does not verify, as Badger
+// does.
 func Entries(data []byte) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for at := HeaderBytes; ; {
@@ -86,7 +89,8 @@ func outlineAt(data []byte, at int) (Entry, bool) {
 		lengths[i], h = n, h+size
 	}
 
-	// The lengths may be garbage. Bound each before adding them, or the sum could overflow.
+	// The lengths may be garbage. Bound each before adding them, or the sum could
+	// overflow.
 	keyBytes, valueBytes := lengths[0], lengths[1]
 	if keyBytes < versionBytes || keyBytes > keyBytesMax || valueBytes > 1<<31 ||
 		uint64(h)+keyBytes+valueBytes+4 > uint64(len(data)) {

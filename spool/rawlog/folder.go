@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Present returns an error if a sync in an open folder may not have reached the folder at path.
+// Present returns an error if a sync in an open folder may not have reached the folder at
+// path.
 //
-// Either the file system was made read-only, where ext4 syncs successfully without writing, or the
-// folder was removed, moved or mounted over. Call it after the sync.
+// Either the file system was made read-only, where ext4 syncs successfully without
+// writing, or the folder was removed, moved or mounted over. Call it after the sync.
 func Present(folder *os.File, path string) error {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &system); err == nil && system.Flags&unix.ST_RDONLY != 0 {

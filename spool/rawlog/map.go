@@ -1,7 +1,8 @@
-// Package rawlog reads Badger's value log and write-ahead log without Badger, and changes nothing.
+// Package rawlog reads Badger's value log and write-ahead log without Badger, and changes
+// nothing.
 //
-// Badger reads its files through mappings, where a block that the disk cannot read ends the process.
-// This package finds such a block by reading, and puts zeros in its place.
+// Badger reads its files through mappings, where a block that the disk cannot read ends
+// the process. This package finds such a block by reading, and puts zeros in its place.
 package rawlog
 
 import (
@@ -20,8 +21,8 @@ import (
 // BlockBytes is the unit in which a file is unreadable: a page, because pages are mapped.
 const BlockBytes = 4096
 
-// probeBytes is the size of a read. It fits in a processor's cache, so that probing what is in the
-// page cache costs little.
+// probeBytes is the size of a read. It fits in a processor's cache, so that probing what
+// is in the page cache costs little.
 const probeBytes = 128 << 10
 
 // Span is the bytes From <= offset < End of a file.
@@ -35,8 +36,9 @@ func Unreadable(err error) bool {
 
 // Map calls fn with the content of a file and with the parts of it that cannot be read.
 //
-// Those parts are zeros in data. The holes at the end of the file are left out, because Badger makes
-// its files larger than what they hold. fn must not keep data, which is a mapping.
+// Those parts are zeros in data. The holes at the end of the file are left out, because
+// Badger makes its files larger than what they hold. fn must not keep data, which is a
+// mapping.
 func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -129,10 +131,11 @@ func blank(data []byte, span Span) error {
 	return nil
 }
 
-// Guard calls fn, which reads files through mappings, and returns an error if the disk fails under it.
+// Guard calls fn, which reads files through mappings, and returns an error if the disk
+// fails under it.
 //
-// It protects only the calling goroutine, and what fn had locked stays locked. name is used in the
-// error if the file cannot be determined.
+// It protects only the calling goroutine, and what fn had locked stays locked. name is
+// used in the error if the file cannot be determined.
 func Guard(name string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

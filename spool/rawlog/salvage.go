@@ -14,9 +14,11 @@ const (
 	metaMarks  = metaTransaction | metaTransactionEnd
 )
 
-// Whole yields the entries of a log that verify, including those behind the parts that cannot be read.
+// Whole yields the entries of a log that verify, including those behind the parts that
+// cannot be read.
 //
-// Badger stops at the first entry that does not verify, and cuts off or deletes what follows.
+// Badger stops at the first entry that does not verify, and cuts off or deletes what
+// follows.
 func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for at := HeaderBytes; ; {
@@ -28,8 +30,8 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 				continue
 			}
 
-			// If there is no bad block behind this place, the log ends here. Otherwise the next
-			// whole entry is behind that block.
+			// If there is no bad block behind this place, the log ends here. Otherwise
+			// the next whole entry is behind that block.
 			for len(bad) > 0 && bad[0].End <= int64(at) {
 				bad = bad[1:]
 			}
@@ -49,8 +51,8 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 // nextEntry finds the first whole entry at or behind an offset.
 func nextEntry(data []byte, at int) (int, bool) {
 	for ; at < len(data); at++ {
-		// Most offsets are no entry, and a checksum of garbage may be over many megabytes. So look
-		// at the header first.
+		// Most offsets are no entry, and a checksum of garbage may be over many
+		// megabytes. So look at the header first.
 		if e, ok := outlineAt(data, at); !ok || !e.plain {
 			continue
 		}
@@ -68,8 +70,9 @@ const (
 	fillerBytesMin    = fillerHeaderBytes + len(fillerKey) + crc32.Size
 )
 
-// filler makes an entry of this many bytes, marked as deleted. The length of its value takes the same
-// number of bytes for every size, which Badger reads as well as the shortest form.
+// filler makes an entry of this many bytes, marked as deleted. The length of its value
+// takes the same number of bytes for every size, which Badger reads as well as the
+// shortest form.
 func filler(bytes int) ([]byte, error) {
 	if bytes < fillerBytesMin {
 		return nil, errors.New("a part of a value log that cannot be read is smaller than any entry")
@@ -93,10 +96,12 @@ func seal(entry []byte) []byte {
 	return binary.BigEndian.AppendUint32(entry, crc32.Checksum(entry, castagnoli))
 }
 
-// SalvageValueLog writes a new value log: each whole entry at its old offset, and fillers in between.
+// SalvageValueLog writes a new value log: each whole entry at its old offset, and fillers
+// in between.
 //
-// Badger takes the result for undamaged, and so does its garbage collection, which would otherwise
-// delete everything after the first damaged entry. Reading an event that was lost is a checksum error.
+// Badger takes the result for undamaged, and so does its garbage collection, which would
+// otherwise delete everything after the first damaged entry. Reading an event that was
+// lost is a checksum error.
 func SalvageValueLog(w io.Writer, data []byte, bad []Span) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	if _, err := out.Write(header(data)); err != nil {
@@ -124,10 +129,12 @@ func SalvageValueLog(w io.Writer, data []byte, bad []Span) error {
 	return out.Flush()
 }
 
-// SalvageWriteAheadLog writes a new write-ahead log that holds the whole entries of a damaged one.
+// SalvageWriteAheadLog writes a new write-ahead log that holds the whole entries of a
+// damaged one.
 //
-// Badger drops a transaction of which anything is missing, and all that follow it. So the entries are
-// no longer part of one. Only what was being written when the process ended is left out.
+// Badger drops a transaction of which anything is missing, and all that follow it. So the
+// entries are no longer part of one. Only what was being written when the process ended
+// is left out.
 func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	if _, err := out.Write(header(data)); err != nil {
