@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"promptspool/api/dashboard/chart"
 )
 
 var drawnText = regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)"( text-anchor="end")?>([^<]*)</text>`)
@@ -28,7 +30,7 @@ func TestNoLabelOfAChartIsCut(t *testing.T) {
 	for name, r := range ranges {
 		for _, highest := range r.highest {
 			for _, bucket := range []time.Duration{time.Second, time.Hour, 24 * time.Hour} {
-				c := &chart{Title: name, Names: []string{"a"}, Format: r.format, Time: name == "latency", Bucket: bucket, Points: hours([]float64{highest}, []float64{highest / 3}, []float64{0})}
+				c := &chart.Chart{Title: name, Names: []string{"a"}, Format: r.format, Time: name == "latency", Bucket: bucket, Points: hours([]float64{highest}, []float64{highest / 3}, []float64{0})}
 				labelsFit(t, fmt.Sprintf("%s up to %v by %v", name, highest, bucket), string(c.SVG()))
 			}
 		}
@@ -47,11 +49,11 @@ func labelsFit(t *testing.T, what, svg string) {
 		if m[3] != "" {
 			from, to = x-wide(label), x
 		}
-		if from < 0 || to > chartWidth || y-chartText < -4 || y > chartHeight {
+		if from < 0 || to > chart.Width || y-chart.TextSize < -4 || y > chart.Height {
 			t.Errorf("%s: %q is drawn from %.1f to %.1f at %.1f", what, label, from, to, y)
 		}
 		switch {
-		case y < chartHeight-chartBottom+5:
+		case y < chart.Height-chart.MarginBottom+5:
 			axis = append(axis, label)
 		case m[3] == "":
 			bottomLeft = to
@@ -72,7 +74,7 @@ func wide(label string) float64 {
 			thin += 0.318
 		}
 	}
-	return chartText * (0.636*float64(utf8.RuneCountInString(label)) - thin + 0.338*float64(strings.Count(label, "m")))
+	return chart.TextSize * (0.636*float64(utf8.RuneCountInString(label)) - thin + 0.338*float64(strings.Count(label, "m")))
 }
 
 func TestTheLettersOfAChartAreAtMostAsLargeAsItsRoomIsFor(t *testing.T) {
@@ -85,8 +87,8 @@ func TestTheLettersOfAChartAreAtMostAsLargeAsItsRoomIsFor(t *testing.T) {
 		t.Fatalf("the style sheet has the sizes %q", sizes)
 	}
 	for _, size := range sizes {
-		if n, _ := strconv.Atoi(size[1]); n > chartText {
-			t.Errorf("letters of %d px do not fit into room for %d", n, chartText)
+		if n, _ := strconv.Atoi(size[1]); n > chart.TextSize {
+			t.Errorf("letters of %d px do not fit into room for %d", n, chart.TextSize)
 		}
 	}
 }

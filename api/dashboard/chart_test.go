@@ -11,19 +11,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/dashboard/chart"
 )
 
 var update = goflag.Bool("update", false, "write the golden files anew")
 
 // hours are points an hour apart.
-func hours(values ...[]float64) (points []point) {
+func hours(values ...[]float64) (points []chart.Point) {
 	for i, v := range values {
-		points = append(points, point{time.Date(2026, 11, 14, i, 0, 0, 0, time.UTC), v})
+		points = append(points, chart.Point{At: time.Date(2026, 11, 14, i, 0, 0, 0, time.UTC), Values: v})
 	}
 	return points
 }
 
-func drawn(t *testing.T, c *chart) string {
+func drawn(t *testing.T, c *chart.Chart) string {
 	t.Helper()
 	var b strings.Builder
 	if err := parsePages()["overview"].ExecuteTemplate(&b, "chart", c); err != nil {
@@ -34,8 +36,8 @@ func drawn(t *testing.T, c *chart) string {
 
 func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 	none := math.NaN()
-	link := func(p point) string { return "/requests?span=" + (stretch{p.At, time.Hour}).String() }
-	for name, c := range map[string]*chart{
+	link := func(p chart.Point) string { return "/requests?span=" + (stretch{p.At, time.Hour}).String() }
+	for name, c := range map[string]*chart.Chart{
 		"empty":       {Title: "Nothing", Names: []string{"a"}, Format: count, Bucket: time.Hour},
 		"one-point":   {Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour, Points: hours([]float64{0.2, 1.5}), Link: link},
 		"one-bar":     {Title: "Requests", Names: []string{"success", "other"}, Format: count, Bars: true, Bucket: time.Hour, Points: hours([]float64{9, 1}), Link: link},
@@ -43,7 +45,7 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 		"huge":        {Title: "Tokens", Names: []string{"in"}, Format: count, Bars: true, Bucket: time.Hour, Points: hours([]float64{9e18}, []float64{1}, []float64{0})},
 		"nothing-yet": {Title: "Cost", Names: []string{"cost"}, Format: dollars, Bars: true, Bucket: 24 * time.Hour, Points: hours([]float64{0})},
 		"linked-values": {Title: "Latency, p50", Names: []string{"version 1", "version 2"}, Format: seconds, Bucket: time.Hour, Points: hours([]float64{1, none}, []float64{none, 2}), Link: link, Bare: true,
-			LinkValue: func(p point, i int) string { return link(p) + "&prompt_version_number=" + string(rune('1'+i)) }},
+			LinkValue: func(p chart.Point, i int) string { return link(p) + "&prompt_version_number=" + string(rune('1'+i)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := drawn(t, c)
@@ -74,8 +76,8 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 
 // TestAChartsTableSaysWhatItDraws is for those who cannot see it.
 func TestAChartsTableSaysWhatItDraws(t *testing.T) {
-	c := &chart{Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour,
-		Points: hours([]float64{0.25, 1.5}, []float64{math.NaN(), 2}), Link: func(p point) string { return "/there" }}
+	c := &chart.Chart{Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour,
+		Points: hours([]float64{0.25, 1.5}, []float64{math.NaN(), 2}), Link: func(p chart.Point) string { return "/there" }}
 	table := drawn(t, c)
 	table = table[strings.Index(table, "<table>"):]
 	for _, part := range []string{

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/dashboard/chart"
 	"promptspool/api/wire"
 )
 
@@ -20,7 +21,7 @@ func (d *Dashboard) overviewRoutes() {
 type overviewView struct {
 	filterView
 	Totals  wire.Totals
-	Charts  []*chart
+	Charts  []*chart.Chart
 	Tables  []breakdown
 	Bucket  string
 	Buckets []string
@@ -104,15 +105,15 @@ func (d *Dashboard) overviewPage(c *call) error {
 }
 
 // overviewCharts draws the series of an answer.
-func overviewCharts(f filter, a wire.Analytics) []*chart {
+func overviewCharts(f filter, a wire.Analytics) []*chart.Chart {
 	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
-	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart {
-		c := &chart{Title: title, Names: names, Format: count, Bucket: bucket}
-		c.Link = func(p point) string {
+	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart.Chart {
+		c := &chart.Chart{Title: title, Names: names, Format: count, Bucket: bucket}
+		c.Link = func(p chart.Point) string {
 			return address("/requests", f.between(p.At, p.At.Add(bucket)).values())
 		}
 		for _, s := range a.Stats {
-			c.Points = append(c.Points, point{parseDate(s.Date), values(s)})
+			c.Points = append(c.Points, chart.Point{At: parseDate(s.Date), Values: values(s)})
 		}
 		return c
 	}
@@ -139,7 +140,7 @@ func overviewCharts(f filter, a wire.Analytics) []*chart {
 	})
 	tokens.Bars = true
 
-	all := []*chart{requests, latency, cost, tokens}
+	all := []*chart.Chart{requests, latency, cost, tokens}
 	if names := scoreNames(a.Scores); names != nil {
 		all = append(all, newChart("Scores, mean", names, func(s wire.AnalyticsStat) []float64 {
 			return scoreMeans(names, s.Scores)
@@ -152,7 +153,7 @@ func overviewCharts(f filter, a wire.Analytics) []*chart {
 
 // keepFirstLinks leaves links only in the table of the first chart. All charts of a page
 // are of the same times, and screen readers would list every link again.
-func keepFirstLinks(charts []*chart) {
+func keepFirstLinks(charts []*chart.Chart) {
 	for _, c := range charts[1:] {
 		c.Bare = true
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"promptspool/api/dashboard/chart"
 	"promptspool/api/wire"
 )
 
@@ -23,7 +24,7 @@ type statisticsView struct {
 	Bucket     string
 	Buckets    []string
 	Rows       []statisticsRow
-	Charts     []*chart
+	Charts     []*chart.Chart
 	ChartsLeft int // versions without a line, because there are too many
 	Counted    counted
 	Cut        int64 // requests of versions that are not listed
@@ -222,7 +223,7 @@ func orNaN(v *float64) float64 {
 }
 
 // charts draws a line for each of the newest versions that have requests.
-func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart {
+func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart.Chart {
 	lines := v.chartLines()
 	if len(lines) == 0 {
 		return nil
@@ -233,7 +234,7 @@ func (v *statisticsView) charts(f filter, interval wire.ChartInterval) []*chart 
 		bucket: time.Duration(interval.BucketSizeMS) * time.Millisecond,
 		lines:  lines,
 	}
-	var all []*chart
+	var all []*chart.Chart
 	if v.Score != "" {
 		all = append(all, drawing.chart("Score "+v.Score+", mean", count, func(t *wire.Totals) float64 {
 			if s := findScore(t.Scores, v.Score); s != nil {
@@ -291,27 +292,30 @@ type versionDrawing struct {
 // chart draws one number of the versions.
 func (d versionDrawing) chart(
 	title string, format func(float64) string, value func(t *wire.Totals) float64,
-) *chart {
-	c := &chart{Title: title, Format: format, Bucket: d.bucket}
-	byDate := map[string]point{}
+) *chart.Chart {
+	c := &chart.Chart{Title: title, Format: format, Bucket: d.bucket}
+	byDate := map[string]chart.Point{}
 	for i, r := range d.lines {
 		c.Names = append(c.Names, "version "+strconv.Itoa(*r.Version))
 		for _, b := range r.Series {
 			p, ok := byDate[b.Date]
 			if !ok {
 				// A version without requests in a bucket has no value there.
-				p = point{parseDate(b.Date), slices.Repeat([]float64{math.NaN()}, len(d.lines))}
+				p = chart.Point{
+					At:     parseDate(b.Date),
+					Values: slices.Repeat([]float64{math.NaN()}, len(d.lines)),
+				}
 				byDate[b.Date] = p
 			}
 			p.Values[i] = value(&b.Totals)
 		}
 	}
-	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b point) int { return a.At.Compare(b.At) })
+	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b chart.Point) int { return a.At.Compare(b.At) })
 
-	c.Link = func(p point) string {
+	c.Link = func(p chart.Point) string {
 		return address("/requests", d.filter.between(p.At, p.At.Add(d.bucket)).values())
 	}
-	c.LinkValue = func(p point, i int) string {
+	c.LinkValue = func(p chart.Point, i int) string {
 		f := withVersion(d.filter, d.lines[i].Version)
 		return address("/requests", f.between(p.At, p.At.Add(d.bucket)).values())
 	}

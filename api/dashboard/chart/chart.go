@@ -1,4 +1,5 @@
-package dashboard
+// Package chart draws numbers over time as SVG, on the server: pages work without scripts.
+package chart
 
 import (
 	"fmt"
@@ -12,29 +13,29 @@ import (
 	"unicode"
 )
 
-// chart is a series of numbers over time. The server draws it as SVG, and prints the same
+// Chart is a series of numbers over time. The server draws it as SVG, and prints the same
 // as a table for people who cannot see the drawing.
-type chart struct {
+type Chart struct {
 	Title  string
-	Names  []string // of the lines, or of a bar's parts; at most linesMax, one for each colour
-	Points []point  // ordered by time
+	Names  []string // of the lines, or of a bar's parts; at most 6, one for each colour
+	Points []Point  // ordered by time
 	Format func(float64) string
 	Bars   bool          // stacked bars instead of lines
 	Time   bool          // values are seconds, so the grid is in minutes and hours
 	Bucket time.Duration // the time that one point covers
 
 	// Link returns the address behind a bar or a point. Nil if there is none.
-	Link func(point) string
+	Link func(Point) string
 
 	// LinkValue returns the address behind one value of a point. Nil if there is none.
-	LinkValue func(p point, i int) string
+	LinkValue func(p Point, i int) string
 
 	// Bare leaves the links out of the table, because another chart has the same ones.
 	Bare bool
 }
 
-// point holds the values of one bucket, one for each name. Missing values are NaN.
-type point struct {
+// Point holds the values of one bucket, one for each name. Missing values are NaN.
+type Point struct {
 	At     time.Time
 	Values []float64
 }
@@ -42,15 +43,15 @@ type point struct {
 // Sizes in units of the drawing, which is stretched, together with its letters, to the
 // width that the page has for it.
 const (
-	chartWidth  = 460
-	chartHeight = 190
-	chartLeft   = 60 // or more: see scale
-	chartRight  = 8
-	chartTop    = 10
-	chartBottom = 24
+	Width        = 460
+	Height       = 190
+	marginLeft   = 60 // or more: see scale
+	marginRight  = 8
+	marginTop    = 10
+	MarginBottom = 24
 
-	chartText = 15 // the largest size of its letters, set by style.css; wide screens have smaller ones
-	labelGap  = 6  // between a label and the axis
+	TextSize = 15 // the largest size of its letters, set by style.css; wide screens have smaller ones
+	labelGap = 6  // between a label and the axis
 
 	barWidthMax = 40
 )
@@ -69,7 +70,7 @@ type tick struct {
 	label string
 }
 
-func (c *chart) scale() scale {
+func (c *Chart) scale() scale {
 	// The upper edge is a whole number of steps, so that the topmost line is drawn on it.
 	highest := c.highest()
 	step := c.step(highest)
@@ -77,7 +78,7 @@ func (c *chart) scale() scale {
 		from: c.Points[0].At,
 		to:   c.Points[len(c.Points)-1].At.Add(c.Bucket),
 		top:  step * max(math.Ceil(highest/step), 1),
-		left: chartLeft,
+		left: marginLeft,
 	}
 
 	// The labels get the room that they need. Otherwise the drawing's edge would cut off
@@ -93,7 +94,7 @@ func (c *chart) scale() scale {
 }
 
 // highest returns the highest value that is drawn: for bars, the sum of their parts.
-func (c *chart) highest() float64 {
+func (c *Chart) highest() float64 {
 	highest := 0.0
 	for _, p := range c.Points {
 		sum := 0.0
@@ -132,14 +133,14 @@ func textWidth(label string) float64 {
 		}
 	}
 
-	return width * chartText
+	return width * TextSize
 }
 
 // timeSteps are the steps, in seconds, of a grid of times that is easy to read.
 var timeSteps = []float64{15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600}
 
 // step returns the distance between the lines of the grid.
-func (c *chart) step(highest float64) float64 {
+func (c *Chart) step(highest float64) float64 {
 	rough := highest / 4
 	last := timeSteps[len(timeSteps)-1]
 	switch {
@@ -174,15 +175,15 @@ func niceStep(highest float64) float64 {
 func (s scale) x(t time.Time) float64 {
 	share := float64(t.Sub(s.from)) / float64(s.to.Sub(s.from))
 
-	return s.left + share*(chartWidth-s.left-chartRight)
+	return s.left + share*(Width-s.left-marginRight)
 }
 
 func (s scale) y(v float64) float64 {
-	return chartHeight - chartBottom - v/s.top*(chartHeight-chartTop-chartBottom)
+	return Height - MarginBottom - v/s.top*(Height-marginTop-MarginBottom)
 }
 
 // SVG draws the chart. It returns "" for a chart without points.
-func (c *chart) SVG() template.HTML {
+func (c *Chart) SVG() template.HTML {
 	if len(c.Points) == 0 {
 		return ""
 	}
@@ -195,7 +196,7 @@ func (c *chart) SVG() template.HTML {
 	s := c.scale()
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="%s" aria-label="%s">`,
-		chartWidth, chartHeight, role, html.EscapeString(c.Title))
+		Width, Height, role, html.EscapeString(c.Title))
 	c.drawGrid(&b, s)
 	if c.Bars {
 		c.drawBars(&b, s)
@@ -208,11 +209,11 @@ func (c *chart) SVG() template.HTML {
 	return template.HTML(b.String())
 }
 
-func (c *chart) drawGrid(b *strings.Builder, s scale) {
+func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 	for _, t := range s.ticks {
 		y := s.y(t.value)
 		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/>`,
-			s.left, chartWidth-chartRight, y, y)
+			s.left, Width-marginRight, y, y)
 		fmt.Fprintf(b, `<text x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
@@ -226,15 +227,15 @@ func (c *chart) drawGrid(b *strings.Builder, s scale) {
 	}
 
 	// The axis only has room for the first time and the last.
-	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, chartHeight-6, s.from.UTC().Format(layout))
+	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, Height-6, s.from.UTC().Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
-			chartWidth-chartRight, chartHeight-6, last.UTC().Format(layout))
+			Width-marginRight, Height-6, last.UTC().Format(layout))
 	}
 }
 
 // drawBars draws all bars of one colour as a single path, which keeps the page small.
-func (c *chart) drawBars(b *strings.Builder, s scale) {
+func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	paths := make([]strings.Builder, len(c.Names))
 	for _, p := range c.Points {
 		left := s.x(p.At)
@@ -265,7 +266,7 @@ func (c *chart) drawBars(b *strings.Builder, s scale) {
 	c.drawColumns(b, s)
 }
 
-func (c *chart) drawLines(b *strings.Builder, s scale) {
+func (c *Chart) drawLines(b *strings.Builder, s scale) {
 	for i := range c.Names {
 		var line, dots strings.Builder
 		pen := "M"
@@ -296,13 +297,13 @@ func (c *chart) drawLines(b *strings.Builder, s scale) {
 
 // drawColumns draws what the mouse points at: for each point a column as high as the
 // drawing, which describes the point and links to the requests behind it.
-func (c *chart) drawColumns(b *strings.Builder, s scale) {
+func (c *Chart) drawColumns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		left := s.x(p.At)
 		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
 		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
 			html.EscapeString(c.describe(p)),
-			short(left), chartTop, short(width), chartHeight-chartBottom, short(width))
+			short(left), marginTop, short(width), Height-MarginBottom, short(width))
 
 		// The keyboard reaches the same links in the table, where they have a text.
 		if c.Link != nil {
@@ -314,7 +315,7 @@ func (c *chart) drawColumns(b *strings.Builder, s scale) {
 }
 
 // drawLinkedDots draws the values of lines as dots that each link somewhere.
-func (c *chart) drawLinkedDots(b *strings.Builder, s scale) {
+func (c *Chart) drawLinkedDots(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		for i, v := range p.Values {
 			if math.IsNaN(v) {
@@ -334,7 +335,7 @@ func (c *chart) drawLinkedDots(b *strings.Builder, s scale) {
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // describe returns a point in words.
-func (c *chart) describe(p point) string {
+func (c *Chart) describe(p Point) string {
 	var parts []string
 	for i, name := range c.Names {
 		parts = append(parts, name+" "+c.Value(p.Values[i]))
@@ -344,7 +345,7 @@ func (c *chart) describe(p point) string {
 }
 
 // When prints the time at which a point's bucket begins.
-func (c *chart) When(p point) string {
+func (c *Chart) When(p Point) string {
 	switch {
 	case c.Bucket >= 24*time.Hour:
 		return p.At.UTC().Format(time.DateOnly)
@@ -356,7 +357,7 @@ func (c *chart) When(p point) string {
 }
 
 // Value prints a value, or a dash if it is missing.
-func (c *chart) Value(v float64) string {
+func (c *Chart) Value(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
@@ -365,7 +366,7 @@ func (c *chart) Value(v float64) string {
 }
 
 // Address returns the address behind a point in the table, or "".
-func (c *chart) Address(p point) string {
+func (c *Chart) Address(p Point) string {
 	if c.Link == nil || c.Bare {
 		return ""
 	}
