@@ -70,10 +70,13 @@ type storeLog struct {
 	fail func(error) error
 }
 
+// Errorf logs an error of Badger's as a warning, and fails the spool if the commit that it
+// belongs to cannot be trusted.
 func (l storeLog) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.log.Warn("badger: " + text)
 
+	// Badger calls this before the commit returns, so sync sees the failure in time.
 	if reason, ok := strings.CutPrefix(text, rawlog.FailedSync); ok {
 		_ = l.fail(errors.New("cannot sync the value log" + reason))
 	}
@@ -82,11 +85,15 @@ func (l storeLog) Errorf(format string, args ...any) {
 	}
 }
 
+// Warningf logs a warning of Badger's.
 func (l storeLog) Warningf(format string, args ...any) {
 	l.log.Warn("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-func (l storeLog) Infof(format string, args ...any)  { l.debugf(format, args...) }
+// Infof logs what Badger did, at debug level.
+func (l storeLog) Infof(format string, args ...any) { l.debugf(format, args...) }
+
+// Debugf logs details of Badger's, at debug level.
 func (l storeLog) Debugf(format string, args ...any) { l.debugf(format, args...) }
 
 func (l storeLog) debugf(format string, args ...any) {

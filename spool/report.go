@@ -68,8 +68,8 @@ type LaneReport struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
-// Loss is a run of lost events: the app was told that they are safe, and no whole copy of
-// them is left where it should be.
+// Loss is a run of lost events: no whole copy of them is left where it should be. The app
+// was told that they are safe.
 type Loss struct {
 	First  uint64 `json:"first"`
 	Last   uint64 `json:"last"`
