@@ -70,8 +70,8 @@ type storeLog struct {
 	fail func(error) error
 }
 
-// Errorf logs an error of Badger's as a warning, and fails the spool if the commit that it
-// belongs to cannot be trusted.
+// Errorf logs an error of Badger's as a warning. It fails the spool if the commit that the
+// error belongs to cannot be trusted.
 func (l storeLog) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.log.Warn("badger: " + text)
