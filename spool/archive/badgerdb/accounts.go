@@ -13,23 +13,25 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// accountLetters are what the keys of the tables of accounts begin with, behind ofServer. The letter of emails is that
-// of an index: the ids of people.
+// The first letter of the keys of each table of accounts, behind ofServer. emailLetter is that of
+// an index: the ids of people by email.
 const (
-	accountLetters = "akuisrf" // by accounts.Table
+	accountLetters = "akuisrf" // indexed by accounts.Table
 	emailLetter    = 'e'
 )
 
+// serverKey returns the key of a row.
 func serverKey(t accounts.Table, key string) []byte {
 	return append([]byte{ofServer, accountLetters[t]}, key...)
 }
 
+// emailKey returns the key under which the id of a person is.
 func emailKey(email string) []byte { return append([]byte{ofServer, emailLetter}, email...) }
 
 // accountTables is the accounts.Database of a DB.
 type accountTables struct{ *DB }
 
-// Get is accounts.Database's.
+// Get reads one row; see accounts.Database.
 func (db accountTables) Get(_ context.Context, t accounts.Table, key string, row any) (found bool, err error) {
 	err = db.view(func(txn *badger.Txn) (err error) {
 		found, err = load(txn, serverKey(t, key), row)
@@ -38,21 +40,22 @@ func (db accountTables) Get(_ context.Context, t accounts.Table, key string, row
 	return found, err
 }
 
-// Read is accounts.Database's.
+// Read runs fn on a snapshot; see accounts.Database.
 func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) error {
 	return db.view(func(txn *badger.Txn) error { return fn(&accountTx{db: db.DB, ctx: ctx, txn: txn}) })
 }
 
-// Change is accounts.Database's.
+// Change runs fn and commits what it writes; see accounts.Database.
 func (db accountTables) Change(ctx context.Context, _ bool, fn func(accounts.Tx) error) error {
 	return db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		tx := accountTx{db: db.DB, ctx: ctx, txn: txn}
 		err := fn(&tx)
+
 		return tx.writes, err
 	})
 }
 
-// accountTx is an accounts.Tx. It gathers writes, which the committer commits.
+// accountTx is an accounts.Tx. It collects writes, which the committer commits.
 type accountTx struct {
 	db     *DB
 	ctx    context.Context
@@ -78,7 +81,7 @@ func (tx *accountTx) List(t accounts.Table) (rows []accounts.Row, err error) {
 	return rows, err
 }
 
-// accountRow reads what is stored under a key that serverKey made.
+// accountRow decodes a row from a key that serverKey returned, and its value.
 func accountRow(key, value []byte) (accounts.Row, error) {
 	t := accounts.Table(strings.IndexByte(accountLetters, key[1]))
 	row := accounts.Row{Key: string(key[2:]), Of: t.New()}
@@ -86,8 +89,10 @@ func accountRow(key, value []byte) (accounts.Row, error) {
 	return row, decode(key, value, row.Of)
 }
 
+// Add is Put: every key is new, or may be overwritten.
 func (tx *accountTx) Add(t accounts.Table, key string, row any) error { return tx.Put(t, key, row) }
 
+// Put writes a row, and for a person the index by email.
 func (tx *accountTx) Put(t accounts.Table, key string, row any) (err error) {
 	if p, ok := row.(*transfer.Person); ok {
 		tx.writes, err = store(tx.writes, emailKey(p.Email), p.ID)
@@ -95,6 +100,7 @@ func (tx *accountTx) Put(t accounts.Table, key string, row any) (err error) {
 	if err == nil {
 		tx.writes, err = store(tx.writes, serverKey(t, key), row)
 	}
+
 	return err
 }
 
@@ -103,21 +109,25 @@ func (tx *accountTx) Delete(t accounts.Table, key string) error {
 	return nil
 }
 
-// expireMax bounds how many rows are looked at with each new one.
+// expireMax bounds how many rows Expire looks at.
 const expireMax = 100
 
-// Expire looks at some rows from near on, and then from the first on. The key is a hash: a random place among them.
+// Expire deletes some of the rows that ended before a time. It looks at the rows from near on, and
+// then at the first. Keys are hashes, so near is a random place among them.
 func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) error {
 	seen := 0
 	for _, from := range []string{near, ""} {
-		err := tx.db.each(tx.ctx, tx.txn, serverKey(t, ""), serverKey(t, from), func(key, value []byte) (bool, error) {
+		prefix, begin := serverKey(t, ""), serverKey(t, from)
+		err := tx.db.each(tx.ctx, tx.txn, prefix, begin, func(key, value []byte) (bool, error) {
 			if seen++; seen > expireMax {
 				return false, nil
 			}
+
 			row, err := accountRow(key, value)
 			if err == nil && accounts.EndOf(row.Of).Before(before) {
 				tx.writes = append(tx.writes, write{key: bytes.Clone(key)})
 			}
+
 			return true, err
 		})
 		if err != nil {
@@ -128,7 +138,7 @@ func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) err
 	return nil
 }
 
-// store appends writes that set keys to the JSON of values: a key, a value, a key, a value.
+// store appends writes that set keys to the JSON of values. pairs are a key, a value, a key ...
 func store(writes []write, pairs ...any) ([]write, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		value, err := jsonscan.Marshal(pairs[i+1])

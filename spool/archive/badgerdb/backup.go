@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A backup is a file of its own form, which leans on no file of Badger's:
+// A backup is a file of a format of its own, independent of Badger's files:
 //
 //	"promptspool backup, format 1, of a database of format 2\n"
 //	one zstd stream:
@@ -29,7 +29,7 @@ import (
 //	                      uvarint  how many keys there were
 //	                      32       SHA-256 of all before in the stream
 //
-// So one that broke off, or of which a bit turned, is known for that.
+// So a backup that is cut short, or has a flipped bit, is recognised as damaged.
 const (
 	backupFormat = 1
 	backupHead   = "promptspool backup, format %d, of a database of format %d\n"
@@ -38,16 +38,19 @@ const (
 	backupValueMax = 256 << 20 // of badgerOptions' value log files
 )
 
-// Backup is what a backup holds.
+// Backup counts what a backup holds.
 type Backup struct {
 	Keys    uint64 `json:"keys"`
 	Records uint64 `json:"records"`
 	Bytes   uint64 `json:"bytes"` // of keys and values, unpacked
 }
 
+// add counts one key.
 func (b *Backup) add(key, value []byte) {
 	b.Keys++
 	b.Bytes += uint64(len(key) + len(value))
+
+	// The key may come from a damaged backup, so its length byte is not trusted.
 	if key[0] == ofAccount && len(key) > 2 && len(key) > 2+int(key[1]) {
 		if _, table, _ := accountOf(key); table == tableRecord {
 			b.Records++
@@ -55,20 +58,28 @@ func (b *Backup) add(key, value []byte) {
 	}
 }
 
-// Backup writes all that is in the database, as of the moment it is called, to w, while reads and writes go on. Each value is
-// verified on its way. What is being erased waits until it is done.
+// Backup writes everything in the database to w, as of the moment it is called. Reads and writes go
+// on meanwhile; Erase waits until it is done. Each value is verified on the way.
 func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
-	db.erasing.Lock() // it opens the files anew, and for that would stop all reads until this one ended
+	// Erase reopens the files, and would block all reads until this one ended.
+	db.erasing.Lock()
 	defer db.erasing.Unlock()
+
 	if _, err := fmt.Fprintf(w, backupHead, backupFormat, format); err != nil {
 		return b, err
 	}
-	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	packed, err := zstd.NewWriter(w,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return b, err
 	}
+
+	// The sum is of what is packed, but is not part of what it sums.
 	sum := sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(packed, sum), 64<<10)
+
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, nil, nil, func(key, value []byte) (bool, error) {
 			b.add(key, value)
@@ -83,34 +94,41 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	if err = errors.Join(err, out.Flush()); err == nil {
 		_, err = packed.Write(sum.Sum(nil))
 	}
+
 	return b, errors.Join(err, packed.Close())
 }
 
+// writeCounted writes b behind its length.
 func writeCounted(w *bufio.Writer, b []byte) error {
 	_, err1 := w.Write(binary.AppendUvarint(nil, uint64(len(b))))
 	_, err2 := w.Write(b)
+
 	return errors.Join(err1, err2)
 }
 
-// ReadBackup reads a backup to its end and gives each key with its value to fn, which must not keep them; nil to verify it alone. Its
-// error says what is wrong with the backup, or is fn's.
+// ReadBackup reads a backup to its end and calls fn with each key and value, which fn must not
+// keep. A nil fn only verifies. The error says what is wrong with the backup, or is fn's.
 func ReadBackup(r io.Reader, fn func(key, value []byte) error) (Backup, error) {
 	b, _, err := readBackup(r, fn)
 	return b, err
 }
 
-// readBackup also tells the format of the database that was backed up.
+// readBackup is ReadBackup, and also returns the format of the database that was backed up.
 func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if of, err = readBackupHead(in); err != nil {
 		return b, 0, err
 	}
+
 	unpacked, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(32<<20))
 	if err != nil {
 		return b, of, err
 	}
 	defer unpacked.Close()
+
 	s := &summed{r: bufio.NewReaderSize(unpacked, 64<<10), sum: sha256.New()}
+
+	// The values come as they were written; that they are right shows only at the end.
 	var key, value bytes.Buffer
 	for {
 		more, err := s.counted(&key, backupKeyMax)
@@ -120,12 +138,14 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 				err = errors.New("it holds an empty value")
 			}
 		}
+
 		switch {
 		case err != nil:
 			return b, of, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
 		case !more:
 			return b, of, s.end(b.Keys)
 		}
+
 		b.add(key.Bytes(), value.Bytes())
 		if fn != nil {
 			if err := fn(key.Bytes(), value.Bytes()); err != nil {
@@ -135,25 +155,28 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 	}
 }
 
+// readBackupHead reads the first line, and returns the format of the database that was backed up.
 func readBackupHead(in *bufio.Reader) (of int, err error) {
 	line, err := in.ReadSlice('\n')
 	before, after, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ", of a database of format ")
 	number, ours := strings.CutPrefix(before, "promptspool backup, format ")
 	if err != nil || !ok || !ours {
-		return 0, errors.New("this is no backup of promptspool")
+		return 0, errors.New("this is not a promptspool backup")
 	}
+
 	version, err1 := strconv.Atoi(number)
 	of, err2 := strconv.Atoi(after)
 	switch {
 	case err1 != nil || err2 != nil || version < 1 || of < 1:
 		return 0, errors.New("the backup's first line is damaged")
 	case version > backupFormat || of > format:
-		return 0, fmt.Errorf("a newer promptspool wrote this backup (%s); use that version or a newer one", strings.TrimSpace(string(line)))
+		return 0, fmt.Errorf("a newer promptspool wrote this backup (%s); use that version or a newer one",
+			strings.TrimSpace(string(line)))
 	}
 	return of, nil
 }
 
-// summed reads what a backup holds, and sums it up.
+// summed reads the content of a backup, and sums up what it read.
 type summed struct {
 	r   *bufio.Reader
 	sum hash.Hash
@@ -168,8 +191,8 @@ func (s *summed) ReadByte() (byte, error) {
 	return c, err
 }
 
-// counted reads a length of at most most and so many bytes into b. It says false for a length of 0. Memory grows with what is there,
-// not with what a damaged length claims.
+// counted reads a length and as many bytes into b. It returns false for a length of 0, and an
+// error for one above most. Memory grows with what is there, not with what a damaged length claims.
 func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 	n, err := binary.ReadUvarint(s)
 	if err == nil && n > most {
@@ -178,6 +201,7 @@ func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 	if err != nil || n == 0 {
 		return false, err
 	}
+
 	b.Reset()
 	if _, err := io.CopyN(b, s.r, int64(n)); err != nil {
 		return false, err
@@ -186,12 +210,13 @@ func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 	return true, nil
 }
 
-// end proves that all was read as it was written.
+// end proves that everything was read as it was written.
 func (s *summed) end(keys uint64) error {
 	want, err := binary.ReadUvarint(s)
 	if err == nil && want != keys {
 		err = fmt.Errorf("it should hold %d keys and holds %d", want, keys)
 	}
+
 	got, stored := s.sum.Sum(nil), make([]byte, sha256.Size)
 	if err == nil {
 		_, err = io.ReadFull(s.r, stored)
@@ -199,11 +224,13 @@ func (s *summed) end(keys uint64) error {
 	if err == nil && !bytes.Equal(got, stored) {
 		err = errors.New("its checksum does not match")
 	}
+
 	if err == nil {
 		if _, more := s.r.ReadByte(); more != io.EOF {
-			err = errors.New("something stands behind its end")
+			err = errors.New("more data follows its end")
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("the backup is damaged at its end: %w", err)
 	}

@@ -80,7 +80,7 @@ func TestABackupIsRestoredToTheSame(t *testing.T) {
 	if err := errors.Join(again.Check(t.Context()), again.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "there already") {
+	if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("a second restore to the same place: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// numbers are what a lent row points to.
+// numbers is what a lent row points to.
 type numbers struct {
 	input, output     int64
 	cached, reasoning int64
@@ -17,7 +17,8 @@ type numbers struct {
 	start, end        time.Time
 }
 
-// row fills in the columns that are wanted of a row, which is lent until the next call.
+// row returns a row with the wanted columns. It is lent until the next call. Columns that were
+// not wanted keep what an earlier row had.
 func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
 	row := &b.scratch.row
 	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
@@ -31,17 +32,20 @@ func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
 	return row, nil
 }
 
+// fill fills in one column of a row.
 func (b *block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	if of == rowcode.ColumnMetadata {
 		return b.fillMetadata(i, row)
 	}
-	if of == rowcode.ColumnTime {
+	if of == rowcode.ColumnTime { // the same column has both
 		of = rowcode.ColumnID
 	}
+
 	c, err := b.column(of)
 	if err != nil {
 		return err
 	}
+
 	switch c.kind {
 	case 'p':
 		p := c.place(i)
@@ -54,15 +58,17 @@ func (b *block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		b.scratch.numbers.set(of, n, ok, row)
 		return nil
 	}
+
 	entry, err := c.entry(of, c.code(i))
 	if err != nil {
 		return err
 	}
 	share(of, entry, row)
+
 	return nil
 }
 
-// set lets a row's field point to a number.
+// set makes a field of a row point to a number, or to nothing unless ok.
 func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
 	switch of {
 	case rowcode.ColumnInputTokens:
@@ -73,12 +79,15 @@ func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
 		n.cached, row.CachedTokens = v, pointer(&n.cached, ok)
 	case rowcode.ColumnReasoningTokens:
 		n.reasoning, row.ReasoningTokens = v, pointer(&n.reasoning, ok)
+
+	// These two are values, not pointers.
 	case rowcode.ColumnTurns:
 		if row.Turns = 0; ok {
 			row.Turns = int(v)
 		}
 	case rowcode.ColumnReadable:
 		row.Readable = ok
+
 	case rowcode.ColumnVersion:
 		n.version, row.PromptVersion = int(v), pointer(&n.version, ok)
 	case rowcode.ColumnCost:
@@ -92,6 +101,7 @@ func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
 	}
 }
 
+// pointer returns p if ok, otherwise nil.
 func pointer[T any](p *T, ok bool) *T {
 	if !ok {
 		return nil
@@ -99,7 +109,7 @@ func pointer[T any](p *T, ok bool) *T {
 	return p
 }
 
-// share lets a row have what another has in a column.
+// share copies one column of a row to another row, with whatever it points to.
 func share(of rowcode.Column, from, row *wire.Row) {
 	switch of {
 	case rowcode.ColumnFunction:
@@ -132,6 +142,8 @@ func share(of rowcode.Column, from, row *wire.Row) {
 		row.OutputShape = from.OutputShape
 	case rowcode.ColumnTools:
 		row.ToolNames = from.ToolNames
+
+	// Columns of numbers are dictionaries where an integer could not represent a value.
 	case rowcode.ColumnCachedTokens:
 		row.CachedTokens = from.CachedTokens
 	case rowcode.ColumnReasoningTokens:
@@ -155,7 +167,7 @@ func share(of rowcode.Column, from, row *wire.Row) {
 	}
 }
 
-// fillMetadata puts a row's keys together, sorted: those with a column of their own and the rest.
+// fillMetadata merges a row's keys, sorted: those with a column of their own, and the others.
 func (b *block) fillMetadata(i int, row *wire.Row) error {
 	rest, err := b.column(rowcode.ColumnMetadata)
 	if err != nil {
@@ -165,6 +177,7 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 	if err != nil {
 		return err
 	}
+
 	left := others.Metadata
 	all := b.scratch.metadata[:0]
 	for _, key := range b.head.keys {
@@ -172,28 +185,32 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 		if err != nil {
 			return err
 		}
+
 		value, ok := c.text(i)
 		if !ok {
 			continue
 		}
+
 		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
 			all, left = append(all, left[0]), left[1:]
 		}
 		all = append(all, wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, value)})
 	}
 	all = append(all, left...)
-	if all == nil {
+
+	if all == nil { // a row without metadata has an empty list, in JSON as well
 		all = []wire.MetadataRow{}
 	}
 	b.scratch.metadata, row.Metadata = all, all
 	return nil
 }
 
-// text is what a row has in a column of texts that may be absent.
+// text returns a row's value in a column of texts. ok is false if it has none.
 func (c *column) text(i int) (s string, ok bool) {
 	entry := c.entries[c.code(i)]
 	if len(entry) == 0 {
 		return "", false
 	}
-	return string(entry[1:]), true
+
+	return string(entry[1:]), true // the first byte marks that it has one
 }

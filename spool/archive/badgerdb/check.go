@@ -14,19 +14,26 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Check proves that the database agrees with itself: every record that has its request has its row, as folding it gives,
-// and no other row exists; every body that a history promises is there, unchanged, and no other is; the counts are
-// right; and templates, their ids, versions and changes belong together. Its error is the first fault. It reads
-// everything once, as of the moment it is called, beside whatever else goes on.
+// Check proves that the database agrees with itself:
+//
+//   - Every record that has its request has its row, as folding it gives, and there is no other.
+//   - Every body that a history names is there, unchanged, and there is no other.
+//   - The counts are right.
+//   - Templates, their ids, versions and changes belong together.
+//
+// Its error is the first fault. It reads everything once, as of the moment it is called, while
+// reads and writes go on.
 func (db *DB) Check(ctx context.Context) error {
 	return db.view(func(txn *badger.Txn) error {
 		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
+
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
 			return true, c.look(key, value)
 		})
 		if err != nil {
 			return err
 		}
+
 		for k, t := range c.accounts {
 			if err := c.rows(ctx, db, k, t); err != nil {
 				return fmt.Errorf("account %q: %w", k[2:], err)
@@ -39,27 +46,31 @@ func (db *DB) Check(ctx context.Context) error {
 	})
 }
 
-// checker walks over all keys of all accounts. What one key says must be elsewhere is looked up there; what nothing
-// points to is found by counting.
+// checker walks over all keys of all accounts. Where one key requires another, it looks the other
+// up. Keys that nothing requires are found by counting.
 type checker struct {
 	db       *DB
 	txn      *badger.Txn
 	accounts map[keys]*tally
 }
 
-// tally counts an account's keys, as found and as other keys say they should be.
+// tally counts an account's keys, as they are and as other keys require them.
 type tally struct {
 	found  map[byte]uint64
 	wanted map[byte]uint64
-	count  accountCount // what the count says
+	count  accountCount // as stored
 
-	orphans, orphansWanted archive.Orphans // what their tally says, and what it should
+	orphans       archive.Orphans // as stored
+	orphansWanted archive.Orphans
 
-	first []byte // the place of the first block
+	first []byte // the place of the first block; nil without one
 
-	records, rows, bytes uint64 // records that a list shows, rows that it has, bytes of all events
+	records uint64 // that lists show
+	rows    uint64 // in the list
+	bytes   uint64 // of all events
 }
 
+// agrees returns how the counts of an account differ, or nil.
 func (t *tally) agrees() error {
 	if want := (accountCount{t.records, t.bytes}); t.count != want {
 		return fmt.Errorf("the count says %+v, but there are %+v", t.count, want)
@@ -70,14 +81,17 @@ func (t *tally) agrees() error {
 	if t.rows != t.records {
 		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.records)
 	}
+
 	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
 	}
+
 	return nil
 }
 
+// look checks one key of an account, and notes what else must exist because of it.
 func (c *checker) look(key, value []byte) error {
 	k, table, rest := accountOf(key)
 	t := c.accounts[k]
@@ -85,6 +99,7 @@ func (c *checker) look(key, value []byte) error {
 		t = &tally{found: make(map[byte]uint64), wanted: make(map[byte]uint64)}
 		c.accounts[k] = t
 	}
+
 	t.found[table]++
 	switch table {
 	case tableRecord:
@@ -92,16 +107,20 @@ func (c *checker) look(key, value []byte) error {
 		if err != nil {
 			return err
 		}
+
 		t.wanted[tableDelta] += uint64(len(state.Deltas()))
 		return c.record(k, t, key, &state.State)
+
 	case tableHead:
 		var head wire.Template
 		if err := decode(key, value, &head); err != nil {
 			return err
 		}
 		return c.template(k, t, &head)
+
 	case tableOrphans:
 		return decode(key, value, &t.orphans)
+
 	case tableBlock:
 		head, err := decodeHead(value)
 		if err != nil {
@@ -110,14 +129,19 @@ func (c *checker) look(key, value []byte) error {
 		if t.first == nil {
 			t.first = bytes.Clone(key[len(key)-placeBytes:])
 		}
-		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 // all but the head itself and its marks
+
+		// All its keys but the head itself and its two marks are columns.
+		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3
+
 		return c.summary(k, key[len(key)-placeBytes:], head)
-	case tableTime, tableLate: // behind the blocks' table
+
+	case tableTime, tableLate: // these come behind the blocks, so first is known
 		_, _, place := accountOf(key)
 		late := t.first != nil && bytes.Compare(place, t.first) >= 0
 		if late != (table == tableLate) && !bytes.Equal(value, mark) {
-			return fmt.Errorf("key %q: the row stands alone in the table %q, where no search looks", key, table)
+			return fmt.Errorf("key %q: the row stands alone in table %q, where no search looks", key, table)
 		}
+
 	case tableCount:
 		var err error
 		t.count, err = loadTally(c.txn, k)
@@ -130,14 +154,16 @@ func (c *checker) look(key, value []byte) error {
 func (c *checker) summary(k keys, place []byte, head blockHead) error {
 	b := block{txn: c.txn, codec: c.db.codec, keys: k}
 	b.open(place, head)
+
 	rows := make([]wire.Row, head.rows)
 	for i := range rows {
 		row, err := b.row(i, rowcode.AllColumns)
 		if err != nil {
 			return err
 		}
-		rows[i] = rowcode.Clone(row)
+		rows[i] = rowcode.Clone(row) // the block lends it
 	}
+
 	stored, err := b.readSummary(nil)
 	if err != nil {
 		return err
@@ -148,64 +174,79 @@ func (c *checker) summary(k keys, place []byte, head blockHead) error {
 	return nil
 }
 
+// record checks a record's key and bodies, and counts it.
 func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) error {
 	id, ok := parseUUID(state.RequestID)
 	if !ok || string(k.record(id)) != string(key) {
 		return fmt.Errorf("key %q holds the record %q", key, state.RequestID)
 	}
+
 	t.bytes += uint64(state.Bytes())
 	for _, h := range state.History {
-		if h.Hash == "" {
+		if h.Hash == "" { // its body was not stored
 			continue
 		}
+
 		t.wanted[tableBody]++
 		if _, err := c.db.loadBody(c.txn, k, id, h); err != nil {
 			return err
 		}
 	}
+
 	if _, visible := state.Row(); visible {
 		t.records++
 		return nil
 	}
+
 	return c.orphan(k, t, id, state)
 }
 
-// rows proves that the list has a row for each record, as folding it gives, in order, and no other.
+// rows proves that the list has exactly one row for each record, as folding it gives, in order.
 func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 	var before *query.Position
 	_, err := db.scan(ctx, c.txn, k, &query.Query{}, rowcode.AllColumns, func(row *wire.Row) (bool, error) {
 		t.rows++
+
 		place := query.PositionOf(row)
 		if before != nil && before.Compare(place) >= 0 {
 			return false, fmt.Errorf("the row of %s does not stand behind that of %s", row.RequestID, before.RequestID)
 		}
 		before = &place
+
 		id, _ := parseUUID(row.RequestID)
 		state, err := c.db.state(c.txn, k, id)
 		if err != nil {
 			return false, err
 		}
+
 		want, ok := state.Row()
-		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) || string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
+		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) ||
+			string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
+
 			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
 		}
+
 		return true, nil
 	})
+
 	return err
 }
 
-// orphan checks the line of a record whose request has not come, and counts it.
+// orphan checks the line of a record whose request has not arrived, and counts it.
 func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error {
 	row, ok := state.OrphanRow()
 	if !ok {
 		return nil
 	}
+
 	t.wanted[tableOrphan]++
 	t.orphansWanted.Add(state.Waiting())
+
 	want, err := jsonscan.Marshal(row)
 	if err != nil {
 		return err
 	}
+
 	stored, err := loadBytes(c.txn, k.orphan(id))
 	if err == nil && string(stored) != string(want) {
 		err = fmt.Errorf("orphan %s: its line is %s and should be %s", state.RequestID, stored, want)
@@ -213,10 +254,12 @@ func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error 
 	return err
 }
 
+// template checks the keys that belong to the head of a template, and notes how many there are.
 func (c *checker) template(k keys, t *tally, head *wire.Template) error {
 	t.wanted[tableID]++
 	t.wanted[tableChange]++
 	t.wanted[tableVersion] += uint64(len(head.Versions))
+
 	for _, key := range [][]byte{k.templateName(head.ID), k.change(head.Revision)} {
 		name, err := loadBytes(c.txn, key)
 		if err != nil {
@@ -226,6 +269,7 @@ func (c *checker) template(k keys, t *tally, head *wire.Template) error {
 			return fmt.Errorf("template %q: key %q names %q", head.Name, key, name)
 		}
 	}
+
 	for i, stamp := range head.Versions {
 		var v wire.Version
 		found, err := load(c.txn, k.version(head.ID, i+1), &v)
@@ -236,5 +280,6 @@ func (c *checker) template(k keys, t *tally, head *wire.Template) error {
 			return fmt.Errorf("template %q: version %d is not there as its head says", head.Name, i+1)
 		}
 	}
+
 	return nil
 }

@@ -14,18 +14,21 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// A column of a block is stored as one value:
+// columnVersion begins a stored column. A column of a block is one value:
 //
 //	1   version of this table, columnVersion
 //	1   how the rest is packed: 0 as it is, 1 zstd
 //	then, unpacked
 //	1   how it is coded: 'd' dictionary, 'i' integers, 'p' places
-//	4   how many rows, little-endian
-//	'd' 4 how many entries; for each its length, uvarint, and its value as in a row;
-//	    then for each row the entry's number, 1, 2 or 4 bytes, as many as the number of entries needs; none if there is one entry
-//	'i' 1 width w of a number: 1, 2, 4 or 8 bytes; 8 the least number; then a bit for each row, set where it has one;
-//	    then for each row what it has above the least, w bytes, little-endian
-//	'p' for each row its time and id as in its key, 28 bytes, in columns of a byte each
+//	4   number of rows, little-endian
+//	'd' 4 number of entries; for each its length, uvarint, and its value as in a row;
+//	    then for each row its entry's number, in 1, 2 or 4 bytes, as few as the number of
+//	    entries allows; in none if there is one entry
+//	'i' 1 width w of a number: 1, 2, 4 or 8 bytes; 8 the least number; then a bit for each
+//	    row, set if it has a number; then for each row its number minus the least, in w
+//	    bytes, little-endian
+//	'p' for each row its time and id as in its key, 28 bytes, transposed: the first byte of
+//	    each row, then the second of each ...
 const (
 	columnVersion = 1
 	packedPlain   = 0
@@ -35,62 +38,76 @@ const (
 // columnRowsMax is more than a block ever has.
 const columnRowsMax = 1 << 20
 
-var errColumn = errors.New("the column is not one that this version writes")
+var errColumn = errors.New("this version does not write such a column")
 
-// column is a column of a block, read. It aliases the buffer that it was read from.
+// column is a column of a block, decoded. It aliases the buffer that it was decoded from.
 type column struct {
 	kind    byte
-	n       int
+	n       int      // rows
 	entries [][]byte // 'd'
-	width   int      // of a code or a number
-	codes   []byte   // 'd' and 'i'; 'p': all bytes
-	least   int64
-	present []byte
+	width   int      // of a code or a number, in bytes
+	codes   []byte   // 'd' and 'i': of each row; 'p': all bytes
+	least   int64    // 'i'
+	present []byte   // 'i': a bit for each row
 
-	lent []*wire.Row // entries as rows that have nothing else; see entry
-	read []bool
+	// entries, decoded into rows that have nothing else; see entry.
+	lent []*wire.Row
+	read []bool // the row of lent is decoded, for this column
 }
 
-// codec packs and unpacks. Safe for concurrent use.
+// codec packs and unpacks values. It is safe for concurrent use.
 type codec struct {
 	encoder *zstd.Encoder // of columns
 	bodies  *zstd.Encoder // with the dictionary
 	decoder *zstd.Decoder
 }
 
-// workers bounds how many pack and unpack at the same time, for the memory that each takes.
+// workers bounds how many goroutines pack or unpack at the same time, each with its own memory.
 const workers = 2
 
+// newCodec returns a codec with the dictionary for bodies.
 func newCodec() (*codec, error) {
-	o := []zstd.EOption{zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128 << 10)}
+	dictionary := []byte(archive.BodyDictionary)
+
+	o := []zstd.EOption{
+		zstd.WithEncoderConcurrency(workers),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(128 << 10),
+	}
 	columns, err1 := zstd.NewWriter(nil, o...)
-	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))...)
-	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
-		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))
+	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, dictionary))...)
+
+	decoder, err3 := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(workers),
+		zstd.WithDecoderMaxMemory(unpackedMax),
+		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, dictionary))
+
 	return &codec{columns, bodies, decoder}, errors.Join(err1, err2, err3)
 }
 
-// unpackedMax bounds what one value may unpack to: the largest body, and more than the largest column.
+// unpackedMax bounds what one value may unpack to: the largest body. No column is as large.
 const unpackedMax = 256 << 20
 
-// pack packs a column. One that would not become as small as a third stays as it is: what it saves is little beside the bodies (0.5 %
-// of the disk), and to unpack it costs every search a third of its time.
+// pack packs a column, unless it would stay larger than a third: what that saves is little
+// compared to the bodies (0.5 % of the disk), and unpacking it costs a search a third of its time.
 func (c *codec) pack(version byte, plain []byte) []byte {
 	return pack(c.encoder, version, plain, len(plain)/3)
 }
 
-// packBody packs a body. What is too short to gain stays as it is.
+// packBody packs a body. One that is too short to gain stays as it is.
 func (c *codec) packBody(plain []byte) []byte { return pack(c.bodies, bodyVersion, plain, len(plain)) }
 
+// pack packs plain if fewer than most bytes result. Otherwise it returns it as it is.
 func pack(encoder *zstd.Encoder, version byte, plain []byte, most int) []byte {
 	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
 	if len(packed)-2 < most {
 		return packed
 	}
+
 	return append(append(packed[:0], version, packedPlain), plain...)
 }
 
-// unpack returns what pack was given, in buffer if there is room; or aliasing value.
+// unpack returns what pack was given. It uses buffer if that has room.
 func (c *codec) unpack(version byte, value, buffer []byte) ([]byte, error) {
 	switch {
 	case len(value) < 2 || value[0] != version:
@@ -103,7 +120,7 @@ func (c *codec) unpack(version byte, value, buffer []byte) ([]byte, error) {
 	return nil, errColumn
 }
 
-// read reads a packed value into a buffer, if there is room. Its error names the key.
+// read reads and unpacks the value under key, into buffer if that has room.
 func (c *codec) read(txn *badger.Txn, version byte, key, buffer []byte) (plain []byte, err error) {
 	item, err := txn.Get(key)
 	if err == nil {
@@ -118,13 +135,15 @@ func (c *codec) read(txn *badger.Txn, version byte, key, buffer []byte) (plain [
 	return plain, nil
 }
 
-// encodeDictionary makes a column of values; nil is a row that has nothing.
+// encodeDictionary encodes a column of n rows as a dictionary. value appends the value of a row;
+// a row without one appends nothing.
 func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	numbers := make(map[string]uint32)
 	codes := make([]uint32, n)
 	var entries, scratch []byte
 	for i := range n {
 		scratch = value(i, scratch[:0])
+
 		number, ok := numbers[string(scratch)]
 		if !ok {
 			number = uint32(len(numbers))
@@ -133,17 +152,21 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 		}
 		codes[i] = number
 	}
+
 	b := append(make([]byte, 0, len(entries)+n*2+16), 'd')
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
 	b = append(b, entries...)
+
 	width := codeWidth(len(numbers))
 	for _, code := range codes {
 		b = appendWidth(b, width, uint64(code))
 	}
+
 	return b
 }
 
+// codeWidth returns how many bytes the number of an entry takes.
 func codeWidth(entries int) int {
 	switch {
 	case entries <= 1:
@@ -153,20 +176,23 @@ func codeWidth(entries int) int {
 	case entries <= 1<<16:
 		return 2
 	}
+
 	return 4
 }
 
-// encodeIntegers makes a column of numbers.
+// encodeIntegers encodes a column of numbers.
 func encodeIntegers(numbers []int64, present []bool) []byte {
-	least, most, any := int64(math.MaxInt64), int64(math.MinInt64), false
+	// Only rows that have a number count.
+	least, most, some := int64(math.MaxInt64), int64(math.MinInt64), false
 	for i, n := range numbers {
 		if present[i] {
-			least, most, any = min(least, n), max(most, n), true
+			least, most, some = min(least, n), max(most, n), true
 		}
 	}
-	if !any {
+	if !some {
 		least, most = 0, 0
 	}
+
 	width := 8
 	switch span := uint64(most) - uint64(least); {
 	case span < 1<<8:
@@ -176,10 +202,12 @@ func encodeIntegers(numbers []int64, present []bool) []byte {
 	case span < 1<<32:
 		width = 4
 	}
+
 	b := append(make([]byte, 0, len(numbers)*(width+1)+16), 'i')
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
 	b = append(b, byte(width))
 	b = binary.LittleEndian.AppendUint64(b, uint64(least))
+
 	bits := make([]byte, (len(numbers)+7)/8)
 	for i, p := range present {
 		if p {
@@ -187,15 +215,18 @@ func encodeIntegers(numbers []int64, present []bool) []byte {
 		}
 	}
 	b = append(b, bits...)
+
 	for i, n := range numbers {
 		if !present[i] {
 			n = least
 		}
 		b = appendWidth(b, width, uint64(n)-uint64(least))
 	}
+
 	return b
 }
 
+// appendWidth appends the low bytes of n, little-endian.
 func appendWidth(b []byte, width int, n uint64) []byte {
 	switch width {
 	case 1:
@@ -207,39 +238,47 @@ func appendWidth(b []byte, width int, n uint64) []byte {
 	case 8:
 		return binary.LittleEndian.AppendUint64(b, n)
 	}
+
 	return b
 }
 
-// encodePlaces makes a column of times and ids.
+// encodePlaces encodes a column of times and ids. Byte by byte they compress far better: most
+// leading bytes are the same in all rows.
 func encodePlaces(places [][placeBytes]byte) []byte {
 	b := append(make([]byte, 0, len(places)*placeBytes+8), 'p')
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(places)))
+
 	for j := range placeBytes {
 		for i := range places {
 			b = append(b, places[i][j])
 		}
 	}
+
 	return b
 }
 
-// decodeColumn reads a column out of plain, which it aliases. c's memory is used again.
+// decodeColumn decodes plain, which c aliases. The memory of c is used again.
 func decodeColumn(plain []byte, c *column) error {
 	*c = column{entries: c.entries[:0], lent: c.lent, read: c.read}
 	clear(c.read)
+
 	if len(plain) < 5 {
 		return errColumn
 	}
+
 	r := rowcode.Reader{Rest: plain[5:]}
 	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
 	if c.n > columnRowsMax {
 		return errColumn
 	}
+
 	switch c.kind {
 	case 'd':
 		count := r.Take(4)
 		if r.Err != nil {
 			return errColumn
 		}
+		// No size is trusted before the bytes for it are there: a damaged one must not take memory.
 		entries := int(binary.LittleEndian.Uint32(count))
 		for range entries {
 			c.entries = append(c.entries, r.Take(r.Uvarint()))
@@ -247,6 +286,7 @@ func decodeColumn(plain []byte, c *column) error {
 				return errColumn
 			}
 		}
+
 		c.width = codeWidth(entries)
 		if entries == 0 && c.n > 0 {
 			return errColumn
@@ -260,20 +300,23 @@ func decodeColumn(plain []byte, c *column) error {
 		if c.width != 1 && c.width != 2 && c.width != 4 && c.width != 8 {
 			return errColumn
 		}
+
 		c.present = r.Take(uint64(c.n+7) / 8)
 	case 'p':
 		c.width = placeBytes
 	default:
 		return errColumn
 	}
+
 	c.codes = r.Take(uint64(c.n) * uint64(c.width))
 	if r.Err != nil || len(r.Rest) > 0 {
 		return errColumn
 	}
+
 	return c.verify()
 }
 
-// verify proves that no code is beyond the entries, so that nobody need look again.
+// verify proves that no code is beyond the entries, so that no reader has to check again.
 func (c *column) verify() error {
 	if c.kind != 'd' || c.width == 0 {
 		return nil
@@ -286,7 +329,7 @@ func (c *column) verify() error {
 	return nil
 }
 
-// code is the number of a row's entry.
+// code returns the number of a row's entry.
 func (c *column) code(i int) int {
 	switch c.width {
 	case 1:
@@ -299,11 +342,12 @@ func (c *column) code(i int) int {
 	return 0
 }
 
-// number is what a row has in a column of integers.
+// number returns the number of a row. ok is false if it has none.
 func (c *column) number(i int) (n int64, ok bool) {
 	if c.present[i/8]&(1<<(i%8)) == 0 {
 		return 0, false
 	}
+
 	switch c.width {
 	case 1:
 		return c.least + int64(c.codes[i]), true
@@ -312,10 +356,11 @@ func (c *column) number(i int) (n int64, ok bool) {
 	case 4:
 		return c.least + int64(binary.LittleEndian.Uint32(c.codes[4*i:])), true
 	}
+
 	return int64(uint64(c.least) + binary.LittleEndian.Uint64(c.codes[8*i:])), true
 }
 
-// place is a row's time and id as in its key.
+// place returns a row's time and id as in its key.
 func (c *column) place(i int) (p [placeBytes]byte) {
 	for j := range p {
 		p[j] = c.codes[j*c.n+i]
@@ -323,11 +368,13 @@ func (c *column) place(i int) (p [placeBytes]byte) {
 	return p
 }
 
-// entry is an entry of a dictionary as a row that has nothing else. It is shared: only to be read.
+// entry returns an entry of the dictionary as a row that has nothing else. The row is shared, and
+// must not be changed.
 func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
 		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
 	}
+
 	row := c.lent[number]
 	if !c.read[number] {
 		if row == nil {
@@ -342,7 +389,8 @@ func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 	return row, nil
 }
 
-// integerOf is what a row has in a column that a block keeps as integers. exact is false where an integer cannot tell it.
+// integerOf returns what a row has in a column that blocks keep as integers. exact is false if
+// an integer cannot represent it.
 func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 	switch c {
 	case rowcode.ColumnCost:
@@ -354,10 +402,12 @@ func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 	case rowcode.ColumnEnd:
 		return nanosOf(row.EndTime)
 	}
+
 	n, present = rowcode.IntegerOf(c, row)
 	return n, present, true
 }
 
+// billionths converts x to an integer, and checks that back returns the same x.
 func billionths(x *float64, back func(int64) float64) (n int64, present, exact bool) {
 	if x == nil {
 		return 0, false, true
@@ -365,30 +415,36 @@ func billionths(x *float64, back func(int64) float64) (n int64, present, exact b
 	if math.Abs(*x) > 1e6 {
 		return 0, true, false
 	}
+
 	n = int64(math.Round(*x * 1e9))
 	return n, true, back(n) == *x
 }
 
-// secondsOf and dollarsOf are how a row gets its numbers, to the last bit.
+// secondsOf returns a latency from its nanoseconds, as a row has it, to the last bit.
 func secondsOf(n int64) float64 { return time.Duration(n).Seconds() }
 
+// dollarsOf returns a price from its billionths, as a row has it, to the last bit.
 func dollarsOf(n int64) float64 { return float64(n) / 1e9 }
 
+// nanosOf returns a time in nanoseconds since 1970.
 func nanosOf(t *time.Time) (n int64, present, exact bool) {
 	if t == nil {
 		return 0, false, true
 	}
+
 	n = t.UnixNano()
 	return n, true, t.Equal(time.Unix(0, n))
 }
 
-// isInteger says which columns a block keeps as integers if it can.
+// isInteger reports whether blocks keep a column as integers, if they can.
 func isInteger(c rowcode.Column) bool {
 	switch c {
-	case rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens, rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens,
-		rowcode.ColumnTurns, rowcode.ColumnReadable, rowcode.ColumnVersion, rowcode.ColumnCost, rowcode.ColumnLatency,
-		rowcode.ColumnStart, rowcode.ColumnEnd:
+	case rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens,
+		rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens,
+		rowcode.ColumnTurns, rowcode.ColumnReadable, rowcode.ColumnVersion,
+		rowcode.ColumnCost, rowcode.ColumnLatency, rowcode.ColumnStart, rowcode.ColumnEnd:
 		return true
 	}
+
 	return false
 }

@@ -9,25 +9,31 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// What is deleted can no longer be read at once; its bytes leave the files when these have been rewritten.
+// Deleted records can no longer be read from the moment of the deletion. Their bytes leave the
+// files when these have been rewritten.
 const (
-	eraseWithin = time.Hour // after a deletion
-	eraseDelay  = 5 * time.Minute
+	eraseWithin = time.Hour       // after a deletion
+	eraseDelay  = 5 * time.Minute // deletions that follow each other are erased together
 )
 
-// nowhere is a key of its own: to drop what begins with it moves what is in memory, and the first level, down.
+// nowhere begins no stored key. Dropping all keys that begin with it makes Badger write out what
+// is in memory and compact the first level.
 var nowhere = []byte{0xff, 0xff}
 
-// Erase rewrites the files that hold bytes of what was deleted, so that none are left when it returns. It takes a while: all
-// tables are compacted, and every value log with a deleted value is copied. Writes and reads go on beside most of it.
+// Erase rewrites the files that hold bytes of deleted records, so that none are left when it
+// returns. It takes a while: all tables are compacted, and every value log with a deleted value
+// is copied. Writes and reads go on beside most of it.
 func (db *DB) Erase(ctx context.Context) error {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
+
+	// Only what was deleted until now is certainly gone at the end.
 	asked := db.eraseAsked.Load()
 	if err := db.packGone(ctx); err != nil {
 		return err
 	}
-	// Twice: a value log that is copied leaves pointers to it behind, which are old values too.
+
+	// Twice: copying a value log leaves pointers to the old one behind, which are old values too.
 	for range 2 {
 		if err := db.reopen(); err != nil {
 			return err
@@ -40,18 +46,20 @@ func (db *DB) Erase(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	if asked == 0 || !db.eraseAsked.CompareAndSwap(asked, 0) {
-		return nil // more was deleted meanwhile
+		return nil // nothing to note, or more was deleted meanwhile
 	}
+
 	return db.exclusively(func(*badger.Txn) ([]write, error) {
 		if db.eraseAsked.Load() != 0 {
-			return nil, nil
+			return nil, nil // a deletion came in between: its key must stay
 		}
 		return []write{{key: eraseKey}}, nil
 	})
 }
 
-// recallErase learns after a restart what was still to be erased.
+// recallErase finds out after a restart whether something was still to be erased.
 func (db *DB) recallErase() error {
 	return db.view(func(txn *badger.Txn) error {
 		raw, err := loadBytes(txn, eraseKey)
@@ -62,7 +70,7 @@ func (db *DB) recallErase() error {
 	})
 }
 
-// packGone rewrites every block of which a row was deleted.
+// packGone rewrites every block with a deleted row.
 func (db *DB) packGone(ctx context.Context) error {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
@@ -70,10 +78,11 @@ func (db *DB) packGone(ctx context.Context) error {
 			err = db.packCrowded(ctx, k, func(s *span) bool { return s.place != nil && s.lone > 0 })
 		}
 	}
+
 	return err
 }
 
-// Accounts are the ids of all accounts that have any data.
+// Accounts returns the ids of all accounts that have any data.
 func (db *DB) Accounts() (ids []string, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
@@ -82,12 +91,13 @@ func (db *DB) Accounts() (ids []string, err error) {
 	return ids, err
 }
 
-// accountKeys are those of all accounts that have any.
+// accountKeys returns the keys of all accounts that have any data. It reads one key of each.
 func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	accounts = make(map[keys]bool)
 	err = db.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{ofAccount}})
 		defer it.Close()
+
 		for it.Rewind(); it.Valid(); {
 			k, _, _ := accountOf(it.Item().KeyCopy(nil))
 			accounts[k] = true
@@ -98,8 +108,8 @@ func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	return accounts, err
 }
 
-// reopen closes Badger's files and opens them again, so that nothing is left in memory, in a log of it or in the value log that is
-// being written. Reads and writes wait meanwhile.
+// reopen closes Badger's files and opens them again, so that no deleted bytes remain in memory, in
+// a write-ahead log or in the value log being written. Reads and writes wait meanwhile.
 func (db *DB) reopen() error {
 	release, err := db.lockAlone()
 	if err != nil {
@@ -107,39 +117,49 @@ func (db *DB) reopen() error {
 	}
 	defer release()
 	defer db.reading.Unlock()
+
 	if db.closed {
 		return errClosed()
 	}
-	db.commit.spare = spare{} // it must not be touched once its database is closed
+
+	db.commit.spare = spare{} // it must not be used once its database is closed
 	err = db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
 		var lost int64
 		if bdb, lost, err = openBadger(db.bdb.Opts(), db.logger, false); err == nil {
 			db.unreadable.Add(lost)
+
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
+
 			return nil
 		}
 	}
-	err = fmt.Errorf("open the database again: %w", err)
+
+	err = fmt.Errorf("reopen the database: %w", err)
 	db.commit.health.fail(err)
-	db.closed = true // there is nothing to read from
+	db.closed = true // there is nothing left to read from
+
 	return err
 }
 
-// alonePatience is how long reads may go on before new reads and writes wait for them to end.
+// alonePatience is how long running reads may delay a reopening before new reads have to wait.
 const alonePatience = time.Minute
 
-// lockAlone waits until nobody reads, and takes the turn to commit and the lock of reading. Reads may take seconds: so that
-// nobody waits behind them, it tries again and again before it insists.
+// lockAlone returns once nobody reads or commits, and keeps it so until release is called and
+// db.reading is unlocked. A read may take seconds. So that nobody queues behind one, it tries
+// again and again before it insists.
 func (db *DB) lockAlone() (release func(), err error) {
-	begun, tick := time.Now(), time.NewTicker(5*time.Millisecond)
+	begun := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		release, ok := db.commit.Hold(db.stop)
 		if !ok {
 			return nil, errClosed()
 		}
+
 		if db.reading.TryLock() {
 			return release, nil
 		}
@@ -147,29 +167,33 @@ func (db *DB) lockAlone() (release func(), err error) {
 			db.reading.Lock()
 			return release, nil
 		}
+
 		release()
 		<-tick.C
 	}
 }
 
-// compact merges all levels of tables, which leaves no older version of any key.
+// compact merges all levels of tables, so that no older version of any key remains.
 func (db *DB) compact() error {
-	release, ok := db.commit.Hold(db.stop) // Badger fails writes while it drops
+	release, ok := db.commit.Hold(db.stop) // Badger fails writes while it drops keys
 	if !ok {
 		return errClosed()
 	}
+
 	db.reading.RLock()
 	defer db.reading.RUnlock()
 	if db.closed {
 		release()
 		return errClosed()
 	}
+
 	// Badger does nothing for a prefix that no key has.
 	err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(nowhere, []byte("x")) })
 	if err == nil {
 		err = db.bdb.DropPrefix(nowhere)
 	}
 	release()
+
 	if err == nil {
 		err = db.bdb.Flatten(1)
 	}
@@ -179,7 +203,7 @@ func (db *DB) compact() error {
 	return nil
 }
 
-// collect rewrites value log files of which more than a share is waste, until there is none.
+// collect rewrites each value log of which more than a share is waste, until there is none.
 func (db *DB) collect(ctx context.Context, share float64) {
 	for ctx.Err() == nil {
 		err := db.collectOne(share)
@@ -187,25 +211,27 @@ func (db *DB) collect(ctx context.Context, share float64) {
 		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
 			return
 		case err != nil:
-			db.logger.Warn("the database could not give back disk space", "error", err)
+			db.logger.Warn("disk space of the database could not be reclaimed", "error", err)
 			return
 		}
 	}
 }
 
+// collectOne rewrites one value log, or returns badger.ErrNoRewrite.
 func (db *DB) collectOne(share float64) error {
 	db.reading.RLock()
 	defer db.reading.RUnlock()
-	if db.closed || !db.room.has(collectRoom) { // it writes what is kept before the old file goes
+	if db.closed || !db.room.has(collectRoom) { // it copies what is kept before the old file goes
 		return badger.ErrNoRewrite
 	}
+
 	return db.bdb.RunValueLogGC(share)
 }
 
-// askErase notes that there is something to erase.
+// askErase notes that there is something to erase. An earlier note stands.
 func (db *DB) askErase() { db.eraseAsked.CompareAndSwap(0, db.now().UnixNano()) }
 
-// eraseDue says whether something was deleted a while ago, so that deletions that follow each other are erased together.
+// eraseDue reports whether something was deleted a while ago.
 func (db *DB) eraseDue() bool {
 	asked := db.eraseAsked.Load()
 	return asked != 0 && db.now().Sub(time.Unix(0, asked)) >= eraseDelay

@@ -10,11 +10,11 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// verdict says of each row of a block whether a condition surely holds, and whether it may hold: they differ where only the
-// body could tell.
+// verdict is the result of a condition for each row of a block: whether it certainly holds, and
+// whether it may. They differ where only the body can decide.
 type verdict struct{ must, may bitset }
 
-// evaluate asks a condition about all rows of a block, column by column.
+// evaluate tests a condition on all rows of a block, column by column.
 func (b *block) evaluate(c query.Condition) (v verdict, err error) {
 	n := b.head.rows
 	switch c := c.(type) {
@@ -53,27 +53,32 @@ func (b *block) evaluate(c query.Condition) (v verdict, err error) {
 			return v, err
 		}
 		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
+
+		// What may hold may not be excluded, and what must hold is excluded.
 		for i := range v.may {
 			v.must[i] &^= w.may[i]
 			v.may[i] &^= w.must[i]
 		}
 		return v, nil
 	}
+
 	return b.test(c.(*query.Test))
 }
 
-// test asks a condition on one field.
+// test tests a condition on one field.
 func (b *block) test(t *query.Test) (v verdict, err error) {
 	n := b.head.rows
 	if t.Column == rowcode.ColumnBody {
 		return verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, true)}, nil
 	}
+
 	holds := bitset(nil).reset(n, false)
 	if own, err := b.ofKey(t); err != nil {
 		return v, err
 	} else if own != nil {
 		return b.testEntries(t, own)
 	}
+
 	if t.Column != rowcode.ColumnMetadata && t.Column != rowcode.ColumnID && t.Column != rowcode.ColumnTime {
 		c, err := b.column(t.Column)
 		if err != nil {
@@ -87,11 +92,13 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 			return verdict{holds, holds}, nil
 		}
 	}
+
 	if t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
 		err = b.testSpan(t, holds)
 		return verdict{holds, holds}, err
 	}
-	// What is left is asked row by row.
+
+	// Everything else is tested row by row.
 	want := rowcode.ColumnsOf(t.Column)
 	for i := range n {
 		row, err := b.row(i, want)
@@ -102,21 +109,28 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 			holds.set(i)
 		}
 	}
+
 	return verdict{holds, holds}, nil
 }
 
-// testSpan asks about the ends of a span of time. The rows between them hold: they lie in the order of their times.
+// testSpan tests a span of time. Rows are in the order of their times, so it searches for both
+// ends; only the rows at the ends are tested.
 func (b *block) testSpan(t *query.Test, holds bitset) error {
 	ids, err := b.column(rowcode.ColumnID)
 	if err != nil {
 		return err
 	}
+
 	at := func(i int) time.Time {
 		p := ids.place(i)
 		at, _ := rowPlace(p[:])
 		return at
 	}
-	match := func(i int) bool { return t.Match(&query.Subject{Row: &wire.Row{AcceptedAt: at(i)}}) }
+	match := func(i int) bool {
+		return t.Match(&query.Subject{Row: &wire.Row{AcceptedAt: at(i)}})
+	}
+
+	// The newest rows come first.
 	begin, end := 0, b.head.rows
 	if !t.To.IsZero() {
 		begin = sort.Search(end, func(i int) bool { return !at(i).After(t.To) })
@@ -124,23 +138,28 @@ func (b *block) testSpan(t *query.Test, holds bitset) error {
 	if !t.From.IsZero() {
 		end = sort.Search(end, func(i int) bool { return at(i).Before(t.From) })
 	}
+
+	// Whether the ends themselves belong to the span, the test knows.
 	for begin < end && !match(begin) {
 		begin++
 	}
 	for begin < end && !match(end-1) {
 		end--
 	}
+
 	for i := begin; i < end; i++ {
 		holds.set(i)
 	}
 	return nil
 }
 
-// ofKey is the column of the metadata key that a test asks about, where it has one of its own.
+// ofKey returns the column of the metadata key that a test is about, or nil if it is about none.
+// A key without a column of its own is in the shared one.
 func (b *block) ofKey(t *query.Test) (*column, error) {
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil
 	}
+
 	c, err := b.metadata(t.Key)
 	if c == nil && err == nil {
 		return b.column(rowcode.ColumnMetadata)
@@ -148,33 +167,41 @@ func (b *block) ofKey(t *query.Test) (*column, error) {
 	return c, err
 }
 
-// testEntries asks about each entry of a dictionary once.
+// testEntries tests each entry of a dictionary once, instead of each row.
 func (b *block) testEntries(t *query.Test, c *column) (v verdict, err error) {
 	v.must = bitset(nil).reset(b.head.rows, false)
 	v.may = v.must
+
 	found := make([]bool, len(c.entries))
 	unsure := make([]bool, len(c.entries))
 	some, doubt := false, false
-	ask := asker{test: t, column: c, own: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column}
+	ask := asker{
+		test:   t,
+		column: c,
+		own:    t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
+	}
 	for i := range c.entries {
 		if found[i], unsure[i], err = ask.about(i); err != nil {
 			return v, err
 		}
-		some, doubt = some || found[i], doubt || unsure[i]
+		some = some || found[i]
+		doubt = doubt || unsure[i]
 	}
 
 	if some {
 		c.mark(found, v.must)
 	}
-	if doubt { // only the whole of a long value could tell
+	if doubt { // only the whole of a long value can decide
 		v.may = slices.Clone(v.must)
 		c.mark(unsure, v.may)
 	}
+
 	return v, nil
 }
 
-// mark sets the rows that have one of these entries.
+// mark sets the rows that have one of the given entries.
 func (c *column) mark(entries []bool, rows bitset) {
+	// The usual width, without a call for each row.
 	if c.width == 1 {
 		for i, code := range c.codes {
 			if entries[code] {
@@ -183,6 +210,7 @@ func (c *column) mark(entries []bool, rows bitset) {
 		}
 		return
 	}
+
 	for i := range c.n {
 		if entries[c.code(i)] {
 			rows.set(i)
@@ -190,23 +218,25 @@ func (c *column) mark(entries []bool, rows bitset) {
 	}
 }
 
-// asker asks a test about the entries of a dictionary. Its memory is used again for each.
+// asker tests the entries of a dictionary. Its memory is used again for each entry.
 type asker struct {
 	test   *query.Test
 	column *column
-	own    bool // the column is of the metadata key that the test asks about
+	own    bool // the column is that of the metadata key that the test is about
 
 	row      wire.Row
 	metadata [1]wire.MetadataRow
 	subject  query.Subject
 }
 
+// about tests entry i. unsure means that only the whole of a long value can decide.
 func (a *asker) about(i int) (holds, unsure bool, err error) {
 	row := &a.row
 	if a.own {
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
-			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: rowcode.Shortened(a.test.Key, string(entry[1:]))}
+			value := rowcode.Shortened(a.test.Key, string(entry[1:]))
+			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: value}
 			row.Metadata = a.metadata[:]
 		}
 	} else {
@@ -215,22 +245,25 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 			return false, false, err
 		}
 	}
+
 	a.subject = query.Subject{Row: row}
 	holds = a.test.Match(&a.subject)
 
 	return holds, a.subject.Unsure, nil
 }
 
-// testNumbers asks about each number of a column.
+// testNumbers tests each number of a column.
 func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 	var one [1]float64
-	none := t.Number(nil)
-	if c.width == 1 { // few different ones, such as versions: each is asked about once
+	none := t.Number(nil) // what holds for rows without a number
+
+	if c.width == 1 { // few different ones, such as versions: each is tested once
 		var found [256]bool
 		for n := range found {
 			one[0] = asNumber(t.Column, c.least+int64(n))
 			found[n] = t.Number(one[:])
 		}
+
 		for i, n := range c.codes {
 			if known := c.present[i/8]&(1<<(i%8)) != 0; known && found[n] || !known && none {
 				holds.set(i)
@@ -238,6 +271,7 @@ func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 		}
 		return
 	}
+
 	for i := range c.n {
 		n, ok := c.number(i)
 		if !ok {
@@ -246,6 +280,7 @@ func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 			}
 			continue
 		}
+
 		one[0] = asNumber(t.Column, n)
 		if t.Number(one[:]) {
 			holds.set(i)
@@ -253,7 +288,7 @@ func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 	}
 }
 
-// asNumber is what a filter compares of a column's integer.
+// asNumber converts a column's integer to what a filter compares.
 func asNumber(c rowcode.Column, n int64) float64 {
 	switch c {
 	case rowcode.ColumnCost:
@@ -261,5 +296,6 @@ func asNumber(c rowcode.Column, n int64) float64 {
 	case rowcode.ColumnLatency:
 		return query.Milliseconds(secondsOf(n))
 	}
+
 	return float64(n)
 }

@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Beat notes what a sidecar tells of itself, durably. A new one makes room for itself among those that were not heard for long;
-// beyond archive.FleetMax that are alive it is CodeTooMany.
+// Beat stores a sidecar's heartbeat, durably. A new sidecar takes the place of one not heard from
+// for long. If archive.FleetMax are alive, it fails with CodeTooMany.
 func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	k, err := keysOf(id.Account)
 	if err != nil {
@@ -23,44 +23,50 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	if !ok {
 		return badID(h.ID)
 	}
+
 	now := db.now().UTC()
 	return db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		known, err := loadBytes(txn, k.sidecar(sidecar))
 		if err != nil {
 			return nil, err
 		}
+
 		var writes []write
 		if known == nil {
 			if writes, err = db.makeRoom(ctx, txn, k, now); err != nil {
 				return nil, err
 			}
 		}
+
 		value, err := jsonscan.Marshal(wire.FleetSidecar{Heartbeat: h, LastSeen: now})
 		return append(writes, write{k.sidecar(sidecar), value}), err
 	})
 }
 
-// fleet is what is remembered of an account's sidecars, so that they are not all read for
-// each new one.
+// fleet is what the database remembers of an account's sidecars, so that not all have to be read
+// for each new one.
 type fleet struct {
 	known     int           // about how many there are
 	counted   time.Time     // when all were read
-	silent    []silentSince // the longest silent ones of a full fleet, as they were then
-	fullUntil time.Time     // when all may be read again to find such ones
+	silent    []silentSince // of a full fleet, those silent for longest when all were read
+	fullUntil time.Time     // when reading them all again may find a silent one
 }
 
+// silentSince is a sidecar, and when it was last heard from.
 type silentSince struct {
 	id       uuid
 	lastSeen time.Time
 }
 
+// When all sidecars of an account are read again, and how many silent ones are remembered.
 const (
 	fleetCountedFor = time.Hour
 	fleetFullFor    = time.Second
 	fleetSilentMax  = 1000
 )
 
-// makeRoom removes who was not heard for archive.FleetKept, now and then, and from a full fleet who was not heard the longest.
+// makeRoom makes room for a new sidecar. Now and then it deletes sidecars not heard from for
+// archive.FleetKept, and from a full fleet the one that has been silent for longest.
 func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (writes []write, err error) {
 	f := db.fleets[k]
 	exhausted := f != nil && f.known >= archive.FleetMax && len(f.silent) == 0 && !now.Before(f.fullUntil)
@@ -85,6 +91,8 @@ func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Ti
 		if err != nil {
 			return nil, err
 		}
+
+		// It may have been heard from since all were read.
 		if found && s.LastSeen.Equal(oldest.lastSeen) {
 			return append(writes, write{key: k.sidecar(oldest.id)}), nil
 		}
@@ -93,7 +101,8 @@ func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Ti
 	return nil, archive.ErrFleetFull()
 }
 
-// countFleet reads the account's sidecars, and returns the removals of those that were not heard for archive.FleetKept.
+// countFleet reads the account's sidecars. It returns deletions of those not heard from for
+// archive.FleetKept.
 func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (*fleet, []write, error) {
 	var writes []write
 	var all []silentSince
@@ -119,7 +128,7 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 		}
 	}
 
-	// Until the first of them may be silent for long enough, there is nothing to be found.
+	// Until the first of them can have been silent for long enough, there is none to find.
 	f.fullUntil = now.Add(fleetFullFor)
 	if free := all[0].lastSeen.Add(wire.AliveFor); free.After(f.fullUntil) {
 		f.fullUntil = free
@@ -134,14 +143,17 @@ func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 	k, err := keysOf(id.Account)
 	if err == nil {
 		err = db.view(func(txn *badger.Txn) error {
-			return db.sidecars(ctx, txn, k, func(s wire.FleetSidecar) { items = append(items, s) })
+			return db.sidecars(ctx, txn, k, func(s wire.FleetSidecar) {
+				items = append(items, s)
+			})
 		})
 	}
 
 	return archive.NewFleet(items, db.now()), err
 }
 
-// FleetOfAll counts the sidecars of all accounts, and those that are alive. One that serves several accounts counts once for each.
+// FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves several
+// accounts counts once for each.
 func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
 	now := db.now()
 	err = db.view(func(txn *badger.Txn) error {
@@ -157,7 +169,7 @@ func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
 	return known, alive, err
 }
 
-// sidecars gives fn each row of the account's fleet.
+// sidecars calls fn for each sidecar of the account.
 func (db *DB) sidecars(ctx context.Context, txn *badger.Txn, k keys, fn func(wire.FleetSidecar)) error {
 	return db.each(ctx, txn, k.table(tableSidecar), nil, func(key, value []byte) (bool, error) {
 		var s wire.FleetSidecar
@@ -165,6 +177,7 @@ func (db *DB) sidecars(ctx context.Context, txn *badger.Txn, k keys, fn func(wir
 		if err == nil {
 			fn(s)
 		}
+
 		return true, err
 	})
 }

@@ -12,24 +12,26 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// lockName is the file that holds the pid of the process that has the folder locked. Badger
-// gives its own the same name, so an older promptspool shows it as well.
+// lockName is the file with the pid of the process that has the folder locked. Badger's own has
+// the same name, so it shows an older promptspool as well.
 const lockName = "LOCK"
 
 // folderLock keeps other processes out of a database's folder. It is the lock that Badger would
-// take, an flock on the folder itself, taken by us because files are removed before Badger opens.
+// take, an flock on the folder itself. We take it because files are removed before Badger opens.
 // The kernel releases it when the process ends, however it ends.
 type folderLock struct{ dir *os.File }
 
-// lockFolder locks a folder, or returns an error that names the process that has it locked.
+// lockFolder locks a folder, or returns an error with the process that has it locked.
 func lockFolder(path string) (*folderLock, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+
 	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("another promptspool (%s) uses it; stop that one first, or choose another folder", holder(path))
+		err = fmt.Errorf("another promptspool (%s) uses it; stop that one first, or choose another folder",
+			holder(path))
 	}
 
 	if err == nil {
@@ -50,7 +52,7 @@ func holder(path string) string {
 	return "pid " + strings.TrimSpace(string(pid))
 }
 
-// present returns why a write that was synced may not be in the folder.
+// present returns why a synced write may not be in the folder, or nil.
 func (l *folderLock) present() error {
 	return rawlog.Present(l.dir, l.dir.Name())
 }

@@ -12,11 +12,12 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// format is the version of the layout in doc.go. Whoever changes the layout counts it up and says how the older one is
-// read.
+// format is the version of the layout in doc.go. A change of the layout increments it and says how
+// the previous version is read:
 //
 //	4   the first that is read
-//	5   deltas: an earlier version would not see them. One of format 4 has none, and is 5 from when it is opened
+//	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
+//	    format 5 when it is opened
 const (
 	format      = 5
 	formatFirst = 4
@@ -27,26 +28,31 @@ const (
 	formatPrefix = "promptspool database, format "
 )
 
-// prepare makes the folder ready, or says why what lies in it must not be opened: Badger itself would start afresh over
-// tables whose MANIFEST is gone, and delete them.
+// prepare makes the folder ready, or returns why it must not be opened. Badger itself would start
+// afresh over tables whose MANIFEST is missing, and delete them.
 func prepare(dir string) error {
 	files, manifest, err := badgerFiles(dir)
 	if err != nil {
 		return err
 	}
+
 	text, err := os.ReadFile(filepath.Join(dir, formatName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (files || manifest):
-		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); choose another folder", dir, formatName)
+		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); "+
+			"choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
 		return writeFormat(dir, format)
 	case rawlog.Unreadable(err):
-		return fmt.Errorf("read the database's format: %w; restore the archive from a backup (promptspool restore)", err)
+		return fmt.Errorf("read the database's format: %w; "+
+			"restore the archive from a backup (promptspool restore)", err)
 	case err != nil:
 		return fmt.Errorf("read the database's format: %w", err)
 	case files && !manifest:
-		return fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; restore MANIFEST, or the whole folder, from a backup", dir)
+		return fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; "+
+			"restore MANIFEST, or the whole folder, from a backup", dir)
 	}
+
 	n, err := readFormat(dir, string(text))
 	if err != nil || n == format {
 		return err
@@ -54,26 +60,31 @@ func prepare(dir string) error {
 	return writeFormat(dir, format)
 }
 
+// readFormat reads the content of FORMAT. It returns an error for a version that cannot be opened.
 func readFormat(dir, text string) (n int, err error) {
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
 	n, err = strconv.Atoi(number)
+
 	switch {
 	case !ok || err != nil || n < 1:
-		return 0, fmt.Errorf("%s does not say a format; restore it from a backup", filepath.Join(dir, formatName))
+		return 0, fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
 	case n < formatFirst: // written between two releases, never by one
-		return 0, fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); choose an empty folder", dir, n, format)
+		return 0, fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); "+
+			"choose an empty folder", dir, n, format)
 	case n > format:
-		return 0, fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); run that version or a newer one", dir, n, format)
+		return 0, fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); "+
+			"run that version or a newer one", dir, n, format)
 	}
 	return n, nil
 }
 
-// badgerFiles says whether the folder holds data of a Badger database, and its MANIFEST.
+// badgerFiles reports whether the folder holds data of a Badger database, and its MANIFEST.
 func badgerFiles(dir string) (files, manifest bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false, false, fmt.Errorf("read the database's folder: %w", err)
 	}
+
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".sst", ".vlog", ".mem":
@@ -84,14 +95,17 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 	return files, manifest, nil
 }
 
-// writeFormat is durable before Badger makes its first file, so that a folder with files and no FORMAT is never ours.
+// writeFormat writes FORMAT. It is durable before Badger creates its first file, so a folder with
+// files and no FORMAT is never ours.
 func writeFormat(dir string, format int) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
+
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the database's format: %w", err)
 	}
+
 	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, format)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(temp, path)
@@ -105,6 +119,7 @@ func writeFormat(dir string, format int) error {
 	return nil
 }
 
+// syncDir makes the entries of a folder durable: files created, renamed or removed in it.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

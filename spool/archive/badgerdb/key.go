@@ -33,17 +33,19 @@ const (
 	tableSidecar   = 's'
 )
 
+// What a key begins with.
 const (
 	ofServer  = 0
 	ofAccount = 1
 )
 
-// accountMax is what the length byte of a key can tell.
+// accountMax is the longest id that the length byte of a key allows.
 const accountMax = 255
 
-// keys makes the keys of one account: what they all begin with.
+// keys is what all keys of one account begin with. Its methods return its keys.
 type keys string
 
+// keysOf returns the keys of an account.
 func keysOf(account string) (keys, error) {
 	if account == "" || len(account) > accountMax {
 		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
@@ -51,7 +53,7 @@ func keysOf(account string) (keys, error) {
 	return keys([]byte{ofAccount, byte(len(account))}) + keys(account), nil
 }
 
-// table is what all keys of a table begin with. It has room for the longest fixed rest.
+// table returns what all keys of a table begin with, with capacity for the longest fixed rest.
 func (k keys) table(table byte) []byte {
 	return append(append(make([]byte, 0, len(k)+1+32), k...), table)
 }
@@ -90,32 +92,35 @@ func (k keys) change(revision uint64) []byte {
 // revisionOf reads the revision out of a key that change made.
 func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
-// place is where a record stands in its account's list.
+// place returns where a record is in its account's list.
 func place(at time.Time, id uuid) []byte {
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, placeBytes), ^(uint64(at.Unix()) ^ 1<<63)) // the sign bit turned: years before 1970 sort too
+	// With the sign bit turned, years before 1970 sort as well.
+	seconds := ^(uint64(at.Unix()) ^ 1<<63)
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, placeBytes), seconds)
 	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
+
 	for _, b := range id {
 		key = append(key, ^b)
 	}
 	return key
 }
 
-// placeOf is place for a position of a list.
+// placeOf returns the place of a position in a list. ok is false if its id is not a UUID.
 func placeOf(p query.Position) ([]byte, bool) {
 	id, ok := parseUUID(p.RequestID)
 	return place(p.At, id), ok
 }
 
-// accountOf splits a key of an account into what its account's keys begin with, the table and the rest.
+// accountOf splits a key of an account into its account's keys, the table and the rest.
 func accountOf(key []byte) (k keys, table byte, rest []byte) {
 	n := 2 + int(key[1])
 	return keys(key[:n]), key[n], key[n+1:]
 }
 
-// eraseKey is there while something that was deleted may still be in the files.
+// eraseKey exists while something that was deleted may still be in the files.
 var eraseKey = []byte{ofServer, 'x'}
 
-// uuid is an id as it stands in a key.
+// uuid is an id as in a key.
 type uuid = archive.UUID
 
 func parseUUID(s string) (uuid, bool) { return archive.ParseUUID(s) }

@@ -15,24 +15,29 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// copyingKey is there while a copy into this database is not finished: how far it has come in its source.
+// copyingKey exists while a copy into this database is unfinished: how far it has come.
 var copyingKey = []byte{ofServer, 'c'}
 
-// accountMoves are the tables of an account that Export walks; all else is made from them.
-var accountMoves = []byte{tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord}
+// accountMoves are the tables of an account that Export walks; everything else derives from them.
+var accountMoves = []byte{
+	tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord,
+}
 
-var errTime = errors.New("it is no time")
+// errTime is for a tombstone that holds no time.
+var errTime = errors.New("it is not a time")
 
-// Export walks over everything; see transfer.Mover. A place is a key, in base64.
+// Export walks over everything; see transfer.Mover. A place is a key in base64.
 func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.Item, place string) error) error {
 	after, err := base64.RawURLEncoding.DecodeString(place)
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", place)
 	}
+
 	names, err := db.accountKeys()
 	if err != nil {
 		return err
 	}
+
 	var prefixes [][]byte
 	for _, t := range accounts.Moves {
 		prefixes = append(prefixes, serverKey(t, ""))
@@ -42,22 +47,26 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 			prefixes = append(prefixes, k.table(table))
 		}
 	}
-	slices.SortFunc(prefixes, bytes.Compare) // as the keys themselves: so a key tells what comes behind it
+	// In the order of the keys themselves, so that a key tells what comes behind it.
+	slices.SortFunc(prefixes, bytes.Compare)
+
 	return db.view(func(txn *badger.Txn) error {
 		for _, prefix := range prefixes {
 			from := prefix
 			if bytes.HasPrefix(after, prefix) {
 				from = append(bytes.Clone(after), 0)
-			} else if bytes.Compare(prefix, after) < 0 {
+			} else if bytes.Compare(prefix, after) < 0 { // copied before
 				continue
 			}
-			if err := db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
+
+			err := db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
 				item, err := db.item(txn, key, value)
 				if err == nil {
 					err = fn(item, base64.RawURLEncoding.EncodeToString(key))
 				}
 				return err == nil, err
-			}); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -65,12 +74,13 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 	})
 }
 
-// item reads what stands under a key of a table that moves.
+// item reads what is under a key of a table that moves.
 func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err error) {
 	if key[0] == ofServer {
 		row, err := accountRow(key, value)
 		return row.Item(), err
 	}
+
 	k, table, rest := accountOf(key)
 	item.Of = string(k[2:])
 	switch table {
@@ -94,7 +104,11 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err 
 		if !ok {
 			return item, damaged(key, errTime)
 		}
-		item.Tombstone = &transfer.Tombstone{RequestID: uuid(rest).String(), At: at, Unseen: len(value) > tombstoneBytes}
+		item.Tombstone = &transfer.Tombstone{
+			RequestID: uuid(rest).String(),
+			At:        at,
+			Unseen:    len(value) > tombstoneBytes,
+		}
 	case tableSelector:
 		at, ok := readTime(value)
 		if !ok {
@@ -107,23 +121,25 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err 
 	return item, err
 }
 
-// moved reads a record's bodies.
+// moved reads a record with its bodies.
 func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.Record, error) {
 	state, err := db.joinState(txn, k, id, value)
 	if err != nil {
 		return nil, err
 	}
+
 	bodies, err := db.bodies(txn, k, id, &state.State, false)
 
 	return &transfer.Record{State: state.State, Bodies: bodies}, err
 }
 
-// Import keeps items of another database; see transfer.Mover.
+// Import stores items of another database; see transfer.Mover.
 func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
-	listed := map[keys]int{}
+	listed := map[keys]int{} // rows written
 	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
 		clear(listed)
-		records := map[string]*folding{} // by account, so that each counts its records once
+		records := map[string]*folding{} // by account, so that each counts its records only once
+
 		for i := range items {
 			item := &items[i]
 			if item.Record != nil {
@@ -140,7 +156,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 			} else {
 				writes, err = bring(writes, item)
 			}
-			if item.Forgotten != nil {
+			if item.Forgotten != nil { // not yet known to the selectors in memory
 				clear(db.selectors)
 			}
 			if err != nil {
@@ -154,28 +170,32 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 			writes = append(writes, f.writes...)
 			listed[f.keys] += f.listed
 		}
-		return append(writes, write{copyingKey, []byte(place + "\n")}), nil // no value is empty
+
+		return append(writes, write{copyingKey, []byte(place + "\n")}), nil // never an empty value
 	})
 	if err != nil {
 		return err
 	}
+
 	for k, rows := range listed {
 		db.rowsWritten(k, rows)
 	}
 	return nil
 }
 
-// bring writes what is no record.
+// bring stores an item that is not a record.
 func bring(writes []write, item *transfer.Item) ([]write, error) {
 	if item.Of == "" {
 		tx := accountTx{writes: writes}
 		err := accounts.Import(&tx, item)
 		return tx.writes, err
 	}
+
 	k, err := keysOf(item.Of)
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case item.Audit != nil:
 		id, ok := parseUUID(item.Audit.ID)
@@ -193,7 +213,10 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 		return store(writes, k.last(), item.Registry)
 	case item.Template != nil:
 		t := item.Template
-		writes = append(writes, write{k.templateName(t.ID), []byte(t.Name)}, write{k.change(t.Revision), []byte(t.Name)})
+		writes = append(writes,
+			write{k.templateName(t.ID), []byte(t.Name)},
+			write{k.change(t.Revision), []byte(t.Name)},
+		)
 		return store(writes, k.head(t.Name), t)
 	case item.Version != nil:
 		return store(writes, k.version(item.Version.TemplateID, item.Version.Number), item.Version)
@@ -202,19 +225,21 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 		if !ok {
 			return nil, badID(item.Tombstone.RequestID)
 		}
-		return append(writes, write{k.tombstone(id), tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen)}), nil
+		value := tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen)
+		return append(writes, write{k.tombstone(id), value}), nil
 	case item.Forgotten != nil:
 		return append(writes, write{k.selector(item.Forgotten.Hash), appendTime(nil, item.Forgotten.Before)}), nil
 	}
 	return writes, nil
 }
 
-// bring writes a record as it was elsewhere, unless it is here.
+// bring stores a record as it was elsewhere, unless it is already here.
 func (f *folding) bring(w *transfer.Record) error {
 	r, err := f.record(w.State.RequestID)
 	if err != nil || len(r.state.History) > 0 {
 		return err
 	}
+
 	r.state.State, r.changed, r.removed = w.State, true, false
 	if r.waiting = r.state.Waiting(); r.waiting.Requests > 0 {
 		if err := f.loadOrphans(); err != nil {
@@ -222,6 +247,7 @@ func (f *folding) bring(w *transfer.Record) error {
 		}
 		f.orphans.Add(r.waiting)
 	}
+
 	f.hide(r, r.state.Hidden())
 	for id, body := range w.Bodies {
 		event, ok := parseUUID(id)
@@ -233,22 +259,28 @@ func (f *folding) bring(w *transfer.Record) error {
 	return nil
 }
 
-// Copying says how far an unfinished copy has come; see transfer.Mover.
+// Copying returns how far an unfinished copy has come; see transfer.Mover.
 func (db *DB) Copying(context.Context) (place string, unfinished bool, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		value, err := loadBytes(txn, copyingKey)
 		place, unfinished = string(bytes.TrimSuffix(value, []byte("\n"))), value != nil
+
 		return err
 	})
+
 	return place, unfinished, err
 }
 
-// Copied says that the copy is finished; see transfer.Mover.
+// Copied notes that the copy is finished; see transfer.Mover.
 func (db *DB) Copied(ctx context.Context) error {
-	err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return []write{{key: copyingKey}}, nil })
+	err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
+		return []write{{key: copyingKey}}, nil
+	})
 	if err != nil {
 		return err
 	}
+
+	// Import writes tombstones without counting them.
 	db.tombstones.Store(0)
 	return db.countTombstones()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// openBadger opens Badger's files, after those that the disk cannot read were replaced. It returns
-// how many bytes were lost with that. The caller has locked the folder.
+// openBadger opens Badger's files, after replacing those that the disk cannot read. It returns how
+// many bytes were lost by that. The caller has locked the folder.
 func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
 	s := salvage{dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
@@ -27,19 +27,21 @@ func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *bad
 	return db, s.bytes, nil
 }
 
-// removeEmptyLogs removes the logs of 0 bytes that a kill leaves where Badger makes a log, which
-// it sizes after naming it, or deletes one, which it cuts first. Badger refuses to open them.
-// Nothing refers to them: a log is sized before it is written, and cut once all in it is elsewhere.
+// removeEmptyLogs removes empty logs, which Badger refuses to open. A kill leaves one where Badger
+// creates a log, which it names before giving it a size, or deletes one, which it truncates first.
+// Nothing refers to them: no log is written before it has a size, or truncated while it is needed.
 func removeEmptyLogs(dir string, log *slog.Logger) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+
 	removed := false
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); ext != ".vlog" && ext != ".mem" {
 			continue
 		}
+
 		info, err := e.Info()
 		if err != nil {
 			return err
@@ -55,8 +57,10 @@ func removeEmptyLogs(dir string, log *slog.Logger) error {
 		}
 		removed = true
 	}
+
 	if !removed {
 		return nil
 	}
+
 	return syncDir(dir)
 }

@@ -11,18 +11,20 @@ import (
 	"promptspool/spool/archive/accounts"
 )
 
-// loadOrphans reads the account's tally of orphans, once for a batch, and only for one that may change it.
+// loadOrphans reads the account's tally of orphans, once for a batch and only if it may change.
 func (f *folding) loadOrphans() error {
 	if f.orphans != nil {
 		return nil
 	}
+
 	var o archive.Orphans
 	_, err := load(f.txn, f.keys.orphans(), &o)
 	f.orphans = &o
 	return err
 }
 
-// listOrphan writes the line of a record whose request has not come, or removes it when that has.
+// listOrphan writes the line of a record whose request has not arrived, or deletes it once the
+// request has.
 func (f *folding) listOrphan(r *record) error {
 	row, ok := r.state.OrphanRow()
 	switch {
@@ -36,32 +38,37 @@ func (f *folding) listOrphan(r *record) error {
 	return nil
 }
 
-// unlistOrphan takes a record that is deleted off the list and the tally.
+// unlistOrphan takes a record that is deleted off the list and out of the tally.
 func (f *folding) unlistOrphan(r *record) error {
 	if err := f.loadOrphans(); err != nil {
 		return err
 	}
+
 	f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
 	return nil
 }
 
-// writeOrphans keeps the tally.
+// writeOrphans stores the tally if it was loaded.
 func (f *folding) writeOrphans() error {
 	if f.orphans == nil {
 		return nil
 	}
+
 	value, err := jsonscan.Marshal(f.orphans)
 	f.writes = append(f.writes, write{f.keys.orphans(), value})
 	return err
 }
 
-// Orphans lists records whose request has not come; see archive.Store.
-func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
+// Orphans lists records whose request has not arrived; see archive.Store.
+func (db *DB) Orphans(
+	ctx context.Context, account, after string, limit int,
+) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, false, tally, err
 	}
+
 	var from []byte
 	if after != "" {
 		id, ok := parseUUID(after)
@@ -70,24 +77,28 @@ func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (ro
 		}
 		from = append(k.orphan(id), 0) // the first key behind it
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		if _, err := load(txn, k.orphans(), &tally); err != nil || limit == 0 {
 			return err
 		}
+
 		return db.each(ctx, txn, k.table(tableOrphan), from, func(key, value []byte) (bool, error) {
 			if more = len(rows) == limit; more {
 				return false, nil
 			}
+
 			var row wire.Orphan
 			err := decode(key, value, &row)
 			rows = append(rows, row)
 			return true, err
 		})
 	})
+
 	return rows, more, tally, err
 }
 
-// OrphansOfAll adds up the tallies of all accounts.
+// OrphansOfAll returns the sum of the tallies of all accounts.
 func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 	var all archive.Orphans
 	err := db.view(func(txn *badger.Txn) error {
@@ -98,6 +109,7 @@ func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 			return err
 		})
 	})
+
 	return all, err
 }
 
@@ -108,6 +120,7 @@ func (db *DB) eachAccount(ctx context.Context, txn *badger.Txn, fn func(keys) er
 		if err := decode(key, value, &a); err != nil {
 			return false, err
 		}
+
 		k, err := keysOf(a.ID)
 		if err == nil {
 			err = fn(k)

@@ -12,22 +12,25 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// restoreBytes and restoreKeys bound one transaction of a restore: memory, and what Badger takes.
+// Bounds of one transaction of a restore: memory, and what Badger accepts.
 const (
 	restoreBytes = 8 << 20
 	restoreKeys  = 2000
 )
 
-// Restore makes the database c.Dir of a backup. c.Dir must not be there: it appears, whole, durable and checked, when Restore returns
-// nil, and until then all is in a folder beside it, which goes when anything is wrong. Once checked, and before it
-// appears, mend may change the database; nil changes nothing.
+// Restore creates the database c.Dir from a backup. c.Dir must not exist. It appears when Restore
+// returns nil: complete, durable and checked. Until then everything is in a folder beside it,
+// which is removed if anything goes wrong. mend may change the database after the check and
+// before it appears; nil changes nothing.
 func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Context, *DB) error) (b Backup, err error) {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
-		return b, fmt.Errorf("%s is there already; move it away, or restore elsewhere", c.Dir)
+		return b, fmt.Errorf("%s already exists; move it away, or restore elsewhere", c.Dir)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+
+	// What an interrupted restore left is removed.
 	temp := c.Dir + ".restoring"
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return b, fmt.Errorf("restore: %w", err)
@@ -37,9 +40,11 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 			err = errors.Join(err, os.RemoveAll(temp))
 		}
 	}()
+
 	if b, err = fill(ctx, temp, c, r); err != nil {
 		return b, err
 	}
+
 	opened := c
 	opened.Dir = temp
 	db, err := Open(opened)
@@ -47,33 +52,40 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 		return b, err
 	}
 	if err := db.Check(ctx); err != nil {
-		return b, errors.Join(fmt.Errorf("the backup is whole, but what was backed up is not: %w", err), db.Close())
+		return b, errors.Join(fmt.Errorf("the backup is intact, but the database in it is not: %w", err), db.Close())
 	}
+
 	if mend != nil {
 		if err := mend(ctx, db); err != nil {
 			return b, errors.Join(err, db.Close())
 		}
 	}
+
 	if err := db.Close(); err != nil {
 		return b, err
 	}
+
+	// The rename is what makes it appear, so every file must be durable before.
 	if err := errors.Join(syncFiles(temp), os.Rename(temp, c.Dir)); err != nil {
 		return b, err
 	}
+
 	return b, syncDir(filepath.Dir(c.Dir))
 }
 
-// fill writes a backup into a new database. It is not durable before syncFiles.
+// fill writes a backup into a new database, which is durable only after syncFiles.
 func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err error) {
 	bdb, err := badger.Open(badgerOptions(dir, badgerLog{c.Logger, newHealth()}).WithSyncWrites(false))
 	if err != nil {
 		return b, err
 	}
+
 	txn, keys, bytes := bdb.NewTransaction(true), 0, 0
 	defer func() {
 		txn.Discard()
 		err = errors.Join(err, bdb.Close())
 	}()
+
 	b, of, err := readBackup(r, func(key, value []byte) error {
 		if keys++; keys > restoreKeys || bytes+len(value) > restoreBytes {
 			if err := errors.Join(ctx.Err(), txn.Commit()); err != nil {
@@ -81,21 +93,25 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 			}
 			txn, keys, bytes = bdb.NewTransaction(true), 1, 0
 		}
+
 		bytes += len(value)
 		return txn.Set(append([]byte(nil), key...), append([]byte(nil), value...))
 	})
 	if err != nil {
 		return b, err
 	}
+
+	// The format last: without it the folder is not a database of ours.
 	return b, errors.Join(txn.Commit(), writeFormat(dir, of))
 }
 
-// syncFiles makes all files of a folder durable.
+// syncFiles makes all files of a folder durable, and the folder itself.
 func syncFiles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		f, err := os.Open(filepath.Join(dir, e.Name()))
 		if err != nil {

@@ -13,10 +13,11 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// retainStep is how many records one transaction drops.
+// retainStep is how many records one transaction deletes.
 const retainStep = 200
 
-// Retain deletes what is beyond the retention, the oldest first, without tombstones. It returns how many records went.
+// Retain deletes records beyond the retention, the oldest first, without tombstones. It returns
+// how many it deleted.
 func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
@@ -27,36 +28,47 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 			dropped, err = db.dropBeyond(ctx, k, r.Bytes, dropped)
 		}
 	}
+
 	if dropped > 0 {
 		db.askErase()
 	}
 	return dropped, err
 }
 
+// dropOlder deletes an account's records from before cutoff. It returns dropped plus their number.
 func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped int64) (int64, error) {
 	value, err := json.Marshal(cutoff)
 	if err != nil {
 		return dropped, err
 	}
-	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}})
+	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
+		Field:    "accepted_at",
+		Operator: "lt",
+		Value:    value,
+	}})
 	if err != nil {
 		return dropped, err
 	}
+
 	for {
 		ids, err := db.firstIDs(ctx, k, q, retainStep)
 		if err != nil {
 			return dropped, err
 		}
+
 		n, err := db.deleteRecords(ctx, k, ids, nil, false)
 		if dropped += n.Records; err != nil || len(ids) < retainStep {
 			break
 		}
 	}
-	n, err := db.deleteOrphans(ctx, k, func(s *archive.State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }, false)
+
+	// Orphans have no row: their age is that of their last event.
+	old := func(s *archive.State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }
+	n, err := db.deleteOrphans(ctx, k, old, false)
 	return dropped + n.Records, err
 }
 
-// firstIDs are those of the first records that a query finds.
+// firstIDs returns the ids of the first records that a query finds.
 func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (ids []string, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		_, err := db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
@@ -68,6 +80,8 @@ func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (i
 	return ids, err
 }
 
+// dropBeyond deletes an account's oldest records until it holds at most so many bytes. It returns
+// dropped plus their number.
 func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int64, error) {
 	for {
 		var count accountCount
@@ -81,9 +95,12 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 		if err != nil || int64(count.bytes) <= most || len(oldest) == 0 {
 			return dropped, err
 		}
-		// As many as the excess is of the account's mean record: a few at most are dropped too many or too few.
+
+		// As many as the excess is worth in records of average size: at worst a few too many or too
+		// few go.
 		excess := (count.bytes - uint64(most)) * max(count.records, 1) / count.bytes
 		step := min(max(int(excess), 1), retainStep, len(oldest))
+
 		n, err := db.deleteRecords(ctx, k, oldest[len(oldest)-step:], nil, false)
 		if dropped += n.Records; err != nil {
 			return dropped, err
@@ -91,17 +108,20 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 	}
 }
 
-// oldest are the ids of the account's last records, newest first: those behind the last block's place.
+// oldest returns the ids of the account's last records, newest first: those from the last block on.
 func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
+
 	var q query.Query
 	it.Seek(append(k.table(tableBlock), 0xff, 0xff, 0xff, 0xff))
 	for {
+		// Without a block left, everything stands alone, and all of it is read.
 		if q.After = nil; it.Valid() {
 			at, id := rowPlace(it.Item().Key())
 			q.After = &query.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
 		}
+
 		_, err = db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
 			ids = append(ids, row.RequestID)
 			return true, nil
@@ -109,6 +129,7 @@ func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string
 		if err != nil || len(ids) > 0 || q.After == nil {
 			return ids, err
 		}
-		it.Next() // every row of the block is gone already
+
+		it.Next() // every row of the block has been deleted already
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// Rewrite changes what is derived of requests; see archive.Store.
-func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position, limit int, change archive.Change) (end *query.Position, changed int, err error) {
+// Rewrite changes what is derived from requests; see archive.Store.
+func (db *DB) Rewrite(
+	ctx context.Context, account string, after *query.Position, limit int, change archive.Change,
+) (end *query.Position, changed int, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, 0, err
@@ -22,11 +24,14 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position
 	})
 }
 
-// rewrite is Rewrite of some records, in one transaction.
-func (db *DB) rewrite(ctx context.Context, k keys, page []query.Position, change archive.Change) (changed int, err error) {
+// rewrite rewrites some records in one transaction.
+func (db *DB) rewrite(
+	ctx context.Context, k keys, page []query.Position, change archive.Change,
+) (changed int, err error) {
 	listed := 0
 	err = db.commit.doMany(ctx, 0, len(page), func(txn *badger.Txn) ([]write, error) {
 		changed = 0
+
 		f := db.newFolding(txn, k)
 		for _, p := range page {
 			if _, err := f.record(p.RequestID); err != nil {
@@ -38,15 +43,18 @@ func (db *DB) rewrite(ctx context.Context, k keys, page []query.Position, change
 			if r.state.Orphan() {
 				continue
 			}
+
 			body := func() ([]byte, error) { return db.requestBody(txn, k, r.state.RequestID) }
 			var err error
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
+
 			if r.changed {
 				changed++
 			}
 		}
+
 		err := f.finish()
 		listed = f.listed
 		return f.writes, err
@@ -54,6 +62,7 @@ func (db *DB) rewrite(ctx context.Context, k keys, page []query.Position, change
 	if err != nil {
 		return 0, err
 	}
+
 	db.rowsWritten(k, listed)
 	return changed, nil
 }
@@ -71,24 +80,28 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 		changed += n
 		return err
 	})
+
 	db.askErase()
 	return changed, err
 }
 
-// editTogether is Edit in one transaction.
+// editTogether edits records in one transaction.
 func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change archive.Edit) (changed int, err error) {
 	listed := 0
 	err = db.commit.doMany(ctx, 0, len(ids), func(txn *badger.Txn) ([]write, error) {
 		changed = 0
 		f := db.newFolding(txn, k)
+
 		for _, id := range ids {
 			r, err := f.record(id)
 			if err != nil {
 				return nil, err
 			}
+
 			if len(r.state.History) == 0 {
 				continue // deleted since
 			}
+
 			if err := f.edit(r, change); err != nil {
 				return nil, err
 			}
@@ -96,31 +109,37 @@ func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change arc
 				changed++
 			}
 		}
+
 		if err := f.finish(); err != nil || changed == 0 {
 			return nil, err
 		}
 
 		listed = f.listed
+
+		// The old bodies may still be in the files.
 		return append(f.writes, write{eraseKey, appendTime(nil, db.now())}), nil
 	})
 	if err != nil {
 		return 0, err
 	}
+
 	db.rowsWritten(k, listed)
 	return changed, nil
 }
 
-// edit lets change work on a record, and keeps the bodies that it changed.
+// edit lets change edit a record, and stores the bodies that it changed.
 func (f *folding) edit(r *record, change archive.Edit) error {
 	bodies, err := f.db.bodies(f.txn, f.keys, r.id, &r.state.State, false)
 	if err != nil {
 		return err
 	}
+
 	r.changed, err = r.state.Edited(bodies, change, func(eventID string, body json.RawMessage) error {
 		event, ok := parseUUID(eventID)
 		if !ok {
 			return badID(eventID)
 		}
+
 		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(body)})
 		return nil
 	})
@@ -128,6 +147,7 @@ func (f *folding) edit(r *record, change archive.Edit) error {
 		return err
 	}
 
+	// After the edit the record may count differently in the tally of orphans.
 	if now := r.state.Waiting(); now != r.waiting {
 		if err := f.loadOrphans(); err != nil {
 			return err

@@ -5,23 +5,26 @@ import (
 	"time"
 )
 
-// goneRow is the value of a row that was deleted and still stands in a block: it hides that one.
+// goneRow is the value of a row that was deleted but is still in a block: it hides that one.
 var goneRow = []byte{0}
 
-// mark is the value of the two keys that stand where a block begins, among the rows that stand alone. Behind them lie only rows
-// that were packed, which Badger has to pass over one by one until it has compacted them away: an iterator that looks one
-// key ahead never comes there.
+// mark is the value of the two keys where the first block begins, among the rows that stand alone.
+// Behind them are only Badger's tombstones of packed rows, which a walk has to pass one by one
+// until Badger has compacted them away. An iterator reads one key ahead, so with two marks it
+// never gets there.
 var mark = []byte{1}
 
-// rowPlace reads the time and the id out of a row's key, or of what follows the table in it.
+// rowPlace reads the time and the id from a row's key, or from a place.
 func rowPlace(key []byte) (at time.Time, id uuid) {
 	key = key[len(key)-placeBytes:]
-	at = time.Unix(int64(^binary.BigEndian.Uint64(key)^1<<63), int64(^binary.BigEndian.Uint32(key[8:]))).UTC()
+
+	seconds := int64(^binary.BigEndian.Uint64(key) ^ 1<<63)
+	at = time.Unix(seconds, int64(^binary.BigEndian.Uint32(key[8:]))).UTC()
 	for i := range id {
 		id[i] = ^key[12+i]
 	}
 	return at, id
 }
 
-// placeBytes is the length of time and id in a key.
+// placeBytes is the length of a place: time and id.
 const placeBytes = 12 + 16

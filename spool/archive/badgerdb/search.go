@@ -20,20 +20,26 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	if err != nil {
 		return archive.State{}, nil, err
 	}
+
 	state.Restore(bodies)
 	if state.Orphan() {
 		return state, nil, nil
 	}
+
 	return state, bodies[state.Request.ID], nil
 }
 
 // Bodies returns a state and the bodies of its events; see archive.Store.
-func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
+func (db *DB) Bodies(
+	ctx context.Context, account, requestID string,
+) (archive.State, map[string]json.RawMessage, error) {
 	return db.readRecord(account, requestID, false)
 }
 
-// readRecord reads a record and bodies of its events.
-func (db *DB) readRecord(account, requestID string, shown bool) (state archive.State, bodies map[string]json.RawMessage, err error) {
+// readRecord reads a record with the bodies of its events: all, or those needed to show it.
+func (db *DB) readRecord(
+	account, requestID string, shown bool,
+) (state archive.State, bodies map[string]json.RawMessage, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return state, nil, err
@@ -51,6 +57,7 @@ func (db *DB) readRecord(account, requestID string, shown bool) (state archive.S
 		if err != nil {
 			return err
 		}
+
 		state = stored.State
 		bodies, err = db.bodies(txn, k, id, &state, shown)
 		return err
@@ -58,8 +65,10 @@ func (db *DB) readRecord(account, requestID string, shown bool) (state archive.S
 	return state, bodies, err
 }
 
-// bodies reads the bodies that are kept of a record's events, or only those that it takes to show the record.
-func (db *DB) bodies(txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool) (map[string]json.RawMessage, error) {
+// bodies reads the stored bodies of a record's events: all, or those needed to show the record.
+func (db *DB) bodies(
+	txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool,
+) (map[string]json.RawMessage, error) {
 	var wanted []string
 	if shown {
 		wanted = s.Shown()
@@ -68,18 +77,20 @@ func (db *DB) bodies(txn *badger.Txn, k keys, id uuid, s *archive.State, shown b
 	bodies := make(map[string]json.RawMessage)
 	for _, h := range s.History {
 		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
-			continue
+			continue // not stored, or not needed
 		}
+
 		body, err := db.loadBody(txn, k, id, h)
 		if err != nil {
 			return nil, err
 		}
+
 		bodies[h.ID] = body
 	}
 	return bodies, nil
 }
 
-// metadata reads a record's, with long values whole.
+// metadata reads a record's metadata, including long values that its state holds only in part.
 func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]string, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
@@ -89,23 +100,26 @@ func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]st
 	if err != nil {
 		return nil, err
 	}
+
 	bodies, err := db.bodies(txn, k, id, &stored.State, true)
 	stored.Restore(bodies)
 
 	return stored.Whole(), err
 }
 
-// loadBody reads the body of one event and proves that it is what was stored.
+// loadBody reads the body of one event and checks it against the stored hash.
 func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
 	event, ok := parseUUID(h.ID)
 	if !ok {
 		return nil, badID(h.ID)
 	}
+
 	key := k.body(id, event)
 	body, err := db.codec.read(txn, bodyVersion, key, nil)
 	if err == nil && archive.HashBody(body) != h.Hash {
-		err = damaged(key, errors.New("the body is not the one that was stored"))
+		err = damaged(key, errors.New("the body is not what was stored"))
 	}
+
 	return body, err
 }
 
@@ -115,9 +129,12 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 	if err != nil {
 		return query.Page{}, err
 	}
+
 	f := query.NewFinder(&q)
 	page := query.Page{}
 	err = db.view(func(txn *badger.Txn) error {
+
+		// The total of an account is known without counting.
 		if !q.Filtered() {
 			count, err := loadTally(txn, k)
 			if err != nil {
@@ -125,10 +142,13 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 			}
 			f.Total(int(count.records))
 		}
+
+		// A page that sorts or counts starts at the beginning: what comes before the cursor counts.
 		all := q
 		if !q.Streams() && (q.Filtered() || q.Order.By != "") {
-			all.After = nil // what comes before the cursor counts
+			all.After = nil
 		}
+
 		s, err := db.newScan(ctx, txn, k, &all)
 		if err != nil {
 			return err
@@ -137,26 +157,33 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 		if err := s.run(); err != nil {
 			return err
 		}
+
 		page, err = f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 			id, _ := parseUUID(requestID)
 			state, err := db.state(txn, k, id)
 			row, _ = state.Row()
 			return row, err
 		})
+
 		return err
 	})
 	if err != nil {
 		return query.Page{}, err
 	}
+
 	return page, nil
 }
 
-// Scan gives fn the rows that match; see archive.Store.
-func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
+// Scan calls fn with the rows that match; see archive.Store.
+func (db *DB) Scan(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns,
+	fn func(row *wire.Row) (bool, error),
+) (stopped *query.Position, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, err
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		stopped, err = db.scan(ctx, txn, k, &q, want, fn)
 		return err
@@ -164,21 +191,28 @@ func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowc
 	return stopped, err
 }
 
-// checkEvery is how many rows a walk passes between looks at whether anybody still waits for it.
+// checkEvery is how many rows a walk passes between checks whether anybody still waits for it.
 const checkEvery = 512
 
-func (db *DB) scan(ctx context.Context, txn *badger.Txn, k keys, q *query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
+// scan is Scan within a transaction.
+func (db *DB) scan(
+	ctx context.Context, txn *badger.Txn, k keys, q *query.Query, want rowcode.Columns,
+	fn func(row *wire.Row) (bool, error),
+) (stopped *query.Position, err error) {
 	s, err := db.newScan(ctx, txn, k, q)
 	if err != nil {
 		return nil, err
 	}
+
 	s.visit = func(m *match) (bool, error) {
 		row, err := m.fill(want)
 		if err != nil {
 			return false, err
 		}
+
 		return fn(row)
 	}
+
 	err = s.run()
 	return s.stopped, err
 }
@@ -189,10 +223,12 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 	if !ok {
 		return nil, badID(requestID)
 	}
+
 	state, err := db.state(txn, k, id)
 	if err != nil || state.Orphan() {
 		return nil, err
 	}
+
 	for _, h := range state.History {
 		if h.ID == state.Request.ID {
 			return db.loadBody(txn, k, id, h)

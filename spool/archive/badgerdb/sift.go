@@ -10,30 +10,37 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// siftRows is how many rows' bodies are looked at between looks at the time.
+// siftRows is how many rows are sifted between looks at the clock.
 const siftRows = 256
 
-// sift takes the rows out of v.may, from i to below end, whose bodies cannot hold the words of the query, up to siftRows of them. It
-// returns the first row that it did not look at. Several goroutines share the work: most of it is unpacking.
+// sift clears the rows of v.may, from i to below end, whose bodies cannot contain the words of the
+// query. It takes up to siftRows of them and returns the first row that it left. Several
+// goroutines share the work: most of it is unpacking.
 func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	var rows [siftRows]int
+	// rows[:n] are to be sifted; next is behind them.
 	n := 0
 	for i = v.may.within(i, end); i >= 0 && n < siftRows; i = v.may.within(i+1, end) {
-		rows[n], n = i, n+1
+		rows[n] = i
+		n++
 	}
 	if next = end; i >= 0 {
 		next = i
 	}
+
 	ids, err := s.block.column(rowcode.ColumnID)
 	if err != nil {
 		return 0, err
 	}
+
 	var out [siftRows]bool
-	var wg sync.WaitGroup
 	var errs [workers]error
+	var wg sync.WaitGroup
+
 	for w := range workers {
 		wg.Go(func() {
-			// Bodies lie in the order of ids, which is mostly that of time: each takes a stretch, from its end.
+			// Bodies are stored in the order of their ids, which is mostly that of time. Each
+			// goroutine takes one stretch, from its old end on, so that its iterator moves forward.
 			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil; j-- {
 				place := ids.place(rows[j])
 				_, id := rowPlace(place[:])
@@ -42,44 +49,51 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 		})
 	}
 	wg.Wait()
+
 	for _, err := range errs {
 		if err != nil {
 			return 0, err
 		}
 	}
+
 	for j := range n {
 		if out[j] {
 			v.may.unset(rows[j])
 		}
 	}
+
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 		s.late = true
 	}
+
 	return next, s.db.stopped(s.ctx)
 }
 
-// sifter is the memory of one goroutine, and its place among the bodies.
+// sifter is the memory of one sifting goroutine, with its iterator over the bodies.
 type sifter struct {
-	bodies      *badger.Iterator // nil before the first
+	bodies      *badger.Iterator // over all bodies of the account; nil until it is needed
 	body, lower []byte
 }
 
+// close releases the iterator.
 func (h *sifter) close() {
 	if h.bodies != nil {
 		h.bodies.Close()
 	}
 }
 
-// stepsMax is how many keys a sifter passes one by one before it seeks.
+// stepsMax is how many keys a sifter passes one by one before it seeks, which costs more.
 const stepsMax = 4
 
-// excludes says whether no body of a record can hold the words. It may have others beside that of its request, but seldom has;
-// to read its state, which tells that one, would cost as much as the body.
+// excludes reports whether no body of a record can contain the words. A record may have other
+// bodies beside that of its request, but seldom has; reading its state, which names that one,
+// would cost as much as the body.
 func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
 	prefix := append(s.keys.table(tableBody), id[:]...)
 	if h.bodies == nil {
 		h.bodies = s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBody)})
 	}
+
 	it := h.bodies
 	for step := 0; !it.ValidForPrefix(prefix); step++ {
 		if step < stepsMax && it.Valid() && bytes.Compare(it.Item().Key(), prefix) < 0 {
@@ -89,6 +103,7 @@ func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
 		it.Seek(prefix)
 		break
 	}
+
 	excluded := false
 	for ; it.ValidForPrefix(prefix); it.Next() {
 		err := it.Item().Value(func(value []byte) (err error) {
@@ -98,11 +113,14 @@ func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
 		if err != nil {
 			return false, damaged(it.Item().KeyCopy(nil), err)
 		}
+
 		may, lower := s.query.MayHold(h.body, h.lower)
 		if h.lower = lower; may {
 			return false, nil
 		}
+
 		excluded = true
 	}
-	return excluded, nil
+
+	return excluded, nil // without any body, the row itself decides
 }

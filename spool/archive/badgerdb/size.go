@@ -12,7 +12,7 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Size counts what all accounts hold. It reads one key of each account, and no record.
+// Size returns what all accounts hold together. It reads one key of each account, and no record.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		return db.eachAccount(ctx, txn, func(k keys) error {
@@ -22,22 +22,25 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 			return err
 		})
 	})
+
 	db.packMu.Lock()
 	for _, rows := range db.unpacked {
 		s.Unpacked += rows
 	}
 	db.packMu.Unlock()
+
 	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = diskBytes(db.dir)
 	return s, err
 }
 
-// Kept tells how much of an account is kept. It reads one key.
+// Kept returns how much is kept of an account. It reads one key.
 func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
 	k, err := keysOf(id.Account)
 	if err != nil {
 		return kept, err
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		tally, err := loadTally(txn, k)
 		kept = wire.Kept{Requests: int64(tally.records), Bytes: int64(tally.bytes)}
@@ -46,12 +49,14 @@ func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err e
 	return kept, err
 }
 
-// diskBytes counts the blocks of all files below a folder. What vanishes meanwhile counts as nothing.
+// diskBytes counts the disk blocks of all files below a folder. Files that vanish meanwhile count
+// as nothing.
 func diskBytes(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil
+			return nil // gone, or unreadable: this is an estimate
 		}
+
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
 				bytes += st.Blocks * 512

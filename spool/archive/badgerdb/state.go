@@ -10,7 +10,7 @@ import (
 	"promptspool/spool/archive"
 )
 
-// largeState begins the value of a state that may have deltas.
+// largeState is the first byte of a state that may have deltas.
 var largeState = []byte{1}
 
 // state reads a record, whatever parts it is stored in. One that does not exist has no history.
@@ -23,7 +23,7 @@ func (db *DB) state(txn *badger.Txn, k keys, id uuid) (archive.Stored, error) {
 	return db.joinState(txn, k, id, value)
 }
 
-// joinState reads the record of which value is stored under its key.
+// joinState decodes the record whose value is stored under its key, and reads its deltas.
 func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive.Stored, error) {
 	key := k.record(id)
 	plain, large := bytes.CutPrefix(value, largeState)
@@ -35,7 +35,7 @@ func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive
 		return s, nil
 	}
 
-	// Not cancelled: whoever folds has begun, and it is one record.
+	// Not cancelled: the caller is folding already, and it is one record.
 	var deltas []archive.Delta
 	err = db.each(context.Background(), txn, k.deltas(id), nil, func(key, value []byte) (bool, error) {
 		deltas = append(deltas, archive.Delta{After: deltaAfter(key), Value: bytes.Clone(value)})
@@ -51,12 +51,13 @@ func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive
 	return s, nil
 }
 
-// writeState writes a record that changed, all of it or what came.
+// writeState writes a record that changed: all of it, or only what was added.
 func (f *folding) writeState(r *record) error {
 	value, after, err := r.state.Encode()
 	if err != nil {
 		return err
 	}
+
 	if after > 0 {
 		f.writes = append(f.writes, write{f.keys.delta(r.id, after), value})
 		return nil
@@ -77,18 +78,19 @@ func (f *folding) removeState(r *record) {
 	f.removeDeltas(r)
 }
 
+// removeDeltas removes a record's deltas, which the whole state now contains.
 func (f *folding) removeDeltas(r *record) {
 	for _, after := range r.state.Deltas() {
 		f.writes = append(f.writes, write{key: f.keys.delta(r.id, after)})
 	}
 }
 
-// deltas is what the keys of all deltas of a record begin with.
+// deltas returns what the keys of all deltas of a record begin with.
 func (k keys) deltas(id uuid) []byte { return append(k.table(tableDelta), id[:]...) }
 
 func (k keys) delta(id uuid, after int) []byte {
 	return binary.BigEndian.AppendUint32(k.deltas(id), uint32(after))
 }
 
-// deltaAfter reads archive.Delta.After out of a key that delta made.
+// deltaAfter reads archive.Delta.After from a key that delta returned.
 func deltaAfter(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }

@@ -11,97 +11,115 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Sum gives sums every row that matches, by itself or in the summary of its block; see archive.Store.
+// Sum adds every matching row to sums, by itself or with the summary of its block; see
+// archive.Store.
 func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
 	k, err := keysOf(account)
 	if err != nil {
 		return err
 	}
+
 	return db.view(func(txn *badger.Txn) error {
 		s, err := db.newScan(ctx, txn, k, &q)
 		if err != nil {
 			return err
 		}
+
 		s.visit = func(m *match) (bool, error) {
 			row, err := m.fill(want)
 			if err == nil {
 				err = sums.Add(row)
 			}
+
 			return err == nil, err
 		}
+
 		u := summing{scan: s, sums: sums, want: want}
 		s.skip = u.block
 		if err := u.reach(); err != nil {
 			return err
 		}
+
 		return s.run()
 	})
 }
 
-// summing takes blocks by their summaries.
+// summing adds blocks by their summaries.
 type summing struct {
 	scan    *scan
 	sums    query.Sums
 	want    rowcode.Columns
-	summary []byte
+	summary []byte // of the current block; its memory is used again
 }
 
-// reach tells how old the rows are of which there is a summary, so that it is known from the start how long buckets have to be.
+// reach tells sums the age of the oldest row covered by a summary, so that it knows from the start
+// how long its buckets have to be.
 func (u *summing) reach() error {
 	s := u.scan
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()
+
 	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		var head blockHead
-		err := it.Item().Value(func(value []byte) (err error) { head, err = decodeHead(value); return err })
+		err := it.Item().Value(func(value []byte) (err error) {
+			head, err = decodeHead(value)
+			return err
+		})
 		if err != nil {
 			return damaged(it.Item().KeyCopy(nil), err)
 		}
+
 		s.block.open(key[len(key)-placeBytes:], head)
 		if u.inside() {
 			if alone, err := u.alone(); err != nil || alone {
 				return err
 			}
+
 			u.sums.Reach(time.Unix(head.oldest, 0))
 			return nil
 		}
+
 		if from, _ := s.query.Span(); head.oldest > from.Unix() {
-			return nil // it reaches beyond the end of the span, and so do all before it
+			return nil // it reaches beyond the end of the span, and so do all newer ones
 		}
 	}
 	return nil
 }
 
-// alone says whether any row stands alone in the block's part of the list.
+// alone reports whether any row stands alone in the block's part of the list.
 func (u *summing) alone() (found bool, err error) {
 	s := u.scan
 	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.place)
 	if err != nil {
 		return false, err
 	}
+
 	rows, err := s.db.lonePlaces(s.ctx, s.txn, s.keys, span{place: s.block.place, next: next})
 	return len(rows) > 0, err
 }
 
-// inside says whether all rows of the block match.
+// inside reports whether all rows of the block are within the query's span of time.
 func (u *summing) inside() bool {
 	b := &u.scan.block
 	newest, _ := rowPlace(b.place)
 	from, to := u.scan.query.Span()
+
 	return (from.IsZero() || time.Unix(b.head.oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
 }
 
-// block takes the block by its summary, and says whether it could.
+// block adds the block by its summary, and reports whether it could.
 func (u *summing) block() (bool, error) {
 	s := u.scan
 	if !u.inside() {
 		return false, nil
 	}
+
 	var err error
 	if u.summary, err = s.block.readSummary(u.summary); err != nil || len(u.summary) == 0 {
 		return false, err
 	}
+
 	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
 	if errors.Is(err, query.ErrSummary) {
 		err = damaged(s.keys.summary(s.block.place), err)
@@ -109,11 +127,12 @@ func (u *summing) block() (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
+
 	return true, u.rest()
 }
 
-// rest takes back the rows of the block that others hide, and then counts these. The order matters: once scores have too many names,
-// nothing can be taken back.
+// rest subtracts the rows of the block that others hide, and then adds those others. The order
+// matters: once scores have too many names, nothing can be subtracted.
 func (u *summing) rest() error {
 	s := u.scan
 	for i := range s.alone {
@@ -121,13 +140,15 @@ func (u *summing) rest() error {
 		if err != nil {
 			return err
 		}
-		if hides {
-			row, err := s.block.row(at, u.want|rowcode.PlaceColumns)
-			if err != nil {
-				return err
-			}
-			u.sums.Remove(row)
+		if !hides {
+			continue
 		}
+
+		row, err := s.block.row(at, u.want|rowcode.PlaceColumns)
+		if err != nil {
+			return err
+		}
+		u.sums.Remove(row)
 	}
 
 	for i := range s.alone {
@@ -138,7 +159,7 @@ func (u *summing) rest() error {
 	return nil
 }
 
-// readSummary reads the block's summary into a buffer, if there is room; empty if it has none.
+// readSummary reads the block's summary, into buffer if that has room. Without one it is empty.
 func (b *block) readSummary(buffer []byte) (summary []byte, err error) {
 	return b.codec.read(b.txn, columnVersion, b.keys.summary(b.place), buffer)
 }

@@ -12,8 +12,9 @@ import (
 	"promptspool/spool/archive"
 )
 
-// UpdateTemplate changes one template in one durable transaction; see registry.Store. A head with many
-// versions takes long to read and to write as JSON, so only updates of the same account wait for that.
+// UpdateTemplate changes one template in one durable transaction; see registry.Store. A head with
+// many versions takes long to decode and encode, so that happens outside the committer: only
+// updates of the same account wait for it.
 func (db *DB) UpdateTemplate(
 	ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error),
 ) (wire.Template, error) {
@@ -25,6 +26,7 @@ func (db *DB) UpdateTemplate(
 	updating := db.updating.of(k)
 	updating.Lock()
 	defer updating.Unlock()
+
 	if err := db.stopped(ctx); err != nil {
 		return wire.Template{}, err
 	}
@@ -34,6 +36,7 @@ func (db *DB) UpdateTemplate(
 		if err := u.load(txn, name); err != nil {
 			return err
 		}
+
 		before := u.head.Revision
 		version, changed, err := change(&u.head)
 		if err != nil || !changed {
@@ -43,7 +46,7 @@ func (db *DB) UpdateTemplate(
 		return u.store(version, before)
 	})
 	if err == nil && len(u.writes) > 0 {
-		// Nobody else writes these keys while the lock is held, so the writes are still right.
+		// Nobody else writes these keys while the lock is held, so the writes are still valid.
 		err = db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return u.writes, nil })
 	}
 	if err != nil {
@@ -53,17 +56,18 @@ func (db *DB) UpdateTemplate(
 	return u.head, nil
 }
 
-// accountLocks has a lock for each account, which it may share with others.
+// accountLocks has a lock for each account, which an account may share with others.
 type accountLocks struct {
 	seed  maphash.Seed
 	locks [64]sync.Mutex
 }
 
+// of returns the lock of an account.
 func (l *accountLocks) of(k keys) *sync.Mutex {
 	return &l.locks[maphash.String(l.seed, string(k))%uint64(len(l.locks))]
 }
 
-// update is one change of a template.
+// update is one change of a template, being made.
 type update struct {
 	keys   keys
 	head   wire.Template
@@ -72,10 +76,12 @@ type update struct {
 	writes []write
 }
 
+// load reads the head, or begins a new one, and the last ids given out.
 func (u *update) load(txn *badger.Txn, name string) error {
 	if _, err := load(txn, u.keys.last(), &u.last); err != nil {
 		return err
 	}
+
 	found, err := load(txn, u.keys.head(name), &u.head)
 	if err == nil && !found {
 		u.isNew = true
@@ -84,53 +90,61 @@ func (u *update) load(txn *badger.Txn, name string) error {
 	return err
 }
 
-// store writes the head, the version if there is one, and the new revision; before is the one at which the template
-// changed the last time.
+// store appends the writes for the head, the version if there is one, and the new revision. before
+// is the revision at which the template changed last.
 func (u *update) store(v *wire.Version, before uint64) error {
 	u.last.Change(&u.head, v)
+
 	if v != nil {
 		if err := u.put(u.keys.version(v.TemplateID, v.Number), v); err != nil {
 			return err
 		}
 	}
+	// The feed of changes has one key for each template: its last change.
 	if u.isNew {
 		u.writes = append(u.writes, write{u.keys.templateName(u.head.ID), []byte(u.head.Name)})
 	} else {
 		u.writes = append(u.writes, write{key: u.keys.change(before)})
 	}
 	u.writes = append(u.writes, write{u.keys.change(u.last.Revision), []byte(u.head.Name)})
+
 	if err := u.put(u.keys.head(u.head.Name), u.head); err != nil {
 		return err
 	}
 	return u.put(u.keys.last(), u.last)
 }
 
+// put appends the write of a JSON value.
 func (u *update) put(key []byte, v any) error {
 	value, err := jsonscan.Marshal(v)
 	u.writes = append(u.writes, write{key, value})
 	return err
 }
 
-// Template returns a head by name, else by decimal id; see registry.Store.
+// Template returns a head by name, or else by its id in decimal; see registry.Store.
 func (db *DB) Template(ctx context.Context, account, ident string) (wire.Template, error) {
 	var head wire.Template
 	k, err := keysOf(account)
 	if err != nil {
 		return head, err
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		found, err := load(txn, k.head(ident), &head)
+
 		if id, ok := archive.TemplateID(ident); ok && err == nil && !found {
 			var name []byte
 			if name, err = loadBytes(txn, k.templateName(id)); err == nil && name != nil {
 				found, err = load(txn, k.head(string(name)), &head)
 			}
 		}
+
 		if err == nil && !found {
 			err = archive.ErrNoTemplate(ident)
 		}
 		return err
 	})
+
 	return head, err
 }
 
@@ -141,6 +155,7 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 	if err != nil {
 		return v, err
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		found, err := load(txn, k.version(id, number), &v)
 		if err == nil && !found {
@@ -148,6 +163,7 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 		}
 		return err
 	})
+
 	return v, err
 }
 
@@ -157,6 +173,7 @@ func (db *DB) TemplateName(ctx context.Context, account string, id int64) (strin
 	if err != nil {
 		return "", err
 	}
+
 	var name []byte
 	err = db.view(func(txn *badger.Txn) (err error) {
 		if name, err = loadBytes(txn, k.templateName(id)); err == nil && name == nil {
@@ -164,15 +181,20 @@ func (db *DB) TemplateName(ctx context.Context, account string, id int64) (strin
 		}
 		return err
 	})
+
 	return string(name), err
 }
 
-// Templates returns one page of heads, and how many match; see registry.Store. It reads every head of the account.
-func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
+// Templates returns one page of heads, and how many match; see registry.Store. It reads every head
+// of the account.
+func (db *DB) Templates(
+	ctx context.Context, account string, q wire.TemplateListQuery,
+) ([]wire.Template, int, error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	heads := []wire.Template{}
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, k.table(tableHead), nil, func(key, value []byte) (bool, error) {
@@ -187,34 +209,40 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 	if err != nil {
 		return nil, 0, err
 	}
+
 	page, total := q.PageOf(heads)
 	return page, total, nil
 }
 
-// TemplateChanges tells which templates changed after a revision; see registry.Store.
+// TemplateChanges lists the templates changed after a revision; see registry.Store.
 func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
 	changes := wire.Changes{Success: true, Names: []string{}}
 	k, err := keysOf(account)
 	if err != nil {
 		return wire.Changes{}, err
 	}
+
 	err = db.view(func(txn *badger.Txn) error {
 		var now archive.Registry
 		if _, err := load(txn, k.last(), &now); err != nil {
 			return err
 		}
+
 		changes.Revision, changes.Reset = now.Revision, since > now.Revision
 		if since >= now.Revision {
 			return nil
 		}
-		told := uint64(0)
+
+		// Truncated, the revision is that of the last name listed: the caller goes on from there.
+		last := uint64(0)
 		return db.each(ctx, txn, k.table(tableChange), k.change(since+1), func(key, name []byte) (bool, error) {
 			if len(changes.Names) == archive.TemplateChangesMax {
-				changes.Revision = told
+				changes.Revision = last
 				return false, nil
 			}
+
 			changes.Names = append(changes.Names, string(name))
-			told = revisionOf(key)
+			last = revisionOf(key)
 			return true, nil
 		})
 	})

@@ -14,46 +14,49 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Badger reads its files through mappings, also in goroutines of its own. Where the disk cannot read
-// a block, that is a fault which ends the process, at every start. So what Badger reads while it
-// opens is read before, without a mapping, and a file with a bad block is replaced by what can be
-// read of it.
+// Badger reads its files through mappings, in goroutines of its own as well. Where the disk cannot
+// read a block, the process dies of a fault, at every start. So what Badger reads while it opens is
+// read beforehand without a mapping, and a file with a bad block is replaced by what can be read of
+// it.
 
 const (
-	quarantineName = "quarantine" // the folder of the files that were set aside; nothing removes them
-	salvageSuffix  = ".salvage"   // of a file that is being written to take another's place
+	quarantineName = "quarantine" // the folder of files that were set aside; nothing deletes them
+	salvageSuffix  = ".salvage"   // of a file being written to replace another
 )
 
-// Damage is what the disk did to a database.
+// Damage is what the disk has done to a database.
 type Damage struct {
-	Quarantined     int   // files that were set aside, ever
-	UnreadableBytes int64 // what this process could not read of those that hold data: it is lost
+	Quarantined     int   // files set aside, ever
+	UnreadableBytes int64 // of data that this process could not read: it is lost
 }
 
-// Damage tells what the disk did to the database.
+// Damage returns what the disk has done to the database.
 func (db *DB) Damage() Damage {
-	entries, _ := os.ReadDir(filepath.Join(db.dir, quarantineName)) // usually it is not there
+	entries, _ := os.ReadDir(filepath.Join(db.dir, quarantineName)) // usually missing
+
 	return Damage{len(entries), db.unreadable.Load()}
 }
 
 // salvage replaces the files that the disk cannot read.
 type salvage struct {
 	dir     string
-	readAll bool // read every file whole, rather than what Badger reads while it opens
+	readAll bool // read all of every file, not just what Badger reads while it opens
 	logger  *slog.Logger
 	bytes   int64 // that could not be read
 }
 
-// run looks at all files. The caller has locked the folder.
+// run probes all files, and repairs those with bad blocks. The caller has locked the folder.
 func (s *salvage) run() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
+
 	if s.readAll {
-		s.logger.Info("every file is read before it is opened, to find what the disk cannot read; this may take a while")
+		s.logger.Info("reading every file before opening it, to find what the disk cannot read; this may take a while")
 	}
-	newest := ""
+
+	newest := "" // value log; entries are sorted by name
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".vlog" {
 			newest = e.Name()
@@ -65,16 +68,19 @@ func (s *salvage) run() error {
 		if !e.Type().IsRegular() {
 			continue
 		}
+		// What an interrupted repair left.
 		if filepath.Ext(path) == salvageSuffix {
 			if err := os.Remove(path); err != nil {
 				return err
 			}
 			continue
 		}
+
 		part, err := s.partToRead(path, e.Name() == newest)
 		if err != nil {
 			return err
 		}
+
 		bad, err := rawlog.ProbePart(path, part)
 		if err == nil && len(bad) > 0 {
 			err = s.repair(path)
@@ -83,20 +89,23 @@ func (s *salvage) run() error {
 			return err
 		}
 	}
+
 	if s.bytes > 0 {
-		s.logger.Error("the archive starts without what was lost. Restore a backup, or run `promptspool archive check` "+
-			"to see whether it is whole. Changes may be undone, also deletions and revoked keys", "unreadable_bytes", s.bytes)
+		s.logger.Error("the archive starts without what was lost. "+
+			"Restore a backup, or run `promptspool archive check` "+
+			"to see whether it is intact. Changes may be undone, including deletions and revoked keys",
+			"unreadable_bytes", s.bytes)
 	}
 
 	return nil
 }
 
-// partToRead is the part of a file that must be readable before Badger opens it.
+// partToRead returns the part of a file that must be readable before Badger opens it.
 func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err error) {
 	part.End = 1 << 62
 	switch filepath.Ext(path) {
 	case ".mem":
-	case ".vlog": // Badger replays the newest one, and reads the header of the others
+	case ".vlog": // Badger replays the newest one, and reads the headers of the others
 		if !newest && !s.readAll {
 			part.End = rawlog.HeaderBytes
 		}
@@ -114,26 +123,29 @@ func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err er
 	return part, err
 }
 
-// tableEnd is from where on Badger reads a table while it opens it: its last block, its index, and
-// the lengths of the index and of its checksum, each behind what it is of.
+// tableEnd returns the offset from which Badger reads a table while it opens it: its last block, its
+// index, and the lengths of the index and of its checksum, each of which follows what it measures.
 func tableEnd(path string) (int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
+
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, err
 	}
 
 	const blockBytes = 8 << 10 // Badger ends a block once it is larger than 4 KiB
+
+	// From the end: the checksum with its length, then the index with its own.
 	from := size
 	for range 2 {
 		var length [4]byte
 		from -= int64(len(length))
 		if _, err := file.ReadAt(length[:], max(0, from)); rawlog.Unreadable(err) {
-			return max(0, from), nil // the probe meets it
+			return max(0, from), nil // the probe will find it
 		} else if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
@@ -142,11 +154,12 @@ func tableEnd(path string) (int64, error) {
 	return max(0, from-blockBytes), nil
 }
 
-// repair puts what can be read of a file in its place.
+// repair replaces a file by what can be read of it.
 func (s *salvage) repair(path string) error {
 	name, lost := filepath.Base(path), "nothing that was stored"
 	var bytes int64
 	var err error
+
 	switch filepath.Ext(path) {
 	case ".vlog":
 		lost = "bodies of requests"
@@ -162,17 +175,19 @@ func (s *salvage) repair(path string) error {
 			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; "+
 				"restore the archive from a backup (promptspool restore): %w", path, unix.EIO)
 		}
-		// Badger makes another one, and needs nothing of what was in it.
+		// Badger makes a new one, and needs nothing of the old.
 		if err = s.keep(path); err == nil {
 			err = os.Remove(path)
 		}
 	}
+
 	if err == nil {
 		err = syncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("set aside %s, which the disk cannot read: %w", path, err)
 	}
+
 	s.bytes += bytes
 	s.logger.Error("a part of a file cannot be read; the file was set aside, and what can be read of it is used",
 		"file", path, "unreadable_bytes", bytes, "lost", lost, "set_aside", filepath.Join(s.dir, quarantineName))
@@ -180,12 +195,13 @@ func (s *salvage) repair(path string) error {
 	return nil
 }
 
-// keep gives a file another name in the quarantine.
+// keep links a file into the quarantine, under a name that is free there.
 func (s *salvage) keep(path string) error {
 	folder := filepath.Join(s.dir, quarantineName)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
+
 	target := filepath.Join(folder, filepath.Base(path))
 	for n := 2; ; n++ {
 		err := os.Link(path, target)
@@ -196,24 +212,27 @@ func (s *salvage) keep(path string) error {
 	}
 }
 
-// rewrite replaces a log by what write makes of it, and returns how much of it cannot be read. A
-// crash leaves one or the other.
+// rewrite replaces a log by what write makes of it, and returns how much of it cannot be read. After
+// a crash one or the other is there.
 func (s *salvage) rewrite(path string, write func(io.Writer, []byte, []rawlog.Span) error) (bytes int64, err error) {
 	file, err := os.OpenFile(path+salvageSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
+
 	err = rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
 		for _, span := range bad {
 			bytes += span.End - span.From
 		}
 		return write(file, data, bad)
 	})
+
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = s.keep(path)
 	}
 	if err != nil {
 		return bytes, errors.Join(err, os.Remove(file.Name()))
 	}
+
 	return bytes, os.Rename(file.Name(), path)
 }

@@ -19,11 +19,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// errNoTable: nothing of a table can be read, for its index cannot.
+// errNoTable means that nothing of a table can be read, because its index cannot.
 var errNoTable = errors.New("the index of the table cannot be read")
 
-// salvageTable replaces a table by one of the blocks that can be read, which has the same place in
-// the MANIFEST. Without its index or its last block it is dropped.
+// salvageTable replaces a table by one of those blocks that can be read, which takes its place in the
+// MANIFEST. Without its index or its last block, the table is dropped.
 func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
 		content, err := wholeBlocks(path, data)
@@ -38,13 +38,14 @@ func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// wholeBlocks makes a table of the blocks of another one that verify.
+// wholeBlocks returns a table of those blocks of another table that verify.
 func wholeBlocks(path string, data []byte) (content []byte, err error) {
 	defer func() {
-		if damage := recover(); damage != nil { // Badger trusts what it reads
+		if damage := recover(); damage != nil { // Badger trusts what it reads, and panics
 			content, err = nil, errNoTable
 		}
 	}()
+
 	file, err := os.Open(path) // for its name
 	if err != nil {
 		return nil, err
@@ -55,8 +56,12 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 	pool := z.NewAllocatorPool(1)
 	defer pool.Release()
 	options := table.Options{
-		TableSize: uint64(len(data)), BlockSize: o.BlockSize, BloomFalsePositive: o.BloomFalsePositive,
-		ChkMode: o.ChecksumVerificationMode, Compression: o.Compression, AllocPool: pool,
+		TableSize:          uint64(len(data)),
+		BlockSize:          o.BlockSize,
+		BloomFalsePositive: o.BloomFalsePositive,
+		ChkMode:            o.ChecksumVerificationMode,
+		Compression:        o.Compression,
+		AllocPool:          pool,
 	}
 	t, err := table.OpenTable(&z.MmapFile{Data: data, Fd: file}, options)
 	if err != nil {
@@ -65,7 +70,9 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 
 	b := table.NewTableBuilder(options)
 	defer b.Close()
-	starts := t.KeySplits(math.MaxInt, nil) // of each block its first key
+
+	// Block by block: an iterator over the whole table would end at the first bad one.
+	starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
 	for i := range starts {
 		end := []byte(nil)
 		if i+1 < len(starts) {
@@ -73,14 +80,15 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 		}
 		addBlock(b, t, []byte(starts[i]), end)
 	}
+
 	if b.Empty() {
 		return nil, errNoTable
 	}
 	return b.Finish(), nil
 }
 
-// addBlock adds a table's block from a key on and before another, if it can be read. A nil end is
-// that of the table.
+// addBlock adds one block of a table, from a key on and before another, if it can be read. A nil end
+// is that of the table.
 func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 	it := t.NewIterator(table.NOCACHE)
 	defer it.Close()
@@ -89,8 +97,8 @@ func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 	}
 }
 
-// dropTable sets a table aside and takes it out of the MANIFEST, without which Badger would not
-// open. It returns how much of it cannot be read.
+// dropTable sets a table aside and removes it from the MANIFEST: Badger does not open without a table
+// that the MANIFEST names. It returns how much of the table cannot be read.
 func (s *salvage) dropTable(path string) (bytes int64, err error) {
 	bad, err := rawlog.Probe(path)
 	if err != nil {
@@ -111,13 +119,14 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 	return bytes, os.Remove(path)
 }
 
-// forgetTable appends to the MANIFEST that a table was deleted, as Badger does.
+// forgetTable appends the deletion of a table to the MANIFEST, as Badger does.
 func (s *salvage) forgetTable(id uint64) error {
 	file, err := os.OpenFile(filepath.Join(s.dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+
 	manifest, end, err := badger.ReplayManifestFile(file, 0, badger.DefaultOptions(s.dir))
 	if err != nil {
 		return err
@@ -131,11 +140,15 @@ func (s *salvage) forgetTable(id uint64) error {
 	if err != nil {
 		return err
 	}
+
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(set)))
 	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(set, crc32.MakeTable(crc32.Castagnoli)))
+
+	// The file may end in a torn change, which is cut off.
 	if _, err := file.Seek(end, io.SeekStart); err != nil {
 		return err
 	}
 	_, err = file.Write(append(head, set...))
+
 	return errors.Join(err, file.Truncate(end+int64(len(head)+len(set))), file.Sync())
 }

@@ -12,7 +12,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// load reads the JSON under key into v and says whether the key is there.
+// load decodes the JSON under key into v and reports whether the key exists.
 func load(txn *badger.Txn, key []byte, v any) (bool, error) {
 	raw, err := loadBytes(txn, key)
 	if raw == nil || err != nil {
@@ -21,7 +21,7 @@ func load(txn *badger.Txn, key []byte, v any) (bool, error) {
 	return true, decode(key, raw, v)
 }
 
-// loadBytes returns a copy of the value under key, or nil if the key is not there.
+// loadBytes returns a copy of the value under key, or nil if the key does not exist.
 func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -30,6 +30,7 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, damaged(key, err)
 	}
+
 	value, err := item.ValueCopy(nil)
 	if err == nil && len(value) == 0 {
 		err = errUnreadable
@@ -40,22 +41,25 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 	return value, nil
 }
 
-// loadCount reads a uint64; 0 if the key is not there.
+// loadCount reads a uint64; 0 if the key does not exist.
 func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
 	raw, err := loadBytes(txn, key)
 	if raw == nil || err != nil {
 		return 0, err
 	}
+
 	if len(raw) != 8 {
 		return 0, damaged(key, errors.New("it is not a number of 8 bytes"))
 	}
 	return binary.BigEndian.Uint64(raw), nil
 }
 
-// errUnreadable is for an empty value. We store none: Badger gives one, and no error, where a value log is damaged or gone.
+// errUnreadable is for an empty value. We store none, but Badger returns one without an error
+// where a value log is damaged or missing.
 var errUnreadable = errors.New("its value cannot be read")
 
-// damaged is a 500 for a value that was stored and cannot be read back; the log tells the key.
+// damaged is the error for a stored value that cannot be read. The log, not the caller, gets the
+// key.
 func damaged(key []byte, cause error) error {
 	return &wire.Error{
 		Code:    wire.CodeInternal,
@@ -64,7 +68,7 @@ func damaged(key []byte, cause error) error {
 	}
 }
 
-// decode reads a stored value into v, which must be zero.
+// decode decodes a stored value into v, which must be zero.
 func decode(key, value []byte, v any) error {
 	if err := json.Unmarshal(value, v); err != nil {
 		return damaged(key, err)
@@ -72,22 +76,28 @@ func decode(key, value []byte, v any) error {
 	return nil
 }
 
-// each calls fn for the keys that begin with prefix, in order from the key from on (nil: the first), until it returns false
-// or an error, or nobody waits any more. key and value are valid until fn returns. In a transaction that writes, txn
-// shows its own writes too.
-func (db *DB) each(ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error)) error {
+// each calls fn for the keys that begin with prefix, in order from the key from on (nil: the
+// first). It ends when fn returns false or an error, or when nobody waits any more. key and value
+// are valid until fn returns. In a transaction that writes, it sees the transaction's own writes.
+func (db *DB) each(
+	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error),
+) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 	defer it.Close()
+
 	if from == nil {
 		from = prefix
 	}
-	n, more := 0, true
+
+	n := 0
+	more := true
 	for it.Seek(from); it.Valid() && more; it.Next() {
 		if n++; n%checkEvery == 0 {
 			if err := db.stopped(ctx); err != nil {
 				return err
 			}
 		}
+
 		key := it.Item().Key()
 		err := it.Item().Value(func(value []byte) (err error) {
 			if len(value) == 0 {
