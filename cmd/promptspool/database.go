@@ -50,7 +50,7 @@ type opened struct {
 
 // remoteDatabase is a database in another process.
 type remoteDatabase interface {
-	Pulse(ctx context.Context, told func(error)) error // tells again and again whether it answers, until ctx ends
+	WatchHealth(ctx context.Context, told func(error)) error // tells again and again whether it answers, until ctx ends
 	Connections() (used, most int)
 }
 

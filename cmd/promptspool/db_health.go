@@ -59,7 +59,7 @@ func (h *dbHealth) watch(db remoteDatabase) func(context.Context) error {
 			return nil
 		}
 
-		return db.Pulse(ctx, func(err error) {
+		return db.WatchHealth(ctx, func(err error) {
 			h.set(err)
 			used, most := db.Connections()
 			h.metrics.ArchiveConns.Set(float64(used))

@@ -37,7 +37,7 @@ var accountTablesOf = [...]accountTable{
 }
 
 // placesOf are where the columns of a row are scanned to, and taken from.
-func placesOf(row any) []any {
+func scanTargets(row any) []any {
 	switch r := row.(type) {
 	case *wire.Account:
 		return []any{&r.ID, &r.Name, &r.CreatedAt}
@@ -70,7 +70,7 @@ func (t *accountTable) keyOf(key string) any {
 
 // insert makes the statement that adds a row, and its arguments.
 func (t *accountTable) insert(key string, row any) (sql string, args []any) {
-	columns, args := t.columns, placesOf(row)
+	columns, args := t.columns, scanTargets(row)
 	if t.hashed() {
 		columns, args = t.key+", "+columns, append([]any{[]byte(key)}, args...)
 	}
@@ -109,7 +109,7 @@ func accountRows(ctx context.Context, q querier, of accounts.Table, where string
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (accounts.Row, error) {
 		var key []byte
 		to := of.New()
-		err := row.Scan(append([]any{&key}, placesOf(to)...)...)
+		err := row.Scan(append([]any{&key}, scanTargets(to)...)...)
 		return accounts.Row{Key: string(key), Of: to}, err
 	})
 }
@@ -129,7 +129,7 @@ func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) er
 
 func (db accountTables) reader(ctx context.Context) *accountTx {
 	return &accountTx{ctx: ctx, ask: func(fn func(q querier) error) error {
-		return db.ask(ctx, func(conn *pgx.Conn) error { return fn(conn) })
+		return db.withConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
 	}}
 }
 
@@ -143,7 +143,7 @@ func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts
 		if err := fn(&a); err != nil {
 			return err
 		}
-		err := sendAny(ctx, tx, &a.writes)
+		err := sendBatch(ctx, tx, &a.writes)
 		if isDuplicate(err) { // a server of a version before has added it
 			err = fmt.Errorf("%w: %w", errConflict, err)
 		}
@@ -161,7 +161,7 @@ type accountTx struct {
 
 func (tx *accountTx) Get(of accounts.Table, key string, row any) (bool, error) {
 	t := &accountTablesOf[of]
-	return tx.one(placesOf(row), "SELECT "+t.columns+" FROM "+t.name+" WHERE "+t.key+" = $1"+tx.lock, t.keyOf(key))
+	return tx.one(scanTargets(row), "SELECT "+t.columns+" FROM "+t.name+" WHERE "+t.key+" = $1"+tx.lock, t.keyOf(key))
 }
 
 func (tx *accountTx) UserID(email string) (id string, found bool, err error) {
@@ -171,7 +171,7 @@ func (tx *accountTx) UserID(email string) (id string, found bool, err error) {
 
 func (tx *accountTx) one(places []any, sql string, key any) (found bool, err error) {
 	none := wire.Errorf(wire.CodeNotFound, "There is no such row.")
-	err = unlessNone(tx.ask(func(q querier) error { return q.QueryRow(tx.ctx, sql, key).Scan(places...) }), none)
+	err = orNotFound(tx.ask(func(q querier) error { return q.QueryRow(tx.ctx, sql, key).Scan(places...) }), none)
 	if errors.Is(err, none) {
 		return false, nil
 	}
@@ -218,14 +218,14 @@ func (db *DB) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 	for _, id := range slices.Sorted(maps.Keys(used)) { // in one order at all servers: they must not wait for each other in a circle
 		ids, times = append(ids, id), append(times, used[id].UTC())
 	}
-	return db.do(ctx, `UPDATE keys SET last_used_at = u.at FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
+	return db.exec(ctx, `UPDATE keys SET last_used_at = u.at FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
 		WHERE keys.id = u.id AND (last_used_at IS NULL OR last_used_at < u.at)`, ids, times)
 }
 
-// moveRows lists the rows of a table as items; see moves.
-func moveRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]moved, error) {
+// exportAccountRows lists the rows of a table as items; see exportSteps.
+func exportAccountRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]exported, error) {
 	t := &accountTablesOf[of]
-	return func(db *DB, ctx context.Context, after [3]string) (page []moved, err error) {
+	return func(db *DB, ctx context.Context, after [3]string) (page []exported, err error) {
 		key := any(after[0])
 		if t.hashed() {
 			key, err = hex.DecodeString(after[0])
@@ -235,8 +235,8 @@ func moveRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]moved,
 		}
 
 		var rows []accounts.Row
-		err = db.ask(ctx, func(conn *pgx.Conn) (err error) {
-			rows, err = accountRows(ctx, conn, of, " WHERE "+t.key+" > $1 ORDER BY "+t.key+" LIMIT $2", key, movePage)
+		err = db.withConn(ctx, func(conn *pgx.Conn) (err error) {
+			rows, err = accountRows(ctx, conn, of, " WHERE "+t.key+" > $1 ORDER BY "+t.key+" LIMIT $2", key, exportPage)
 			return err
 		})
 		for _, r := range rows {
@@ -244,7 +244,7 @@ func moveRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]moved,
 			if t.hashed() {
 				place = hex.EncodeToString([]byte(r.Key))
 			}
-			page = append(page, moved{r.Item(), [3]string{place}})
+			page = append(page, exported{r.Item(), [3]string{place}})
 		}
 		return page, err
 	}

@@ -12,18 +12,21 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// application is one call of Apply.
+// application is one call of Apply on its way through a group.
 type application struct {
 	account string // as in the tables
 	events  []archive.Event
-	packed  [][]byte // their bodies, packed; nil for those that are not kept
+	packed  [][]byte // their bodies, packed; nil where no body is kept
 	results []wire.Result
 }
 
 type batch = archive.Waiting[application]
 
-// Apply folds events in one transaction; see archive.Store. Only where the database refuses a statement for the sake of
-// some of them are they folded apart: those that it refuses alone are answered later, so that they hold up no others.
+// Apply folds events in one transaction; see archive.Store.
+//
+// Only if the database refuses a statement because of some of the events are they folded
+// separately. Those that are refused alone are answered with wire.ResultLater, so that they
+// do not hold up the others.
 func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
 	err = archive.Apart(events, func(part []archive.Event) error {
 		more, err := db.apply(ctx, account, part)
@@ -41,23 +44,26 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	return results, nil
 }
 
-// refusalsMax bounds the transactions that are spent on finding the events that the database refuses.
+// refusalsMax bounds the transactions spent on finding the events that the database refuses.
 const refusalsMax = 64
 
-// applyApart folds each half of the events by itself; err is why they could not be folded together.
+// applyApart folds each half of the events separately. err is why they could not be folded
+// together.
 func (db *DB) applyApart(
 	ctx context.Context, account string, events []archive.Event, tries *int, err error,
 ) ([]wire.Result, error) {
 	if *tries--; *tries < 0 {
-		return nil, unavailable("The database refuses the statements of this server; the server's log says which. Upgrade the server.", err)
+		return nil, unavailable("The database refuses this server's statements; the server's log has the reason. "+
+			"Upgrade the server.", err)
 	}
+
 	if len(events) == 1 {
-		db.logger.Error("the database refuses an event; its sidecar keeps it and sends it again",
+		db.logger.Error("Database refuses an event; its sidecar keeps it and will send it again",
 			"event", events[0].ID, "error", err)
 		return []wire.Result{{
 			ID:     events[0].ID,
 			Code:   wire.ResultLater,
-			Reason: "the database refuses it; the server's log says why",
+			Reason: "the database refuses it; the server's log has the reason",
 		}}, nil
 	}
 
@@ -76,49 +82,66 @@ func (db *DB) applyApart(
 	return all, nil
 }
 
-// apply folds events in one transaction.
+// apply folds events in one transaction, which may be shared with other calls.
 func (db *DB) apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{Change: application{account: key, events: events, packed: make([][]byte, len(events))}, Events: len(events)}
+
+	b := &batch{
+		Change: application{
+			account: key,
+			events:  events,
+			packed:  make([][]byte, len(events)),
+		},
+		Events: len(events),
+	}
+
+	// Bad ids are found and bodies are packed here, by the caller's goroutine: in the group
+	// an error would fail the others, and packing would make them wait.
 	for i := range events {
 		if _, ok := parseUUID(events[i].RequestID); !ok {
-			return nil, badID(events[i].RequestID) // others may share the transaction
+			return nil, badID(events[i].RequestID)
 		}
 		b.Bytes += len(events[i].Body)
 		if events[i].Hash != "" {
 			b.Change.packed[i] = pack(db.codec.bodies, events[i].Body)
 		}
 	}
+
 	if err := db.commits.Do(ctx, b); err != nil {
 		return nil, err
 	}
+
 	return b.Change.results, nil
 }
 
-// applyGroup folds the batches of a group in one transaction. It may do so several times over: all that a try finds out is of that try.
+// applyGroup folds the batches of a group in one transaction.
 func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 	f := db.newFolding(lane)
-	var err error
 	for _, b := range group {
 		for i := range b.Change.events {
-			if err = f.meet(b.Change.account, &b.Change.events[i]); err != nil {
+			if err := f.addEvent(b.Change.account, &b.Change.events[i]); err != nil {
 				return err
 			}
 		}
 	}
+
+	// Partitions are created in a transaction of their own: it locks the parent tables, and
+	// folding events under that lock would block all writers.
 	if err := db.ensure(ctx, f.weeks()); err != nil {
 		return err
 	}
+
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		if err := f.load(ctx, tx, false); err != nil {
 			return err
 		}
+
 		for _, b := range group {
 			a := &b.Change
-			a.results = a.results[:0]
+			a.results = a.results[:0] // of an earlier attempt, which was rolled back
 			for i := range a.events {
 				r, err := f.fold(a.account, &a.events[i], a.packed[i])
 				if err != nil {
@@ -127,26 +150,31 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 				a.results = append(a.results, r)
 			}
 		}
+
 		return f.write(ctx, tx)
 	})
 }
 
-// fold folds one event into its record.
+// fold folds one event into its record, which load has read.
 func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Result, error) {
-	id, _ := parseUUID(e.RequestID) // meet has seen it
+	id, _ := parseUUID(e.RequestID) // checked by addEvent
 	r := f.records[recordKey{account, id}]
 	a := f.accounts[account]
+
+	// A tombstone stays. Answering "duplicate" lets the sidecar forget the event.
 	if r.removed {
 		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
 	}
 	if r.state.WouldWait(*e) && a.orphans.Full() {
 		return archive.OrphanLater(e.ID), nil
 	}
+
 	waited := r.state.Waiting()
 	result := r.state.Take(*e)
 	if result.Code != wire.ResultAccepted {
 		return result, nil
 	}
+
 	r.changed = true
 	a.orphans.Add(r.state.Waiting().Minus(waited))
 	if body != nil {
@@ -156,24 +184,28 @@ func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Resu
 		}
 		r.bodies = append(r.bodies, keptBody{event, body})
 	}
-	f.keepOut(a, r, e)
+	f.removeIfDeleted(a, r, e)
+
 	return result, nil
 }
 
-// keepOut removes a record for which a deletion by metadata is, now that it has an event.
-func (f *folding) keepOut(a *foldedAccount, r *record, e *archive.Event) {
+// removeIfDeleted removes a record that a deletion by metadata covers. The event that was
+// just folded may be the first to show that it does.
+func (f *folding) removeIfDeleted(a *foldedAccount, r *record, e *archive.Event) {
 	if len(a.deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil {
 		return
 	}
-	if r.state.Deleted(func(key, value string) (time.Time, bool) {
+
+	deleted := r.state.Deleted(func(key, value string) (time.Time, bool) {
 		before, ok := a.deleted[rowcode.HashStored(key, value)]
 		return time.Unix(0, before), ok
-	}) {
+	})
+	if deleted {
 		f.remove(r, true)
 	}
 }
 
-// metadataOf is what an event says of metadata.
+// metadataOf returns the metadata that an event carries.
 func metadataOf(e *archive.Event) map[string]string {
 	if e.Request != nil {
 		return e.Request.Metadata
@@ -181,7 +213,7 @@ func metadataOf(e *archive.Event) map[string]string {
 	return e.Metadata
 }
 
-// distinct sorts values and leaves each once.
+// distinct sorts values and removes duplicates, in place.
 func distinct(values []int64) []int64 {
 	slices.Sort(values)
 	return slices.Compact(values)

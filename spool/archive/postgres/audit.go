@@ -14,7 +14,7 @@ func (db *DB) Audit(ctx context.Context, account string, e wire.AuditEntry) erro
 	if err != nil {
 		return err
 	}
-	return db.do(ctx, insertAudit, account, e.ID, entry)
+	return db.exec(ctx, insertAudit, account, e.ID, entry)
 }
 
 // AuditLog lists what people changed; see auth.AuditStore.
@@ -24,6 +24,6 @@ func (db *DB) AuditLog(ctx context.Context, account, before string, limit int) (
 	} else if _, err := wire.ParseID(before); err != nil {
 		return nil, wire.Invalid(wire.FieldError{Field: "before", Reason: "must be the id of an entry"})
 	}
-	return list(ctx, db, func(e *wire.AuditEntry) []any { return []any{e} },
+	return queryRows(ctx, db, func(e *wire.AuditEntry) []any { return []any{e} },
 		`SELECT entry FROM audit WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`, account, before, limit)
 }

@@ -123,7 +123,7 @@ func (c *checker) record(ctx context.Context, tx pgx.Tx, r *record) error {
 		return fmt.Errorf("record %s: its header: %w", r.id, err)
 	}
 	found := false
-	for _, known := range [][]int64{termsOf(r.account, &row), termsAsSent(r.account, &row)} { // earlier versions left more out
+	for _, known := range [][]int64{termsOf(r.account, &row), termsAsStored(r.account, &row)} { // earlier versions left more out
 		found = found || slices.Equal(terms, known) || slices.Equal(terms, withHidden(known, r))
 	}
 	for _, m := range r.state.Had() { // earlier versions made terms of long values themselves
@@ -183,7 +183,7 @@ func (c *checker) agree(ctx context.Context, tx pgx.Tx) error {
 func (c *checker) summaries(ctx context.Context, tx pgx.Tx) error {
 	type stored struct {
 		account string
-		summaryOf
+		storedSummary
 	}
 	rows, err := tx.Query(ctx, `SELECT account_id, newest, oldest, bottom, summary FROM summaries ORDER BY account_id, newest DESC`)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Bounds of what shares one transaction: memory, and how long the first of it waits. One batch alone may be larger.
+// Bounds of a group, which shares one transaction: they limit memory, and how long its first
+// batch waits for the others. A single batch may be larger.
 const (
 	groupBytesMax  = 8 << 20 // of bodies
 	groupEventsMax = 2000
@@ -17,22 +18,30 @@ const (
 // lanes is how many transactions of one server write records at the same time.
 const lanes = 2
 
-// commitTimeout is how long a group may take, all tries together, before its callers hear that the database is away.
+// commitTimeout bounds a group with all its attempts. After it, its callers are told that the
+// database is away.
 const commitTimeout = 30 * time.Second
 
-// newCommitter makes a committer of batches, which apply folds in one transaction.
+// newCommitter returns a committer that gathers batches into groups and has apply fold each
+// group in one transaction.
 func newCommitter(apply func(ctx context.Context, lane int, group []*batch) error) *archive.Committer[application] {
-	return archive.NewCommitter(lanes, groupBytesMax, groupEventsMax, func(ctx context.Context, lane int, group []*batch) {
+	commit := func(ctx context.Context, lane int, group []*batch) {
 		ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 		defer cancel()
 
 		err := apply(ctx, lane, group)
+
+		// One batch that can never be written must not fail the others, so each gets a
+		// transaction of its own. Not while the database is away: they would all fail.
+		apart := err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable)
 		for _, b := range group {
-			if err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable) {
-				b.Finish(apply(ctx, lane, []*batch{b})) // so that one that can never be written harms no other
+			if apart {
+				b.Finish(apply(ctx, lane, []*batch{b}))
 			} else {
 				b.Finish(err)
 			}
 		}
-	})
+	}
+
+	return archive.NewCommitter(lanes, groupBytesMax, groupEventsMax, commit)
 }

@@ -13,19 +13,21 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// place is a row whose body is to be looked into.
+// place is a row that was read in full before its record is looked into.
 type place struct {
 	at   int64
 	id   uuid
 	line []byte
 }
 
-// stepBodies visits rows with what their requests say. The bodies of as many as memory is for are read at once.
+// stepBodies visits rows together with the bodies of their requests. It reads as many bodies
+// at a time as memory allows, which it finds from their sizes.
 func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error) {
 	places, err := s.places(rows)
 	if err != nil || len(places) == 0 {
 		return len(places), err
 	}
+
 	sizes, err := s.sizes(ctx, places)
 	for err == nil && n < len(places) && !s.done {
 		end, bytes := n, int64(0)
@@ -33,43 +35,49 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 			bytes += sizes[places[end].id]
 			end++
 		}
-		err = s.look(ctx, places[n:end])
+		err = s.visitBodies(ctx, places[n:end])
 		n = end
 	}
+
 	return n, err
 }
 
-// stepWhole visits rows of which long metadata values may have to be looked into: while rows come, nothing else can be asked.
+// stepWhole visits rows whose long metadata values may have to be read from their records.
 func (s *scan) stepWhole(ctx context.Context, rows pgx.Rows) (n int, err error) {
 	places, err := s.places(rows)
 	if err != nil {
 		return 0, err
 	}
+
 	for _, p := range places {
 		if s.done {
 			break
 		}
 		n++
 		s.at, s.id, s.line = p.at, p.id, p.line
-		if err := s.judge(ctx, nil); err != nil {
+		if err := s.visitIfMatch(ctx, nil); err != nil {
 			return n, err
 		}
 	}
+
 	return n, nil
 }
 
-// metadata is that of the record, with long values whole.
+// metadata returns the metadata of the current record with long values in full.
 func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 	state, err := s.state(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}
+
 	var events []uuid
 	for _, id := range state.Shown() {
 		event, _ := parseUUID(id)
 		events = append(events, event)
 	}
-	rows, err := s.tx.Query(ctx, `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
+	rows, err := s.tx.Query(ctx, `
+		SELECT event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
 		s.account, s.id, tsOf(s.id), events)
 	if err != nil {
 		return nil, err
@@ -78,14 +86,17 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	bodies, err := s.db.codec.unpackBodies(&state.State, packed, true)
 	state.Restore(bodies)
+
 	return state.Whole(), err
 }
 
-// places reads rows, as many as memory is for.
+// places reads rows until they fill the memory for a step; it then sets s.cut.
 func (s *scan) places(rows pgx.Rows) (places []place, err error) {
 	defer rows.Close()
+
 	s.cut = false
 	for bytes := int64(0); !s.cut && rows.Next(); {
 		var p place
@@ -97,34 +108,39 @@ func (s *scan) places(rows pgx.Rows) (places []place, err error) {
 		s.seen, s.bytes = s.seen+1, s.bytes+len(p.line)
 		s.cut = bytes >= s.db.bodiesBytesMax
 	}
+
+	// The error of a query that we left early is that we left it.
 	if s.cut {
-		rows.Close() // the error of a query that was left early is of no interest
+		rows.Close()
 		return places, nil
 	}
 
 	return places, rows.Err()
 }
 
-// bodiesBytesDefault bounds the packed bodies that a search has in memory at a time, unless one is larger.
+// bodiesBytesDefault bounds the packed bodies that a search holds in memory at a time. A
+// single body may be larger.
 const bodiesBytesDefault = 16 << 20
 
-// look visits rows with what their requests say.
-func (s *scan) look(ctx context.Context, places []place) error {
+// visitBodies visits rows together with the bodies of their requests.
+func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	bodies, err := s.bodies(ctx, places)
 	if err != nil {
 		return err
 	}
-	out, err := s.sift(places, bodies)
+	excluded, err := s.excludeByWords(places, bodies)
 	if err != nil {
 		return err
 	}
-	var plain []byte
+
+	var plain []byte // reused for each body
 	for i, p := range places {
-		if out[i] {
+		if excluded[i] {
 			continue
 		}
+
 		s.at, s.id, s.line = p.at, p.id, p.line
-		err := s.judge(ctx, func() (_ []byte, err error) {
+		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {
 			if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
 				err = damaged("the body of record "+p.id.String(), err)
 			}
@@ -134,20 +150,27 @@ func (s *scan) look(ctx context.Context, places []place) error {
 			return err
 		}
 	}
+
+	// All rows may have been excluded, so the place to continue is set here as well, and the
+	// deadline is checked.
 	last := places[len(places)-1]
 	s.at, s.id = last.at, last.id
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
-		s.stopped, s.done = &query.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}, true
+		s.stopped = &query.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}
+		s.done = true
 	}
+
 	return nil
 }
 
-// sift says of which rows the bodies cannot hold the words of the query. Several goroutines share the work: most of it is unpacking.
-func (s *scan) sift(places []place, bodies map[uuid][]byte) (out []bool, err error) {
-	out = make([]bool, len(places))
+// excludeByWords reports which rows have bodies that cannot contain the query's words. Most
+// of the work is unpacking, so several goroutines share it.
+func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded []bool, err error) {
+	excluded = make([]bool, len(places))
 	if len(s.query.Words) == 0 {
-		return out, nil
+		return excluded, nil
 	}
+
 	var wg sync.WaitGroup
 	var errs [workers]error
 	for w := range workers {
@@ -160,28 +183,34 @@ func (s *scan) sift(places []place, bodies map[uuid][]byte) (out []bool, err err
 				}
 				may := false
 				may, lower = s.query.MayHold(plain, lower)
-				out[i] = !may
+				excluded[i] = !may
 			}
 		})
 	}
 	wg.Wait()
-	return out, errors.Join(errs[:]...)
+
+	return excluded, errors.Join(errs[:]...)
 }
 
-// bodies reads the packed bodies of the records' requests. A record has others beside it when different requests came under its id, or
-// something could not be read: then its state tells.
+// bodies reads the packed bodies of the records' requests.
+//
+// Most records have one body. One has several if different requests came under its id, or
+// part of an event could not be read; its state then says which body is the request's.
 func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, error) {
-	ids, first, last := idsOfPlaces(places)
-	rows, err := s.tx.Query(ctx, `SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
+	ids, first, last := idsAndTimes(places)
+	rows, err := s.tx.Query(ctx, `
+		SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
 		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	bodies := make(map[uuid][]byte, len(places))
-	several := make(map[uuid]map[uuid][]byte)
+	events := make(map[uuid]uuid, len(places))
+	several := make(map[uuid]map[uuid][]byte) // by record, then by event
 	var id, event uuid
 	var body []byte
-	events := make(map[uuid]uuid, len(places))
 	_, err = pgx.ForEachRow(rows, []any{&id, &event, &body}, func() error {
 		if first, found := bodies[id]; found {
 			if several[id] == nil {
@@ -190,37 +219,50 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 			several[id][event] = body
 		}
 		bodies[id], events[id] = body, event
-		body = nil
+		body = nil // so that the next row does not overwrite it
 		return nil
 	})
+
 	for id, all := range several {
 		if err != nil {
 			break
 		}
-		bodies[id], err = s.winner(ctx, id, all)
+		bodies[id], err = s.requestBody(ctx, id, all)
 	}
+
 	return bodies, err
 }
 
-// sizes are how many bytes the bodies of each record have, packed. To tell does not read them.
+// sizes returns how many bytes the bodies of each record have, packed. The database finds
+// them without reading the bodies.
 func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error) {
-	ids, first, last := idsOfPlaces(places)
-	rows, err := s.tx.Query(ctx, `SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4) GROUP BY request_id`,
+	ids, first, last := idsAndTimes(places)
+	rows, err := s.tx.Query(ctx, `
+		SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies
+		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)
+		GROUP BY request_id`,
 		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	sizes := make(map[uuid]int64, len(places))
 	var id uuid
 	var size int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &size}, func() error { sizes[id] = size; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&id, &size}, func() error {
+		sizes[id] = size
+		return nil
+	})
+
 	return sizes, err
 }
 
-// idsOfPlaces are the ids, and the moments in the first and the last of them.
-func idsOfPlaces(places []place) (ids []uuid, first, last time.Time) {
+// idsAndTimes returns the ids of rows, and the first and last of the times in them, from
+// which the database finds the partitions to read.
+func idsAndTimes(places []place) (ids []uuid, first, last time.Time) {
 	ids = make([]uuid, len(places))
 	first, last = tsOf(places[0].id), tsOf(places[0].id)
+
 	for i, p := range places {
 		ids[i] = p.id
 		if ts := tsOf(p.id); ts.Before(first) {
@@ -229,26 +271,31 @@ func idsOfPlaces(places []place) (ids []uuid, first, last time.Time) {
 			last = ts
 		}
 	}
+
 	return ids, first, last
 }
 
-// winner is the body of the request among the bodies of a record.
-func (s *scan) winner(ctx context.Context, id uuid, bodies map[uuid][]byte) ([]byte, error) {
+// requestBody returns the body of the request among the bodies of a record.
+func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte) ([]byte, error) {
 	state, err := s.state(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+
 	event, _ := parseUUID(state.Request.ID)
 	if bodies[event] == nil {
 		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", state.Request.ID))
 	}
+
 	return bodies[event], nil
 }
 
-// state reads the state of a record that is listed.
+// state reads the state of a record that is in the list.
 func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err error) {
 	var packed []byte
-	err = s.tx.QueryRow(ctx, `SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
+	err = s.tx.QueryRow(ctx, `
+		SELECT state FROM record_states
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}
@@ -256,7 +303,8 @@ func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err er
 		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
 	}
 	if err == nil && state.Orphan() {
-		err = damaged("the state of record "+id.String(), errors.New("it is listed and has no request"))
+		err = damaged("the state of record "+id.String(), errors.New("it is listed but has no request"))
 	}
+
 	return state, err
 }

@@ -32,7 +32,7 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (sum 
 const valuesMax = 100_000
 
 // forget makes the tombstone of a metadata value. When it returns, every write that did not see it is committed, and every later one sees it.
-func (db *DB) forget(ctx context.Context, key string, d wire.Deletion) error {
+func (db *DB) putDeletedValue(ctx context.Context, key string, d wire.Deletion) error {
 	hash := rowcode.HashValue(d.Key, d.Value)
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(key)); err != nil {
@@ -53,7 +53,7 @@ func (db *DB) forget(ctx context.Context, key string, d wire.Deletion) error {
 
 func (db *DB) deleteValue(ctx context.Context, account, key string, d wire.Deletion) (sum wire.Deleted, err error) {
 	// The tombstone comes first, so that nothing slips in behind the walk.
-	if err := db.forget(ctx, key, d); err != nil {
+	if err := db.putDeletedValue(ctx, key, d); err != nil {
 		return sum, err
 	}
 	which := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
@@ -140,7 +140,7 @@ func (db *DB) deleteTogether(
 ) (sum wire.Deleted, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
-		if _, err := f.need(key, id); err != nil {
+		if _, err := f.addRecord(key, id); err != nil {
 			return sum, err
 		}
 	}

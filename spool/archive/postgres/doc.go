@@ -1,33 +1,66 @@
-// Package postgres is a server's database in PostgreSQL, for those whom one machine no longer serves: any number of servers
-// share it, and none of them holds a state that another lacks. It promises what package badgerdb does: a write is durable
-// when its method returns, as far as the database's synchronous_commit and fsync say; a batch is there whole or not at all;
-// and nothing read under one account belongs to another.
+// Package postgres keeps a server's data in a PostgreSQL database that any number of servers
+// share.
 //
-// It uses only SQL that Citus takes, so that the same tables may be spread over several machines (citus.sql); a test keeps that.
+// It promises what package badgerdb does: a write is durable when its method returns, as far
+// as the database's synchronous_commit and fsync are on; a batch is applied as a whole or not
+// at all; and nothing that is read for one account belongs to another. No server keeps state
+// that another lacks, so any of them may be stopped, replaced or added at any time.
 //
-// While the database is away every call fails with CodeUnavailable and a message that names the remedy. It is asked anew with
-// every call, so nothing needs a restart when it is back.
+// While the database is away every call fails with CodeUnavailable and a message that names
+// the remedy. Each call tries it anew, so nothing needs a restart when it is back.
+//
+// The package uses only SQL that Citus supports, so that the same tables may be distributed
+// over several machines (citus.sql). A test checks every statement in these files.
 //
 // # Records
 //
-// A record is a row of record_states, under its id; once its request has come also a row of records, the header, under its place in
-// the account's list; and a row of record_bodies for each body that is kept. A large state is
-// not written with each event: rows of record_deltas hold what came since it was
-// (archive.Stored). All four are partitioned by the week in the record's id.
-// Lists walk over the weeks that account_weeks tells of, newest first. What a filter asks of texts is asked of the index on their hashes,
-// terms; what the columns cannot tell is asked in Go, of the rows that they leave (archive.Query.Match). The day has a term as well, so that
-// what a filter finds within a few days is counted in that one index.
+// A record is spread over four tables:
 //
-// Searches, statistics and exports may go to a standby (pool.go); everything else is read where writes go.
+//	record_states  one row per record, by its id: the folded state, packed
+//	records        one row per record whose request has arrived (the header), by its place in
+//	               the account's list: what lists show, and columns and terms for filters
+//	record_bodies  one row per body that is kept
+//	record_deltas  what was added to a large state since it was last written as a whole; a
+//	               large state is not rewritten with each event (archive.Stored)
+//
+// All four are partitioned by the week in the record's id (a UUIDv7).
+//
+// A list is read week by week, newest first; account_weeks tells which weeks an account has.
+// Filters on texts use one index, on the hashes of all texts of a record (term.go). Filters
+// that the columns cannot answer are evaluated in Go, on the rows that the others leave
+// (query.Query.Match). The day is a term as well, so that a filter within a few days is
+// counted from that one index.
+//
+// Searches, statistics and exports may go to a standby (pool.go). Everything else is read
+// from the database that takes the writes.
 //
 // # Writes
 //
-// A server gathers what waits into groups, each one transaction. It reads the states, folds the events in Go, and writes what has changed
-// under the revisions that it has read. If another server was faster, the revision is another, nothing is written, and it begins anew:
-// no row is locked while events are folded, which Citus could not do over several nodes. All touch records in the order of their
-// ids, so that they do not wait for each other in a circle.
+// A server gathers waiting events into groups and applies each group in one transaction:
+// read the states, fold the events in Go, write what changed on condition that the revisions
+// are still those that were read. If another server was faster, nothing is written and the
+// transaction starts over. No row is locked while events are folded, which Citus could not
+// do across nodes. All writers touch records in the order of their ids, so they cannot
+// deadlock.
 //
-// Whoever writes to an account holds its advisory lock together with all other writers. Whoever deletes, or makes a summary, holds it alone:
-// so no event can slip in beside a tombstone that its writer did not see, and no change beside a summary that does not have it.
-// On Citus all servers must connect to one node, for advisory locks are of the node that gave them.
+// Writers to an account hold its advisory lock shared. Whoever deletes or makes a summary
+// holds it exclusively: no event can slip in beside a tombstone that its writer did not see,
+// and no change beside a summary that lacks it. With Citus all servers must connect to the
+// same node, because advisory locks are local to a node.
+//
+// # Files
+//
+//	db.go, pool.go, retry.go, bound.go, failure.go  connections, transactions, errors
+//	query.go                                        single statements
+//	migrate.go, partition.go                        tables, and partitions by week
+//	apply.go, commit.go, fold.go, write.go          events to records
+//	key.go, codec.go, header.go, term.go            how a record is represented in rows
+//	search.go, scan.go, content.go, window.go       reading a list
+//	predicate.go                                    a filter as SQL
+//	summary.go                                      statistics from summaries
+//	record.go, state.go, orphan.go                  reading single records
+//	delete.go, retain.go, rewrite.go, check.go      maintenance of records
+//	template.go, watch.go                           the template registry
+//	accounts.go, audit.go, fleet.go, size.go        accounts, sidecars, totals
+//	export.go, import.go                            copying to and from another database
 package postgres

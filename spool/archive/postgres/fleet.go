@@ -25,7 +25,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	}
 	now := db.now().UTC()
 	known := false
-	err = db.ask(ctx, func(conn *pgx.Conn) error { // nearly always it is there
+	err = db.withConn(ctx, func(conn *pgx.Conn) error { // nearly always it is there
 		tag, err := conn.Exec(ctx, `UPDATE sidecars SET heartbeat = $3::json, last_seen = $4 WHERE account_id = $1 AND id = $2::uuid`, id.Account, h.ID, heartbeat, now)
 		known = tag.RowsAffected() > 0
 		return err
@@ -66,7 +66,7 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 // Fleet lists the account's sidecars, by name and id.
 func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 	now := db.now()
-	items, err := list(ctx, db, func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
+	items, err := queryRows(ctx, db, func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
 		`SELECT heartbeat, last_seen FROM sidecars WHERE account_id = $1 AND last_seen >= $2`, id.Account, now.Add(-archive.FleetKept))
 	if err != nil {
 		return wire.Fleet{}, err
@@ -76,6 +76,6 @@ func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 
 // FleetOfAll counts the sidecars of all accounts, and those that are alive. One that serves several accounts counts once for each.
 func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
-	err = db.one(ctx, nil, []any{&known, &alive}, `SELECT count(*), count(*) FILTER (WHERE last_seen >= $1) FROM sidecars`, db.now().Add(-wire.AliveFor))
+	err = db.queryRow(ctx, nil, []any{&known, &alive}, `SELECT count(*), count(*) FILTER (WHERE last_seen >= $1) FROM sidecars`, db.now().Add(-wire.AliveFor))
 	return known, alive, err
 }

@@ -68,8 +68,8 @@ func (db *DB) newFolding(lane int) *folding {
 }
 
 // meet notes that an event's record is needed.
-func (f *folding) meet(account string, e *archive.Event) error {
-	if _, err := f.need(account, e.RequestID); err != nil {
+func (f *folding) addEvent(account string, e *archive.Event) error {
+	if _, err := f.addRecord(account, e.RequestID); err != nil {
 		return err
 	}
 	for name, value := range metadataOf(e) {
@@ -79,7 +79,7 @@ func (f *folding) meet(account string, e *archive.Event) error {
 }
 
 // need notes that a record is needed.
-func (f *folding) need(account, requestID string) (*record, error) {
+func (f *folding) addRecord(account, requestID string) (*record, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
 		return nil, badID(requestID)
@@ -155,7 +155,7 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range f.order {
 		f.db.codec.queueDeltas(b, r.account, r.id, r.ts, &r.state)
 	}
-	err := sendAny(ctx, tx, b)
+	err := sendBatch(ctx, tx, b)
 	if errors.Is(err, archive.ErrDelta) {
 		return fmt.Errorf("%w: %w", errConflict, err) // or damage, if it is so again
 	}

@@ -154,7 +154,7 @@ func (db *DB) readOrphans(
 
 // OrphansOfAll adds up the tallies of all accounts.
 func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
-	err = db.one(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes},
+	err = db.queryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes},
 		`SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint, coalesce(sum(orphan_bytes), 0)::bigint FROM account_weeks`)
 	return all, err
 }

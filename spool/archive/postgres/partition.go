@@ -121,7 +121,7 @@ func weekOfPartition(name string) (time.Time, bool) {
 	return week, err == nil
 }
 
-// makePartition makes the partitions of one week, one server at a time. What lies in the partition without bounds moves in.
+// makePartition makes the partitions of one week, one server at a time. What lies in the partition without bounds exportSteps in.
 func (db *DB) makePartition(ctx context.Context, week time.Time) error {
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		for _, sql := range []string{

@@ -86,15 +86,16 @@ func (p planned) plans(t *testing.T, do func()) string {
 		if !ok {
 			continue
 		}
-		// The text of the statement stands in the sources; the plan begins behind it.
+		// The statement itself, of one line or several, is not part of the plan, which begins
+		// with the first costs.
 		var lines []string
+		begun := false
 		for _, line := range strings.Split(plan, "\n") {
-			if line = changing.ReplaceAllString(costs.ReplaceAllString(line, ""), "?"); strings.Contains(line, "Query Text:") {
+			if begun = begun || costs.MatchString(line); !begun || !strings.HasPrefix(line, "\t") {
 				continue
 			}
-			if strings.HasPrefix(line, "\t") {
-				lines = append(lines, strings.TrimPrefix(line, "\t"))
-			}
+			line = changing.ReplaceAllString(costs.ReplaceAllString(line, ""), "?")
+			lines = append(lines, strings.TrimPrefix(line, "\t"))
 		}
 		told = append(told, strings.Join(lines, "\n"))
 	}

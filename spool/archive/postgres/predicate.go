@@ -11,74 +11,91 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// predicate is what a filter asks, in SQL, as far as the columns can tell: all that the filter finds, it finds.
+// predicate is a filter in SQL, as far as the columns can answer it. It selects every row
+// that the filter does, and perhaps others.
 type predicate struct {
-	sql   string // "": everything
-	exact bool   // it finds nothing else
-	terms bool   // nothing is found that the index on terms does not find
+	sql   string // "" selects every row
+	exact bool   // it selects no row that the filter does not
+	terms bool   // it selects only rows that the index on terms finds
 }
 
-// statement gathers the arguments of one statement.
+// statement builds one SQL statement and gathers its arguments.
 type statement struct {
 	account string
-	at      string // how it names the order time; "": at
+	at      string // the expression for the order time; "at" if empty
 	args    []any
 }
 
-// arg adds an argument and returns how the statement names it.
+// arg adds an argument and returns its placeholder.
 func (s *statement) arg(v any) string {
 	s.args = append(s.args, v)
 	return "$" + strconv.Itoa(len(s.args))
 }
 
-// orderTime names the order time.
+// orderTime returns the expression for the order time.
 func (s *statement) orderTime() string { return cmp.Or(s.at, "at") }
 
-// where makes the predicate of a query's filter. What depends on words in bodies is never exact.
+// where translates the filter of a query. Words are searched in bodies, which no column
+// has, so a query with words is never exact.
 func (s *statement) where(q *query.Query) predicate {
 	p := predicate{exact: true}
 	if q.Where != nil {
 		p = s.condition(q.Where)
 	}
 	p.exact = p.exact && len(q.Words) == 0
+
 	return p
 }
 
 func (s *statement) condition(c query.Condition) predicate {
 	before := len(s.args)
 	p := s.translate(c)
+
+	// PostgreSQL rejects arguments that no placeholder uses: drop those of parts that were
+	// translated and then not needed.
 	if p.sql == "" {
-		s.args = s.args[:before] // a statement may not have arguments that it does not name
+		s.args = s.args[:before]
 	}
+
 	return p
 }
 
 func (s *statement) translate(c query.Condition) predicate {
 	switch c := c.(type) {
 	case query.All:
-		return s.all(c)
+		return s.allOf(c)
+
 	case query.Any:
-		return s.any(c)
+		return s.anyOf(c)
+
 	case query.Not:
-		if p := s.condition(c.Condition); p.exact && p.sql != "" {
+		// The negation of an inexact predicate would lose rows. IS NOT TRUE, and not NOT: a
+		// comparison with NULL does not hold, so its negation does.
+		p := s.condition(c.Condition)
+		switch {
+		case p.exact && p.sql != "":
 			return predicate{sql: "(" + p.sql + ") IS NOT TRUE", exact: true}
-		} else if p.exact {
+		case p.exact:
 			return predicate{sql: "false", exact: true}
 		}
 		return predicate{}
+
 	case *query.Test:
 		return s.test(c)
 	}
+
 	return predicate{}
 }
 
-func (s *statement) all(parts []query.Condition) predicate {
+func (s *statement) allOf(parts []query.Condition) predicate {
 	p := predicate{exact: true}
 	var sql []string
+
 	parts, versions := s.versions(parts)
 	if versions != "" {
 		sql, p.terms = append(sql, versions), true
 	}
+
 	for _, part := range parts {
 		one := s.condition(part)
 		if one.sql != "" {
@@ -88,32 +105,39 @@ func (s *statement) all(parts []query.Condition) predicate {
 		p.terms = p.terms || one.terms
 	}
 	p.sql = strings.Join(sql, " AND ")
+
 	return p
 }
 
-func (s *statement) any(parts []query.Condition) predicate {
+func (s *statement) anyOf(parts []query.Condition) predicate {
 	p := predicate{exact: true, terms: len(parts) > 0}
 	var sql []string
 	everything := false
+
 	for _, part := range parts {
 		one := s.condition(part)
 		everything = everything || one.sql == ""
 		sql = append(sql, "("+one.sql+")")
-		p.exact, p.terms = p.exact && one.exact, p.terms && one.terms
+		p.exact = p.exact && one.exact
+		p.terms = p.terms && one.terms
 	}
+
+	// If one alternative may select any row, so does the whole.
 	if !everything {
 		p.sql = "(" + strings.Join(sql, " OR ") + ")"
 	}
+
 	return p
 }
 
 func (s *statement) test(t *query.Test) predicate {
 	column, hasRange := rangeColumns[t.Column]
+
 	switch {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
-		return s.span(t)
+		return s.orderTimeRange(t)
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
-		return s.startSpan(t)
+		return s.startTimeRange(t)
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)
 	case t.Texts != nil && rowcode.Columns(termColumns).Has(t.Column):
@@ -121,26 +145,30 @@ func (s *statement) test(t *query.Test) predicate {
 	case hasRange && t.Ranges != nil:
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
-		return predicate{sql: column + " IS NULL", exact: true} // is_null and is_empty are the others
+		// The only tests of a number without ranges are is_null and is_empty.
+		return predicate{sql: column + " IS NULL", exact: true}
 	case t.Column == rowcode.ColumnScores && t.Ranges != nil:
 		return s.scores(t)
 	}
+
 	return predicate{}
 }
 
-// terms asks for records that have one of the texts.
+// terms selects records that have one of the texts.
 func (s *statement) terms(c rowcode.Column, key string, texts []string) predicate {
 	if c == rowcode.ColumnMetadata && key == "" {
 		c = metadataKeys
 	}
+
 	terms := make([]int64, len(texts))
 	for i, text := range texts {
 		terms[i] = term(s.account, c, key, text)
 	}
+
 	return predicate{s.anyTerm(terms), true, true}
 }
 
-// anyTerm asks for records that have one of the terms.
+// anyTerm selects records that have one of the terms.
 func (s *statement) anyTerm(terms []int64) string {
 	if len(terms) == 1 {
 		return "terms @> " + s.arg(terms) + "::bigint[]"
@@ -148,7 +176,8 @@ func (s *statement) anyTerm(terms []int64) string {
 	return "terms && " + s.arg(terms) + "::bigint[]"
 }
 
-// scores asks for a score in one of the ranges: there are only so many (wire.DecodeScore).
+// scores selects records with a score in one of the ranges. Scores are whole numbers from 0
+// to 100 (wire.DecodeScore), so a range is a list of terms.
 func (s *statement) scores(t *query.Test) predicate {
 	terms := []int64{}
 	for n := range 101 {
@@ -156,13 +185,18 @@ func (s *statement) scores(t *query.Test) predicate {
 			terms = append(terms, term(s.account, scoreValues, t.Key, strconv.Itoa(n)))
 		}
 	}
+
 	return predicate{s.anyTerm(terms), true, true}
 }
 
-// versionsMax bounds the pairs of a template and a version that are asked for as such.
+// versionsMax bounds the pairs of template and version that are looked up by their own terms.
 const versionsMax = 100
 
-// versions takes a template and its version out of conditions that all must hold, for which there are terms of both; "" if there are none.
+// versions takes the test of a template and that of its version out of conditions that must
+// all hold, and returns SQL for the pair. sql is "" if there is no such pair.
+//
+// The pair has terms of its own because either test alone finds far more records: all of a
+// template, or version 1 of every template.
 func (s *statement) versions(parts []query.Condition) (others []query.Condition, sql string) {
 	var template, version *query.Test
 	for _, part := range parts {
@@ -180,21 +214,24 @@ func (s *statement) versions(parts []query.Condition) (others []query.Condition,
 	if template == nil || version == nil || len(template.Texts)*len(version.Ranges) > versionsMax {
 		return parts, ""
 	}
+
 	terms := []int64{}
 	for _, name := range template.Texts {
 		for _, r := range version.Ranges {
-			terms = append(terms, term(s.account, templateVersions, name, strconv.FormatFloat(r.Least, 'f', -1, 64)))
+			number := strconv.FormatFloat(r.Least, 'f', -1, 64)
+			terms = append(terms, term(s.account, templateVersions, name, number))
 		}
 	}
+
 	return others, s.anyTerm(terms)
 }
 
-// onlyPoints says whether ranges are numbers.
+// onlyPoints reports whether each range is a single number.
 func onlyPoints(ranges []query.Range) bool {
 	return ranges != nil && !slices.ContainsFunc(ranges, func(r query.Range) bool { return r.Least != r.Most })
 }
 
-// ids asks for records by their ids. A text that is none finds nothing.
+// ids selects records by their ids. Texts that are not ids in canonical form match nothing.
 func (s *statement) ids(texts []string) predicate {
 	ids := []uuid{}
 	for _, text := range texts {
@@ -202,41 +239,50 @@ func (s *statement) ids(texts []string) predicate {
 			ids = append(ids, id)
 		}
 	}
+
 	return predicate{sql: "request_id = ANY(" + s.arg(ids) + "::uuid[])", exact: true}
 }
 
-// ranges asks for a number in one of the ranges.
+// ranges selects records whose column is in one of the ranges. Both sides are compared as
+// float8, as query.Range does, also where the column is an integer.
 func (s *statement) ranges(column string, ranges []query.Range) predicate {
 	if len(ranges) == 0 {
 		return predicate{sql: "false", exact: true}
 	}
+
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {
+		below := func() string {
+			return column + "::float8 " + operator("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+		}
+
 		switch {
 		case r.Least == r.Most:
 			parts[i] = column + "::float8 = " + s.arg(r.Least) + "::float8"
 			continue
 		case math.IsInf(r.Least, -1):
-			parts[i] = column + "::float8 " + or("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+			parts[i] = below()
 			continue
 		}
-		parts[i] = column + "::float8 " + or(">=", ">", r.AboveOnly) + " " + s.arg(r.Least) + "::float8"
+
+		parts[i] = column + "::float8 " + operator(">=", ">", r.AboveOnly) + " " + s.arg(r.Least) + "::float8"
 		if !math.IsInf(r.Most, 1) {
-			parts[i] += " AND " + column + "::float8 " + or("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+			parts[i] += " AND " + below()
 		}
 	}
+
 	return predicate{sql: "(" + strings.Join(parts, " OR ") + ")", exact: true}
 }
 
-func or(closed, open string, isOpen bool) string {
+func operator(closed, open string, isOpen bool) string {
 	if isOpen {
 		return open
 	}
 	return closed
 }
 
-// span asks for an order time.
-func (s *statement) span(t *query.Test) predicate {
+// orderTimeRange selects records by their order time, both ends included.
+func (s *statement) orderTimeRange(t *query.Test) predicate {
 	var parts []string
 	if !t.From.IsZero() {
 		parts = append(parts, s.orderTime()+" >= "+s.arg(nanosOf(t.From)))
@@ -244,11 +290,13 @@ func (s *statement) span(t *query.Test) predicate {
 	if !t.To.IsZero() {
 		parts = append(parts, s.orderTime()+" <= "+s.arg(nanosOf(t.To)))
 	}
+
 	return predicate{sql: strings.Join(parts, " AND "), exact: true}
 }
 
-// startSpan asks for a start time, the ends included.
-func (s *statement) startSpan(t *query.Test) predicate {
+// startTimeRange selects records by their start time, both ends included. It is not exact:
+// the filter itself decides about the ends.
+func (s *statement) startTimeRange(t *query.Test) predicate {
 	parts := []string{"start_at IS NOT NULL"}
 	if !t.From.IsZero() {
 		parts = append(parts, "start_at >= "+s.arg(nanosOf(t.From)))
@@ -256,5 +304,6 @@ func (s *statement) startSpan(t *query.Test) predicate {
 	if !t.To.IsZero() {
 		parts = append(parts, "start_at <= "+s.arg(nanosOf(t.To)))
 	}
+
 	return predicate{sql: strings.Join(parts, " AND "), exact: false}
 }

@@ -20,7 +20,7 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 	if err != nil || r.Bytes <= 0 {
 		return dropped, err
 	}
-	accounts, err := list(ctx, db, func(a *string) []any { return []any{a} },
+	accounts, err := queryRows(ctx, db, func(a *string) []any { return []any{a} },
 		`SELECT account_id FROM account_weeks GROUP BY account_id HAVING sum(bytes) > $1 ORDER BY account_id`, r.Bytes)
 	for _, account := range accounts {
 		if err == nil {
@@ -37,7 +37,7 @@ func (db *DB) dropOlder(ctx context.Context, cutoff time.Time) (dropped int64, e
 		week    time.Time
 		account string
 	}
-	weeks, err := list(ctx, db, func(o *old) []any { return []any{&o.week, &o.account} },
+	weeks, err := queryRows(ctx, db, func(o *old) []any { return []any{&o.week, &o.account} },
 		`SELECT week, account_id FROM account_weeks GROUP BY week, account_id HAVING min(oldest) < $1 OR sum(orphans) <> 0 ORDER BY week, account_id`, nanosOf(cutoff))
 	gone := make(map[time.Time]bool)
 	for _, o := range weeks {
@@ -112,7 +112,7 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 	from, to := weekEnds(week)
 	for err == nil {
 		var ids []uuid
-		ids, err = list(ctx, db, func(id *uuid) []any { return []any{id} },
+		ids, err = queryRows(ctx, db, func(id *uuid) []any { return []any{id} },
 			`SELECT request_id FROM records WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4 ORDER BY at LIMIT $5`, account, from, to, nanosOf(cutoff), deleteStep)
 		if err != nil || len(ids) == 0 {
 			break
@@ -140,7 +140,7 @@ func texts(ids []uuid) []string {
 func (db *DB) dropBeyond(ctx context.Context, account string, most, dropped int64) (int64, error) {
 	for {
 		var records, bytes int64
-		err := db.one(ctx, nil, []any{&records, &bytes}, `SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, account)
+		err := db.queryRow(ctx, nil, []any{&records, &bytes}, `SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, account)
 		if err != nil || bytes <= most || records == 0 {
 			return dropped, err
 		}
@@ -161,11 +161,11 @@ func (db *DB) dropBeyond(ctx context.Context, account string, most, dropped int6
 func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, err error) {
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		ids = nil
-		weeks, err := spans(ctx, tx, account)
+		weeks, err := weekSpans(ctx, tx, account)
 		if err != nil {
 			return err
 		}
-		pieces := cut(weeks, nanosLeast, nanosMost)
+		pieces := smallestWindows(weeks, nanosLeast, nanosMost)
 		for i := len(pieces) - 1; i >= 0 && len(ids) < n; i-- {
 			p := pieces[i]
 			rows, err := tx.Query(ctx, `SELECT request_id FROM records WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5 ORDER BY at, request_id LIMIT $6`,

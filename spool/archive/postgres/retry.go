@@ -22,12 +22,12 @@ const (
 
 // transact runs fn in a transaction until it is committed, fails for good, or patience ends. Its errors are wire errors.
 func (db *DB) transact(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, again bool, fn func(tx pgx.Tx) error) error {
-	return db.persist(ctx, again, func() (committing bool, err error) { return db.try(ctx, pool, o, fn) })
+	return db.retry(ctx, again, func() (committing bool, err error) { return db.attempt(ctx, pool, o, fn) })
 }
 
 // ask runs fn, which runs one statement that may be run twice, as transact does: such a statement is a transaction by itself.
-func (db *DB) ask(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return db.persist(ctx, true, func() (committing bool, err error) {
+func (db *DB) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return db.retry(ctx, true, func() (committing bool, err error) {
 		conn, err := db.acquire(ctx, db.pool)
 		if err != nil {
 			return false, err
@@ -41,7 +41,7 @@ func (db *DB) ask(ctx context.Context, fn func(conn *pgx.Conn) error) error {
 }
 
 // persist is the trying again of transact.
-func (db *DB) persist(ctx context.Context, again bool, once func() (committing bool, err error)) error {
+func (db *DB) retry(ctx context.Context, again bool, once func() (committing bool, err error)) error {
 	begun := time.Now()
 	for try := 0; ; try++ {
 		committing, err := once()
@@ -61,7 +61,7 @@ func (db *DB) persist(ctx context.Context, again bool, once func() (committing b
 
 // try runs fn in one transaction. committing says that it was to be committed when it failed: whether it was is not known, unless the
 // database itself says so.
-func (db *DB) try(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, fn func(tx pgx.Tx) error) (committing bool, err error) {
+func (db *DB) attempt(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, fn func(tx pgx.Tx) error) (committing bool, err error) {
 	conn, err := db.acquire(ctx, pool)
 	if err != nil {
 		return false, err

@@ -26,7 +26,7 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position
 func (db *DB) rewrite(ctx context.Context, key string, page []query.Position, change archive.Change) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, p := range page {
-		if _, err := f.need(key, p.RequestID); err != nil {
+		if _, err := f.addRecord(key, p.RequestID); err != nil {
 			return 0, err
 		}
 	}
@@ -93,7 +93,7 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 func (db *DB) editTogether(ctx context.Context, key string, ids []string, change archive.Edit) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
-		if _, err := f.need(key, id); err != nil {
+		if _, err := f.addRecord(key, id); err != nil {
 			return 0, err
 		}
 	}

@@ -21,7 +21,7 @@ func (db *DB) Run(ctx context.Context) error {
 	defer tick.Stop()
 	retained := time.Time{}
 	for {
-		err := db.alone(ctx, runLock, func() error {
+		err := db.withLock(ctx, runLock, func() error {
 			err := db.makeAhead(ctx)
 			if time.Since(retained) >= retainEvery {
 				retained = time.Now()
@@ -44,7 +44,7 @@ func (db *DB) Run(ctx context.Context) error {
 }
 
 // alone runs fn unless somebody else does so already.
-func (db *DB) alone(ctx context.Context, lock int64, fn func() error) error {
+func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
 	var ended error
 	err := db.change(ctx, true, func(tx pgx.Tx) error {
 		mine := false

@@ -24,57 +24,70 @@ type scan struct {
 	weeks    []weekSpan
 	oldest   int64 // order times between which rows are visited, both included
 	newest   int64
-	exact    bool    // the database finds what the query finds, and nothing else
-	days     []int64 // terms of the days in which all lies that is found; nil: the list's own order tells
+	exact    bool    // SQL selects exactly what the query matches
+	days     []int64 // if not nil, the terms of all days to search; see fromClause
 	needs    rowcode.Columns
-	deadline time.Time // of looking into bodies; zero: none
-	stopped  *query.Position
+	deadline time.Time       // after which no more rows are examined; zero if there is none
+	stopped  *query.Position // where the deadline ended the scan
 	done     bool
-	cut      bool // rows were too heavy to be looked at in one step
+	cut      bool // the last step ended early, because its rows filled the memory for it
 
-	at    int64 // the place of the last row
-	id    uuid
-	line  []byte // and the rest of it
-	row   wire.Row
-	seen  int // rows so far
+	// The current row.
+	at   int64
+	id   uuid
+	line []byte // the encoded row, without at and id
+	row  wire.Row
+
+	// Totals so far, from which the next step's size is estimated.
+	seen  int // rows
 	bytes int // of their lines
 }
 
-// Rows are asked for in a small step and then in large ones: whoever wants few gets few, and whoever wants all asks few times.
-// Of heavy rows few are asked for at a time: those that nobody wants any more are still sent.
+// Rows are read in a small step and then in large ones: who wants few gets few, and who
+// wants all needs few round trips. If rows are heavy, steps are smaller, because rows of a
+// step that nobody wants any more are still sent.
 const (
 	stepFirst  = 1000
 	stepMost   = 100_000
 	stepBytes  = 32 << 20
-	bodiesStep = 200 // rows of which the bodies are looked into, at a time
+	bodiesStep = 200 // if bodies have to be searched
 )
 
-// newScan makes a pass over the rows that match q, behind q.After.
+// newScan returns a scan over the rows that may match q, behind q.After.
 func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Query) (*scan, error) {
-	s := &scan{db: db, tx: tx, account: account, query: q, needs: q.Columns()}
+	s := &scan{
+		db:      db,
+		tx:      tx,
+		account: account,
+		query:   q,
+		needs:   q.Columns(),
+	}
+	s.oldest, s.newest = bounds(q)
 	if q.Budget > 0 {
 		s.deadline = time.Now().Add(q.Budget)
 	}
-	s.oldest, s.newest = bounds(q)
-	ids, some := idsOf(q.Where)
+
 	var err error
-	if some {
-		s.weeks, err = s.placesOf(ctx, ids)
+	if ids, required := requiredIDs(q.Where); required {
+		s.weeks, err = s.spansByID(ctx, ids)
 	} else {
-		s.weeks, err = spans(ctx, tx, account)
+		s.weeks, err = weekSpans(ctx, tx, account)
 	}
+
 	return s, err
 }
 
-// idsOf are the ids of which a record must have one; some is false if the filter does not say so.
-func idsOf(c query.Condition) (ids []uuid, some bool) {
+// requiredIDs returns the ids one of which every match must have. required is false if the
+// filter allows any id.
+func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 	switch c := c.(type) {
 	case query.All:
 		for _, part := range c {
-			if ids, some := idsOf(part); some {
+			if ids, required := requiredIDs(part); required {
 				return ids, true
 			}
 		}
+
 	case *query.Test:
 		if c.Column != rowcode.ColumnID || c.Texts == nil {
 			return nil, false
@@ -86,23 +99,26 @@ func idsOf(c query.Condition) (ids []uuid, some bool) {
 		}
 		return ids, true
 	}
+
 	return nil, false
 }
 
-// placesOf says where the records with these ids stand in the list, as if each were a week of its own. The list has no index of ids.
-func (s *scan) placesOf(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
+// spansByID looks up where the records with these ids are in the list, and returns each as a
+// week span of its own. The list has no index on ids, but it has one on the order time.
+func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
 		week := weekOf(tsOf(id))
 		byWeek[week] = append(byWeek[week], id)
 	}
+
 	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		ids := byWeek[week]
 		from, to := weekEnds(week)
-		rows, err := s.tx.Query(ctx, selectStates, s.account, ids, from, to)
+		rows, err := s.tx.Query(ctx, selectStates, s.account, byWeek[week], from, to)
 		if err != nil {
 			return nil, err
 		}
+
 		var id uuid
 		var revision int64
 		var packed []byte
@@ -117,12 +133,14 @@ func (s *scan) placesOf(ctx context.Context, ids []uuid) (places []weekSpan, err
 			return nil, err
 		}
 	}
+
 	return places, nil
 }
 
-// bounds are the order times between which everything lies that can match.
+// bounds returns the order times between which all matches are, both included.
 func bounds(q *query.Query) (oldest, newest int64) {
 	oldest, newest = nanosLeast, nanosMost
+
 	from, to := q.Span()
 	if !from.IsZero() {
 		oldest = nanosOf(from)
@@ -133,32 +151,38 @@ func bounds(q *query.Query) (oldest, newest int64) {
 	if q.After != nil {
 		newest = min(newest, nanosOf(q.After.At))
 	}
+
 	return oldest, newest
 }
 
-// run calls visit for every match until it wants no more, or for as many rows as are asked for.
-func (s *scan) run(ctx context.Context, most int) error {
+// run calls visit for each match until it wants no more, or limit rows were read.
+func (s *scan) run(ctx context.Context, limit int) error {
 	after := s.query.After
+
 	for w := range windows(s.weeks, s.oldest, s.newest) {
-		for more := true; more && most > 0 && !s.done; {
-			step := min(s.nextStep(), most)
+		for more := true; more && limit > 0 && !s.done; {
+			step := min(s.nextStep(), limit)
 			n, err := s.step(ctx, w, after, step)
 			if err != nil {
 				return err
 			}
-			most -= n
+
+			// A full step, or one that ended early, leaves rows in the window: the next
+			// continues behind its last row.
+			limit -= n
 			if more = n == step || s.cut; more {
 				after = &query.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
 			}
 		}
-		if s.done || most == 0 {
+		if s.done || limit == 0 {
 			return nil
 		}
 	}
+
 	return nil
 }
 
-// nextStep is how many rows to ask for.
+// nextStep returns how many rows to ask for.
 func (s *scan) nextStep() int {
 	step := stepMost
 	switch {
@@ -167,6 +191,8 @@ func (s *scan) nextStep() int {
 	case s.seen == 0 || s.query.NeedsWhole():
 		step = stepFirst
 	}
+
+	// As many rows as stepBytes holds, if they are as heavy as those so far.
 	if s.bytes > 0 {
 		step = min(step, max(1, stepBytes*s.seen/s.bytes))
 	}
@@ -174,17 +200,23 @@ func (s *scan) nextStep() int {
 	return step
 }
 
-// unindexed is the order time such that no index on it is thought of: where the terms of days find the same, to read it costs several times as much.
+// unindexed is the order time as an expression that no index covers. Where the terms of days
+// select the same rows, the planner must not read the index on the order time as well: that
+// costs several times as much.
 const unindexed = "(at + 0)"
 
-// from makes what follows SELECT and its columns: the rows of a window that the filter may find.
-func (s *scan) from(w window, after *query.Position) (sql string, st *statement, err error) {
+// fromClause returns what follows SELECT and its columns: the rows of a window that may
+// match, behind after.
+func (s *scan) fromClause(w window, after *query.Position) (sql string, st *statement, err error) {
 	st = &statement{account: s.account}
 	if s.days != nil {
 		st.at = unindexed
 	}
-	sql = " FROM records WHERE account_id = " + st.arg(s.account) + " AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
-		" AND " + st.orderTime() + " >= " + st.arg(w.oldest) + " AND " + st.orderTime() + " <= " + st.arg(w.newest)
+
+	sql = " FROM records WHERE account_id = " + st.arg(s.account) +
+		" AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
+		" AND " + st.orderTime() + " >= " + st.arg(w.oldest) +
+		" AND " + st.orderTime() + " <= " + st.arg(w.newest)
 	if s.days != nil {
 		sql += " AND " + st.anyTerm(s.days)
 	}
@@ -195,70 +227,87 @@ func (s *scan) from(w window, after *query.Position) (sql string, st *statement,
 		}
 		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"
 	}
+
 	p := st.where(s.query)
 	if s.exact = p.exact; p.sql != "" {
 		sql += " AND " + p.sql
 	}
+
 	return sql, st, nil
 }
 
 const newestFirst = " ORDER BY at DESC, request_id DESC LIMIT "
 
-// step visits up to limit rows of a window, and says how many rows it saw.
+// step visits up to limit rows of a window and returns how many it read.
 func (s *scan) step(ctx context.Context, w window, after *query.Position, limit int) (n int, err error) {
-	sql, st, err := s.from(w, after)
+	sql, st, err := s.fromClause(w, after)
 	if err != nil {
 		return 0, err
 	}
+
 	sql = "SELECT at, request_id, line" + sql + newestFirst + st.arg(limit)
 	rows, err := s.tx.Query(ctx, sql, st.planned()...)
 	if err != nil {
 		return 0, err
 	}
+
+	// A connection serves one query at a time: if rows need more than their line, they are
+	// first read to the end.
 	if s.query.NeedsBody() {
 		return s.stepBodies(ctx, rows)
 	}
 	if s.query.NeedsWhole() {
 		return s.stepWhole(ctx, rows)
 	}
+
 	defer rows.Close()
 	for !s.done && rows.Next() {
 		n++
-		if err := rows.Scan(&s.at, &s.id, (*lent)(&s.line)); err != nil {
+		if err := rows.Scan(&s.at, &s.id, (*borrowed)(&s.line)); err != nil {
 			return n, err
 		}
 		s.seen, s.bytes = s.seen+1, s.bytes+len(s.line)
-		if err := s.judge(ctx, nil); err != nil {
+		if err := s.visitIfMatch(ctx, nil); err != nil {
 			return n, err
 		}
 	}
+
+	// The error of a query that we left early is that we left it.
 	if s.done {
-		rows.Close() // the error of a query that was left early is of no interest
+		rows.Close()
 		return n, nil
 	}
+
 	return n, rows.Err()
 }
 
-// lent is a []byte that aliases what was read, until the next row.
-type lent []byte
+// borrowed is a []byte that aliases pgx's read buffer. It is valid until the next row.
+type borrowed []byte
 
-// ScanBytes is pgx's.
-func (l *lent) ScanBytes(v []byte) error { *l = v; return nil }
+// ScanBytes implements pgtype.BytesScanner.
+func (b *borrowed) ScanBytes(v []byte) error { *b = v; return nil }
 
-// judge asks the query about the row, if the database could not tell, and has it visited if it matches.
-func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
+// visitIfMatch visits the current row if it matches. It asks the query only if SQL could not
+// decide.
+func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) error {
 	s.row = wire.Row{}
+
 	if !s.exact {
 		row, err := s.fill(s.needs | rowcode.PlaceColumns)
 		if err != nil {
 			return err
 		}
-		subject := query.Subject{Row: row, Body: body, Metadata: func() (map[string]string, error) { return s.metadata(ctx) }}
-		ok := s.query.Match(&subject)
+
+		subject := query.Subject{
+			Row:      row,
+			Body:     body,
+			Metadata: func() (map[string]string, error) { return s.metadata(ctx) },
+		}
+		matches := s.query.Match(&subject)
 		if subject.Err != nil {
 			return subject.Err
 		}
-		if !ok {
+		if !matches {
 			if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 				p := query.PositionOf(row)
 				s.stopped, s.done = &p, true
@@ -266,12 +315,15 @@ func (s *scan) judge(ctx context.Context, body func() ([]byte, error)) error {
 			return nil
 		}
 	}
+
 	more, err := s.visit(s.fill)
 	s.done = s.done || !more
+
 	return err
 }
 
-// fill returns the row with the columns that are wanted.
+// fill returns the current row with the columns that are wanted. Place columns cost nothing;
+// the others have to be decoded from the line.
 func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	row := &s.row
 	row.AcceptedAt = time.Unix(0, s.at).UTC()
@@ -282,11 +334,16 @@ func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	if want&^rowcode.PlaceColumns == 0 {
 		return row, nil
 	}
+
 	if err := rowcode.Decode(s.line, want, row); err != nil {
 		return nil, damaged("the row of record "+s.id.String(), err)
 	}
+
 	return row, nil
 }
 
-// planned are the arguments, with the order to plan the statement anew for them: whether an index is of use depends on what is asked.
-func (s *statement) planned() []any { return append([]any{pgx.QueryExecModeCacheDescribe}, s.args...) }
+// planned returns the arguments, and tells pgx to have the statement planned anew with them:
+// which index is best depends on their values, and a generic plan would not know them.
+func (s *statement) planned() []any {
+	return append([]any{pgx.QueryExecModeCacheDescribe}, s.args...)
+}

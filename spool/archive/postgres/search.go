@@ -12,18 +12,19 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Search returns a page; see archive.Store.
+// Search returns one page of the rows that match; see archive.Store.
 func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return page, err
 	}
+
 	err = db.search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
 		}
-		if s.asked() {
+		if s.exactInSQL() {
 			page, err = s.page(ctx)
 		} else {
 			page, err = s.find(ctx)
@@ -33,20 +34,22 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 	if err != nil {
 		return query.Page{}, err
 	}
+
 	return page, nil
 }
 
-// asked says whether the database can answer the whole question by itself.
-func (s *scan) asked() bool { return s.query.Order.By == "" && s.predicate().exact }
+// exactInSQL reports whether the database can answer the whole query by itself.
+func (s *scan) exactInSQL() bool { return s.query.Order.By == "" && s.predicate().exact }
 
-// predicate tells what the database can find of the query.
+// predicate returns what SQL can select of the query.
 func (s *scan) predicate() predicate { return (&statement{account: s.account}).where(s.query) }
 
-// page has the database find the page and count what matches.
+// page has the database find the page and count the matches.
 func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	q := s.query
 	rows := q.NewPage()
 	skip := q.Offset
+
 	s.visit = func(fill query.Fill) (bool, error) {
 		switch {
 		case skip > 0:
@@ -64,6 +67,8 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 		rows.Add(*row)
 		return true, nil
 	}
+
+	// One row more than the page has shows whether another page follows.
 	if err := s.run(ctx, q.Offset+q.Limit+1); err != nil {
 		return page, err
 	}
@@ -72,14 +77,16 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 		page.Total = s.records()
 		return page, nil
 	}
+
 	page.Total, err = s.count(ctx, query.TotalMax+1)
 	if page.Total > query.TotalMax {
 		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}
+
 	return page, err
 }
 
-// records is how many the account has.
+// records returns how many records the account has.
 func (s *scan) records() (n int) {
 	for _, w := range s.weeks {
 		n += w.records
@@ -87,50 +94,60 @@ func (s *scan) records() (n int) {
 	return n
 }
 
-// count counts what matches, wherever the page begins, up to most.
-func (s *scan) count(ctx context.Context, most int) (n int, err error) {
+// count counts the matches of the whole list, wherever the page begins, up to limit.
+func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 	all := *s.query
 	all.After = nil
 	whole := *s
 	whole.query = &all
+
+	// If the filter uses the index on terms anyway, the days go into the same index: it then
+	// does not have to read every row that the terms alone find.
 	oldest, newest := bounds(&all)
 	if s.predicate().terms {
 		whole.days = dayTerms(s.account, oldest, newest)
 	}
+
 	for w := range windows(s.weeks, oldest, newest) {
-		sql, st, err := whole.from(w, nil)
+		sql, st, err := whole.fromClause(w, nil)
 		if err != nil {
 			return n, err
 		}
+
 		found := 0
-		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(most-n) + ") found"
+		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(limit-n) + ") found"
 		if err := s.tx.QueryRow(ctx, sql, st.planned()...).Scan(&found); err != nil {
 			return n, err
 		}
-		if n += found; n == most {
+		if n += found; n == limit {
 			break
 		}
 	}
+
 	return n, nil
 }
 
-// find looks at every row that the database finds.
+// find evaluates the query in Go, on every row that the database selects.
 func (s *scan) find(ctx context.Context) (query.Page, error) {
 	q := s.query
 	f := query.NewFinder(q)
 	if !q.Filtered() {
 		f.Total(s.records())
 	}
+
+	// Matches before the cursor are not on the page, but they count.
 	if !q.Streams() && (q.Filtered() || q.Order.By != "") {
 		all := *q
-		all.After = nil // what comes before the cursor counts
+		all.After = nil
 		s.query = &all
 		s.oldest, s.newest = bounds(&all)
 	}
+
 	s.visit = f.Visit
 	if err := s.run(ctx, math.MaxInt); err != nil {
 		return query.Page{}, err
 	}
+
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := parseUUID(requestID)
 		state, err := s.state(ctx, id)
@@ -139,21 +156,27 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 	})
 }
 
-// errEnd ends a transaction that only reads.
+// errEnd ends a read-only transaction early.
 var errEnd = errors.New("the reader wants no more")
 
-// Scan gives fn the rows that match; see archive.Store.
-func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error)) (stopped *query.Position, err error) {
+// Scan calls fn with each row that matches; see archive.Store.
+func (db *DB) Scan(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error),
+) (stopped *query.Position, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, err
 	}
-	var ended error // of fn: it has seen rows, so nothing may be done again
+
+	// Once fn has seen a row, the transaction must not run again: fn would see rows twice.
+	// The error then goes into final, and errEnd, which is not retried, ends the transaction.
+	var final error
 	err = db.search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
 		}
+
 		begun := false
 		s.visit = func(fill query.Fill) (bool, error) {
 			row, err := fill(want)
@@ -163,21 +186,23 @@ func (db *DB) Scan(ctx context.Context, account string, q query.Query, want rowc
 			begun = true
 			more, err := fn(row)
 			if err != nil {
-				ended = err
+				final = err
 				return false, errEnd
 			}
 			return more, nil
 		}
+
 		err = s.run(ctx, math.MaxInt)
 		stopped = s.stopped
-		if err != nil && begun && ended == nil {
-			ended = failure(ctx, err)
+		if err != nil && begun && final == nil {
+			final = failure(ctx, err)
 			err = errEnd
 		}
 		return err
 	})
-	if ended != nil {
-		return stopped, ended
+	if final != nil {
+		return stopped, final
 	}
+
 	return stopped, err
 }

@@ -45,11 +45,11 @@ func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uu
 	b := &pgx.Batch{}
 	c.queueDeltas(b, account, id, tsOf(id), s)
 
-	return sendAny(ctx, tx, b)
+	return sendBatch(ctx, tx, b)
 }
 
-// sendAny sends a batch, unless nothing is in it.
-func sendAny(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
+// sendBatch sends a batch, unless nothing is in it.
+func sendBatch(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}

@@ -112,30 +112,30 @@ func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Te
 	none := archive.ErrNoTemplate(ident)
 	id, ok := archive.TemplateID(ident)
 	if !ok {
-		err = db.one(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
+		err = db.queryRow(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
 		return head, err
 	}
-	err = db.one(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3) ORDER BY name = $2 DESC LIMIT 1`,
+	err = db.queryRow(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3) ORDER BY name = $2 DESC LIMIT 1`,
 		account, ident, id)
 	return head, err
 }
 
 // TemplateName returns the name of the template with an id; see registry.Store.
 func (db *DB) TemplateName(ctx context.Context, account string, id int64) (name string, err error) {
-	err = db.one(ctx, archive.ErrNoTemplateID(id), []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
+	err = db.queryRow(ctx, archive.ErrNoTemplateID(id), []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
 	return name, err
 }
 
 // TemplateVersion returns one version; see registry.Store.
 func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (v wire.Version, err error) {
-	err = db.one(ctx, archive.ErrNoVersion(id, number), []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
+	err = db.queryRow(ctx, archive.ErrNoVersion(id, number), []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
 		account, id, number)
 	return v, err
 }
 
 // Templates returns one page of heads, and how many match; see registry.Store. It reads every head of the account.
 func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
-	heads, err := list(ctx, db, func(t *wire.Template) []any { return []any{t} }, `SELECT head FROM templates WHERE account_id = $1`, account)
+	heads, err := queryRows(ctx, db, func(t *wire.Template) []any { return []any{t} }, `SELECT head FROM templates WHERE account_id = $1`, account)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -151,7 +151,7 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 		name     *string // nil in the one row of a registry that has nothing to tell
 		revision *uint64
 	}
-	rows, err := list(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} },
+	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} },
 		`SELECT r.revision, t.name, t.revision FROM registries r LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
 		WHERE r.account_id = $1 ORDER BY t.revision LIMIT $3`, account, int64(min(since, math.MaxInt64)), archive.TemplateChangesMax)
 	if err != nil {

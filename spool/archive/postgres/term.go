@@ -68,8 +68,8 @@ func withHidden(terms []int64, r *record) []int64 {
 	return distinct(terms)
 }
 
-// wordsOf are the texts of a row that match in any case.
-func wordsOf(row *wire.Row) map[rowcode.Column]string {
+// caselessTexts are the texts of a row that match in any case.
+func caselessTexts(row *wire.Row) map[rowcode.Column]string {
 	return map[rowcode.Column]string{
 		rowcode.ColumnProvider:  row.Provider,
 		rowcode.ColumnStatus:    row.Status,
@@ -80,8 +80,8 @@ func wordsOf(row *wire.Row) map[rowcode.Column]string {
 
 // termsOf are the terms of a row, each once.
 func termsOf(account string, row *wire.Row) []int64 {
-	terms := termsAsSent(account, row)
-	for c, text := range wordsOf(row) {
+	terms := termsAsStored(account, row)
+	for c, text := range caselessTexts(row) {
 		if lower := strings.ToLower(text); text != lower && text != strings.ToUpper(lower) {
 			terms = append(terms, term(account, c, "", lower)) // see archive.Spellings
 		}
@@ -90,8 +90,8 @@ func termsOf(account string, row *wire.Row) []int64 {
 	return distinct(terms)
 }
 
-// termsAsSent are the terms of a row's texts as they came, each once: all that earlier versions stored.
-func termsAsSent(account string, row *wire.Row) []int64 {
+// termsAsStored are the terms of a row's texts as they came, each once: all that earlier versions stored.
+func termsAsStored(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.AcceptedAt)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 	add := func(c rowcode.Column, key string, texts ...string) {
@@ -108,7 +108,7 @@ func termsAsSent(account string, row *wire.Row) []int64 {
 	some(rowcode.ColumnFunction, row.FunctionName)
 	some(rowcode.ColumnModel, row.Engine)
 	some(rowcode.ColumnSidecar, row.Sidecar)
-	for c, text := range wordsOf(row) {
+	for c, text := range caselessTexts(row) {
 		some(c, text)
 	}
 	if row.PromptName != nil {

@@ -47,7 +47,7 @@ func (db *DB) look(ctx context.Context, accounts []string, seen map[string]uint6
 		account  string
 		revision uint64
 	}
-	rows, err := list(ctx, db, func(r *row) []any { return []any{&r.account, &r.revision} },
+	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.account, &r.revision} },
 		`SELECT account_id, revision FROM registries WHERE account_id = ANY($1::text[])`, accounts)
 	if err != nil {
 		return seen

@@ -31,7 +31,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		return f.bring(ctx, tx, items)
+		return f.importRecords(ctx, tx, items)
 	})
 }
 
@@ -82,7 +82,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 		}
 		key, err := accountKey(items[i].Of)
 		if err == nil {
-			_, err = f.need(key, items[i].Record.State.RequestID)
+			_, err = f.addRecord(key, items[i].Record.State.RequestID)
 		}
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 }
 
 // bring writes records as they were elsewhere, but for those that are here.
-func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
+func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
 	if len(f.order) == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (f *folding) bring(ctx context.Context, tx pgx.Tx, items []transfer.Item) e
 			continue
 		}
 		key, _ := accountKey(items[i].Of) // newImport has seen them
-		r, err := f.need(key, whole.State.RequestID)
+		r, err := f.addRecord(key, whole.State.RequestID)
 		if err != nil {
 			return err
 		}

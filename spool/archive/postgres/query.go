@@ -12,14 +12,14 @@ import (
 
 // one runs a statement that gives one row, and scans it. The statement is a transaction of its own, and may be run twice: it reads, or
 // writes what it would write again. none is the error for no row; nil where there always is one.
-func (db *DB) one(ctx context.Context, none *wire.Error, places []any, sql string, args ...any) error {
-	err := db.ask(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(places...) })
-	return unlessNone(err, none)
+func (db *DB) queryRow(ctx context.Context, none *wire.Error, places []any, sql string, args ...any) error {
+	err := db.withConn(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(places...) })
+	return orNotFound(err, none)
 }
 
-// unlessNone is none if err says that no row was found, else err. A text that the database cannot hold, with a zero byte or no UTF-8, is
+// orNotFound is none if err says that no row was found, else err. A text that the database cannot hold, with a zero byte or no UTF-8, is
 // not in it.
-func unlessNone(err error, none *wire.Error) error {
+func orNotFound(err error, none *wire.Error) error {
 	if none != nil && (errors.Is(err, pgx.ErrNoRows) || sqlState(err) == "22021") { // character_not_in_repertoire
 		return none
 	}
@@ -27,9 +27,9 @@ func unlessNone(err error, none *wire.Error) error {
 }
 
 // list runs a statement as one does, and returns its rows; places are where one of them is scanned to. Not nil.
-func list[T any](ctx context.Context, db *DB, places func(*T) []any, sql string, args ...any) ([]T, error) {
+func queryRows[T any](ctx context.Context, db *DB, places func(*T) []any, sql string, args ...any) ([]T, error) {
 	var items []T
-	err := db.ask(ctx, func(conn *pgx.Conn) error {
+	err := db.withConn(ctx, func(conn *pgx.Conn) error {
 		items = []T{} // an attempt before may have ended in the middle
 		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
@@ -50,8 +50,8 @@ func list[T any](ctx context.Context, db *DB, places func(*T) []any, sql string,
 }
 
 // do runs a statement as one does, and looks at no row.
-func (db *DB) do(ctx context.Context, sql string, args ...any) error {
-	return db.ask(ctx, func(conn *pgx.Conn) error {
+func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
+	return db.withConn(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql, args...)
 		return err
 	})

@@ -1,0 +1,276 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/transfer"
+)
+
+// A exportPlace is where an Export stands: the number of a table in exportSteps, and the key of its last row that was told, as JSON.
+type exportPlace struct {
+	Table int       `json:"table"`
+	After [3]string `json:"after"` // account or hash, then what else the key has
+}
+
+// exportSteps are the tables that Export walks, each in the order of its key. All else is made from them.
+var exportSteps = []func(*DB, context.Context, [3]string) ([]exported, error){
+	exportAccountRows(accounts.Accounts), exportAccountRows(accounts.Keys), exportAccountRows(accounts.Users), exportAccountRows(accounts.Invites), exportAccountRows(accounts.Sessions),
+	(*DB).exportAudit, (*DB).exportSidecars,
+	(*DB).exportRegistries, (*DB).exportTemplates, (*DB).exportVersions, (*DB).exportTombstones, (*DB).exportDeletedValues, (*DB).exportRecords,
+}
+
+// exported is an item, and the key of its row.
+type exported struct {
+	item transfer.Item
+	key  [3]string
+}
+
+// exportPage is how many rows a step of Export reads; of records, whose bodies may be large, fewer.
+const exportPage = 1000
+
+// Export walks over everything, table by table; see transfer.Mover.
+func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Item, place string) error) error {
+	var at exportPlace
+	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
+		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", from)
+	}
+	for at.Table < len(exportSteps) {
+		page, err := exportSteps[at.Table](db, ctx, at.After)
+		if err != nil {
+			return err
+		}
+		for _, m := range page {
+			at.After = m.key
+			text, err := json.Marshal(at)
+			if err == nil {
+				err = fn(m.item, string(text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			at = exportPlace{Table: at.Table + 1}
+		}
+	}
+	return nil
+}
+
+// exportRows lists rows as items.
+func exportRows[T any](ctx context.Context, db *DB, places func(*T) []any, item func(*T) exported, sql string, args ...any) ([]exported, error) {
+	rows, err := queryRows(ctx, db, places, sql, args...)
+	page := make([]exported, len(rows))
+	for i := range rows {
+		page[i] = item(&rows[i])
+	}
+	return page, err
+}
+
+// owned is a row that belongs to an account.
+type owned[T any] struct {
+	account string
+	id      string
+	number  int64
+	of      T
+}
+
+func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
+
+func (db *DB) exportAudit(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[wire.AuditEntry]) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *owned[wire.AuditEntry]) exported {
+			return exported{transfer.Item{Of: o.account, Audit: &o.of}, o.key()}
+		},
+		`SELECT account_id, id::text, entry FROM audit WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), exportPage)
+}
+
+func (db *DB) exportSidecars(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[wire.FleetSidecar]) []any {
+		return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen}
+	}, func(o *owned[wire.FleetSidecar]) exported {
+		return exported{transfer.Item{Of: o.account, Sidecar: &o.of}, o.key()}
+	}, `SELECT account_id, id::text, heartbeat, last_seen FROM sidecars WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), exportPage)
+}
+
+func (db *DB) exportRegistries(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[archive.Registry]) []any {
+		return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision}
+	}, func(o *owned[archive.Registry]) exported {
+		return exported{transfer.Item{Of: o.account, Registry: &o.of}, o.key()}
+	}, `SELECT account_id, template, version, revision FROM registries WHERE account_id > $1 ORDER BY account_id LIMIT $2`, after[0], exportPage)
+}
+
+func (db *DB) exportTemplates(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[wire.Template]) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *owned[wire.Template]) exported {
+			return exported{transfer.Item{Of: o.account, Template: &o.of}, o.key()}
+		},
+		`SELECT account_id, name, head FROM templates WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`, after[0], after[1], exportPage)
+}
+
+func (db *DB) exportVersions(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[wire.Version]) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
+		func(o *owned[wire.Version]) exported {
+			return exported{transfer.Item{Of: o.account, Version: &o.of}, o.key()}
+		},
+		`SELECT account_id, template_id::text, number, version FROM template_versions WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
+		ORDER BY account_id, template_id, number LIMIT $4`, after[0], orNumber(after[1]), orNumber(after[2]), exportPage/10)
+}
+
+// orZero is the lowest id where there is none yet.
+func orZero(id string) string {
+	if id == "" {
+		return "00000000-0000-0000-0000-000000000000"
+	}
+	return id
+}
+
+func orNumber(text string) string {
+	if text == "" {
+		return "-1"
+	}
+	return text
+}
+
+// Copying says how far an unfinished copy has come; see transfer.Mover.
+func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
+	err = db.queryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", false, nil
+	}
+	return place, err == nil, err
+}
+
+// Copied says that the copy is finished; see transfer.Mover.
+func (db *DB) Copied(ctx context.Context) error { return db.exec(ctx, `DELETE FROM copying`) }
+
+// Servers counts the connections that servers have to the database; those of a copy, which have another application_name, are none of them.
+func (db *DB) Servers(ctx context.Context) (connections int, err error) {
+	err = db.queryRow(ctx, nil, []any{&connections}, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, applicationName)
+	return connections, err
+}
+
+func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[transfer.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
+		func(o *owned[transfer.Tombstone]) exported {
+			o.of.RequestID = o.id
+			return exported{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
+		},
+		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		after[0], orZero(after[1]), exportPage)
+}
+
+func (db *DB) exportDeletedValues(ctx context.Context, after [3]string) ([]exported, error) {
+	return exportRows(ctx, db, func(o *owned[transfer.Forgotten]) []any { return []any{&o.account, &o.id, &o.number} },
+		func(o *owned[transfer.Forgotten]) exported {
+			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
+			o.of.Before = time.Unix(0, o.number).UTC()
+			return exported{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
+		},
+		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
+		after[0], after[1], exportPage)
+}
+
+// accountOf is what accountKey was given.
+func accountOf(key string) string {
+	if account, err := url.PathUnescape(key); err == nil {
+		return account
+	}
+	return key
+}
+
+// stateRow is a row of record_states.
+type stateRow struct {
+	account string
+	id      uuid
+	ts      time.Time
+	packed  []byte
+}
+
+// A step reads so many records at most, and of the bodies and states of one account so many
+// bytes, or one record's.
+const (
+	exportRecordsMax = 100
+	exportBytesMax   = 8 << 20
+)
+
+func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []exported, err error) {
+	rows, err := queryRows(ctx, db, func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
+		`SELECT account_id, request_id, ts, state FROM record_states WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		after[0], orZero(after[1]), exportRecordsMax)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	bytes := 0
+	var ids []uuid
+	var times []time.Time
+	for _, r := range rows {
+		state, err := db.wholeState(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+		weight := state.Bytes() + state.Weight()
+		if r.account != rows[0].account || bytes+weight > exportBytesMax && bytes > 0 {
+			break // the rest comes with the next step
+		}
+		bytes += weight
+		ids, times = append(ids, r.id), append(times, r.ts)
+		whole := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
+		page = append(page, exported{transfer.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
+	}
+	return page, db.exportBodies(ctx, rows[0].account, ids, times, page)
+}
+
+// wholeState reads all of a record's state. Nobody changes it meanwhile.
+func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored, err error) {
+	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
+		return state, err
+	}
+	err = db.view(ctx, func(tx pgx.Tx) error {
+		if state, err = db.codec.unpackState(r.packed, r.id); err != nil { // anew with each try
+			return err
+		}
+		return db.codec.joinDeltas(ctx, tx, r.account, r.id, &state)
+	})
+
+	return state, err
+}
+
+// exportBodies reads the bodies of a page's records.
+func (db *DB) exportBodies(ctx context.Context, account string, ids []uuid, times []time.Time, page []exported) error {
+	type row struct {
+		id, event uuid
+		packed    []byte
+	}
+	bodies, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
+		`SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
+	if err != nil {
+		return err
+	}
+	packed := make(map[[2]uuid][]byte, len(bodies))
+	for _, b := range bodies {
+		packed[[2]uuid{b.id, b.event}] = b.packed
+	}
+	for i, m := range page {
+		whole := m.item.Record
+		for _, h := range whole.State.History {
+			if event, _ := parseUUID(h.ID); h.Hash != "" {
+				if whole.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	healthInterval = 2 * time.Second
+	healthPatience = 2 * time.Second
+)
+
+// WatchHealth calls report every two seconds with whether the database answers, until ctx ends.
+//
+// report gets nil, or a wire error that says why not. WatchHealth uses a connection of its
+// own: if it took one from the pool, a busy server would take the database for dead. It
+// always returns nil.
+func (db *DB) WatchHealth(ctx context.Context, report func(error)) error {
+	var conn *pgx.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
+
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	for {
+		err := db.ping(ctx, &conn)
+		if ctx.Err() != nil {
+			return nil
+		}
+		report(err)
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// ping asks the database for an answer on *conn, which it opens first if it is nil.
+func (db *DB) ping(ctx context.Context, conn **pgx.Conn) (err error) {
+	patient, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+
+	if *conn == nil {
+		if *conn, err = pgx.ConnectConfig(patient, db.pool.Config().ConnConfig); err != nil {
+			*conn = nil
+			// too_many_connections: the database is alive and serves others.
+			if sqlState(err) == "53300" {
+				return nil
+			}
+			return failure(ctx, err)
+		}
+	}
+
+	if err := (*conn).Ping(patient); err != nil {
+		_ = (*conn).Close(context.WithoutCancel(ctx))
+		*conn = nil
+		return failure(ctx, err)
+	}
+
+	return nil
+}
