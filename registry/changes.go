@@ -65,7 +65,7 @@ func (r *Registry) Watch(ctx context.Context) error {
 	return nil
 }
 
-// waiters wakes everyone who waits for a change of one account. The zero value is ready.
+// waiters wakes all callers that wait for a change of one account. The zero value is ready.
 type waiters struct {
 	mu       sync.Mutex
 	accounts map[string]chan struct{} // one per account; wake closes and removes it

@@ -54,8 +54,7 @@ func New(c Config) *Registry {
 	return r
 }
 
-// SetProviderBaseURLs replaces the URLs of Config, and wakes everyone who waits in
-// Changes.
+// SetProviderBaseURLs replaces the URLs of Config, and wakes all callers of Changes.
 func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
 	r.urls.Store(&urls)
 

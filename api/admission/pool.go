@@ -25,11 +25,10 @@ import (
 	"sync"
 )
 
-// ErrFull means that a pool has not as much left as a claim needs, and ErrShare that its owner
-// holds as much as is fair to others.
+// Why a claim is refused.
 var (
-	ErrFull  = errors.New("nothing is left")
-	ErrShare = errors.New("the owner's share is used up")
+	ErrFull  = errors.New("nothing is left")              // less than the claim needs
+	ErrShare = errors.New("the owner's share is used up") // it holds as much as is fair to others
 )
 
 // Rules say how a Pool is divided.

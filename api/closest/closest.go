@@ -26,8 +26,8 @@ type Records interface {
 }
 
 // fields are those whose values are listed without looking into prompts and responses.
-var fields = strings.Fields(`engine error_type finish_reason function_name group_id label metadata metadata_keys model prompt_id prompt_name
-	provider provider_type score_name sidecar status tags tool_names`)
+var fields = strings.Fields(`engine error_type finish_reason function_name group_id label metadata
+	metadata_keys model prompt_id prompt_name provider provider_type score_name sidecar status tags tool_names`)
 
 // Value is one that exists, in place of one that does not.
 type Value struct {
@@ -36,9 +36,11 @@ type Value struct {
 	Found   wire.SearchPage
 }
 
-// Find returns the closest existing values, for each condition of a filter that demands a value which does not exist. It
-// returns what it has found when its time is over.
-func Find(ctx context.Context, records Records, id wire.Identity, filter *wire.Filter, patience time.Duration) (all []Value) {
+// Find returns the closest existing values, for each condition of a filter that demands a value
+// which does not exist. It returns what it has found when its time is over.
+func Find(
+	ctx context.Context, records Records, id wire.Identity, filter *wire.Filter, patience time.Duration,
+) (all []Value) {
 	if filter == nil {
 		return nil
 	}
@@ -49,7 +51,12 @@ func Find(ctx context.Context, records Records, id wire.Identity, filter *wire.F
 		if page, err := count(ctx, records, id, c); err != nil || page.Total > 0 {
 			continue
 		}
-		found, err := records.Suggest(ctx, id, wire.SuggestQuery{Field: c.Field, Key: c.NestedKey, Limit: valuesMax, Budget: patience / 3})
+		found, err := records.Suggest(ctx, id, wire.SuggestQuery{
+			Field:  c.Field,
+			Key:    c.NestedKey,
+			Limit:  valuesMax,
+			Budget: patience / 3,
+		})
 		if err != nil {
 			continue
 		}
@@ -88,8 +95,8 @@ func count(ctx context.Context, records Records, id wire.Identity, f wire.Filter
 	return records.Search(ctx, id, wire.Search{FilterGroup: &f, PerPage: 1})
 }
 
-// Among returns the values closest to one, the closest first: the same in another case, then what begins alike, then
-// what a few letters make of it.
+// Among returns the values closest to one, the closest first. These are the same in another case, then
+// what begins alike, then what differs by a few letters.
 func Among(value string, values []string) []string {
 	value = strings.ToLower(value)
 	most := 1 + len([]rune(value))/4

@@ -97,8 +97,8 @@ func errCursor(wanted string) error {
 	return wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is not valid; send the " + wanted + " unchanged"})
 }
 
-// RewritePage is Store.Rewrite for a store that can rewrite a page of records in one
-// transaction while they weigh little enough, and otherwise fails with ErrHeavy.
+// RewritePage is Store.Rewrite for a store that rewrites a page of records in one transaction.
+// rewrite fails with ErrHeavy for a page that weighs too much.
 func RewritePage(
 	ctx context.Context, s Store, account string, after *query.Position, limit int,
 	rewrite func(page []query.Position) (changed int, err error),

@@ -38,9 +38,12 @@ func (w *Waiting[T]) Finish(err error) {
 	}
 }
 
-// NewCommitter makes a Committer of so many lanes: transactions at the same time. A group has at most so many bytes
-// and events, unless its only change has more. commit must answer each change of the group, and ctx does not end.
-func NewCommitter[T any](lanes, bytesMax, eventsMax int, commit func(ctx context.Context, lane int, group []*Waiting[T])) *Committer[T] {
+// NewCommitter makes a Committer of so many lanes: transactions at the same time. A group has at most so
+// many bytes and events, unless its only change has more. commit must answer each change of the group; its
+// ctx does not end.
+func NewCommitter[T any](
+	lanes, bytesMax, eventsMax int, commit func(ctx context.Context, lane int, group []*Waiting[T]),
+) *Committer[T] {
 	c := &Committer[T]{commit: commit, bytesMax: bytesMax, eventsMax: eventsMax, lanes: make(chan int, lanes)}
 	for lane := range lanes {
 		c.lanes <- lane
@@ -127,7 +130,8 @@ func (c *Committer[T]) commitGroup(ctx context.Context, lane int) {
 	group := c.take()
 	defer func() {
 		for _, w := range group { // they have their answers, unless something panicked
-			w.Finish(wire.Errorf(wire.CodeInternal, "A write that shared this one's transaction failed; send it again."))
+			w.Finish(wire.Errorf(wire.CodeInternal,
+				"A write that shared this one's transaction failed; send it again."))
 		}
 		c.lanes <- lane
 	}()

@@ -64,7 +64,9 @@ func (c *Counting) Close() {
 
 // Analyze sums up the records that a search with the same filter finds, within q.Budget if
 // there is a filter.
-func (c *Counting) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (w wire.Analytics, err error) {
+func (c *Counting) Analyze(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
 	if err != nil || match.Spanned() || q.Budget == 0 {
 		return c.Archive.Analyze(ctx, id, q)

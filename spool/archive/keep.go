@@ -27,8 +27,8 @@ type Size struct {
 	Unpacked int
 }
 
-// UnseenMax bounds an account's tombstones for records that did not exist when they were
-// deleted: made-up ids would fill the disk. What was written bounds the other tombstones.
+// UnseenMax bounds an account's tombstones for records that it did not have when they were
+// deleted. Made-up ids would fill the disk. What was written bounds the other tombstones.
 const UnseenMax = 100_000
 
 // ErrUnseen rejects the deletion of an unknown record when no more of these can be remembered.

@@ -31,8 +31,8 @@ func (e *Event) shorten() (long bool) {
 	return long
 }
 
-// Shown returns the ids of the events whose bodies are needed to show the record: that of the
-// request, and those with long values that the state only refers to.
+// Shown returns the ids of the events whose bodies are needed to show the record. These are the
+// request, and the events with long values that the state only refers to.
 func (s *State) Shown() (ids []string) {
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)

@@ -19,8 +19,8 @@ const (
 	maskBytesStep = 8 << 20         // of their bodies, unless one alone has more
 )
 
-// Scan looks for secrets in all records of the account, newest first and orphans last, behind
-// q.Cursor, for about 2 s. With q.Mask it masks them, durably and with an entry in the audit
+// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s. It goes from
+// the newest on, orphans last. With q.Mask it masks them, durably and with an entry in the audit
 // log by the time it returns. It reports where secrets are, never what they are.
 func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	if err := checkAccount(id); err != nil {

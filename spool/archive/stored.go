@@ -10,19 +10,19 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// DeltaMin is the size in bytes from which a Store marks the value of a state as one that may
-// have deltas. It looks for none beside smaller ones.
+// DeltaMin is the size in bytes from which the stored value of a state may have deltas. A Store
+// marks such a value, and looks for none beside smaller ones.
 const DeltaMin = 32 << 10
 
-// Delta is what the events of one batch add to a large record: a State into which only they
+// Delta is what the events of one batch add to a large record. It is a State into which only they
 // are folded, as JSON.
 type Delta struct {
 	After int // how many events the record has before them
 	Value []byte
 }
 
-// Stored is a state as a Store has it: one value or, for a large record, an older value and
-// deltas for what came since. Once the deltas have half as many bytes as the value, the next
+// Stored is a state as a Store has it: as one value or, for a large record, with deltas beside it. These
+// hold what came since. Once the deltas have half as many bytes as the value, the next
 // write replaces all of them by one value. So the bytes written for a record stay within a
 // small factor of those sent for it.
 //
@@ -87,8 +87,8 @@ func (s *Stored) Take(e Event) wire.Result {
 	return r
 }
 
-// Encode returns what a Store must write: a delta or, if after is 0, the whole state, which
-// replaces the value and the Deltas that were read. A delta holds only events that were taken,
+// Encode returns what a Store must write: a delta or, if after is 0, the whole state. This replaces
+// the value and the Deltas that were read. A delta holds only events that were taken,
 // so code that changes the state in another way must not take any.
 func (s *Stored) Encode() (value []byte, after int, err error) {
 	// What came since may be written alone, beside the rest.

@@ -23,12 +23,15 @@ func (r *Registry) NewTemplate(name string) wire.Template {
 	return wire.Template{ID: r.Template, Name: name}
 }
 
-// Change gives a head its next revision, and the new version, unless it is nil, its ids and its line in the head.
+// Change gives a head its next revision. A new version, unless it is nil, gets its ids and its line in
+// the head.
 func (r *Registry) Change(head *wire.Template, v *wire.Version) {
 	if v != nil {
 		r.Version++
 		v.ID, v.TemplateID, v.Number = r.Version, head.ID, len(head.Versions)+1
-		head.Versions = append(head.Versions, wire.Stamp{ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author})
+		head.Versions = append(head.Versions, wire.Stamp{
+			ID: v.ID, At: v.CreatedAt, Message: v.CommitMessage, Author: v.Author,
+		})
 	}
 
 	r.Revision++

@@ -58,6 +58,8 @@ func Mount(t testing.TB) *Disk {
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+
+	// A process of its own serves the disk: a fault in a mapping of it must not stop who answers.
 	server := exec.Command(os.Args[0], "-test.run=^$")
 	server.Env = append(os.Environ(), folderVariable+"="+folder)
 	var errs strings.Builder
@@ -73,6 +75,7 @@ func Mount(t testing.TB) *Disk {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := stdout.Read(make([]byte, 1)); err != nil {
 		_ = server.Wait()
 		t.Fatalf("cannot mount a disk through FUSE: %s; this test needs root and /dev/fuse", errs.String())
@@ -86,13 +89,14 @@ func Mount(t testing.TB) *Disk {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
+
 	return d
 }
 
 // badBlocks is the attribute of a file below that lists its bad blocks: a renamed file keeps it, a new one has none.
 const badBlocks = "user.promptspool.bad"
 
-// Break makes the block of a file in which this offset lies unreadable, from the next opening of the file on.
+// Break makes the block of a file with this offset unreadable, from the next opening of the file on.
 func (d *Disk) Break(path string, offset int64) {
 	d.t.Helper()
 	name, err := filepath.Rel(d.Dir, path)
@@ -173,7 +177,12 @@ func serve(folder string) error {
 	top := &node{fuse.LoopbackNode{RootData: root}}
 	root.RootNode = top
 	server, err := fuse.Mount(disk, top, &fuse.Options{
-		MountOptions: protocol.MountOptions{DirectMountStrict: true, FsName: "promptspool-tests", Name: "disktest", MaxWrite: 1 << 20},
+		MountOptions: protocol.MountOptions{
+			DirectMountStrict: true,
+			FsName:            "promptspool-tests",
+			Name:              "disktest",
+			MaxWrite:          1 << 20,
+		},
 	})
 	if err != nil {
 		return err
@@ -208,7 +217,9 @@ func (n *node) Open(ctx context.Context, flags uint32) (fuse.FileHandle, uint32,
 }
 
 // Create makes a file below.
-func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *protocol.EntryOut) (*fuse.Inode, fuse.FileHandle, uint32, syscall.Errno) {
+func (n *node) Create(
+	ctx context.Context, name string, flags, mode uint32, out *protocol.EntryOut,
+) (*fuse.Inode, fuse.FileHandle, uint32, syscall.Errno) {
 	child, h, flags, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
 	if errno != 0 {
 		return nil, nil, 0, errno

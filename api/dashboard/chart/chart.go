@@ -40,8 +40,7 @@ type Point struct {
 	Values []float64
 }
 
-// Sizes in units of the drawing, which is stretched, together with its letters, to the
-// width that the page has for it.
+// Sizes in units of the drawing. The page stretches it, together with its letters, to its own width.
 const (
 	Width        = 460
 	Height       = 190

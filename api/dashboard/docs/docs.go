@@ -100,8 +100,9 @@ func readPages() library {
 // LLMs is llms.txt: an overview of the pages for language models, with links to the Markdown.
 func LLMs() string {
 	var b strings.Builder
-	b.WriteString("# promptspool\n\n> A durable record of every call to a language model: prompt, answer, latency, cost, " +
-		"score, user, and which version of which template. One binary: a sidecar beside the app, and a server.\n")
+	b.WriteString("# promptspool\n\n> A durable record of every call to a language model: prompt, answer, " +
+		"latency, cost, score, user, and which version of which template. " +
+		"One binary: a sidecar beside the app, and a server.\n")
 	for _, s := range Sections() {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Title)
 		for _, p := range s.Pages {

@@ -132,7 +132,8 @@ func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) 
 	case h.Level == 1:
 		fmt.Fprint(w, "</h1>\n")
 	default:
-		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to this section">#</a></h%d>`+"\n", name, h.Level)
+		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to this section">#</a></h%d>`+"\n",
+			name, h.Level)
 	}
 
 	return ast.WalkContinue, nil
@@ -146,7 +147,8 @@ func (b *blocks) example(w util.BufWriter, source []byte, n ast.Node, entering b
 
 	code := string(n.Lines().Value(source))
 	id := fmt.Sprintf("example-%d", n.Lines().At(0).Start)
-	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`, id, marked.Replace(html.EscapeString(code)))
+	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`,
+		id, marked.Replace(html.EscapeString(code)))
 	fmt.Fprintf(w, `<button type="button" data-copy="%s">Copy</button></div>`+"\n", id)
 
 	return ast.WalkSkipChildren, nil

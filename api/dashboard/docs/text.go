@@ -8,8 +8,8 @@ import (
 	extension "github.com/yuin/goldmark/extension/ast"
 )
 
-// Text returns the page for a terminal of some columns: paragraphs are wrapped, and tables become lists where they do
-// not fit.
+// Text returns the page for a terminal of some columns. Paragraphs are wrapped, and tables become lists
+// where they do not fit.
 func (p *Page) Text(columns int) string {
 	source := []byte(p.Source)
 	t := &terminal{source: source, columns: columns}
@@ -54,6 +54,7 @@ func (t *terminal) block(n ast.Node, indent string) {
 	default:
 		t.wrapped(plain(n, t.source), indent, indent)
 	}
+
 	t.out.WriteString("\n")
 }
 

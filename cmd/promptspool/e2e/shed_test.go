@@ -54,8 +54,8 @@ func TestAServerThatHoldsAllItMayTurnsSidecarsAwayAndTakesThemLater(t *testing.T
 			t.Errorf("%d, Retry-After %q: %s; want %d saying %q", r.Status, r.Header.Get("Retry-After"), r.Body, status, says)
 		}
 	}
-	turnedAway(keys[0], 1<<20, http.StatusTooManyRequests, "fair to others")
-	turnedAway(adminKey, 31<<20, http.StatusServiceUnavailable, "as many bytes")
+	turnedAway(keys[0], 1<<20, http.StatusTooManyRequests, "fair to other keys")
+	turnedAway(adminKey, 31<<20, http.StatusServiceUnavailable, "memory for batches is full")
 
 	// What is left is too little for a large event, not for a small one.
 	sidecar := startSidecar(t, t.TempDir(), server.addr)

@@ -83,9 +83,9 @@ func (f *Format) walk(visit func(name string)) {
 	}
 }
 
-// Marked returns the text with a mark in the place of each field: begin, the number of
-// the field, and end. It appends the variables to names; a field's number is its index
-// there.
+// Marked returns the text with a mark in the place of each field. A mark is begin, the
+// number of the field, and end. Marked appends the variables to names; a field's number is
+// its index there.
 //
 // ok is false if a value decides on more than the text in its place, or if the text may
 // become blank.

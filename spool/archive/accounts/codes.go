@@ -94,7 +94,9 @@ func getLink(tx Tx, hash [32]byte) (l link, err error) {
 }
 
 // SpendReset sets the password of a link's person; see auth.ResetStore.
-func (s *Store) SpendReset(ctx context.Context, hash [32]byte, password string, at time.Time) (wire.Reset, wire.User, error) {
+func (s *Store) SpendReset(
+	ctx context.Context, hash [32]byte, password string, at time.Time,
+) (wire.Reset, wire.User, error) {
 	l, err := changed(ctx, s, false, func(tx Tx) (link, error) {
 		l, err := getLink(tx, hash)
 		if err == nil && (at.After(l.Reset.ExpiresAt) || l.DisabledAt != nil) {

@@ -145,7 +145,9 @@ func find[T any](ctx context.Context, s *Store, t Table, hash [32]byte, none fun
 }
 
 // list returns the rows that keep wants, oldest first. It is never nil.
-func list[T any](ctx context.Context, s *Store, t Table, keep func(*T) bool, age func(*T) (time.Time, string)) ([]T, error) {
+func list[T any](
+	ctx context.Context, s *Store, t Table, keep func(*T) bool, age func(*T) (time.Time, string),
+) ([]T, error) {
 	rows, err := read(ctx, s, func(tx Tx) ([]Row, error) { return tx.List(t) })
 	if err != nil {
 		return nil, err

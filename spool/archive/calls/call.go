@@ -84,8 +84,8 @@ func ReadObject(object wire.Object) Call {
 	return call
 }
 
-// Texts returns the text that went into a call and the text that came out: messages, and the
-// tools' names and arguments, each on lines of their own. For body see Read.
+// Texts returns the text that went into a call and the text that came out. Messages, and the
+// tools' names and arguments, are on lines of their own. For body see Read.
 func Texts(body json.RawMessage) (in, out string) {
 	call := Read(body)
 	return call.Texts()

@@ -13,8 +13,8 @@ var imageKinds = []string{"png", "jpeg", "jpg", "gif", "webp"}
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
-// Image returns the picture that a part holds as a data: URL of a PNG, JPEG, GIF or WebP, in
-// whatever form the provider's API writes it. It returns "" for anything else, including a
+// Image returns the picture that a part holds, as a data: URL of a PNG, JPEG, GIF or WebP. It
+// knows the form of each provider's API. It returns "" for anything else, including a
 // picture by its address and one that is too large.
 func (p *Part) Image() string {
 	if len(p.Media) == 0 || len(p.Media) > imageBytesMax {

@@ -54,7 +54,8 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 		template.Tools = json.RawMessage("[]")
 	}
 
-	text, _ := jsonscan.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata}) // it holds JSON that was parsed already
+	// It holds JSON that was parsed already, so this cannot fail.
+	text, _ := jsonscan.Marshal(replyBlueprint{Template: template, Metadata: b.Metadata})
 
 	return text
 }

@@ -206,6 +206,8 @@ func (a *Analytics) series(w *wire.Analytics, series buckets) {
 
 func (a *Analytics) dimensions(w *wire.Analytics) {
 	w.MostUsedModels, w.MostUsedPromptTemplates = []wire.Pair{}, []wire.TemplateCount{}
+	w.PromptBreakdown, w.ProviderBreakdown = []wire.Breakdown{}, []wire.Breakdown{}
+
 	for _, s := range top(a.models) {
 		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name, Value: float64(s.sum.requests)})
 	}

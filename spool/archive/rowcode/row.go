@@ -15,7 +15,8 @@ func Clone(row *wire.Row) wire.Row {
 	r.CachedTokens, r.ReasoningTokens = clone(row.CachedTokens), clone(row.ReasoningTokens)
 	r.Price, r.Latency = clone(row.Price), clone(row.Latency)
 	r.StartTime, r.EndTime = clone(row.StartTime), clone(row.EndTime)
-	r.PromptName, r.PromptVersion, r.PromptLabel = clone(row.PromptName), clone(row.PromptVersion), clone(row.PromptLabel)
+	r.PromptName, r.PromptLabel = clone(row.PromptName), clone(row.PromptLabel)
+	r.PromptVersion = clone(row.PromptVersion)
 	r.Tags, r.Metadata, r.Scores = slices.Clone(row.Tags), slices.Clone(row.Metadata), slices.Clone(row.Scores)
 	r.GroupIDs, r.ToolNames = slices.Clone(row.GroupIDs), slices.Clone(row.ToolNames)
 	return r

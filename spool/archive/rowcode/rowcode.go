@@ -151,9 +151,11 @@ func IntegerOf(c Column, row *wire.Row) (n int64, ok bool) {
 		}
 		return int64(*row.PromptVersion), true
 	}
+
 	if p == nil {
 		return 0, false
 	}
+
 	return *p, true
 }
 
@@ -268,12 +270,14 @@ func (r *rowReader) moment() *time.Time {
 	return &t
 }
 
+// whole reads what a row has in a column of integers; nothing is left of a row that has none.
 func (r *rowReader) whole(c Column, row *wire.Row) {
 	var p *int64
 	if len(r.Rest) > 0 {
 		n := r.Varint()
 		p = &n
 	}
+
 	switch c {
 	case ColumnInputTokens:
 		row.InputTokens = p

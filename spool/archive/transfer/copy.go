@@ -10,8 +10,13 @@ import (
 
 // Progress is how far a Copy is.
 type Progress struct {
-	Stage string   // "copying", then "counting" what the source holds if an earlier run copied some of it, then "checking"
-	Done  Contents // of this stage; while copying, only what this run has copied. Only to be read before told returns
+	// Stage is "copying", then "counting" what the source holds if an earlier run copied some
+	// of it, then "checking".
+	Stage string
+
+	// Done is what this stage has done; while copying, only what this run has copied. It may be
+	// read until told returns.
+	Done Contents
 }
 
 // Copy copies everything in source into target, then proves that both hold the same. target must
@@ -23,8 +28,10 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	case err != nil:
 		return nil, err
 	case unfinished:
-		return nil, wire.Errorf(wire.CodeConflict, "The source is itself the target of a copy that is not finished. Finish that first.")
+		return nil, wire.Errorf(wire.CodeConflict,
+			"The source is itself the target of a copy that is not finished. Finish that first.")
 	}
+
 	place, unfinished, err := target.Copying(ctx)
 	if err != nil {
 		return nil, err
@@ -51,8 +58,9 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 		return nil, err
 	}
 	if !maps.Equal(brought, there) {
-		return nil, wire.Errorf(wire.CodeInternal, "The copy is not the same as its source, which holds %v; the copy holds %v. "+
-			"Did a server write to either meanwhile? Empty the target, and copy again.", brought, there)
+		return nil, wire.Errorf(wire.CodeInternal,
+			"The copy is not the same as its source, which holds %v; the copy holds %v. "+
+				"Did a server write to either meanwhile? Empty the target, and copy again.", brought, there)
 	}
 
 	return there, target.Copied(ctx)

@@ -133,11 +133,12 @@ func (i *Item) Kind() string {
 	case i.Tombstone != nil, i.Forgotten != nil:
 		return "tombstones"
 	}
+
 	return "records"
 }
 
-// Contents counts what a database holds, by kind, with a checksum that does not depend on the
-// order of items: databases with the same contents have equal Contents.
+// Contents counts what a database holds, by kind. A checksum that does not depend on the order of
+// items makes Contents equal only where the contents are.
 type Contents map[string]Holding
 
 // Holding is what there is of one kind.
@@ -160,18 +161,21 @@ func (c Contents) String() string {
 // every database keeps more.
 func (c Contents) Add(i Item) error {
 	i = i.rounded()
-	if i.Record != nil { // compare bodies byte by byte; encoding them as JSON would normalise them
+	if i.Record != nil {
+		// Bodies count byte by byte; encoding them as JSON would normalise them.
 		bodies := make(map[string]json.RawMessage, len(i.Record.Bodies))
 		for id, body := range i.Record.Bodies {
 			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
 		}
 		i.Record = &Record{i.Record.State, bodies}
 	}
+
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(i); err != nil {
 		return fmt.Errorf("%s: %w", i.Kind(), err)
 	}
 	sum := sha256.Sum256(text.Bytes())
+
 	kind := c[i.Kind()]
 	kind.Items++
 	if i.Record != nil {
@@ -181,6 +185,7 @@ func (c Contents) Add(i Item) error {
 		kind.Sum += uint64(b) << (8 * n) // modulo 2^64, so the order does not matter
 	}
 	c[i.Kind()] = kind
+
 	return nil
 }
 
@@ -194,6 +199,7 @@ func (i Item) rounded() Item {
 			*t = &at
 		}
 	}
+
 	switch {
 	case i.Account != nil:
 		a := *i.Account
@@ -234,5 +240,6 @@ func (i Item) rounded() Item {
 		cut(&f.Before)
 		i.Forgotten = &f
 	}
+
 	return i
 }
