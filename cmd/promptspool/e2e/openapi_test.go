@@ -3,8 +3,12 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"sync"
+	"testing"
 
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/openapi"
@@ -34,6 +38,16 @@ func compareCalls() error {
 
 	http.DefaultTransport = &openapi.Transport{RoundTripper: http.DefaultTransport, Checker: checker, Report: differences.add}
 	return nil
+}
+
+// compared returns the address of a proxy to a process. It compares the calls of programs that are not written in Go
+// with the description, too.
+func compared(t *testing.T, n *node) string {
+	t.Helper()
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.addr}))
+	t.Cleanup(proxy.Close)
+
+	return proxy.URL
 }
 
 // report prints the differences. The run fails if there are any: they are of no single test.
