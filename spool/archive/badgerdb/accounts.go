@@ -13,8 +13,8 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// The first letter of the keys of each table of accounts, behind ofServer. emailLetter is that of
-// an index: the ids of people by email.
+// The first letter of the keys of each table of accounts, behind ofServer. emailLetter is
+// that of an index: the ids of people by email.
 const (
 	accountLetters = "akuisrf" // indexed by accounts.Table
 	emailLetter    = 'e'
@@ -85,7 +85,6 @@ func (tx *accountTx) List(t accounts.Table) (rows []accounts.Row, err error) {
 func accountRow(key, value []byte) (accounts.Row, error) {
 	t := accounts.Table(strings.IndexByte(accountLetters, key[1]))
 	row := accounts.Row{Key: string(key[2:]), Of: t.New()}
-
 	return row, decode(key, value, row.Of)
 }
 
@@ -100,7 +99,6 @@ func (tx *accountTx) Put(t accounts.Table, key string, row any) (err error) {
 	if err == nil {
 		tx.writes, err = store(tx.writes, serverKey(t, key), row)
 	}
-
 	return err
 }
 
@@ -112,8 +110,8 @@ func (tx *accountTx) Delete(t accounts.Table, key string) error {
 // expireMax bounds how many rows Expire looks at.
 const expireMax = 100
 
-// Expire deletes some of the rows that ended before a time. It looks at the rows from near on, and
-// then at the first. Keys are hashes, so near is a random place among them.
+// Expire deletes some of the rows that ended before a time. It looks at the rows from
+// near on, and then at the first. Keys are hashes, so near is a random place among them.
 func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) error {
 	seen := 0
 	for _, from := range []string{near, ""} {
@@ -138,7 +136,8 @@ func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) err
 	return nil
 }
 
-// store appends writes that set keys to the JSON of values. pairs are a key, a value, a key ...
+// store appends writes that set keys to the JSON of values. pairs are a key, a value, a
+// key ...
 func store(writes []write, pairs ...any) ([]write, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		value, err := jsonscan.Marshal(pairs[i+1])

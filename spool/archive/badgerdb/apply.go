@@ -18,6 +18,7 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	if err != nil {
 		return nil, err
 	}
+
 	// A batch that is too heavy for one transaction is folded in parts.
 
 	err = archive.Apart(events, func(part []archive.Event) error {
@@ -37,6 +38,8 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
 	packed, bytes := db.packBodies(events)
 
+	// Set by the change, which the committer runs, perhaps in the goroutine of another
+	// caller.
 	listed, buried := 0, 0
 	err = db.commit.doMany(ctx, bytes, len(events), func(txn *badger.Txn) ([]write, error) {
 		f := db.newFolding(txn, k)
@@ -57,6 +60,7 @@ func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (result
 		return nil, err
 	}
 
+	// Only now: a failed commit must not count.
 	db.tombstones.Add(int64(buried))
 	db.rowsWritten(k, listed)
 
@@ -73,13 +77,12 @@ func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 			packed[i] = db.codec.packBody(events[i].Body)
 		}
 	}
-
 	return packed, bytes
 }
 
-// rowsWritten packs an account's rows when there are enough. A writer of many rows waits until
-// that is done; a writer of few does not wait for what others wrote. Packing only rearranges
-// what is already stored, so its failure harms nobody.
+// rowsWritten packs an account's rows when there are enough. A writer of many rows waits
+// until that is done; a writer of few does not wait for what others wrote. Packing only
+// rearranges what is already stored, so its failure harms nobody.
 func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
 		return
@@ -125,8 +128,8 @@ func (db *DB) newFolding(txn *badger.Txn, k keys) *folding {
 // bodyVersion is the first byte of a stored body: see codec.pack.
 const bodyVersion = 1
 
-// folding is the state while one batch is folded. Each record is read once and written once,
-// however many of its events are in the batch.
+// folding is the state while one batch is folded. Each record is read once and written
+// once, however many of its events are in the batch.
 type folding struct {
 	db      *DB
 	txn     *badger.Txn
@@ -176,6 +179,7 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 		}
 	}
 
+	// Duplicates and conflicts change nothing.
 	result := r.state.Take(e)
 	if result.Code != wire.ResultAccepted {
 		return result, nil
@@ -186,6 +190,7 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 		r.waiting = now
 	}
 
+	// Without a hash the body is not kept.
 	if e.Hash != "" {
 		id, ok := parseUUID(e.ID)
 		if !ok {
@@ -194,6 +199,7 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 		f.writes = append(f.writes, write{f.keys.body(r.id, id), body})
 	}
 
+	// An event may bring metadata that was deleted: then the record goes as well.
 	return result, f.keepOut(r, &e)
 }
 
@@ -213,6 +219,8 @@ func (f *folding) record(requestID string) (*record, error) {
 	}
 
 	r := &record{id: id, state: state}
+
+	// All states of a batch are in memory together. One alone is always taken.
 	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 0 {
 		return nil, archive.ErrHeavy
 	}
@@ -239,7 +247,8 @@ func (f *folding) record(requestID string) (*record, error) {
 	return r, nil
 }
 
-// finish appends the writes for the records that changed: states, rows, orphans and the count.
+// finish appends the writes for the records that changed: states, rows, orphans and the
+// count.
 func (f *folding) finish() error {
 	var added accountCount // modulo 2^64: it may be negative
 
@@ -304,8 +313,8 @@ func (f *folding) finish() error {
 	return nil
 }
 
-// accountCount is what an account holds: records that lists show, and bytes of the bodies of
-// all events, uncompressed.
+// accountCount is what an account holds: records that lists show, and bytes of the bodies
+// of all events, uncompressed.
 type accountCount struct{ records, bytes uint64 }
 
 func (c accountCount) encode() []byte {
@@ -322,12 +331,11 @@ func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 	case len(raw) != 16:
 		return c, damaged(key, errors.New("it is not two numbers of 8 bytes"))
 	}
-
 	return accountCount{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}, nil
 }
 
-// list writes a record's row. It removes a row that the record has at another place, which
-// happens when an earlier request takes over the id.
+// list writes a record's row. It removes a row that the record has at another place,
+// which happens when an earlier request takes over the id.
 func (f *folding) list(r *record) error {
 	row, _ := r.state.Row()
 	at := place(r.state.Request.At, r.id)

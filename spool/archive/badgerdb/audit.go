@@ -62,7 +62,8 @@ func auditKeys(account, id string) (keys, uuid, error) {
 	return k, parsed, nil
 }
 
-// audit returns the key of an entry. Ids grow with time, so a plain walk meets the newest first.
+// audit returns the key of an entry. Ids grow with time, so a plain walk meets the newest
+// first.
 func (k keys) audit(id uuid) []byte {
 	key := k.table(tableAudit)
 	for _, b := range id {

@@ -58,8 +58,9 @@ func (b *Backup) add(key, value []byte) {
 	}
 }
 
-// Backup writes everything in the database to w, as of the moment it is called. Reads and writes go
-// on meanwhile; Erase waits until it is done. Each value is verified on the way.
+// Backup writes everything in the database to w, as of the moment it is called. Reads and
+// writes go on meanwhile; Erase waits until it is done. Each value is verified on the
+// way.
 func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	// Erase reopens the files, and would block all reads until this one ended.
 	db.erasing.Lock()
@@ -89,6 +90,8 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	if err != nil {
 		return b, errors.Join(err, packed.Close())
 	}
+
+	// A length of 0 ends the keys; the sum itself is not summed.
 	end := binary.AppendUvarint([]byte{0}, b.Keys)
 	_, err = out.Write(end)
 	if err = errors.Join(err, out.Flush()); err == nil {
@@ -102,18 +105,19 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 func writeCounted(w *bufio.Writer, b []byte) error {
 	_, err1 := w.Write(binary.AppendUvarint(nil, uint64(len(b))))
 	_, err2 := w.Write(b)
-
 	return errors.Join(err1, err2)
 }
 
-// ReadBackup reads a backup to its end and calls fn with each key and value, which fn must not
-// keep. A nil fn only verifies. The error says what is wrong with the backup, or is fn's.
+// ReadBackup reads a backup to its end and calls fn with each key and value, which fn
+// must not keep. A nil fn only verifies. The error says what is wrong with the backup, or
+// is fn's.
 func ReadBackup(r io.Reader, fn func(key, value []byte) error) (Backup, error) {
 	b, _, err := readBackup(r, fn)
 	return b, err
 }
 
-// readBackup is ReadBackup, and also returns the format of the database that was backed up.
+// readBackup is ReadBackup, and also returns the format of the database that was backed
+// up.
 func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if of, err = readBackupHead(in); err != nil {
@@ -155,7 +159,8 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 	}
 }
 
-// readBackupHead reads the first line, and returns the format of the database that was backed up.
+// readBackupHead reads the first line, and returns the format of the database that was
+// backed up.
 func readBackupHead(in *bufio.Reader) (of int, err error) {
 	line, err := in.ReadSlice('\n')
 	before, after, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ", of a database of format ")
@@ -191,8 +196,9 @@ func (s *summed) ReadByte() (byte, error) {
 	return c, err
 }
 
-// counted reads a length and as many bytes into b. It returns false for a length of 0, and an
-// error for one above most. Memory grows with what is there, not with what a damaged length claims.
+// counted reads a length and as many bytes into b. It returns false for a length of 0,
+// and an error for one above most. Memory grows with what is there, not with what a
+// damaged length claims.
 func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 	n, err := binary.ReadUvarint(s)
 	if err == nil && n > most {

@@ -17,9 +17,10 @@ import (
 
 // headVersion begins a block's head.
 //
-// A block holds rows that follow each other in the list, column by column. It owns all places
-// from its key to the next block's. A row that stands alone in this part hides the block's row
-// of the same place, or comes in between the block's rows. The head of a block is
+// A block holds rows that follow each other in the list, column by column. It owns all
+// places from its key to the next block's. A row that stands alone in this part hides the
+// block's row of the same place, or comes in between the block's rows. The head of a
+// block is
 //
 //	1   version of this table, headVersion
 //	n   rows, uvarint
@@ -88,8 +89,8 @@ type placed struct {
 	row   wire.Row
 }
 
-// column returns the key of a block's column. That of ColumnMetadata holds what the columns of
-// single metadata keys leave.
+// column returns the key of a block's column. That of ColumnMetadata holds what the
+// columns of single metadata keys leave.
 func (k keys) column(place []byte, c rowcode.Column) []byte {
 	return append(append(k.table(tableColumn), place...), byte(c))
 }
@@ -145,6 +146,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 		}
 		put(k.column(place, column), plain)
 	}
+
 	// The frequent metadata keys have a column each; the others share one.
 
 	for _, key := range head.keys {
@@ -161,7 +163,7 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 
 	put(k.column(place, rowcode.ColumnMetadata), encodeDictionary(len(rows), func(i int, b []byte) []byte {
 		for _, m := range rows[i].row.Metadata {
-			if _, own := slices.BinarySearch(head.keys, m.Key); !own {
+			if _, separate := slices.BinarySearch(head.keys, m.Key); !separate {
 				b = rowcode.AppendText(rowcode.AppendText(b, m.Key), m.Value)
 			}
 		}
@@ -172,8 +174,8 @@ func (c *codec) writeBlock(k keys, place []byte, rows []placed) []write {
 	return writes
 }
 
-// encodeNumbers encodes a column as integers. It returns nil if the column has none, or has
-// values that an integer cannot represent.
+// encodeNumbers encodes a column as integers. It returns nil if the column has none, or
+// has values that an integer cannot represent.
 func encodeNumbers(c rowcode.Column, rows []placed) []byte {
 	if !isInteger(c) {
 		return nil
@@ -245,8 +247,8 @@ func (k keys) removeBlock(place []byte, head *blockHead) []write {
 	return writes
 }
 
-// block reads one block at a time. A column is read when it is first needed, into memory that is
-// used again for the next block.
+// block reads one block at a time. A column is read when it is first needed, into memory
+// that is used again for the next block.
 type block struct {
 	txn   *badger.Txn
 	codec *codec
@@ -255,7 +257,7 @@ type block struct {
 	head  blockHead
 
 	columns [rowcode.ColumnBody]slot
-	own     []slot // columns of head.keys
+	byKey   []slot // columns of head.keys
 	scratch scratch
 }
 
@@ -283,18 +285,19 @@ type scratch struct {
 	numbers  numbers
 }
 
-// open moves on to another block. Whatever was read from the one before is no longer valid.
+// open moves on to another block. Whatever was read from the one before is no longer
+// valid.
 func (b *block) open(place []byte, head blockHead) {
 	b.place, b.head = append(b.place[:0], place...), head
 
 	for i := range b.columns {
 		b.columns[i].unload()
 	}
-	for i := range b.own {
-		b.own[i].unload()
+	for i := range b.byKey {
+		b.byKey[i].unload()
 	}
-	for len(b.own) < len(head.keys) {
-		b.own = append(b.own, slot{})
+	for len(b.byKey) < len(head.keys) {
+		b.byKey = append(b.byKey, slot{})
 	}
 }
 
@@ -304,18 +307,18 @@ func (b *block) column(c rowcode.Column) (*column, error) {
 	if s.loaded { // checked before the key is built: this is called for every row
 		return &s.column, nil
 	}
-
 	return b.load(s, b.keys.column(b.place, c))
 }
 
 // metadata reads the column of a metadata key, or returns nil if it has none.
 func (b *block) metadata(key string) (*column, error) {
+	// decodeHead keeps the order of headOf, which sorts them.
 	i, ok := slices.BinarySearch(b.head.keys, key)
 	if !ok {
 		return nil, nil
 	}
 
-	s := &b.own[i]
+	s := &b.byKey[i]
 	if s.loaded {
 		return &s.column, nil
 	}
@@ -330,6 +333,7 @@ func (b *block) load(s *slot, key []byte) (*column, error) {
 		return nil, err
 	}
 
+	// The column aliases the buffer, so the slot owns both.
 	s.buffer = plain
 	if err = decodeColumn(plain, &s.column); err == nil && s.column.n != b.head.rows {
 		err = errColumn
@@ -342,7 +346,8 @@ func (b *block) load(s *slot, key []byte) (*column, error) {
 	return &s.column, nil
 }
 
-// find returns the index of the first row at or behind a place, and whether it is at the place.
+// find returns the index of the first row at or behind a place, and whether it is at the
+// place.
 func (b *block) find(place []byte) (i int, found bool, err error) {
 	c, err := b.column(rowcode.ColumnID)
 	if err != nil {

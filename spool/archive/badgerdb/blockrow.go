@@ -17,8 +17,8 @@ type numbers struct {
 	start, end        time.Time
 }
 
-// row returns a row with the wanted columns. It is lent until the next call. Columns that were
-// not wanted keep what an earlier row had.
+// row returns a row with the wanted columns. It is lent until the next call. Columns that
+// were not wanted keep what an earlier row had.
 func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
 	row := &b.scratch.row
 	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
@@ -167,7 +167,8 @@ func share(of rowcode.Column, from, row *wire.Row) {
 	}
 }
 
-// fillMetadata merges a row's keys, sorted: those with a column of their own, and the others.
+// fillMetadata merges a row's keys, sorted: those with a column of their own, and the
+// others.
 func (b *block) fillMetadata(i int, row *wire.Row) error {
 	rest, err := b.column(rowcode.ColumnMetadata)
 	if err != nil {
@@ -211,6 +212,5 @@ func (c *column) text(i int) (s string, ok bool) {
 	if len(entry) == 0 {
 		return "", false
 	}
-
 	return string(entry[1:]), true // the first byte marks that it has one
 }

@@ -21,8 +21,8 @@ import (
 //   - The counts are right.
 //   - Templates, their ids, versions and changes belong together.
 //
-// Its error is the first fault. It reads everything once, as of the moment it is called, while
-// reads and writes go on.
+// Its error is the first fault. It reads everything once, as of the moment it is called,
+// while reads and writes go on.
 func (db *DB) Check(ctx context.Context) error {
 	return db.view(func(txn *badger.Txn) error {
 		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
@@ -46,8 +46,8 @@ func (db *DB) Check(ctx context.Context) error {
 	})
 }
 
-// checker walks over all keys of all accounts. Where one key requires another, it looks the other
-// up. Keys that nothing requires are found by counting.
+// checker walks over all keys of all accounts. Where one key requires another, it looks
+// the other up. Keys that nothing requires are found by counting.
 type checker struct {
 	db       *DB
 	txn      *badger.Txn
@@ -201,8 +201,10 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	return c.orphan(k, t, id, state)
 }
 
-// rows proves that the list has exactly one row for each record, as folding it gives, in order.
+// rows proves that the list has exactly one row for each record, as folding it gives, in
+// order.
 func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
+	// A search relies on the order, so it is part of the proof.
 	var before *query.Position
 	_, err := db.scan(ctx, c.txn, k, &query.Query{}, rowcode.AllColumns, func(row *wire.Row) (bool, error) {
 		t.rows++
@@ -222,7 +224,6 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 		want, ok := state.Row()
 		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) ||
 			string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
-
 			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
 		}
 
@@ -254,7 +255,8 @@ func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error 
 	return err
 }
 
-// template checks the keys that belong to the head of a template, and notes how many there are.
+// template checks the keys that belong to the head of a template, and notes how many
+// there are.
 func (c *checker) template(k keys, t *tally, head *wire.Template) error {
 	t.wanted[tableID]++
 	t.wanted[tableChange]++

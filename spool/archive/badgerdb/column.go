@@ -62,7 +62,8 @@ type codec struct {
 	decoder *zstd.Decoder
 }
 
-// workers bounds how many goroutines pack or unpack at the same time, each with its own memory.
+// workers bounds how many goroutines pack or unpack at the same time, each with its own
+// memory.
 const workers = 2
 
 // newCodec returns a codec with the dictionary for bodies.
@@ -85,11 +86,13 @@ func newCodec() (*codec, error) {
 	return &codec{columns, bodies, decoder}, errors.Join(err1, err2, err3)
 }
 
-// unpackedMax bounds what one value may unpack to: the largest body. No column is as large.
+// unpackedMax bounds what one value may unpack to: the largest body. No column is as
+// large.
 const unpackedMax = 256 << 20
 
-// pack packs a column, unless it would stay larger than a third: what that saves is little
-// compared to the bodies (0.5 % of the disk), and unpacking it costs a search a third of its time.
+// pack packs a column, unless it would stay larger than a third: what that saves is
+// little compared to the bodies (0.5 % of the disk), and unpacking it costs a search a
+// third of its time.
 func (c *codec) pack(version byte, plain []byte) []byte {
 	return pack(c.encoder, version, plain, len(plain)/3)
 }
@@ -103,7 +106,6 @@ func pack(encoder *zstd.Encoder, version byte, plain []byte, most int) []byte {
 	if len(packed)-2 < most {
 		return packed
 	}
-
 	return append(append(packed[:0], version, packedPlain), plain...)
 }
 
@@ -135,8 +137,8 @@ func (c *codec) read(txn *badger.Txn, version byte, key, buffer []byte) (plain [
 	return plain, nil
 }
 
-// encodeDictionary encodes a column of n rows as a dictionary. value appends the value of a row;
-// a row without one appends nothing.
+// encodeDictionary encodes a column of n rows as a dictionary. value appends the value of
+// a row; a row without one appends nothing.
 func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	numbers := make(map[string]uint32)
 	codes := make([]uint32, n)
@@ -158,6 +160,7 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
 	b = append(b, entries...)
 
+	// As narrow as the number of entries allows: most columns take a byte or nothing.
 	width := codeWidth(len(numbers))
 	for _, code := range codes {
 		b = appendWidth(b, width, uint64(code))
@@ -176,7 +179,6 @@ func codeWidth(entries int) int {
 	case entries <= 1<<16:
 		return 2
 	}
-
 	return 4
 }
 
@@ -242,8 +244,8 @@ func appendWidth(b []byte, width int, n uint64) []byte {
 	return b
 }
 
-// encodePlaces encodes a column of times and ids. Byte by byte they compress far better: most
-// leading bytes are the same in all rows.
+// encodePlaces encodes a column of times and ids. Byte by byte they compress far better:
+// most leading bytes are the same in all rows.
 func encodePlaces(places [][placeBytes]byte) []byte {
 	b := append(make([]byte, 0, len(places)*placeBytes+8), 'p')
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(places)))
@@ -253,12 +255,12 @@ func encodePlaces(places [][placeBytes]byte) []byte {
 			b = append(b, places[i][j])
 		}
 	}
-
 	return b
 }
 
 // decodeColumn decodes plain, which c aliases. The memory of c is used again.
 func decodeColumn(plain []byte, c *column) error {
+	// Rows already lent stay allocated; clearing read has them filled in again.
 	*c = column{entries: c.entries[:0], lent: c.lent, read: c.read}
 	clear(c.read)
 
@@ -278,7 +280,9 @@ func decodeColumn(plain []byte, c *column) error {
 		if r.Err != nil {
 			return errColumn
 		}
-		// No size is trusted before the bytes for it are there: a damaged one must not take memory.
+
+		// No size is trusted before the bytes for it are there: a damaged one must not
+		// take memory.
 		entries := int(binary.LittleEndian.Uint32(count))
 		for range entries {
 			c.entries = append(c.entries, r.Take(r.Uvarint()))
@@ -368,8 +372,8 @@ func (c *column) place(i int) (p [placeBytes]byte) {
 	return p
 }
 
-// entry returns an entry of the dictionary as a row that has nothing else. The row is shared, and
-// must not be changed.
+// entry returns an entry of the dictionary as a row that has nothing else. The row is
+// shared, and must not be changed.
 func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
 		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
@@ -389,8 +393,8 @@ func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 	return row, nil
 }
 
-// integerOf returns what a row has in a column that blocks keep as integers. exact is false if
-// an integer cannot represent it.
+// integerOf returns what a row has in a column that blocks keep as integers. exact is
+// false if an integer cannot represent it.
 func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 	switch c {
 	case rowcode.ColumnCost:
@@ -412,6 +416,8 @@ func billionths(x *float64, back func(int64) float64) (n int64, present, exact b
 	if x == nil {
 		return 0, false, true
 	}
+
+	// Up to here the billionths stay below 2^53, where a float64 has every integer.
 	if math.Abs(*x) > 1e6 {
 		return 0, true, false
 	}
@@ -445,6 +451,5 @@ func isInteger(c rowcode.Column) bool {
 		rowcode.ColumnCost, rowcode.ColumnLatency, rowcode.ColumnStart, rowcode.ColumnEnd:
 		return true
 	}
-
 	return false
 }

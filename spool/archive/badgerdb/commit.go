@@ -11,20 +11,20 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Bounds of what shares one transaction. They limit its memory, and how long its first change
-// waits. One change alone may be larger.
+// Bounds of what shares one transaction. They limit its memory, and how long its first
+// change waits. One change alone may be larger.
 const (
 	groupBytesMax  = 16 << 20 // of bodies
 	groupEventsMax = 2000
 )
 
-// keyBytesMax is below Badger's own limit. Names in keys are bounded far below it where they
-// are accepted.
+// keyBytesMax is below Badger's own limit. Names in keys are bounded far below it where
+// they are accepted.
 const keyBytesMax = 60_000
 
-// change computes what to write from what txn shows, including the changes before it in the
-// same group. It writes nothing itself, so that a failed change leaves no trace in the group.
-// It must not call the committer.
+// change computes what to write from what txn shows, including the changes before it in
+// the same group. It writes nothing itself, so that a failed change leaves no trace in
+// the group. It must not call the committer.
 type change func(txn *badger.Txn) ([]write, error)
 
 // write sets a key, or deletes it if value is nil.
@@ -59,9 +59,9 @@ func newCommitter(lock *folderLock, room *room, bdb *badger.DB, h *health, logge
 	return c
 }
 
-// do makes a change of a few keys durable. bytes is the size of its bodies. After an error
-// nothing of the change is in the database, unless the code is CodeUnavailable: then it may
-// be, after a restart.
+// do makes a change of a few keys durable. bytes is the size of its bodies. After an
+// error nothing of the change is in the database, unless the code is CodeUnavailable:
+// then it may be, after a restart.
 func (c *committer) do(ctx context.Context, bytes int, change change) error {
 	return c.doMany(ctx, bytes, 1, change)
 }
@@ -71,12 +71,14 @@ func (c *committer) doMany(ctx context.Context, bytes, events int, change change
 	return c.Do(ctx, &waiting{Change: change, Bytes: bytes, Events: events})
 }
 
-// commitGroup runs the changes of a group, each on top of those before it, and commits them in
-// as few transactions as Badger allows.
+// commitGroup runs the changes of a group, each on top of those before it, and commits
+// them in as few transactions as Badger allows.
 func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	t := c.begin()
 	defer func() { t.txn.Discard() }() // of the last t, whichever that is
 
+	// Asked once for the group; Badger may take more while it lasts, which freeMin allows
+	// for.
 	disk := c.room.admit()
 	for _, w := range group {
 		if err := disk.refusal(w.Bytes); err != nil {
@@ -84,7 +86,8 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 			continue
 		}
 
-		// The change reads the database, and a disk that cannot read must not end the process.
+		// The change reads the database, and a disk that cannot read must not end the
+		// process.
 		var writes []write
 		err := c.health.guard(c.lock.dir.Name(), func() (err error) {
 			writes, err = w.Change(t.txn)
@@ -96,7 +99,8 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 		}
 
 		if !t.fits(writes) {
-			// The writes stay valid in the next transaction: nobody else writes in between.
+			// The writes stay valid in the next transaction: nobody else writes in
+			// between.
 			c.end(t)
 			t = c.begin()
 		}
@@ -113,8 +117,9 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	c.end(t)
 }
 
-// end commits a transaction and answers everybody who waits for it. Changes that wrote nothing
-// wait too: what they saw may come from a change before theirs, which must be durable first.
+// end commits a transaction and answers everybody who waits for it. Changes that wrote
+// nothing wait too: what they saw may come from a change before theirs, which must be
+// durable first.
 func (c *committer) end(t *transaction) error {
 	defer t.txn.Discard()
 
@@ -124,8 +129,8 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 	if err == nil && t.count > 0 {
-
 		err = t.txn.Commit()
+
 		// The fsync may have been of files that are no longer in the folder.
 		if err == nil {
 			err = c.lock.present()
@@ -136,9 +141,12 @@ func (c *committer) end(t *transaction) error {
 			c.logger.Error("a commit failed; the database takes no more writes until it is reopened", "error", err)
 		}
 
-		// Asked in any case: Badger only logs a failed fsync of its value log, and reports success.
+		// Asked in any case: Badger only logs a failed fsync of its value log, and
+		// reports success.
 		err = c.health.fault()
 	}
+
+	// After each commit: Badger builds tables beside us, and keeps their memory.
 	c.spare.letGo()
 
 	for _, w := range t.waiting {
@@ -148,7 +156,8 @@ func (c *committer) end(t *transaction) error {
 	return err
 }
 
-// transaction is one Badger transaction being filled, with a count of what Badger allows in one.
+// transaction is one Badger transaction being filled, with a count of what Badger allows
+// in one.
 type transaction struct {
 	txn     *badger.Txn
 	waiting []*waiting
@@ -172,15 +181,14 @@ func (c *committer) begin() *transaction {
 	}
 }
 
-// cost is at least what Badger counts for a write. A value counts if it stays out of the value
-// log, otherwise only the pointer to it.
+// cost is at least what Badger counts for a write. A value counts if it stays out of the
+// value log, otherwise only the pointer to it.
 func (w write) cost() int64 {
 	const overhead = 40 // version, metadata, pointer
 
 	if len(w.value) < valueThreshold {
 		return int64(len(w.key) + len(w.value) + overhead)
 	}
-
 	return int64(len(w.key) + overhead)
 }
 
@@ -216,6 +224,7 @@ func (t *transaction) add(writes []write) {
 		}
 		t.err = errors.Join(t.err, err)
 
+		// Rows written now are missing from the blocks that are being built beside us.
 		if t.watch != nil {
 			t.watch.note(write.key)
 		}

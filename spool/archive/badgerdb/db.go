@@ -27,12 +27,14 @@ type Config struct {
 
 	Retention archive.Retention // what Run keeps
 
-	// FreeMin is how much of the disk stays free: below it writes fail with CodeUnavailable.
-	// 0 means 256 MiB, or a sixteenth of a disk of less than 4 GiB. It is never less than 64 MiB.
+	// FreeMin is how much of the disk stays free: below it writes fail with
+	// CodeUnavailable. 0 means 256 MiB, or a sixteenth of a disk of less than 4 GiB. It
+	// is never less than 64 MiB.
 	FreeMin int64
 
-	// ReadAll has every file read before it is opened, not just what opening needs: the last
-	// process met a block that the disk could not read. Files with such a block are replaced.
+	// ReadAll has every file read before it is opened, not just what opening needs: the
+	// last process met a block that the disk could not read. Files with such a block are
+	// replaced.
 	ReadAll bool
 }
 
@@ -75,36 +77,37 @@ type DB struct {
 	unseenMu   sync.Mutex
 	unseen     map[keys]int64 // unseenMu: tombstones of records that did not exist
 
-	// Caches of what is in the database, filled on first use. Only changes use them, and those
-	// run one at a time.
+	// Caches of what is in the database, filled on first use. Only changes use them, and
+	// those run one at a time.
 	selectors map[keys]map[[16]byte]time.Time // metadata values deleted from the accounts
 	firsts    map[keys][]byte                 // places of the accounts' first blocks; nil: no block
 	fleets    map[keys]*fleet                 // of accounts with sidecars
 
 	stop chan struct{} // closed when closing begins, so that long reads end early
 
-	// Held for reading by every read: Badger unmaps its files under its readers when it closes.
+	// Held for reading by every read: Badger unmaps its files under its readers when it
+	// closes.
 	reading   sync.RWMutex
 	closed    bool // under reading
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// valueThreshold is the size from which values go to the value log. Bodies and large rows so
-// stay out of the tables, and count little towards the limit of a transaction.
+// valueThreshold is the size from which values go to the value log. Bodies and large rows
+// so stay out of the tables, and count little towards the limit of a transaction.
 const valueThreshold = 1 << 10
 
 // badgerOptions returns options for a small server. Two caches, the memtables and the
 // builders of tables bound the memory, however large the database is; the mappings of its
 // files come on top.
 //
-// A transaction may hold 15 % of MemTableSize, 5 MB. The largest batch, 1,000 events, needs
-// 1,000 states, rows and bodies of at most 1 KiB each beside what goes to the value log. No
-// value exceeds ValueLogFileSize: see archive.RecordBytesMax.
+// A transaction may hold 15 % of MemTableSize, 5 MB. The largest batch, 1,000 events,
+// needs 1,000 states, rows and bodies of at most 1 KiB each beside what goes to the value
+// log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
 //
-// A compaction has up to five builders at work and eight more being written, each some six
-// times the size of a table. So tables are small on every level: Badger would make them four
-// times as large at the bottom of a large database.
+// A compaction has up to five builders at work and eight more being written, each some
+// six times the size of a table. So tables are small on every level: Badger would make
+// them four times as large at the bottom of a large database.
 func badgerOptions(dir string, log badger.Logger) badger.Options {
 	o := badger.DefaultOptions(dir).
 		WithLogger(log).
@@ -127,8 +130,8 @@ func badgerOptions(dir string, log badger.Logger) badger.Options {
 	return o
 }
 
-// Open opens the database in c.Dir, or creates one in an empty folder. It fails rather than
-// start afresh in a folder that it cannot read completely. The caller closes the DB.
+// Open opens the database in c.Dir, or creates one in an empty folder. It fails rather
+// than start afresh in a folder that it cannot read completely. The caller closes the DB.
 func Open(c Config) (*DB, error) {
 	if c.Dir == "" {
 		return nil, errors.New("open the database: no folder given")
@@ -150,6 +153,7 @@ func Open(c Config) (*DB, error) {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
 	}
 
+	// Files are removed and replaced before Badger opens, so the folder must be ours.
 	lock, err := lockFolder(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
@@ -173,6 +177,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 
+	// Badger logs while it opens, and one of its messages is a failed fsync.
 	h := newHealth()
 	bdb, lost, err := openBadger(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
 	if err != nil {
@@ -203,6 +208,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 		fleets:    make(map[keys]*fleet),
 		stop:      make(chan struct{}),
 	}
+
 	// The tests replace db.now after Open, so it is looked up with each call.
 	db.Store = accounts.New(accountTables{db}, func() time.Time { return db.now() })
 	db.unreadable.Add(lost)
@@ -218,8 +224,9 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 	return db, nil
 }
 
-// Close fails waiting writes, lets the running commit and reads finish, and closes the files.
-// Every call after it fails with CodeUnavailable. Closing again returns the first result.
+// Close fails waiting writes, lets the running commit and reads finish, and closes the
+// files. Every call after it fails with CodeUnavailable. Closing again returns the first
+// result.
 func (db *DB) Close() error {
 	db.closeOnce.Do(func() {
 		close(db.stop)
@@ -244,9 +251,9 @@ func (db *DB) Close() error {
 // closePatience is how long closing a database that failed may take.
 const closePatience = 2 * time.Second
 
-// closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does not
-// wait long, because Badger tries forever to write its memtable to the bad disk. What it
-// leaves then is what a crash leaves, and the next Open reads what is there.
+// closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does
+// not wait long, because Badger tries forever to write its memtable to the bad disk. What
+// it leaves then is what a crash leaves, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
 	if err := db.lock.present(); err != nil {
 		db.commit.health.fail(err)
@@ -262,6 +269,7 @@ func (db *DB) closeFiles() error {
 		return errors.Join(db.bdb.Close(), db.lock.release())
 	}
 
+	// Buffered, so that a Close that ends after all does not leak its goroutine.
 	closed := make(chan error, 1)
 	go func() { closed <- db.bdb.Close() }()
 
@@ -274,16 +282,17 @@ func (db *DB) closeFiles() error {
 	}
 }
 
-// How often Run drops and erases, and checks the folder; and which share of a value log must
-// be waste for it to be rewritten.
+// How often Run drops and erases, and checks the folder; and which share of a value log
+// must be waste for it to be rewritten.
 const (
 	retainEvery  = 10 * time.Minute
 	presentEvery = time.Second
 	collectShare = 0.5
 )
 
-// Run drops records beyond the retention, erases deleted ones and returns disk space, until
-// ctx ends. It returns nil. Every second it checks that the folder is still there; see Failed.
+// Run drops records beyond the retention, erases deleted ones and returns disk space,
+// until ctx ends. It returns nil. Every second it checks that the folder is still there;
+// see Failed.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -340,7 +349,6 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 	if db.closed {
 		return errClosed()
 	}
-
 	return db.commit.health.guard(db.dir, func() error { return db.bdb.View(fn) })
 }
 

@@ -25,8 +25,8 @@ func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire
 		return wire.Deleted{}, err
 	}
 
-	// Asked for before the first is gone and after the last: an Erase that runs meanwhile may end in
-	// between, having seen only some of them.
+	// Asked for before the first is gone and after the last: an Erase that runs meanwhile
+	// may end in between, having seen only some of them.
 	db.askErase()
 	var sum wire.Deleted
 	if d.RequestID != "" {
@@ -56,8 +56,8 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 	}
 	db.tombstones.Add(int64(buried))
 
-	// Then the records, wherever they are found: orphans have no row, and some rows do not show the
-	// value.
+	// Then the records, wherever they are found: orphans have no row, and some rows do
+	// not show the value.
 	which := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
 	sum, err := db.deleteOrphans(ctx, k, which, true)
 	if err != nil {
@@ -84,7 +84,8 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 	return sum, err
 }
 
-// deleteShown deletes those records that which selects, out of those whose rows show a value.
+// deleteShown deletes those records that which selects, out of those whose rows show a
+// value.
 func (db *DB) deleteShown(
 	ctx context.Context, account string, k keys, d wire.Deletion, which func(*archive.State) bool,
 ) (sum wire.Deleted, err error) {
@@ -136,12 +137,11 @@ func (db *DB) hiddenIDs(ctx context.Context, k keys, d wire.Deletion) (ids []str
 			return true, nil
 		})
 	})
-
 	return ids, err
 }
 
-// deleteOrphans deletes those records that which selects, out of those whose request has not
-// arrived.
+// deleteOrphans deletes those records that which selects, out of those whose request has
+// not arrived.
 func (db *DB) deleteOrphans(
 	ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool,
 ) (sum wire.Deleted, err error) {
@@ -157,8 +157,8 @@ func (db *DB) deleteOrphans(
 		})
 	})
 
-	// Outside the read: it must not wait for the committer, which lockAlone may hold while it waits
-	// for all reads to end.
+	// Outside the read: it must not wait for the committer, which lockAlone may hold
+	// while it waits for all reads to end.
 	for step := range slices.Chunk(ids, deleteStep) {
 		if err != nil {
 			break
@@ -173,8 +173,8 @@ func (db *DB) deleteOrphans(
 	return sum, err
 }
 
-// deleteRecords deletes records by their ids: those that which selects, or all if it is nil.
-// With tombstones they can never come back.
+// deleteRecords deletes records by their ids: those that which selects, or all if it is
+// nil. With tombstones they can never come back.
 func (db *DB) deleteRecords(
 	ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool,
 ) (sum wire.Deleted, err error) {
@@ -184,7 +184,6 @@ func (db *DB) deleteRecords(
 		sum.Events += deleted.Events
 		return err
 	})
-
 	return sum, err
 }
 
@@ -211,8 +210,9 @@ func (db *DB) deleteTogether(
 			if len(r.state.History) > 0 {
 				sum.Records++
 				sum.Events += int64(len(r.state.History))
-				// Nothing to delete, but the tombstone keeps it out later. Their number is bounded:
-				// anybody may invent ids.
+
+				// Nothing to delete, but the tombstone keeps it out later. Their number
+				// is bounded: anybody may invent ids.
 			} else if !r.removed && db.unseenOf(k)+int64(f.unseen) >= db.unseenMax {
 				return nil, archive.ErrUnseen(int(db.unseenMax))
 			}
@@ -236,13 +236,15 @@ func (db *DB) deleteTogether(
 	return sum, nil
 }
 
-// remove deletes a record: its bodies, state and marks. finish then deletes its row, and its part
-// of the tally of orphans and the count. With a tombstone the record never comes back.
+// remove deletes a record: its bodies, state and marks. finish then deletes its row, and
+// its part of the tally of orphans and the count. With a tombstone the record never comes
+// back.
 func (f *folding) remove(r *record, tombstone bool) {
 	if r.removed {
 		return
 	}
 
+	// Its bodies, by the ids of its events.
 	for _, h := range r.state.History {
 		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
 			f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
@@ -252,6 +254,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 		f.removeState(r)
 	}
 
+	// The marks that lead to values its row does not show.
 	if r.state.Hides() {
 		for _, m := range r.state.Had() {
 			f.writes = append(f.writes, write{key: f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id)})
@@ -263,6 +266,8 @@ func (f *folding) remove(r *record, tombstone bool) {
 	}
 
 	if tombstone {
+		// With the note that bytes are to be erased, so that a restart does not forget
+		// it.
 		now, unseen := f.db.now(), len(r.state.History) == 0
 		f.writes = append(f.writes,
 			write{f.keys.tombstone(r.id), tombstoneOf(now, unseen)},
@@ -284,8 +289,10 @@ func (f *folding) forget(d wire.Deletion) error {
 		return err
 	}
 
+	// The value itself must not stay in the files, so its hash is remembered.
 	hash := rowcode.HashValue(d.Key, d.Value)
 	before := d.Before
+
 	// A later deletion of the same value extends the earlier one, and never shortens it.
 	if old, ok := known[hash]; ok && old.After(before) {
 		before = old
@@ -304,8 +311,9 @@ func (f *folding) forget(d wire.Deletion) error {
 	return nil
 }
 
-// tombstoneBytes is the length of a record's tombstone: the time of the deletion. If there was no
-// record, one more byte follows, so that counting these at a start takes only their lengths.
+// tombstoneBytes is the length of a record's tombstone: the time of the deletion. If
+// there was no record, one more byte follows, so that counting these at a start takes
+// only their lengths.
 const tombstoneBytes = 12
 
 // tombstoneOf returns a record's tombstone.
@@ -315,7 +323,6 @@ func tombstoneOf(at time.Time, unseen bool) []byte {
 	if unseen {
 		value = append(value, 1)
 	}
-
 	return value
 }
 
@@ -323,7 +330,6 @@ func tombstoneOf(at time.Time, unseen bool) []byte {
 func (db *DB) unseenOf(k keys) int64 {
 	db.unseenMu.Lock()
 	defer db.unseenMu.Unlock()
-
 	return db.unseen[k]
 }
 
@@ -366,11 +372,12 @@ func (db *DB) countTombstones() error {
 	})
 }
 
-// selectorsMax bounds the deleted metadata values of an account, which are held in memory: 5 MB.
+// selectorsMax bounds the deleted metadata values of an account, which are held in
+// memory: 5 MB.
 const selectorsMax = 100_000
 
-// selectors returns the account's deleted metadata values, with the time up to which each was
-// deleted. Only changes call it, one at a time.
+// selectors returns the account's deleted metadata values, with the time up to which each
+// was deleted. Only changes call it, one at a time.
 func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	if known := f.db.selectors[f.keys]; known != nil {
 		return known, nil
@@ -420,15 +427,16 @@ func (f *folding) keepOut(r *record, e *archive.Event) error {
 	return nil
 }
 
-// hide marks metadata values that a record has and its row does not show, so that it is found by
-// them.
+// hide marks metadata values that a record has and its row does not show, so that it is
+// found by them.
 func (f *folding) hide(r *record, values []wire.MetadataRow) {
 	for _, m := range values {
 		f.writes = append(f.writes, write{f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id), mark})
 	}
 }
 
-// hidden returns the key that finds a record by a metadata value that its row does not show.
+// hidden returns the key that finds a record by a metadata value that its row does not
+// show.
 func (k keys) hidden(hash [16]byte, id uuid) []byte {
 	return append(append(k.table(tableHidden), hash[:]...), id[:]...)
 }
@@ -436,7 +444,8 @@ func (k keys) hidden(hash [16]byte, id uuid) []byte {
 // tombstone returns the key that keeps a deleted record out.
 func (k keys) tombstone(id uuid) []byte { return append(k.table(tableTombstone), id[:]...) }
 
-// selector returns the key that keeps out records with a metadata value; see rowcode.HashValue.
+// selector returns the key that keeps out records with a metadata value; see
+// rowcode.HashValue.
 func (k keys) selector(hash [16]byte) []byte {
 	return append(k.table(tableSelector), hash[:]...)
 }
@@ -452,6 +461,5 @@ func readTime(b []byte) (at time.Time, ok bool) {
 	if len(b) < 12 {
 		return time.Time{}, false
 	}
-
 	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:]))).UTC(), true
 }

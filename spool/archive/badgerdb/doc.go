@@ -27,20 +27,22 @@
 //
 // # Writes
 //
-// All writes go through one committer, which puts every waiting write into one transaction
-// with one fsync. It runs one change after the other, each seeing those before it. So no two
-// writers ever work from the same state, and Badger's own conflict detection is off.
+// All writes go through one committer, which puts every waiting write into one
+// transaction with one fsync. It runs one change after the other, each seeing those
+// before it. So no two writers ever work from the same state, and Badger's own conflict
+// detection is off.
 //
-// After the fsync of each commit, and once a second, the database checks that its folder is
-// still the one it opened and can be written. Otherwise an fsync could succeed for files that
-// nobody finds again. If the check fails, it takes no more writes; see [DB.Failed].
+// After the fsync of each commit, and once a second, the database checks that its folder
+// is still the one it opened and can be written. Otherwise an fsync could succeed for
+// files that nobody finds again. If the check fails, it takes no more writes; see
+// [DB.Failed].
 //
 // # A disk that breaks
 //
 // Badger reads its files through mappings, where a block that the disk cannot read raises
 // SIGBUS instead of returning an error. So whatever Badger reads while it opens is read
-// beforehand (unreadable.go). A file with a bad block is moved to the folder quarantine and
-// replaced:
+// beforehand (unreadable.go). A file with a bad block is moved to the folder quarantine
+// and replaced:
 //
 //	a value log            by its intact entries, each at its old offset, with fillers between them
 //	a write-ahead log      by its intact entries, no longer in transactions
@@ -48,18 +50,18 @@
 //	                       If its index is lost, it is dropped, and the MANIFEST forgets it
 //	DISCARD, KEYREGISTRY   by nothing; Badger makes new ones
 //
-// With Config.ReadAll every file is read beforehand, not just what opening needs. That is for
-// the process that starts after one that met such a fault. A fault in a caller's goroutine
-// fails the database, and the process ends with the name of the file.
+// With Config.ReadAll every file is read beforehand, not just what opening needs. That is
+// for the process that starts after one that met such a fault. A fault in a caller's
+// goroutine fails the database, and the process ends with the name of the file.
 //
 // # Layout
 //
-// The folder holds Badger's files and FORMAT, a text with the version of this layout. In the
-// database, numbers are big-endian, ids are the 16 bytes of the UUID, and values are JSON
-// unless the table says otherwise.
+// The folder holds Badger's files and FORMAT, a text with the version of this layout. In
+// the database, numbers are big-endian, ids are the 16 bytes of the UUID, and values are
+// JSON unless the table says otherwise.
 //
-// Keys of the server begin with 0. Keys of an account begin with 1 and its id, length first,
-// so that no account's keys are among those of another.
+// Keys of the server begin with 0. Keys of an account begin with 1 and its id, length
+// first, so that no account's keys are among those of another.
 //
 //	00 'a' name      account
 //	00 'k' hash 32   key, by the SHA-256 of its secret
@@ -101,46 +103,48 @@
 //
 // ^time is the order time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
 // ^request is the request id, inverted likewise. So a plain walk meets the newest record
-// first. A template has one 'c' key, that of its last change: the feed of changes grows with
-// the number of templates, not with their changes.
+// first. A template has one 'c' key, that of its last change: the feed of changes grows
+// with the number of templates, not with their changes.
 //
 // # Large records
 //
 // A state of archive.DeltaMin bytes or more has a byte 1 in front of its JSON and is not
-// rewritten with each event of its record. What a batch adds is written beside it, under 'e',
-// until these additions reach half the size of the state. Then the state is written as a
-// whole and replaces them. Every reader goes through DB.state, which joins the parts (see
-// archive.Stored).
+// rewritten with each event of its record. What a batch adds is written beside it, under
+// 'e', until these additions reach half the size of the state. Then the state is written
+// as a whole and replaces them. Every reader goes through DB.state, which joins the parts
+// (see archive.Stored).
 //
 // # The list
 //
 // A search walks the list of rows and touches neither states nor bodies.
 //
-// A new row stands alone, under 't'. When there are enough, the older ones are packed into
-// blocks of up to 4096 rows. Each column of a block is a value of its own, so a filter reads
-// only the columns it looks at, and it tests each entry of a column's dictionary once, not
-// each row. That is why there is no index of tags, metadata or templates: a million rows are
-// a few hundred blocks.
+// A new row stands alone, under 't'. When there are enough, the older ones are packed
+// into blocks of up to 4096 rows. Each column of a block is a value of its own, so a
+// filter reads only the columns it looks at, and it tests each entry of a column's
+// dictionary once, not each row. That is why there is no index of tags, metadata or
+// templates: a million rows are a few hundred blocks.
 //
-// A row that changes after it was packed stands alone again and hides the block's row, until
-// there are enough of those to repack the block. Packing commits the new block and the
-// removal of its rows in one transaction; a failure to pack changes nothing.
+// A row that changes after it was packed stands alone again and hides the block's row,
+// until there are enough of those to repack the block. Packing commits the new block and
+// the removal of its rows in one transaction; a failure to pack changes nothing.
 //
-// Rows that stand alone in a block's part of the list are kept apart, under 'u'. A packed row
-// leaves a Badger tombstone, which every walk has to pass until Badger has compacted it away,
-// and there are as many of those as records. So a walk over 't' must never go past the
-// beginning of the first block: two marks stand there, because Badger reads one key ahead.
+// Rows that stand alone in a block's part of the list are kept apart, under 'u'. A packed
+// row leaves a Badger tombstone, which every walk has to pass until Badger has compacted
+// it away, and there are as many of those as records. So a walk over 't' must never go
+// past the beginning of the first block: two marks stand there, because Badger reads one
+// key ahead.
 //
-// With a million records in an account, a page by tag takes 5 ms, one by metadata value or
-// template version 13 to 16 ms, including the count of all matches.
+// With a million records in an account, a page by tag takes 5 ms, one by metadata value
+// or template version 13 to 16 ms, including the count of all matches.
 //
 // # Deleting
 //
 // A deletion takes effect with its transaction, and leaves tombstones that reject later
-// arrivals. The bytes leave the files when Erase has rewritten the blocks, tables and value
-// logs that contain any of them. Records beyond the retention take the same way, without
-// tombstones.
+// arrivals. The bytes leave the files when Erase has rewritten the blocks, tables and
+// value logs that contain any of them. Records beyond the retention take the same way,
+// without tombstones.
 //
-// All of it is one database, not one for each week: the bytes of an account, the records of a
-// person and the retries of an id do not follow weeks, and a batch stays one transaction.
+// All of it is one database, not one for each week: the bytes of an account, the records
+// of a person and the retries of an id do not follow weeks, and a batch stays one
+// transaction.
 package badgerdb

@@ -9,20 +9,20 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Deleted records can no longer be read from the moment of the deletion. Their bytes leave the
-// files when these have been rewritten.
+// Deleted records can no longer be read from the moment of the deletion. Their bytes
+// leave the files when these have been rewritten.
 const (
 	eraseWithin = time.Hour       // after a deletion
 	eraseDelay  = 5 * time.Minute // deletions that follow each other are erased together
 )
 
-// nowhere begins no stored key. Dropping all keys that begin with it makes Badger write out what
-// is in memory and compact the first level.
+// nowhere begins no stored key. Dropping all keys that begin with it makes Badger write
+// out what is in memory and compact the first level.
 var nowhere = []byte{0xff, 0xff}
 
-// Erase rewrites the files that hold bytes of deleted records, so that none are left when it
-// returns. It takes a while: all tables are compacted, and every value log with a deleted value
-// is copied. Writes and reads go on beside most of it.
+// Erase rewrites the files that hold bytes of deleted records, so that none are left when
+// it returns. It takes a while: all tables are compacted, and every value log with a
+// deleted value is copied. Writes and reads go on beside most of it.
 func (db *DB) Erase(ctx context.Context) error {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
@@ -33,7 +33,8 @@ func (db *DB) Erase(ctx context.Context) error {
 		return err
 	}
 
-	// Twice: copying a value log leaves pointers to the old one behind, which are old values too.
+	// Twice: copying a value log leaves pointers to the old one behind, which are old
+	// values too.
 	for range 2 {
 		if err := db.reopen(); err != nil {
 			return err
@@ -78,7 +79,6 @@ func (db *DB) packGone(ctx context.Context) error {
 			err = db.packCrowded(ctx, k, func(s *span) bool { return s.place != nil && s.lone > 0 })
 		}
 	}
-
 	return err
 }
 
@@ -91,7 +91,8 @@ func (db *DB) Accounts() (ids []string, err error) {
 	return ids, err
 }
 
-// accountKeys returns the keys of all accounts that have any data. It reads one key of each.
+// accountKeys returns the keys of all accounts that have any data. It reads one key of
+// each.
 func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	accounts = make(map[keys]bool)
 	err = db.view(func(txn *badger.Txn) error {
@@ -101,6 +102,8 @@ func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 		for it.Rewind(); it.Valid(); {
 			k, _, _ := accountOf(it.Item().KeyCopy(nil))
 			accounts[k] = true
+
+			// Past all its tables: no table is 0xff.
 			it.Seek(append([]byte(k), 0xff))
 		}
 		return nil
@@ -108,8 +111,9 @@ func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	return accounts, err
 }
 
-// reopen closes Badger's files and opens them again, so that no deleted bytes remain in memory, in
-// a write-ahead log or in the value log being written. Reads and writes wait meanwhile.
+// reopen closes Badger's files and opens them again, so that no deleted bytes remain in
+// memory, in a write-ahead log or in the value log being written. Reads and writes wait
+// meanwhile.
 func (db *DB) reopen() error {
 	release, err := db.lockAlone()
 	if err != nil {
@@ -143,18 +147,21 @@ func (db *DB) reopen() error {
 	return err
 }
 
-// alonePatience is how long running reads may delay a reopening before new reads have to wait.
+// alonePatience is how long running reads may delay a reopening before new reads have to
+// wait.
 const alonePatience = time.Minute
 
-// lockAlone returns once nobody reads or commits, and keeps it so until release is called and
-// db.reading is unlocked. A read may take seconds. So that nobody queues behind one, it tries
-// again and again before it insists.
+// lockAlone returns once nobody reads or commits, and keeps it so until release is called
+// and db.reading is unlocked. A read may take seconds. So that nobody queues behind one,
+// it tries again and again before it insists.
 func (db *DB) lockAlone() (release func(), err error) {
 	begun := time.Now()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 
 	for {
+		// Only with the turn to commit: a commit must not meet files that are being
+		// closed.
 		release, ok := db.commit.Hold(db.stop)
 		if !ok {
 			return nil, errClosed()
@@ -195,6 +202,7 @@ func (db *DB) compact() error {
 	release()
 
 	if err == nil {
+		// Writes may go on again: merging levels does not stop them.
 		err = db.bdb.Flatten(1)
 	}
 	if err != nil {
@@ -203,7 +211,8 @@ func (db *DB) compact() error {
 	return nil
 }
 
-// collect rewrites each value log of which more than a share is waste, until there is none.
+// collect rewrites each value log of which more than a share is waste, until there is
+// none.
 func (db *DB) collect(ctx context.Context, share float64) {
 	for ctx.Err() == nil {
 		err := db.collectOne(share)
@@ -224,7 +233,6 @@ func (db *DB) collectOne(share float64) error {
 	if db.closed || !db.room.has(collectRoom) { // it copies what is kept before the old file goes
 		return badger.ErrNoRewrite
 	}
-
 	return db.bdb.RunValueLogGC(share)
 }
 

@@ -10,8 +10,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// verdict is the result of a condition for each row of a block: whether it certainly holds, and
-// whether it may. They differ where only the body can decide.
+// verdict is the result of a condition for each row of a block: whether it certainly
+// holds, and whether it may. They differ where only the body can decide.
 type verdict struct{ must, may bitset }
 
 // evaluate tests a condition on all rows of a block, column by column.
@@ -73,10 +73,12 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 	}
 
 	holds := bitset(nil).reset(n, false)
-	if own, err := b.ofKey(t); err != nil {
+
+	// A metadata key has a dictionary of its own, or shares one.
+	if keyColumn, err := b.ofKey(t); err != nil {
 		return v, err
-	} else if own != nil {
-		return b.testEntries(t, own)
+	} else if keyColumn != nil {
+		return b.testEntries(t, keyColumn)
 	}
 
 	if t.Column != rowcode.ColumnMetadata && t.Column != rowcode.ColumnID && t.Column != rowcode.ColumnTime {
@@ -113,8 +115,8 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 	return verdict{holds, holds}, nil
 }
 
-// testSpan tests a span of time. Rows are in the order of their times, so it searches for both
-// ends; only the rows at the ends are tested.
+// testSpan tests a span of time. Rows are in the order of their times, so it searches for
+// both ends; only the rows at the ends are tested.
 func (b *block) testSpan(t *query.Test, holds bitset) error {
 	ids, err := b.column(rowcode.ColumnID)
 	if err != nil {
@@ -153,8 +155,8 @@ func (b *block) testSpan(t *query.Test, holds bitset) error {
 	return nil
 }
 
-// ofKey returns the column of the metadata key that a test is about, or nil if it is about none.
-// A key without a column of its own is in the shared one.
+// ofKey returns the column of the metadata key that a test is about, or nil if it is
+// about none. A key without a column of its own is in the shared one.
 func (b *block) ofKey(t *query.Test) (*column, error) {
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil
@@ -178,7 +180,7 @@ func (b *block) testEntries(t *query.Test, c *column) (v verdict, err error) {
 	ask := asker{
 		test:   t,
 		column: c,
-		own:    t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
+		oneKey: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
 	}
 	for i := range c.entries {
 		if found[i], unsure[i], err = ask.about(i); err != nil {
@@ -222,7 +224,7 @@ func (c *column) mark(entries []bool, rows bitset) {
 type asker struct {
 	test   *query.Test
 	column *column
-	own    bool // the column is that of the metadata key that the test is about
+	oneKey bool // the column is that of the metadata key that the test is about
 
 	row      wire.Row
 	metadata [1]wire.MetadataRow
@@ -232,7 +234,7 @@ type asker struct {
 // about tests entry i. unsure means that only the whole of a long value can decide.
 func (a *asker) about(i int) (holds, unsure bool, err error) {
 	row := &a.row
-	if a.own {
+	if a.oneKey {
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
 			value := rowcode.Shortened(a.test.Key, string(entry[1:]))
@@ -258,6 +260,7 @@ func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
 	none := t.Number(nil) // what holds for rows without a number
 
 	if c.width == 1 { // few different ones, such as versions: each is tested once
+		// A width of 1 means at most 256 different numbers.
 		var found [256]bool
 		for n := range found {
 			one[0] = asNumber(t.Column, c.least+int64(n))
@@ -296,6 +299,5 @@ func asNumber(c rowcode.Column, n int64) float64 {
 	case rowcode.ColumnLatency:
 		return query.Milliseconds(secondsOf(n))
 	}
-
 	return float64(n)
 }

@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Beat stores a sidecar's heartbeat, durably. A new sidecar takes the place of one not heard from
-// for long. If archive.FleetMax are alive, it fails with CodeTooMany.
+// Beat stores a sidecar's heartbeat, durably. A new sidecar takes the place of one not
+// heard from for long. If archive.FleetMax are alive, it fails with CodeTooMany.
 func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	k, err := keysOf(id.Account)
 	if err != nil {
@@ -43,8 +43,8 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	})
 }
 
-// fleet is what the database remembers of an account's sidecars, so that not all have to be read
-// for each new one.
+// fleet is what the database remembers of an account's sidecars, so that not all have to
+// be read for each new one.
 type fleet struct {
 	known     int           // about how many there are
 	counted   time.Time     // when all were read
@@ -58,16 +58,18 @@ type silentSince struct {
 	lastSeen time.Time
 }
 
-// When all sidecars of an account are read again, and how many silent ones are remembered.
+// When all sidecars of an account are read again, and how many silent ones are
+// remembered.
 const (
 	fleetCountedFor = time.Hour
 	fleetFullFor    = time.Second
 	fleetSilentMax  = 1000
 )
 
-// makeRoom makes room for a new sidecar. Now and then it deletes sidecars not heard from for
-// archive.FleetKept, and from a full fleet the one that has been silent for longest.
+// makeRoom makes room for a new sidecar. Now and then it deletes sidecars not heard from
+// for archive.FleetKept, and from a full fleet the one that has been silent for longest.
 func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (writes []write, err error) {
+	// All of them are read again only if that may change the answer.
 	f := db.fleets[k]
 	exhausted := f != nil && f.known >= archive.FleetMax && len(f.silent) == 0 && !now.Before(f.fullUntil)
 	if f == nil || now.Sub(f.counted) > fleetCountedFor || exhausted {
@@ -101,8 +103,8 @@ func (db *DB) makeRoom(ctx context.Context, txn *badger.Txn, k keys, now time.Ti
 	return nil, archive.ErrFleetFull()
 }
 
-// countFleet reads the account's sidecars. It returns deletions of those not heard from for
-// archive.FleetKept.
+// countFleet reads the account's sidecars. It returns deletions of those not heard from
+// for archive.FleetKept.
 func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.Time) (*fleet, []write, error) {
 	var writes []write
 	var all []silentSince
@@ -128,7 +130,8 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 		}
 	}
 
-	// Until the first of them can have been silent for long enough, there is none to find.
+	// Until the first of them can have been silent for long enough, there is none to
+	// find.
 	f.fullUntil = now.Add(fleetFullFor)
 	if free := all[0].lastSeen.Add(wire.AliveFor); free.After(f.fullUntil) {
 		f.fullUntil = free
@@ -152,8 +155,8 @@ func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 	return archive.NewFleet(items, db.now()), err
 }
 
-// FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves several
-// accounts counts once for each.
+// FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves
+// several accounts counts once for each.
 func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
 	now := db.now()
 	err = db.view(func(txn *badger.Txn) error {

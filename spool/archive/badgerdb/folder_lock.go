@@ -12,13 +12,13 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// lockName is the file with the pid of the process that has the folder locked. Badger's own has
-// the same name, so it shows an older promptspool as well.
+// lockName is the file with the pid of the process that has the folder locked. Badger's
+// own has the same name, so it shows an older promptspool as well.
 const lockName = "LOCK"
 
-// folderLock keeps other processes out of a database's folder. It is the lock that Badger would
-// take, an flock on the folder itself. We take it because files are removed before Badger opens.
-// The kernel releases it when the process ends, however it ends.
+// folderLock keeps other processes out of a database's folder. It is the lock that Badger
+// would take, an flock on the folder itself. We take it because files are removed before
+// Badger opens. The kernel releases it when the process ends, however it ends.
 type folderLock struct{ dir *os.File }
 
 // lockFolder locks a folder, or returns an error with the process that has it locked.

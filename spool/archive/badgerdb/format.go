@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// format is the version of the layout in doc.go. A change of the layout increments it and says how
-// the previous version is read:
+// format is the version of the layout in doc.go. A change of the layout increments it and
+// says how the previous version is read:
 //
 //	4   the first that is read
 //	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
@@ -28,8 +28,8 @@ const (
 	formatPrefix = "promptspool database, format "
 )
 
-// prepare makes the folder ready, or returns why it must not be opened. Badger itself would start
-// afresh over tables whose MANIFEST is missing, and delete them.
+// prepare makes the folder ready, or returns why it must not be opened. Badger itself
+// would start afresh over tables whose MANIFEST is missing, and delete them.
 func prepare(dir string) error {
 	files, manifest, err := badgerFiles(dir)
 	if err != nil {
@@ -60,7 +60,8 @@ func prepare(dir string) error {
 	return writeFormat(dir, format)
 }
 
-// readFormat reads the content of FORMAT. It returns an error for a version that cannot be opened.
+// readFormat reads the content of FORMAT. It returns an error for a version that cannot
+// be opened.
 func readFormat(dir, text string) (n int, err error) {
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
 	n, err = strconv.Atoi(number)
@@ -78,7 +79,8 @@ func readFormat(dir, text string) (n int, err error) {
 	return n, nil
 }
 
-// badgerFiles reports whether the folder holds data of a Badger database, and its MANIFEST.
+// badgerFiles reports whether the folder holds data of a Badger database, and its
+// MANIFEST.
 func badgerFiles(dir string) (files, manifest bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -95,12 +97,13 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 	return files, manifest, nil
 }
 
-// writeFormat writes FORMAT. It is durable before Badger creates its first file, so a folder with
-// files and no FORMAT is never ours.
+// writeFormat writes FORMAT. It is durable before Badger creates its first file, so a
+// folder with files and no FORMAT is never ours.
 func writeFormat(dir string, format int) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
 
+	// Under another name first: a torn FORMAT would lock us out of our own database.
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the database's format: %w", err)

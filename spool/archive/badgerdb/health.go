@@ -35,7 +35,8 @@ func (h *health) fail(err error) {
 	h.end(err, fmt.Errorf("a write to the database could not be made durable: %w", err))
 }
 
-// end notes the first error after which nothing more is written, and delivers report for it.
+// end notes the first error after which nothing more is written, and delivers report for
+// it.
 func (h *health) end(err, report error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,9 +47,10 @@ func (h *health) end(err, report error) {
 	}
 }
 
-// guard calls fn, which reads the database. If the disk cannot read a block under it, the process
-// must end: Badger may hold locks, and only opening replaces the file. It protects the calling
-// goroutine; a fault in one of Badger's own ends the process by itself.
+// guard calls fn, which reads the database. If the disk cannot read a block under it, the
+// process must end: Badger may hold locks, and only opening replaces the file. It
+// protects the calling goroutine; a fault in one of Badger's own ends the process by
+// itself.
 func (h *health) guard(dir string, fn func() error) error {
 	err := rawlog.Guard(dir, fn)
 	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
@@ -64,8 +66,8 @@ func (h *health) guard(dir string, fn func() error) error {
 	return err
 }
 
-// Failed delivers one error after a commit has failed. The process must end then: only a new start
-// can find out what is on disk.
+// Failed delivers one error after a commit has failed. The process must end then: only a
+// new start can find out what is on disk.
 func (db *DB) Failed() <-chan error { return db.commit.health.failed }
 
 // fault returns the error for every write from now on, or nil.
@@ -80,7 +82,6 @@ func (h *health) fault() error {
 	e := wire.Unavailable(retryAfter, "The server could not write to its disk and takes no more writes. "+
 		"Check the disk, then restart the server.")
 	e.Cause = h.err
-
 	return e
 }
 
@@ -89,8 +90,8 @@ func errClosed() error {
 	return wire.Unavailable(retryAfter, "The server's database is closed; the server is stopping.")
 }
 
-// badgerLog passes Badger's log to ours, its chatter as debug. It watches for the one failure that
-// Badger reports nowhere else.
+// badgerLog passes Badger's log to ours, its chatter as debug. It watches for the one
+// failure that Badger reports nowhere else.
 type badgerLog struct {
 	logger *slog.Logger
 	health *health
@@ -100,6 +101,7 @@ func (l badgerLog) Errorf(format string, args ...any) {
 	text := line(format, args)
 	l.logger.Error("badger: " + text)
 
+	// Badger goes on after it, and reports the commit as done.
 	if strings.HasPrefix(format, rawlog.FailedSync) {
 		l.health.fail(errors.New(text))
 	}

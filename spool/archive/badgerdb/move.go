@@ -18,7 +18,8 @@ import (
 // copyingKey exists while a copy into this database is unfinished: how far it has come.
 var copyingKey = []byte{ofServer, 'c'}
 
-// accountMoves are the tables of an account that Export walks; everything else derives from them.
+// accountMoves are the tables of an account that Export walks; everything else derives
+// from them.
 var accountMoves = []byte{
 	tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord,
 }
@@ -47,6 +48,7 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 			prefixes = append(prefixes, k.table(table))
 		}
 	}
+
 	// In the order of the keys themselves, so that a key tells what comes behind it.
 	slices.SortFunc(prefixes, bytes.Compare)
 
@@ -129,7 +131,6 @@ func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.R
 	}
 
 	bodies, err := db.bodies(txn, k, id, &state.State, false)
-
 	return &transfer.Record{State: state.State, Bodies: bodies}, err
 }
 
@@ -235,6 +236,7 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 
 // bring stores a record as it was elsewhere, unless it is already here.
 func (f *folding) bring(w *transfer.Record) error {
+	// A copy that broke off brings its last items again.
 	r, err := f.record(w.State.RequestID)
 	if err != nil || len(r.state.History) > 0 {
 		return err
@@ -267,7 +269,6 @@ func (db *DB) Copying(context.Context) (place string, unfinished bool, err error
 
 		return err
 	})
-
 	return place, unfinished, err
 }
 

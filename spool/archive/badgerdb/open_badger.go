@@ -9,8 +9,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// openBadger opens Badger's files, after replacing those that the disk cannot read. It returns how
-// many bytes were lost by that. The caller has locked the folder.
+// openBadger opens Badger's files, after replacing those that the disk cannot read. It
+// returns how many bytes were lost by that. The caller has locked the folder.
 func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
 	s := salvage{dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
@@ -27,9 +27,10 @@ func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *bad
 	return db, s.bytes, nil
 }
 
-// removeEmptyLogs removes empty logs, which Badger refuses to open. A kill leaves one where Badger
-// creates a log, which it names before giving it a size, or deletes one, which it truncates first.
-// Nothing refers to them: no log is written before it has a size, or truncated while it is needed.
+// removeEmptyLogs removes empty logs, which Badger refuses to open. A kill leaves one
+// where Badger creates a log, which it names before giving it a size, or deletes one,
+// which it truncates first. Nothing refers to them: no log is written before it has a
+// size, or truncated while it is needed.
 func removeEmptyLogs(dir string, log *slog.Logger) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -42,6 +43,7 @@ func removeEmptyLogs(dir string, log *slog.Logger) error {
 			continue
 		}
 
+		// Only empty ones: a log with anything in it is data.
 		info, err := e.Info()
 		if err != nil {
 			return err

@@ -11,7 +11,8 @@ import (
 	"promptspool/spool/archive/accounts"
 )
 
-// loadOrphans reads the account's tally of orphans, once for a batch and only if it may change.
+// loadOrphans reads the account's tally of orphans, once for a batch and only if it may
+// change.
 func (f *folding) loadOrphans() error {
 	if f.orphans != nil {
 		return nil
@@ -23,8 +24,8 @@ func (f *folding) loadOrphans() error {
 	return err
 }
 
-// listOrphan writes the line of a record whose request has not arrived, or deletes it once the
-// request has.
+// listOrphan writes the line of a record whose request has not arrived, or deletes it
+// once the request has.
 func (f *folding) listOrphan(r *record) error {
 	row, ok := r.state.OrphanRow()
 	switch {
@@ -55,6 +56,7 @@ func (f *folding) writeOrphans() error {
 		return nil
 	}
 
+	// Once for the batch, whatever its events did to it.
 	value, err := jsonscan.Marshal(f.orphans)
 	f.writes = append(f.writes, write{f.keys.orphans(), value})
 	return err

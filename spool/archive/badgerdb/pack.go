@@ -12,8 +12,8 @@ import (
 
 // packing holds the sizes that decide when rows are packed, and into how large blocks.
 //
-// Rows come in one by one and stand alone until there are enough for a block. The newest stay
-// alone for a while, because scores and metadata often arrive soon after.
+// Rows come in one by one and stand alone until there are enough for a block. The newest
+// stay alone for a while, because scores and metadata often arrive soon after.
 type packing struct {
 	every   int // rows written between two looks for something to pack
 	newest  int // newest rows that stay alone
@@ -51,8 +51,8 @@ func (db *DB) due(k keys, rows int) bool {
 		return false
 	}
 
+	// Whoever asked for it packs now; what others write meanwhile counts anew.
 	db.unpacked[k] = 0
-
 	return true
 }
 
@@ -79,6 +79,7 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 
 		left := false
 		for _, s := range spans {
+			// Each step commits by itself, so an end in between loses nothing.
 			for more := crowded(&s); more; {
 				step, err := db.packStep(ctx, k, s)
 				if err != nil {
@@ -88,6 +89,7 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 				left = left || step.left
 			}
 		}
+
 		// Rows that were left are now in other spans, so the spans have to be read again.
 		if !left {
 			return nil
@@ -121,8 +123,8 @@ func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error
 		return nil, err
 	}
 
-	// Rows of tableTime are counted up to the first block only: behind it are just the marks, and
-	// Badger's tombstones of packed rows.
+	// Rows of tableTime are counted up to the first block only: behind it are just the
+	// marks, and Badger's tombstones of packed rows.
 	if err := db.countLone(txn, k, spans[:1], tableTime); err != nil {
 		return nil, err
 	}
@@ -168,9 +170,9 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 		return step, err
 	}
 
-	// Rows that do not fit stay alone behind all that is packed, so in some block's part of the
-	// list. There is always a block for them: deleted rows weigh nothing, so the packed part has
-	// at least one row.
+	// Rows that do not fit stay alone behind all that is packed, so in some block's part
+	// of the list. There is always a block for them: deleted rows weigh nothing, so the
+	// packed part has at least one row.
 	n := fit(lone, len(lone), db.packing.bytes)
 	step.left = n < len(lone)
 	step.late = lone[:n]
@@ -190,14 +192,13 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 	return step, nil
 }
 
-// fit returns how many of the first rows, at most a number, are packed together. The last of
-// them is the one that reaches the given bytes.
+// fit returns how many of the first rows, at most a number, are packed together. The last
+// of them is the one that reaches the given bytes.
 func fit(lone []lone, most, bytes int) (n int) {
 	for n < len(lone) && n < most && bytes > 0 {
 		bytes -= lone[n].bytes
 		n++
 	}
-
 	return n
 }
 
@@ -222,12 +223,11 @@ func bytesOf(rows []placed) (n int) {
 	for i := range rows {
 		n += rowcode.Weight(&rows[i].row)
 	}
-
 	return n
 }
 
-// nextBlock returns the place of the first block behind a place, or nil if there is none. A
-// nil place is before all blocks.
+// nextBlock returns the place of the first block behind a place, or nil if there is none.
+// A nil place is before all blocks.
 func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
 	from := k.block(place)
 	if place != nil {
@@ -238,12 +238,12 @@ func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []by
 		next = bytes.Clone(key[len(key)-placeBytes:])
 		return false, nil // the first is enough
 	})
-
 	return next, err
 }
 
-// packNewest packs the oldest of the rows before the first block. They join the first block
-// while that has room, so that no small blocks remain; otherwise they get one of their own.
+// packNewest packs the oldest of the rows before the first block. They join the first
+// block while that has room, so that no small blocks remain; otherwise they get one of
+// their own.
 func (db *DB) packNewest(
 	ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone,
 ) (step packStep, err error) {
@@ -276,9 +276,9 @@ func (db *DB) packNewest(
 	return step, nil
 }
 
-// takeFirst moves the rows of the first block into a step if they fit behind the rows of the
-// step. It returns none if they do not. Blocks of an older version have no recorded weight and
-// never fit.
+// takeFirst moves the rows of the first block into a step if they fit behind the rows of
+// the step. It returns none if they do not. Blocks of an older version have no recorded
+// weight and never fit.
 func (db *DB) takeFirst(
 	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
 ) (rows []placed, err error) {
@@ -297,6 +297,8 @@ func (db *DB) takeFirst(
 		return nil, err
 	}
 
+	// An estimate: the head has the weight of rows as they are in memory, a lone row that
+	// of its value.
 	bytes := head.bytes
 	for _, part := range [][]lone{before, in} {
 		for i := range part {
@@ -364,8 +366,8 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 	return rows, nil
 }
 
-// merge returns a block's rows, with those that stand alone in its part in place of the rows
-// that they hide.
+// merge returns a block's rows, with those that stand alone in its part in place of the
+// rows that they hide.
 func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone []lone) ([]placed, error) {
 	b := block{txn: txn, codec: db.codec, keys: k}
 	b.open(place, head)
@@ -379,6 +381,7 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 		return nil, err
 	}
 
+	// By place, and including deleted rows: those hide a row and bring none.
 	hidden := make(map[[placeBytes]byte]bool, len(lone))
 	for i := range lone {
 		hidden[lone[i].place] = true
@@ -398,6 +401,7 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone 
 		if err != nil {
 			return nil, err
 		}
+
 		// The block lends its row until the next call.
 		rows = append(rows, placed{p, rowcode.Clone(row)})
 	}
@@ -414,9 +418,10 @@ func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
 // late returns the key of a row that stands alone in a block's part of the list.
 func (k keys) late(place []byte) []byte { return append(k.table(tableLate), place...) }
 
-// loneKey returns the key under which the row of a place stands alone. Only changes call it,
-// because db.firsts is theirs.
+// loneKey returns the key under which the row of a place stands alone. Only changes call
+// it, because db.firsts is theirs.
 func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
+	// Asked for every row that is written, so remembered until the first block changes.
 	first, known := db.firsts[k]
 	if !known {
 		var err error
@@ -446,7 +451,8 @@ func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool
 	return head, true, nil
 }
 
-// owner returns the block whose part of the list a place is in, and whether it has a row there.
+// owner returns the block whose part of the list a place is in, and whether it has a row
+// there.
 func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
@@ -472,8 +478,8 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 	return b, found, err
 }
 
-// hide returns the write that takes the row of a place out of the list. A row in a block cannot
-// be removed, so a goneRow hides it.
+// hide returns the write that takes the row of a place out of the list. A row in a block
+// cannot be removed, so a goneRow hides it.
 func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
 	key, err := db.loneKey(txn, k, place)
 	if err != nil || key[len(k)] == tableTime {

@@ -9,8 +9,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// packStep packs a part of an account's list in one transaction. Reading the rows and building
-// the blocks takes long, so it is done while others write; settle then adds what they wrote.
+// packStep packs a part of an account's list in one transaction. Reading the rows and
+// building the blocks takes long, so it is done while others write; settle then adds what
+// they wrote.
 type packStep struct {
 	writes []write // of blocks, new ones and removed ones
 	place  []byte  // where the first new block begins; nil if there is none
@@ -32,7 +33,8 @@ func (step *packStep) writeBlock(c *codec, k keys, rows []placed) {
 	step.writes = append(step.writes, c.writeBlock(k, rows[0].place[:], rows)...)
 }
 
-// packTries is how often a step is prepared beside other writes before these have to wait.
+// packTries is how often a step is prepared beside other writes before these have to
+// wait.
 const packTries = 3
 
 // packStep packs a span, or one block off its old end, and commits that.
@@ -58,8 +60,8 @@ func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err 
 	return step, err
 }
 
-// preparePack reads a span and builds its blocks. From the snapshot that it reads, the committer
-// watches which rows of the account are written.
+// preparePack reads a span and builds its blocks. From the snapshot that it reads, the
+// committer watches which rows of the account are written.
 func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, err error) {
 	c := db.commit
 	release, ok := c.Hold(db.stop)
@@ -67,8 +69,8 @@ func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, e
 		return step, errClosed()
 	}
 
-	// Begun while nobody commits, so that the watch misses no write after the snapshot. Once the
-	// snapshot is taken, others may commit again.
+	// Begun while nobody commits, so that the watch misses no write after the snapshot.
+	// Once the snapshot is taken, others may commit again.
 	c.watch = &watch{keys: k}
 	handOn := sync.OnceFunc(release)
 	defer handOn()
@@ -82,7 +84,8 @@ func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, e
 	return step, err
 }
 
-// finishPack commits a step that was prepared. settled is false if it must be prepared again.
+// finishPack commits a step that was prepared. settled is false if it must be prepared
+// again.
 func (db *DB) finishPack(k keys, step *packStep) (settled bool, err error) {
 	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 		watch := db.commit.watch
@@ -94,12 +97,12 @@ func (db *DB) finishPack(k keys, step *packStep) (settled bool, err error) {
 
 		return writes, err
 	})
-
 	return settled, err
 }
 
-// settle returns the writes of a step. Rows that were touched since it was prepared stand alone
-// and hide their old form in a block. settled is false if the step must be prepared again.
+// settle returns the writes of a step. Rows that were touched since it was prepared stand
+// alone and hide their old form in a block. settled is false if the step must be prepared
+// again.
 func (db *DB) settle(
 	txn *badger.Txn, k keys, step *packStep, touched map[[placeBytes]byte]bool,
 ) (writes []write, settled bool, err error) {
@@ -128,6 +131,9 @@ func (db *DB) settle(
 		}
 
 		stood := k.late(at)
+
+		// Before the old first block, its row stood under the other table. Now a block
+		// owns it.
 		if step.newest != nil && (step.first == nil || bytes.Compare(at, step.first) < 0) {
 			stood = k.newest(at)
 			writes = append(writes, write{key: stood})
@@ -145,15 +151,16 @@ func (db *DB) settle(
 	return writes, true, nil
 }
 
-// watch notes which rows of an account that stand alone are written. Only the goroutine that is
-// committing uses it.
+// watch notes which rows of an account that stand alone are written. Only the goroutine
+// that is committing uses it.
 type watch struct {
 	keys    keys
 	touched map[[placeBytes]byte]bool
 	lost    bool // there were more than it can note
 }
 
-// touchedMax bounds the rows that a watch notes, and with them its memory and the time to settle.
+// touchedMax bounds the rows that a watch notes, and with them its memory and the time to
+// settle.
 const touchedMax = 10_000
 
 // note records a written key if it is that of a row.
@@ -163,6 +170,7 @@ func (w *watch) note(key []byte) {
 		return
 	}
 
+	// The step will be prepared again, or at last while others wait.
 	if len(w.touched) == touchedMax {
 		w.lost = true
 		return
@@ -174,8 +182,8 @@ func (w *watch) note(key []byte) {
 	w.touched[[placeBytes]byte(key[n+1:])] = true
 }
 
-// exclusively runs a change while no other write does, and commits it by itself. The change
-// only reads from its transaction.
+// exclusively runs a change while no other write does, and commits it by itself. The
+// change only reads from its transaction.
 func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 	c := db.commit
 	release, ok := c.Hold(db.stop)

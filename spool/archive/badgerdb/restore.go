@@ -18,10 +18,10 @@ const (
 	restoreKeys  = 2000
 )
 
-// Restore creates the database c.Dir from a backup. c.Dir must not exist. It appears when Restore
-// returns nil: complete, durable and checked. Until then everything is in a folder beside it,
-// which is removed if anything goes wrong. mend may change the database after the check and
-// before it appears; nil changes nothing.
+// Restore creates the database c.Dir from a backup. c.Dir must not exist. It appears when
+// Restore returns nil: complete, durable and checked. Until then everything is in a
+// folder beside it, which is removed if anything goes wrong. mend may change the database
+// after the check and before it appears; nil changes nothing.
 func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Context, *DB) error) (b Backup, err error) {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return b, fmt.Errorf("%s already exists; move it away, or restore elsewhere", c.Dir)
@@ -87,6 +87,8 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 	}()
 
 	b, of, err := readBackup(r, func(key, value []byte) error {
+		// In parts, because a transaction holds only so much. Half of them is as good as
+		// nothing: the folder appears at the end.
 		if keys++; keys > restoreKeys || bytes+len(value) > restoreBytes {
 			if err := errors.Join(ctx.Err(), txn.Commit()); err != nil {
 				return err
@@ -95,6 +97,8 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 		}
 
 		bytes += len(value)
+
+		// readBackup uses its buffers again, and Badger keeps what it is given.
 		return txn.Set(append([]byte(nil), key...), append([]byte(nil), value...))
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // retainStep is how many records one transaction deletes.
 const retainStep = 200
 
-// Retain deletes records beyond the retention, the oldest first, without tombstones. It returns
-// how many it deleted.
+// Retain deletes records beyond the retention, the oldest first, without tombstones. It
+// returns how many it deleted.
 func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
@@ -35,7 +35,8 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 	return dropped, err
 }
 
-// dropOlder deletes an account's records from before cutoff. It returns dropped plus their number.
+// dropOlder deletes an account's records from before cutoff. It returns dropped plus
+// their number.
 func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped int64) (int64, error) {
 	value, err := json.Marshal(cutoff)
 	if err != nil {
@@ -56,6 +57,7 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 			return dropped, err
 		}
 
+		// A few at a time, so that writes come in between.
 		n, err := db.deleteRecords(ctx, k, ids, nil, false)
 		if dropped += n.Records; err != nil || len(ids) < retainStep {
 			break
@@ -80,8 +82,8 @@ func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (i
 	return ids, err
 }
 
-// dropBeyond deletes an account's oldest records until it holds at most so many bytes. It returns
-// dropped plus their number.
+// dropBeyond deletes an account's oldest records until it holds at most so many bytes. It
+// returns dropped plus their number.
 func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int64, error) {
 	for {
 		var count accountCount
@@ -96,8 +98,8 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 			return dropped, err
 		}
 
-		// As many as the excess is worth in records of average size: at worst a few too many or too
-		// few go.
+		// As many as the excess is worth in records of average size: at worst a few too
+		// many or too few go.
 		excess := (count.bytes - uint64(most)) * max(count.records, 1) / count.bytes
 		step := min(max(int(excess), 1), retainStep, len(oldest))
 
@@ -108,7 +110,8 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 	}
 }
 
-// oldest returns the ids of the account's last records, newest first: those from the last block on.
+// oldest returns the ids of the account's last records, newest first: those from the last
+// block on.
 func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()

@@ -12,12 +12,14 @@ import (
 	"promptspool/api/wire"
 )
 
-// Badger writes through mappings of sparse files, in goroutines of its own as well. When the disk
-// has no block for such a hole, the kernel sends SIGBUS, which ends the process. So a part of the
-// disk stays free: writes must not take it, but what Badger has already begun may.
+// Badger writes through mappings of sparse files, in goroutines of its own as well. When
+// the disk has no block for such a hole, the kernel sends SIGBUS, which ends the process.
+// So a part of the disk stays free: writes must not take it, but what Badger has already
+// begun may.
 
 const (
-	// freeMinDefault is enough for a memtable that is written out and for a compaction of level 0.
+	// freeMinDefault is enough for a memtable that is written out and for a compaction of
+	// level 0.
 	freeMinDefault      = 256 << 20
 	freeMinDefaultShare = 16 // of a small disk
 
@@ -37,8 +39,9 @@ type room struct {
 	refusing bool
 }
 
-// free returns how much of the disk is free, and how much should stay free. If it cannot tell, it
-// returns that everything is free: the folder may be gone, which folderLock.present notices.
+// free returns how much of the disk is free, and how much should stay free. If it cannot
+// tell, it returns that everything is free: the folder may be gone, which
+// folderLock.present notices.
 func (r *room) free() (free, freeMin int64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(r.dir, &st); err != nil {
@@ -48,7 +51,6 @@ func (r *room) free() (free, freeMin int64) {
 	if freeMin = r.freeMin; freeMin == 0 {
 		freeMin = min(freeMinDefault, int64(st.Blocks)*st.Bsize/freeMinDefaultShare)
 	}
-
 	return int64(st.Bavail) * st.Bsize, max(freeMin, freeMinLeast)
 }
 
@@ -72,9 +74,9 @@ func (r *room) admit() admission {
 	return a
 }
 
-// refusal returns the error for a change with so many bytes of bodies, or nil. Changes without
-// bodies may take half of what should stay free: deletions make room, and people must be able to
-// sign in.
+// refusal returns the error for a change with so many bytes of bodies, or nil. Changes
+// without bodies may take half of what should stay free: deletions make room, and people
+// must be able to sign in.
 func (a admission) refusal(bytes int) error {
 	least := a.freeMin
 	if bytes == 0 {
@@ -89,7 +91,8 @@ func (a admission) refusal(bytes int) error {
 		"Free some space, or add some. Sidecars keep their events meanwhile.", a.free, a.freeMin)
 }
 
-// canOpen returns an error if opening the database would fill the disk, and so end the process.
+// canOpen returns an error if opening the database would fill the disk, and so end the
+// process.
 func (r *room) canOpen() error {
 	logs, err := filepath.Glob(filepath.Join(r.dir, "*.mem"))
 	if err != nil {
@@ -117,13 +120,11 @@ func (r *room) canOpen() error {
 // has reports whether bytes can be taken and still leave free what writes need.
 func (r *room) has(bytes int64) bool {
 	free, freeMin := r.free()
-
 	return free-bytes >= freeMin
 }
 
 // canClose reports whether there is room to write out the memtable.
 func (r *room) canClose() bool {
 	free, _ := r.free()
-
 	return free >= closeRoom
 }

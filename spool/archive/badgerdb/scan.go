@@ -12,7 +12,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// scan is one pass over an account's list: the rows that stand alone and the blocks, merged.
+// scan is one pass over an account's list: the rows that stand alone and the blocks,
+// merged.
 type scan struct {
 	db    *DB
 	ctx   context.Context
@@ -22,7 +23,8 @@ type scan struct {
 	needs rowcode.Columns // that the filter reads
 	visit func(m *match) (more bool, err error)
 
-	// skip may take the block, with the rows that stand alone in it, as a whole. nil: never.
+	// skip may take the block, with the rows that stand alone in it, as a whole. nil:
+	// never.
 	skip func() (bool, error)
 
 	after    []byte          // a place: rows up to it are left out; nil: none are
@@ -58,7 +60,6 @@ func (l *lone) load(txn *badger.Txn, key []byte) error {
 	if err != nil {
 		return damaged(key, err)
 	}
-
 	return l.take(item)
 }
 
@@ -106,8 +107,8 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 	}
 
 	if _, to := q.Span(); !to.IsZero() {
-		// The list begins with the newest row. Every place after to comes before end, and no row
-		// is at end: no record has the zero id.
+		// The list begins with the newest row. Every place after to comes before end, and
+		// no row is at end: no record has the zero id.
 		if end := place(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
 			s.after = end
 		}
@@ -121,6 +122,7 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 
 // run calls visit for every match until it wants no more.
 func (s *scan) run() error {
+	// Badger panics if an iterator is still open when its transaction ends.
 	defer func() {
 		for i := range s.sifters {
 			s.sifters[i].close()
@@ -215,7 +217,6 @@ func (s *scan) owner(place []byte) []byte {
 	if it.Valid() {
 		return it.Item().KeyCopy(nil)
 	}
-
 	return nil
 }
 
@@ -240,6 +241,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 	var l lone
 	from, _ := s.query.Span()
 	for ; s.before(rows, heads) && !s.done; rows.Next() {
+		// Rows that do not match cost time too, and nobody may be waiting any more.
 		if s.seen++; s.seen%checkEvery == 0 {
 			if err := s.db.stopped(s.ctx); err != nil {
 				return err
@@ -249,6 +251,8 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 		if err := l.take(rows.Item()); err != nil {
 			return err
 		}
+
+		// Newest first: every row behind it is older still.
 		if at, _ := rowPlace(l.place[:]); at.Before(from) {
 			s.done = true
 			return nil
@@ -277,7 +281,8 @@ func (l *lone) take(item *badger.Item) (err error) {
 	return nil
 }
 
-// gatherBytes bounds the rows of one block's part of the list that a scan holds in memory.
+// gatherBytes bounds the rows of one block's part of the list that a scan holds in
+// memory.
 const gatherBytes = 1 << 20
 
 // gather collects the rows that stand alone in the block's part of the list. Those beyond
@@ -319,6 +324,7 @@ func (s *scan) visitLone(l *lone) error {
 	s.row = wire.Row{}
 	m := match{lone: l, row: &s.row}
 	if s.query.Filtered() {
+		// Its body is found by its id, which the filter itself may not need.
 		want := s.needs
 		if s.query.NeedsBody() || s.query.NeedsWhole() {
 			want |= rowcode.PlaceColumns
@@ -335,7 +341,8 @@ func (s *scan) visitLone(l *lone) error {
 	return s.found(&m)
 }
 
-// visitBlock visits the matching rows of the block, and those that stand alone among them.
+// visitBlock visits the matching rows of the block, and those that stand alone among
+// them.
 func (s *scan) visitBlock() error {
 	b := &s.block
 
@@ -351,13 +358,14 @@ func (s *scan) visitBlock() error {
 		}
 	}
 
+	// Column by column for the whole block, before its rows are looked at one by one.
 	v, err := s.judgeBlock()
 	if err != nil {
 		return err
 	}
 
-	// Between each two rows that stand alone come the block's rows; a row at the same place is
-	// hidden.
+	// Between each two rows that stand alone come the block's rows; a row at the same
+	// place is hidden.
 	for i := range s.alone {
 		at, found, err := b.find(s.alone[i].place[:])
 		if err != nil {
@@ -389,7 +397,6 @@ func (s *scan) judgeBlock() (v verdict, err error) {
 		if h.startMin > h.startMax || // no row has a start
 			!from.IsZero() && h.startMax < from.Unix() ||
 			!to.IsZero() && h.startMin > to.Unix() {
-
 			none := bitset(nil).reset(n, false)
 			return verdict{none, none}, nil
 		}
@@ -408,7 +415,8 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 	sifted := i // rows below it have been sifted
 
 	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
-		// Words are looked for in the bodies of many rows at a time, by several goroutines.
+		// Words are looked for in the bodies of many rows at a time, by several
+		// goroutines.
 		if len(s.query.Words) > 0 && i >= sifted {
 			if s.late {
 				return s.stop(sifted - 1)
@@ -458,8 +466,8 @@ func (s *scan) stop(i int) error {
 	return nil
 }
 
-// judge reports whether one row matches, reading its body if need be. It stops the scan when the
-// time for bodies is over.
+// judge reports whether one row matches, reading its body if need be. It stops the scan
+// when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
 	subject := query.Subject{Row: row}
 

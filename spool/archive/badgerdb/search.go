@@ -25,7 +25,6 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	if state.Orphan() {
 		return state, nil, nil
 	}
-
 	return state, bodies[state.Request.ID], nil
 }
 
@@ -36,7 +35,8 @@ func (db *DB) Bodies(
 	return db.readRecord(account, requestID, false)
 }
 
-// readRecord reads a record with the bodies of its events: all, or those needed to show it.
+// readRecord reads a record with the bodies of its events: all, or those needed to show
+// it.
 func (db *DB) readRecord(
 	account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
@@ -65,7 +65,8 @@ func (db *DB) readRecord(
 	return state, bodies, err
 }
 
-// bodies reads the stored bodies of a record's events: all, or those needed to show the record.
+// bodies reads the stored bodies of a record's events: all, or those needed to show the
+// record.
 func (db *DB) bodies(
 	txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool,
 ) (map[string]json.RawMessage, error) {
@@ -90,7 +91,8 @@ func (db *DB) bodies(
 	return bodies, nil
 }
 
-// metadata reads a record's metadata, including long values that its state holds only in part.
+// metadata reads a record's metadata, including long values that its state holds only in
+// part.
 func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]string, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
@@ -133,7 +135,6 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 	f := query.NewFinder(&q)
 	page := query.Page{}
 	err = db.view(func(txn *badger.Txn) error {
-
 		// The total of an account is known without counting.
 		if !q.Filtered() {
 			count, err := loadTally(txn, k)
@@ -143,7 +144,8 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 			f.Total(int(count.records))
 		}
 
-		// A page that sorts or counts starts at the beginning: what comes before the cursor counts.
+		// A page that sorts or counts starts at the beginning: what comes before the
+		// cursor counts.
 		all := q
 		if !q.Streams() && (q.Filtered() || q.Order.By != "") {
 			all.After = nil
@@ -153,6 +155,8 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 		if err != nil {
 			return err
 		}
+
+		// The finder asks for the columns of a row that it needs, if any.
 		s.visit = func(m *match) (bool, error) { return f.Visit(m.fill) }
 		if err := s.run(); err != nil {
 			return err
@@ -191,7 +195,8 @@ func (db *DB) Scan(
 	return stopped, err
 }
 
-// checkEvery is how many rows a walk passes between checks whether anybody still waits for it.
+// checkEvery is how many rows a walk passes between checks whether anybody still waits
+// for it.
 const checkEvery = 512
 
 // scan is Scan within a transaction.

@@ -13,11 +13,12 @@ import (
 // siftRows is how many rows are sifted between looks at the clock.
 const siftRows = 256
 
-// sift clears the rows of v.may, from i to below end, whose bodies cannot contain the words of the
-// query. It takes up to siftRows of them and returns the first row that it left. Several
-// goroutines share the work: most of it is unpacking.
+// sift clears the rows of v.may, from i to below end, whose bodies cannot contain the
+// words of the query. It takes up to siftRows of them and returns the first row that it
+// left. Several goroutines share the work: most of it is unpacking.
 func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 	var rows [siftRows]int
+
 	// rows[:n] are to be sifted; next is behind them.
 	n := 0
 	for i = v.may.within(i, end); i >= 0 && n < siftRows; i = v.may.within(i+1, end) {
@@ -39,8 +40,9 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 
 	for w := range workers {
 		wg.Go(func() {
-			// Bodies are stored in the order of their ids, which is mostly that of time. Each
-			// goroutine takes one stretch, from its old end on, so that its iterator moves forward.
+			// Bodies are stored in the order of their ids, which is mostly that of time.
+			// Each goroutine takes one stretch, from its old end on, so that its iterator
+			// moves forward.
 			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil; j-- {
 				place := ids.place(rows[j])
 				_, id := rowPlace(place[:])
@@ -62,6 +64,7 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 		}
 	}
 
+	// The rows sifted so far are still visited, so that a page makes progress.
 	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 		s.late = true
 	}
@@ -85,10 +88,11 @@ func (h *sifter) close() {
 // stepsMax is how many keys a sifter passes one by one before it seeks, which costs more.
 const stepsMax = 4
 
-// excludes reports whether no body of a record can contain the words. A record may have other
-// bodies beside that of its request, but seldom has; reading its state, which names that one,
-// would cost as much as the body.
+// excludes reports whether no body of a record can contain the words. A record may have
+// other bodies beside that of its request, but seldom has; reading its state, which names
+// that one, would cost as much as the body.
 func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
+	// All bodies of a record share this prefix.
 	prefix := append(s.keys.table(tableBody), id[:]...)
 	if h.bodies == nil {
 		h.bodies = s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBody)})

@@ -12,7 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Size returns what all accounts hold together. It reads one key of each account, and no record.
+// Size returns what all accounts hold together. It reads one key of each account, and no
+// record.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		return db.eachAccount(ctx, txn, func(k keys) error {
@@ -23,6 +24,7 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 		})
 	})
 
+	// Rows written since the last packing: a measure of how far it lags behind.
 	db.packMu.Lock()
 	for _, rows := range db.unpacked {
 		s.Unpacked += rows
@@ -49,8 +51,8 @@ func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err e
 	return kept, err
 }
 
-// diskBytes counts the disk blocks of all files below a folder. Files that vanish meanwhile count
-// as nothing.
+// diskBytes counts the disk blocks of all files below a folder. Files that vanish
+// meanwhile count as nothing.
 func diskBytes(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {

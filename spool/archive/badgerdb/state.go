@@ -13,19 +13,21 @@ import (
 // largeState is the first byte of a state that may have deltas.
 var largeState = []byte{1}
 
-// state reads a record, whatever parts it is stored in. One that does not exist has no history.
+// state reads a record, whatever parts it is stored in. One that does not exist has no
+// history.
 func (db *DB) state(txn *badger.Txn, k keys, id uuid) (archive.Stored, error) {
 	value, err := loadBytes(txn, k.record(id))
 	if value == nil || err != nil {
 		return archive.Stored{}, err
 	}
-
 	return db.joinState(txn, k, id, value)
 }
 
 // joinState decodes the record whose value is stored under its key, and reads its deltas.
 func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive.Stored, error) {
 	key := k.record(id)
+
+	// JSON never begins with this byte.
 	plain, large := bytes.CutPrefix(value, largeState)
 	s, err := archive.ReadStored(plain, large)
 	if err != nil {
@@ -63,6 +65,7 @@ func (f *folding) writeState(r *record) error {
 		return nil
 	}
 
+	// From this size on, later events are written beside it.
 	if len(value) >= f.db.deltaMin {
 		value = append(bytes.Clone(largeState), value...)
 	}

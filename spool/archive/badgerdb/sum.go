@@ -52,8 +52,8 @@ type summing struct {
 	summary []byte // of the current block; its memory is used again
 }
 
-// reach tells sums the age of the oldest row covered by a summary, so that it knows from the start
-// how long its buckets have to be.
+// reach tells sums the age of the oldest row covered by a summary, so that it knows from
+// the start how long its buckets have to be.
 func (u *summing) reach() error {
 	s := u.scan
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
@@ -102,9 +102,10 @@ func (u *summing) alone() (found bool, err error) {
 // inside reports whether all rows of the block are within the query's span of time.
 func (u *summing) inside() bool {
 	b := &u.scan.block
+
+	// The head has only seconds, so a block at the very edge is walked row by row.
 	newest, _ := rowPlace(b.place)
 	from, to := u.scan.query.Span()
-
 	return (from.IsZero() || time.Unix(b.head.oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
 }
 
@@ -120,6 +121,8 @@ func (u *summing) block() (bool, error) {
 		return false, err
 	}
 
+	// Rows that stand alone may hide some of the block: then these must be subtracted
+	// again.
 	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
 	if errors.Is(err, query.ErrSummary) {
 		err = damaged(s.keys.summary(s.block.place), err)
@@ -131,8 +134,8 @@ func (u *summing) block() (bool, error) {
 	return true, u.rest()
 }
 
-// rest subtracts the rows of the block that others hide, and then adds those others. The order
-// matters: once scores have too many names, nothing can be subtracted.
+// rest subtracts the rows of the block that others hide, and then adds those others. The
+// order matters: once scores have too many names, nothing can be subtracted.
 func (u *summing) rest() error {
 	s := u.scan
 	for i := range s.alone {
@@ -159,7 +162,8 @@ func (u *summing) rest() error {
 	return nil
 }
 
-// readSummary reads the block's summary, into buffer if that has room. Without one it is empty.
+// readSummary reads the block's summary, into buffer if that has room. Without one it is
+// empty.
 func (b *block) readSummary(buffer []byte) (summary []byte, err error) {
 	return b.codec.read(b.txn, columnVersion, b.keys.summary(b.place), buffer)
 }

@@ -12,9 +12,9 @@ import (
 	"promptspool/spool/archive"
 )
 
-// UpdateTemplate changes one template in one durable transaction; see registry.Store. A head with
-// many versions takes long to decode and encode, so that happens outside the committer: only
-// updates of the same account wait for it.
+// UpdateTemplate changes one template in one durable transaction; see registry.Store. A
+// head with many versions takes long to decode and encode, so that happens outside the
+// committer: only updates of the same account wait for it.
 func (db *DB) UpdateTemplate(
 	ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error),
 ) (wire.Template, error) {
@@ -23,6 +23,7 @@ func (db *DB) UpdateTemplate(
 		return wire.Template{}, err
 	}
 
+	// Held over the read and the commit: else another update would be lost.
 	updating := db.updating.of(k)
 	updating.Lock()
 	defer updating.Unlock()
@@ -46,7 +47,8 @@ func (db *DB) UpdateTemplate(
 		return u.store(version, before)
 	})
 	if err == nil && len(u.writes) > 0 {
-		// Nobody else writes these keys while the lock is held, so the writes are still valid.
+		// Nobody else writes these keys while the lock is held, so the writes are still
+		// valid.
 		err = db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return u.writes, nil })
 	}
 	if err != nil {
@@ -90,8 +92,8 @@ func (u *update) load(txn *badger.Txn, name string) error {
 	return err
 }
 
-// store appends the writes for the head, the version if there is one, and the new revision. before
-// is the revision at which the template changed last.
+// store appends the writes for the head, the version if there is one, and the new
+// revision. before is the revision at which the template changed last.
 func (u *update) store(v *wire.Version, before uint64) error {
 	u.last.Change(&u.head, v)
 
@@ -100,6 +102,7 @@ func (u *update) store(v *wire.Version, before uint64) error {
 			return err
 		}
 	}
+
 	// The feed of changes has one key for each template: its last change.
 	if u.isNew {
 		u.writes = append(u.writes, write{u.keys.templateName(u.head.ID), []byte(u.head.Name)})
@@ -130,6 +133,7 @@ func (db *DB) Template(ctx context.Context, account, ident string) (wire.Templat
 	}
 
 	err = db.view(func(txn *badger.Txn) error {
+		// A name may look like an id, and comes first.
 		found, err := load(txn, k.head(ident), &head)
 
 		if id, ok := archive.TemplateID(ident); ok && err == nil && !found {
@@ -185,8 +189,8 @@ func (db *DB) TemplateName(ctx context.Context, account string, id int64) (strin
 	return string(name), err
 }
 
-// Templates returns one page of heads, and how many match; see registry.Store. It reads every head
-// of the account.
+// Templates returns one page of heads, and how many match; see registry.Store. It reads
+// every head of the account.
 func (db *DB) Templates(
 	ctx context.Context, account string, q wire.TemplateListQuery,
 ) ([]wire.Template, int, error) {
@@ -233,7 +237,8 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 			return nil
 		}
 
-		// Truncated, the revision is that of the last name listed: the caller goes on from there.
+		// Truncated, the revision is that of the last name listed: the caller goes on
+		// from there.
 		last := uint64(0)
 		return db.each(ctx, txn, k.table(tableChange), k.change(since+1), func(key, name []byte) (bool, error) {
 			if len(changes.Names) == archive.TemplateChangesMax {

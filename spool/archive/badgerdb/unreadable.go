@@ -14,10 +14,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Badger reads its files through mappings, in goroutines of its own as well. Where the disk cannot
-// read a block, the process dies of a fault, at every start. So what Badger reads while it opens is
-// read beforehand without a mapping, and a file with a bad block is replaced by what can be read of
-// it.
+// Badger reads its files through mappings, in goroutines of its own as well. Where the
+// disk cannot read a block, the process dies of a fault, at every start. So what Badger
+// reads while it opens is read beforehand without a mapping, and a file with a bad block
+// is replaced by what can be read of it.
 
 const (
 	quarantineName = "quarantine" // the folder of files that were set aside; nothing deletes them
@@ -33,7 +33,6 @@ type Damage struct {
 // Damage returns what the disk has done to the database.
 func (db *DB) Damage() Damage {
 	entries, _ := os.ReadDir(filepath.Join(db.dir, quarantineName)) // usually missing
-
 	return Damage{len(entries), db.unreadable.Load()}
 }
 
@@ -45,7 +44,8 @@ type salvage struct {
 	bytes   int64 // that could not be read
 }
 
-// run probes all files, and repairs those with bad blocks. The caller has locked the folder.
+// run probes all files, and repairs those with bad blocks. The caller has locked the
+// folder.
 func (s *salvage) run() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -68,6 +68,7 @@ func (s *salvage) run() error {
 		if !e.Type().IsRegular() {
 			continue
 		}
+
 		// What an interrupted repair left.
 		if filepath.Ext(path) == salvageSuffix {
 			if err := os.Remove(path); err != nil {
@@ -123,8 +124,9 @@ func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err er
 	return part, err
 }
 
-// tableEnd returns the offset from which Badger reads a table while it opens it: its last block, its
-// index, and the lengths of the index and of its checksum, each of which follows what it measures.
+// tableEnd returns the offset from which Badger reads a table while it opens it: its last
+// block, its index, and the lengths of the index and of its checksum, each of which
+// follows what it measures.
 func tableEnd(path string) (int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -175,6 +177,7 @@ func (s *salvage) repair(path string) error {
 			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; "+
 				"restore the archive from a backup (promptspool restore): %w", path, unix.EIO)
 		}
+
 		// Badger makes a new one, and needs nothing of the old.
 		if err = s.keep(path); err == nil {
 			err = os.Remove(path)
@@ -198,6 +201,8 @@ func (s *salvage) repair(path string) error {
 // keep links a file into the quarantine, under a name that is free there.
 func (s *salvage) keep(path string) error {
 	folder := filepath.Join(s.dir, quarantineName)
+
+	// A link costs no room on a disk that may be full, and leaves the file as it is.
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
@@ -212,8 +217,8 @@ func (s *salvage) keep(path string) error {
 	}
 }
 
-// rewrite replaces a log by what write makes of it, and returns how much of it cannot be read. After
-// a crash one or the other is there.
+// rewrite replaces a log by what write makes of it, and returns how much of it cannot be
+// read. After a crash one or the other is there.
 func (s *salvage) rewrite(path string, write func(io.Writer, []byte, []rawlog.Span) error) (bytes int64, err error) {
 	file, err := os.OpenFile(path+salvageSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

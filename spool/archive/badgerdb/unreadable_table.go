@@ -22,8 +22,8 @@ import (
 // errNoTable means that nothing of a table can be read, because its index cannot.
 var errNoTable = errors.New("the index of the table cannot be read")
 
-// salvageTable replaces a table by one of those blocks that can be read, which takes its place in the
-// MANIFEST. Without its index or its last block, the table is dropped.
+// salvageTable replaces a table by one of those blocks that can be read, which takes its
+// place in the MANIFEST. Without its index or its last block, the table is dropped.
 func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
 		content, err := wholeBlocks(path, data)
@@ -87,8 +87,8 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 	return b.Finish(), nil
 }
 
-// addBlock adds one block of a table, from a key on and before another, if it can be read. A nil end
-// is that of the table.
+// addBlock adds one block of a table, from a key on and before another, if it can be
+// read. A nil end is that of the table.
 func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 	it := t.NewIterator(table.NOCACHE)
 	defer it.Close()
@@ -97,8 +97,9 @@ func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 	}
 }
 
-// dropTable sets a table aside and removes it from the MANIFEST: Badger does not open without a table
-// that the MANIFEST names. It returns how much of the table cannot be read.
+// dropTable sets a table aside and removes it from the MANIFEST: Badger does not open
+// without a table that the MANIFEST names. It returns how much of the table cannot be
+// read.
 func (s *salvage) dropTable(path string) (bytes int64, err error) {
 	bad, err := rawlog.Probe(path)
 	if err != nil {
@@ -111,6 +112,8 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 	if err := s.keep(path); err != nil {
 		return 0, err
 	}
+
+	// First the MANIFEST: a file that it does not name is only in the way.
 	if id, ok := table.ParseFileID(filepath.Base(path)); ok {
 		if err := s.forgetTable(id); err != nil {
 			return 0, err

@@ -54,12 +54,12 @@ func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(raw), nil
 }
 
-// errUnreadable is for an empty value. We store none, but Badger returns one without an error
-// where a value log is damaged or missing.
+// errUnreadable is for an empty value. We store none, but Badger returns one without an
+// error where a value log is damaged or missing.
 var errUnreadable = errors.New("its value cannot be read")
 
-// damaged is the error for a stored value that cannot be read. The log, not the caller, gets the
-// key.
+// damaged is the error for a stored value that cannot be read. The log, not the caller,
+// gets the key.
 func damaged(key []byte, cause error) error {
 	return &wire.Error{
 		Code:    wire.CodeInternal,
@@ -76,12 +76,14 @@ func decode(key, value []byte, v any) error {
 	return nil
 }
 
-// each calls fn for the keys that begin with prefix, in order from the key from on (nil: the
-// first). It ends when fn returns false or an error, or when nobody waits any more. key and value
-// are valid until fn returns. In a transaction that writes, it sees the transaction's own writes.
+// each calls fn for the keys that begin with prefix, in order from the key from on (nil:
+// the first). It ends when fn returns false or an error, or when nobody waits any more.
+// key and value are valid until fn returns. In a transaction that writes, it sees the
+// transaction's own writes.
 func (db *DB) each(
 	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error),
 ) error {
+	// Values are not prefetched: many walks end early, or need only the keys.
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 	defer it.Close()
 
