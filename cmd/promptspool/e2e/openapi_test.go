@@ -40,14 +40,14 @@ func compareCalls() error {
 	return nil
 }
 
-// compared returns the address of a proxy to a process. It compares the calls of programs that are not written in Go
+// compared returns the address of a proxy to a listener. It compares the calls of programs that are not written in Go
 // with the description, too.
-func compared(t *testing.T, n *node) string {
+func compared(t *testing.T, addr string) string {
 	t.Helper()
-	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.addr}))
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr}))
 	t.Cleanup(proxy.Close)
 
-	return proxy.URL
+	return proxy.Listener.Addr().String()
 }
 
 // report prints the differences. The run fails if there are any: they are of no single test.

@@ -57,14 +57,15 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
 	}
 
-	record := pasted[wire.Record](t, dir, session(t), sidecar, server)
+	comparedSidecar, comparedServer := compared(t, sidecar), compared(t, server)
+	record := pasted[wire.Record](t, dir, session(t), comparedSidecar, comparedServer)
 	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
 		t.Errorf("%+v", record)
 	}
 	documentedAtBoth(t, sidecar, server)
 	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
-	generatedClientRuns(t, sidecar, server, strings.TrimSpace(string(key)))
-	examplesRun(t, dir, sidecar, server)
+	generatedClientRuns(t, comparedSidecar, comparedServer, strings.TrimSpace(string(key)))
+	examplesRun(t, dir, comparedSidecar, comparedServer)
 
 	// What up itself prints works too.
 	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")

@@ -127,7 +127,7 @@ func startRunner(t *testing.T, sidecar *node, p *providers) *sdkRunner {
 	cmd := exec.CommandContext(t.Context(), "node", "run.mjs")
 	cmd.Dir = npmModules(t, "testdata/sdk")
 	cmd.Stderr = r.errs
-	url := compared(t, sidecar)
+	url := "http://" + compared(t, sidecar.addr)
 	cmd.Env = append(os.Environ(), "PROMPTLAYER_API_URL="+url, "PROMPTLAYER_BASE_URL="+url, "PROMPTLAYER_API_KEY="+adminKey,
 		"OPENAI_BASE_URL="+p.URL+"/direct", "OPENAI_API_KEY=sk-not-a-key", "ANTHROPIC_BASE_URL="+p.URL+"/direct", "ANTHROPIC_API_KEY=sk-ant-not-a-key")
 	in, err := cmd.StdinPipe()

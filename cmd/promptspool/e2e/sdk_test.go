@@ -73,7 +73,7 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 	defer cancel()
 	node := exec.CommandContext(ctx, "node", "sdk.mjs")
 	node.Dir = npmModules(t, "testdata/sdk")
-	node.Env = append(os.Environ(), "PROMPTLAYER_API_URL="+compared(t, sidecar), "PROMPTLAYER_API_KEY="+adminKey,
+	node.Env = append(os.Environ(), "PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
 		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
 	var errs strings.Builder
 	node.Stderr = &errs
