@@ -47,7 +47,7 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 		{"no switch", "sidecar:\n  upstream-plaintext: perhaps\n", "F:2: upstream-plaintext: \"perhaps\" is not true or false"},
 		{"a list where one value goes", "sidecar:\n  drain: [1s]\n  listen:\n  allow-host: [{a: b}]\n", "F:2: drain takes one value\nF:3: listen has no value; give one, or take the line out\nF:4: allow-host must be a list of words"},
 		{"a list", "- sidecar\n", "F:1: the file must hold settings of the form name: value"},
-		{"two documents", "sidecar: {}\n---\nserver: {}\n", "F:1: there is more than one document, or something that is no YAML behind the first; keep one"},
+		{"two documents", "sidecar: {}\n---\nserver: {}\n", "F:1: there is more than one document, or something that is not YAML after the first; keep one"},
 		{"no YAML", "sidecar: [\n", "F is not YAML: line 1: did not find expected node content"},
 	} {
 		path := written(t, "f.yaml", tt.file)

@@ -23,6 +23,32 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
+// ArchiveCommand is `promptspool archive`: it verifies archives and copies them.
+func ArchiveCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "archive",
+		Usage: "verify a server's archive, or copy it into another",
+		Subcommands: []*cli.Command{
+			archiveCopyCommand(),
+			archiveCheckCommand(),
+		},
+	}
+}
+
+func archiveCheckCommand() *cli.Command {
+	own := config.OfCommand("archive check",
+		config.TextFlag("archive", "",
+			"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
+	)
+
+	return &cli.Command{
+		Name:   "check",
+		Usage:  "read and verify every record, and prove that lists, counts and templates agree with them",
+		Flags:  append([]cli.Flag{config.ServerDataFlag(), config.OutputFlag()}, own...),
+		Action: checkArchiveCommand,
+	}
+}
+
 // Live is the archive of this process, as the control socket shows it.
 type Live struct{ DB *badgerdb.DB }
 
@@ -35,14 +61,14 @@ func (l Live) Backup(ctx context.Context, w io.Writer) error {
 // Check verifies the archive.
 func (l Live) Check(ctx context.Context) (any, error) { return checkArchive(ctx, l.DB) }
 
-// archiveReport is what `archive check` tells of a sound archive; one that is not is an error.
+// archiveReport is what `archive check` prints about a sound archive. A damaged one is an error.
 type archiveReport struct {
 	Records   uint64 `json:"records"`
 	Bytes     uint64 `json:"bytes"` // of their events' bodies, as they were sent
 	DiskBytes int64  `json:"disk_bytes"`
 }
 
-// checkable is an archive that can prove itself whole.
+// checkable is an archive that can verify itself.
 type checkable interface {
 	Check(ctx context.Context) error
 	Size(ctx context.Context) (archive.Size, error)
@@ -56,51 +82,58 @@ func checkArchive(ctx context.Context, db checkable) (archiveReport, error) {
 	return archiveReport{size.Records, size.Bytes, size.DiskBytes}, err
 }
 
-// archiveTarget finds the archive of --data, and whether a server runs on it: then it is asked, through its control socket; else it
-// is opened here.
+// archiveTarget finds the archive of --data, and reports whether a server runs on it.
+//
+// A running server is asked through its control socket; otherwise the archive is opened here.
 func archiveTarget(c *cli.Context) (data string, running bool, err error) {
-	if data, err = config.RoleData(c, "server"); err != nil {
+	data, err = config.RoleData(c, "server")
+	if err != nil {
 		return data, false, err
 	}
+
 	var status struct{ Role, Archive string }
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)
 	switch {
 	case err == nil && status.Role != "server":
-		return data, false, config.WrongValue(c, "data", data, "is the folder of a "+status.Role+", which has no archive; give a server's")
+		return data, false, config.WrongValue(c, "data", data,
+			"is the folder of a "+status.Role+", which has no archive; give a server's")
 	case err == nil && config.IsPostgres(status.Archive):
-		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies. `promptspool archive check --archive` proves it whole while no server runs", status.Archive)
+		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: "+
+			"pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies. "+
+			"`promptspool archive check --archive` verifies it while no server runs", status.Archive)
 	case err == nil:
 		return data, true, nil
 	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
 		return data, false, err
 	}
-	if _, err := os.Stat(filepath.Join(datafolder.Archive(data), "FORMAT")); err != nil {
-		return data, false, config.WrongValue(c, "data", data, "holds no archive; give the data folder of a server (one on PostgreSQL is backed up by pg_dump)")
+
+	// No server runs. Opening a folder without an archive would make one.
+	if !hasArchive(data) {
+		return data, false, config.WrongValue(c, "data", data,
+			"holds no archive; give the data folder of a server (one on PostgreSQL is backed up by pg_dump)")
 	}
 	return data, false, nil
 }
 
-// withArchive opens the archive of a stopped server. readAll has every file read before, so that
-// blocks that the disk cannot read are left out.
+// hasArchive reports whether a server's data folder holds a Badger archive.
+func hasArchive(data string) bool {
+	_, err := os.Stat(filepath.Join(datafolder.Archive(data), "FORMAT"))
+	return err == nil
+}
+
+// withArchive opens the archive of a stopped server.
+//
+// With readAll every file is read first, so that blocks that the disk cannot read are left out.
 func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB) error) error {
-	db, err := badgerdb.Open(badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c), ReadAll: readAll})
+	db, err := badgerdb.Open(badgerdb.Config{
+		Dir:     datafolder.Archive(data),
+		Logger:  config.ToolLogger(c),
+		ReadAll: readAll,
+	})
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(db), db.Close())
-}
-
-// ArchiveCommand checks archives and copies them.
-func ArchiveCommand() *cli.Command {
-	return &cli.Command{
-		Name: "archive", Usage: "prove a server's archive whole, or bring it into another",
-		Subcommands: []*cli.Command{archiveCopyCommand(), {
-			Name: "check", Usage: "read and verify every record, and prove that lists, counts and templates agree with them",
-			Flags: append([]cli.Flag{config.ServerDataFlag(), config.OutputFlag()}, config.OfCommand("archive check",
-				config.TextFlag("archive", "", "a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"))...),
-			Action: checkArchiveCommand,
-		}},
-	}
 }
 
 func checkArchiveCommand(c *cli.Context) error {
@@ -111,48 +144,64 @@ func checkArchiveCommand(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var report archiveReport
 	if running {
-		err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(&report) })
+		err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error {
+			return json.NewDecoder(r).Decode(&report)
+		})
 	} else {
-		err = withArchive(c, data, true, func(db *badgerdb.DB) (err error) { report, err = checkArchive(c.Context, db); return err })
+		err = withArchive(c, data, true, func(db *badgerdb.DB) (err error) {
+			report, err = checkArchive(c.Context, db)
+			return err
+		})
 	}
-	return tellCheck(c, report, err)
+	return printCheck(c, report, err)
 }
 
-// checkDatabase checks a PostgreSQL. What a server writes meanwhile would be taken for a fault.
+// checkDatabase checks a PostgreSQL. No server may use it: what one writes meanwhile would look like damage.
 func checkDatabase(c *cli.Context, url string) error {
 	if !config.IsPostgres(url) {
-		return config.WrongValue(c, "archive", config.ShowArchive(url), "is not postgres://USER@HOST/NAME; for Badger give --data")
+		return config.WrongValue(c, "archive", config.ShowArchive(url),
+			"is not postgres://USER@HOST/NAME; for Badger give --data")
 	}
 	db, err := openUnused(c, "archive", url)
 	if err != nil {
 		return err
 	}
+
 	report, err := checkArchive(c.Context, db)
-	return errors.Join(tellCheck(c, report, err), db.Close())
+	return errors.Join(printCheck(c, report, err), db.Close())
 }
 
-func tellCheck(c *cli.Context, report archiveReport, err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeUnavailable {
-		return errors.New(Explain(err)) // that says nothing about the archive
-	} else if ok && e.Cause != nil {
-		err = e.Cause
+// printCheck prints the report of a check, or turns its error into a verdict.
+func printCheck(c *cli.Context, report archiveReport, err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		if e.Code == wire.CodeUnavailable {
+			return errors.New(Explain(err)) // the archive was not read, so it may be sound
+		}
+		if e.Cause != nil {
+			err = e.Cause
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
 	}
+
 	return print.Output(c, report, func(t *print.Table) {
-		t.Row(fmt.Sprintf("Sound: %s verified, %s of disk.", print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
+		t.Row(fmt.Sprintf("Sound: %s verified, %s of disk.",
+			print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
 	})
 }
 
-// Explain is what a database's error says to a person, and what is behind it.
+// Explain returns the message of a database's error, with its cause.
 func Explain(err error) string {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Cause != nil {
-		return e.Message + " (" + strings.Join(strings.Fields(e.Cause.Error()), " ") + ")"
-	} else if ok {
+	e, ok := errors.AsType[*wire.Error](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case e.Cause == nil:
 		return e.Message
 	}
-	return err.Error()
+	return e.Message + " (" + strings.Join(strings.Fields(e.Cause.Error()), " ") + ")"
 }

@@ -12,8 +12,11 @@ import (
 // ArchiveFlags say where a server keeps its data.
 func ArchiveFlags() []cli.Flag {
 	return []cli.Flag{
-		TextFlag("archive", "", "where records, templates, keys and people are kept: badger, files in --data, for one server and with nothing else to run; "+
-			"or the `URL` postgres://USER@HOST/NAME, for any number of servers on one PostgreSQL; if absent badger. Give a password by the variable, --archive-file or PGPASSFILE"),
+		TextFlag("archive", "",
+			"where records, templates, keys and people are kept: badger, files in --data, "+
+				"for one server and with nothing else to run; or the `URL` postgres://USER@HOST/NAME, "+
+				"for any number of servers on one PostgreSQL; if absent badger. "+
+				"Give a password by the variable, --archive-file or PGPASSFILE"),
 		TextFlag("archive-file", "", "a `file` that holds the --archive, instead"),
 	}
 }

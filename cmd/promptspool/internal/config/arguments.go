@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Argument is the one argument of a command; what says what it is, if it is missing.
+// Argument returns the one argument of a command. what describes it in the error if it is missing.
 func Argument(c *cli.Context, what string) (string, error) {
 	if c.NArg() != 1 || c.Args().First() == "" {
 		return "", Usagef(c, "give %s", what)
@@ -26,7 +26,7 @@ func FileOrStdin(path string) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// NoArguments refuses what a command would otherwise not look at.
+// NoArguments makes a command reject arguments, which it would otherwise ignore.
 func NoArguments(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
@@ -36,10 +36,14 @@ func NoArguments(action cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// Permute moves flags in front of arguments, so that `requests get ID -o json` works: the library stops reading flags at the first
-// argument.
+// Permute moves flags in front of arguments, so that `requests get ID -o json` works.
+//
+// The library stops reading flags at the first argument.
 func Permute(app *cli.App, args []string) []string {
-	commands, flags := app.Commands, []cli.Flag(nil)
+	commands := app.Commands
+	var flags []cli.Flag
+
+	// The words of the command itself.
 	i := 1
 	for ; i < len(args); i++ {
 		j := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(args[i]) })
@@ -52,7 +56,8 @@ func Permute(app *cli.App, args []string) []string {
 		return args
 	}
 
-	out, rest := slices.Clone(args[:i]), []string(nil)
+	out := slices.Clone(args[:i])
+	var rest []string
 	for ; i < len(args); i++ {
 		switch {
 		case args[i] == "--":

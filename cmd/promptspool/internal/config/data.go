@@ -11,7 +11,7 @@ func ServerDataFlag() cli.Flag {
 	return TextFlag("data", "", "the server's data `folder`, or that of up")
 }
 
-// RoleData returns the data folder of a role, by --data: the one given, or that role's within the folder of `up`.
+// RoleData returns the data folder of a role: --data, or the role's folder within that of `up`.
 func RoleData(c *cli.Context, role string) (string, error) {
 	r := Read(c)
 	data := r.Required("data")

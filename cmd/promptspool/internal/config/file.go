@@ -20,7 +20,7 @@ const configBytesMax = 1 << 20
 // Sections are what a configuration file holds: the settings of each role, named like its flags.
 var Sections = []string{"sidecar", "server"}
 
-// File is a configuration file, read strictly: whatever it says that nobody would look at is a fault.
+// File is a configuration file, read strictly: a setting that would be ignored is an error.
 type File struct {
 	Path     string
 	Sections map[string]Section
@@ -41,7 +41,8 @@ type setting struct {
 
 // FileFlag names the configuration file of a role.
 func FileFlag() cli.Flag {
-	return TextFlag("config", "", "a YAML `file` with these flags, less their dashes, under the name of the command; flags and variables come before it")
+	return TextFlag("config", "", "YAML `file`; flag names without dashes, nested under the command name; "+
+		"flags and variables come before it")
 }
 
 // ReadFile reads a configuration file and reports every error in it, with line numbers.
@@ -63,7 +64,7 @@ func ReadFile(app *cli.App, path string) (File, error) {
 	return ParseFile(app, path, content)
 }
 
-// ParseFile is readConfig for the content of a file.
+// ParseFile is ReadFile for the content of a file.
 func ParseFile(app *cli.App, path string, content []byte) (File, error) {
 	file := File{Path: path, Sections: map[string]Section{}}
 	var document yaml.Node
@@ -74,7 +75,7 @@ func ParseFile(app *cli.App, path string, content []byte) (File, error) {
 
 	p := configParser{Reader: yamlreader.Reader{Path: path}, app: app}
 	if decoder.Decode(new(yaml.Node)) != io.EOF {
-		p.Fault(1, "there is more than one document, or something that is no YAML behind the first; keep one")
+		p.Fault(1, "there is more than one document, or something that is not YAML after the first; keep one")
 	}
 	if len(document.Content) == 1 {
 		p.Members(document.Content[0], "the file", func(key, value *yaml.Node) {

@@ -41,9 +41,9 @@ func SwitchFlag(name, usage string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: Variables(name)}
 }
 
-// OfCommand gives flags variables with their command's name in it.
+// OfCommand puts the command's name into the variables of flags.
 //
-// Otherwise the PROMPTSPOOL_NAME of a pod would narrow every list that somebody prints inside it.
+// Otherwise the PROMPTSPOOL_NAME of a pod would narrow every list that is printed inside it.
 func OfCommand(command string, flags ...cli.Flag) []cli.Flag {
 	for _, f := range flags {
 		switch f := f.(type) {
@@ -78,10 +78,10 @@ func OutputFlag() cli.Flag {
 	}
 }
 
-// NameFlag is the name of the process, which every event carries that it accepts.
+// NameFlag is the name of the process, which is in every event that it accepts.
 func NameFlag() cli.Flag {
 	host, _ := os.Hostname()
-	return TextFlag("name", cmp.Or(host, "unnamed"), "this process's `name`, which stands in every event that it accepts")
+	return TextFlag("name", cmp.Or(host, "unnamed"), "this process's `name`, which is in every event that it accepts")
 }
 
 // flagOf finds a flag of the command that runs.

@@ -13,8 +13,10 @@ func ListenFlags(api, ops string) []cli.Flag {
 	return append([]cli.Flag{
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
-		SwitchFlag("listen-public", "let --listen and --ops-listen be reached from other machines, not by loopback only"),
-		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; if absent, those whom the file's mode 0660 lets in; may be repeated"),
+		SwitchFlag("listen-public",
+			"let --listen and --ops-listen be reached from other machines, not by loopback only"),
+		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
+			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
 	}, tlsFlags()...)
 }
 
@@ -26,8 +28,8 @@ type Address struct {
 
 // Address reads a listener's address.
 //
-// It must be on loopback, or a unix socket, unless --listen-public is given: no password protects the operations, and
-// the API's keys would travel in clear.
+// Without --listen-public it must be on loopback or a unix socket: no password protects the
+// operations, and the API's keys would travel in the clear.
 func (r *Reader) Address(name string) Address {
 	a := Address{At: r.Text(name)}
 	for _, user := range r.List("allow-uid") {

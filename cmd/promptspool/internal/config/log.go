@@ -8,15 +8,15 @@ import (
 	"promptspool/cmd/promptspool/internal/logging"
 )
 
-// LogFlags are those of the commands that run until they are stopped.
+// LogFlags set what a command that runs until it is stopped logs, and how.
 func LogFlags(level string) []cli.Flag {
 	return []cli.Flag{
-		TextFlag("log-level", level, "the least `level` that is logged to stderr: debug, info, warn or error"),
+		TextFlag("log-level", level, "minimum log `level` on stderr: debug, info, warn or error"),
 		TextFlag("log-format", "text", "the `form` of the log: text or json"),
 	}
 }
 
-// Logger makes the logger that logFlags describe. Its level may be changed while it is in use.
+// Logger returns the logger that LogFlags describe. Its level may be changed while it is in use.
 func (r *Reader) Logger() (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(r.Text("log-level"))); err != nil {

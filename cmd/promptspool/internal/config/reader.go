@@ -20,7 +20,7 @@ import (
 
 // Reader reads the settings of the command that runs.
 //
-// It collects every fault, so that a person sees all of them in one go: read everything, then ask err.
+// It collects every fault, so that a person sees all of them together: read everything, then call Err.
 type Reader struct {
 	c      *cli.Context
 	faults []error
@@ -39,7 +39,7 @@ func (r *Reader) Note(err error) {
 // Reject notes that the value of a setting is wrong, and why.
 func (r *Reader) Reject(name, reason string) { r.RejectValue(name, r.Text(name), reason) }
 
-// RejectValue is reject for a part of the setting's value.
+// RejectValue is Reject for a part of the setting's value.
 func (r *Reader) RejectValue(name, value, reason string) {
 	r.Note(WrongValue(r.c, name, value, reason))
 }
@@ -70,7 +70,7 @@ func (r *Reader) List(name string) []string {
 // Given reports whether a switch is on.
 func (r *Reader) Given(name string) bool { return r.c.Bool(name) }
 
-// Required is text for a setting that must be given.
+// Required is Text for a setting that must be given.
 func (r *Reader) Required(name string) string {
 	value := r.Text(name)
 
@@ -93,7 +93,7 @@ func (r *Reader) Size(name string) int64 {
 	return int64(n)
 }
 
-// SizeOr is size for a setting that may be left out.
+// SizeOr is Size for a setting that may be left out.
 func (r *Reader) SizeOr(name string, fallback int64) int64 {
 	if r.Text(name) == "" {
 		return fallback
@@ -137,11 +137,11 @@ func (r *Reader) Hosts(name string) []string {
 	return hosts
 }
 
-// Name returns the value of nameFlag. It travels in every event, so it is bounded.
+// Name returns the value of NameFlag, which is bounded because every event carries it.
 func (r *Reader) Name() string {
 	name := r.Text("name")
 	if len(name) > wire.SidecarBytesMax || !utf8.ValidString(name) {
-		r.Reject("name", fmt.Sprintf("is no text of 1 to %d bytes", wire.SidecarBytesMax))
+		r.Reject("name", fmt.Sprintf("must be a text of 1 to %d bytes", wire.SidecarBytesMax))
 		return ""
 	}
 	return name
@@ -156,7 +156,7 @@ func (r *Reader) AsJSON() bool {
 	return form == "json"
 }
 
-// Secret returns the value of secretFlags, from whichever of the two is given; "" if neither is.
+// Secret returns the value of SecretFlags, from whichever of the two is given; "" if neither is.
 func (r *Reader) Secret(name string) wire.Secret {
 	value, path := r.Text(name), r.Text(name+"-file")
 	switch {
@@ -181,14 +181,16 @@ func (r *Reader) Secret(name string) wire.Secret {
 	return wire.Secret(value)
 }
 
-// Argument returns the one argument of the command. wanted describes it, for whoever left it out.
+// Argument returns the one argument of the command. wanted describes it in the error if it is missing.
 func (r *Reader) Argument(wanted string) string {
 	value, err := Argument(r.c, wanted)
 	r.Note(err)
 	return value
 }
 
-// SettingName names a setting in a message: by the place where it was set, or else by its flag and variable.
+// SettingName names a setting in a message, with the place where it was set.
+//
+// That is a line of a file, or else the setting's flag and variable.
 func SettingName(c *cli.Context, name string) string {
 	from := origin(c, name)
 	if from == "" || from == "--"+name || from == Variables(name)[0] {

@@ -17,12 +17,14 @@ import (
 	"promptspool/metrics"
 )
 
-// filesEvery is how often files with secrets and certificates are read again. Kubernetes brings a rotated secret within
-// about a minute.
+// filesEvery is how often files with secrets and certificates are read again.
+//
+// Kubernetes updates a mounted secret within about a minute.
 const filesEvery = 10 * time.Second
 
-// reloadable are the settings that a running process takes over, with the contents of the files behind *-file. The
-// others need a restart, which the log says.
+// reloadable are the settings that a running process reloads, with the contents of the files behind *-file.
+//
+// The others need a restart, and a reload logs that.
 var reloadable = []string{
 	"log-level", "key-calls-max", "key-bytes-max", "redact", "redact-secret", "bootstrap-key", "api-key", "local-key",
 	"provider-base-url",
@@ -48,11 +50,12 @@ func SourceOf(newApp AppMaker, c *cli.Context) Source {
 // FixedSource is the source of settings that do not change.
 func FixedSource(settings []ShownSetting) Source { return Source{settings: settings} }
 
-// Prepare reads the settings of a command line and reports every error in them. commit puts them in force, and
-// cannot fail.
+// Prepare reads the settings of a command line and reports every error in them.
+//
+// commit applies them, and cannot fail.
 type Prepare func(*cli.Context) (commit func(), err error)
 
-// reloader puts a changed configuration in force, all of it or nothing.
+// reloader applies a changed configuration, all of it or nothing.
 //
 // It reloads on SIGHUP, and when a file with a secret or a certificate has another content.
 type reloader struct {
@@ -68,7 +71,14 @@ type reloader struct {
 
 // NewReloader returns a reloader of a process that runs with the settings of s.
 func NewReloader(s Source, m *metrics.Metrics, logger *slog.Logger, prepare Prepare) *reloader {
-	return &reloader{source: s, prepare: prepare, metrics: m, logger: logger, files: s.files, settings: s.settings}
+	return &reloader{
+		source:   s,
+		prepare:  prepare,
+		metrics:  m,
+		logger:   logger,
+		files:    s.files,
+		settings: s.settings,
+	}
 }
 
 // Settings returns what is in force, for the control socket.
@@ -128,7 +138,8 @@ func (r *reloader) reload(why string) {
 		commit()
 
 		if len(later) > 0 {
-			r.logger.Warn("some settings changed that count after a restart only", "settings", strings.Join(later, ", "))
+			r.logger.Warn("some settings changed that count after a restart only",
+				"settings", strings.Join(later, ", "))
 		}
 		return nil
 	})
@@ -155,7 +166,7 @@ func needRestart(before, after []ShownSetting) (names []string) {
 	return names
 }
 
-// digest is of all files with secrets and certificates that settings name, so that any change of them shows.
+// digest returns a hash of all files with secrets and certificates that settings name.
 func digest(settings []ShownSetting) (sum [32]byte) {
 	h := sha256.New()
 	for _, s := range settings {

@@ -20,13 +20,15 @@ func RemoteFlags() []cli.Flag { return append(ServerFlags(), OutputFlag()) }
 
 // ServerFlags say which server a command calls, and with which key.
 func ServerFlags() []cli.Flag {
-	return append([]cli.Flag{
+	own := []cli.Flag{
 		TextFlag("url", "http://"+ServerListen, "the `URL` of the server, or of a sidecar"),
-		TextFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; better given by its variable"),
-	}, TrustFlags("url")...)
+		TextFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; "+
+			"better given by its variable"),
+	}
+	return append(own, TrustFlags("url")...)
 }
 
-// Remote makes the client that serverFlags describe, unless a fault was noted before. The caller closes it.
+// Remote returns the client that ServerFlags describe, unless a fault was noted before. The caller closes it.
 func (r *Reader) Remote() (*client.Client, wire.Identity) {
 	if !r.Sound() {
 		return nil, wire.Identity{}
@@ -45,7 +47,7 @@ func (r *Reader) Remote() (*client.Client, wire.Identity) {
 	return cl, wire.Identity{Key: wire.Secret(key)}
 }
 
-// Remote makes the client that serverFlags describe, for a command without settings of its own. The caller closes it.
+// Remote is Reader.Remote for a command without settings of its own. The caller closes the client.
 func Remote(c *cli.Context) (*client.Client, wire.Identity, error) {
 	r := Read(c)
 	cl, id := r.Remote()

@@ -14,38 +14,43 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// tlsFlags are a listener's certificate, and whose clients it takes.
+// tlsFlags are a listener's certificate, and which clients it accepts.
 func tlsFlags() []cli.Flag {
 	return []cli.Flag{
-		TextFlag("tls-cert-file", "", "serve the API over TLS with the certificate in this `file` (PEM), read again when it changes"),
+		TextFlag("tls-cert-file", "",
+			"serve the API over TLS with the certificate in this `file` (PEM), read again when it changes"),
 		TextFlag("tls-key-file", "", "the certificate's key, a `file` (PEM)"),
-		TextFlag("tls-client-ca-file", "", "take only clients with a certificate of the authorities in this `file` (PEM)"),
+		TextFlag("tls-client-ca-file", "",
+			"take only clients with a certificate of the authorities in this `file` (PEM)"),
 	}
 }
 
-// UpstreamFlags are the server that a sidecar forwards to, and how it is known.
+// UpstreamFlags are the server that a sidecar forwards to, and how it is trusted.
 func UpstreamFlags() []cli.Flag {
-	return append([]cli.Flag{
+	own := []cli.Flag{
 		TextFlag("upstream", "", "the `URL` of the server, such as http://127.0.0.1:8788"),
-		SwitchFlag("upstream-plaintext", "let --upstream be http:// beyond loopback: keys and records travel in clear"),
-	}, TrustFlags("upstream")...)
+		SwitchFlag("upstream-plaintext",
+			"let --upstream be http:// beyond loopback: keys and records travel in clear"),
+	}
+	return append(own, TrustFlags("upstream")...)
 }
 
-// TrustFlags say how the server that a flag names is known, and as whom it knows us.
+// TrustFlags are the certificates with which we and the server that a flag names trust each other.
 func TrustFlags(name string) []cli.Flag {
 	return []cli.Flag{
-		TextFlag(name+"-ca-file", "", "trust only the authorities in this `file` (PEM) for the server's certificate, not the system's"),
+		TextFlag(name+"-ca-file", "",
+			"trust only the authorities in this `file` (PEM) for the server's certificate, not the system's"),
 		TextFlag(name+"-cert-file", "", "show the server the certificate in this `file` (PEM)"),
 		TextFlag(name+"-key-file", "", "that certificate's key, a `file` (PEM)"),
 	}
 }
 
-// Trust reads trustFlags for a command that ends by itself, with what the files hold now.
+// Trust reads TrustFlags for a command that ends by itself, with the files as they are now.
 func (r *Reader) Trust(name string) *tls.Config {
 	return NewLiveTLS(r.Certificates(name+"-cert-file", name+"-key-file", name+"-ca-file")).Client()
 }
 
-// Certificates are certificates as they are now. One that was loaded does not change; a reload puts another in its place.
+// Certificates are what was loaded from files at one time. They do not change: a reload replaces them.
 type Certificates struct {
 	Cert  *tls.Certificate // nil: none
 	roots *x509.CertPool   // nil: none, or the system's
@@ -58,7 +63,8 @@ func (r *Reader) Certificates(certName, keyName, rootsName string) *Certificates
 
 	switch {
 	case (certFile == "") != (keyFile == ""):
-		r.Note(fmt.Errorf("%s and %s go together; one of them is missing", SettingName(r.c, certName), SettingName(r.c, keyName)))
+		r.Note(fmt.Errorf("%s and %s go together; one of them is missing",
+			SettingName(r.c, certName), SettingName(r.c, keyName)))
 	case certFile != "":
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
@@ -80,7 +86,7 @@ func (r *Reader) Certificates(certName, keyName, rootsName string) *Certificates
 	return state
 }
 
-// ListenTLS are the certificates of the API's listener.
+// ListenTLS loads the certificates of the API's listener.
 func (r *Reader) ListenTLS() *Certificates {
 	state := r.Certificates("tls-cert-file", "tls-key-file", "tls-client-ca-file")
 	if state.Cert == nil && state.roots != nil {
@@ -89,8 +95,9 @@ func (r *Reader) ListenTLS() *Certificates {
 	return state
 }
 
-// UpstreamURL is --upstream, which must not send keys through a network in clear unless --upstream-plaintext says so. What else is
-// wrong with it is told where it is used.
+// UpstreamURL returns --upstream, and rejects an address that would send keys through a network in the clear.
+//
+// --upstream-plaintext allows it. Other faults are reported where the URL is used.
 func (r *Reader) UpstreamURL() string {
 	address := r.Text("upstream")
 	u, err := url.Parse(address)
@@ -100,38 +107,52 @@ func (r *Reader) UpstreamURL() string {
 	return address
 }
 
-// LiveTLS is certificates that may change while connections are made.
+// LiveTLS holds certificates that may change while connections are made.
 type LiveTLS struct{ atomic.Pointer[Certificates] }
 
-// NewLiveTLS returns certificates that begin as c; nil is none.
+// NewLiveTLS returns a LiveTLS that begins with c; nil means no certificates.
 func NewLiveTLS(c *Certificates) *LiveTLS {
 	live := new(LiveTLS)
 	live.Store(cmp.Or(c, new(Certificates)))
 	return live
 }
 
-// Serve puts TLS before a listener, if there is a certificate. Whether there is one is fixed when the process starts.
+// Serve returns a listener that speaks TLS if there is a certificate, otherwise ln itself.
+//
+// That choice is fixed when the process starts; each connection uses the certificate of its moment.
 func (l *LiveTLS) Serve(ln net.Listener) net.Listener {
 	if !l.serves() {
 		return ln
 	}
-	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := l.Load()
-		if now.Cert == nil {
-			return nil, errors.New("the certificate was taken away; start again without --tls-cert-file")
-		}
-		c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{*now.Cert}}
-		if now.roots != nil {
-			c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, now.roots
-		}
-		return c, nil
-	}})
+	return tls.NewListener(ln, &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: l.serverConfig,
+	})
+}
+
+// serverConfig returns the configuration of one connection from a client.
+func (l *LiveTLS) serverConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
+	now := l.Load()
+	if now.Cert == nil {
+		return nil, errors.New("the certificate was taken away; start again without --tls-cert-file")
+	}
+
+	c := &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"http/1.1"},
+		Certificates: []tls.Certificate{*now.Cert},
+	}
+	if now.roots != nil {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+		c.ClientCAs = now.roots
+	}
+	return c, nil
 }
 
 // serves reports whether there is a certificate to serve with.
 func (l *LiveTLS) serves() bool { return l != nil && l.Load() != nil && l.Load().Cert != nil }
 
-// Url is where a listener takes calls; "" if that is a unix socket.
+// Url returns the URL of a listener; "" for a unix socket.
 func (l *LiveTLS) Url(at net.Addr) string {
 	switch {
 	case at.Network() == "unix":
@@ -142,7 +163,7 @@ func (l *LiveTLS) Url(at net.Addr) string {
 	return "http://" + at.String()
 }
 
-// Client is for calls to a server.
+// Client returns the configuration of calls to a server.
 func (l *LiveTLS) Client() *tls.Config {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -157,15 +178,19 @@ func (l *LiveTLS) Client() *tls.Config {
 		return c
 	}
 
-	// RootCAs is read once for all connections. So that rotated authorities count, each connection is verified below, as the
-	// library would do it, against those of this moment.
+	// The library reads RootCAs only once. So that rotated authorities count, each connection
+	// is verified here, as the library would do it, against those of this moment.
 	c.InsecureSkipVerify = true
 	c.VerifyConnection = func(s tls.ConnectionState) error {
-		o := x509.VerifyOptions{Roots: l.Load().roots, DNSName: s.ServerName, Intermediates: x509.NewCertPool()}
-		for _, cert := range s.PeerCertificates[1:] {
-			o.Intermediates.AddCert(cert)
+		options := x509.VerifyOptions{
+			Roots:         l.Load().roots,
+			DNSName:       s.ServerName,
+			Intermediates: x509.NewCertPool(),
 		}
-		_, err := s.PeerCertificates[0].Verify(o)
+		for _, cert := range s.PeerCertificates[1:] {
+			options.Intermediates.AddCert(cert)
+		}
+		_, err := s.PeerCertificates[0].Verify(options)
 		return err
 	}
 	return c

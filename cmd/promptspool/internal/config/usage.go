@@ -13,10 +13,10 @@ type UsageError struct {
 	message string
 }
 
-// Error is the message without the command.
+// Error returns the message without the command.
 func (e UsageError) Error() string { return e.message }
 
-// Help is the command line that shows how the command is used.
+// Help returns the command line that shows how the command is used.
 func (e UsageError) Help() string { return "promptspool " + e.command + "--help" }
 
 // Usagef returns a usage error of the command that runs.
@@ -28,7 +28,7 @@ func Usagef(c *cli.Context, format string, args ...any) error {
 	return e
 }
 
-// CommandName is the command that runs, in full ("keys create"); empty for promptspool itself.
+// CommandName returns the command that runs, in full ("keys create"); "" for promptspool itself.
 func CommandName(c *cli.Context) string {
 	_, command, _ := strings.Cut(c.Command.HelpName, " ")
 	return command

@@ -12,13 +12,13 @@ import (
 	"promptspool/api/ops"
 )
 
-// UpRoles are the roles that `up` runs, each in a folder of this name below its own.
+// UpRoles are the roles that `up` runs, each in a folder of this name within its own.
 var UpRoles = []string{"server", "sidecar"}
 
-// Archive is the folder of the Badger archive in a server's data folder.
+// Archive returns the folder of the Badger archive in a server's data folder.
 func Archive(data string) string { return filepath.Join(data, "archive") }
 
-// Spool is the folder of the spool in a sidecar's data folder.
+// Spool returns the folder of the spool in a sidecar's data folder.
 func Spool(data string) string { return filepath.Join(data, "spool") }
 
 // IsUp reports whether a folder is that of `up`. A role's own data folder never is, whatever else it holds.
@@ -50,8 +50,10 @@ func OfRole(data, role string) (string, error) {
 	return folder, nil
 }
 
-// Open makes a role's data folder if it does not exist, and locks it, so that no process of the other role takes its
-// control socket. The kernel releases the lock when the process ends.
+// Open creates a role's data folder if it does not exist, and locks it.
+//
+// The lock keeps a process of the other role from taking the control socket. The kernel
+// releases it when the process ends.
 func Open(data string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("the data folder: %w", err)

@@ -12,7 +12,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// Flags say which records a command is about.
+// Flags select the records of a command.
 func Flags() []cli.Flag {
 	return []cli.Flag{
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
@@ -33,7 +33,7 @@ func Flags() []cli.Flag {
 	}
 }
 
-// Read reads filterFlags: the condition, nil for none, and the words to search for.
+// Read reads Flags and returns the condition, nil for none, and the words to search for.
 func Read(v *config.Reader) (*wire.Filter, string) {
 	f := Builder{settings: v}
 	for _, tag := range v.List("tag") {
@@ -46,14 +46,22 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 		}
 		f.Add("metadata", "is", value, key)
 	}
+
 	for _, flag := range []struct{ name, field string }{
-		{"model", "engine"}, {"provider", "provider_type"}, {"label", "label"}, {"status", "status"}, {"group", "group_id"}, {"sidecar", "sidecar"},
+		{"model", "engine"},
+		{"provider", "provider_type"},
+		{"label", "label"},
+		{"status", "status"},
+		{"group", "group_id"},
+		{"sidecar", "sidecar"},
 	} {
 		if value := v.Text(flag.name); value != "" {
 			f.Add(flag.field, "is", value, "")
 		}
 	}
 	f.template(v.Text("template"))
+
+	// The name of a score may be left out: 80..100 instead of name:80..100.
 	scoreName, scoreRange, named := strings.Cut(v.Text("score"), ":")
 	if !named {
 		scoreName, scoreRange = "", scoreName
@@ -66,15 +74,16 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 	f.within("score", "score", scoreRange, scoreName, plainNumber)
 	f.within("cost", "cost", v.Text("cost"), "", plainNumber)
 	f.within("latency", "latency_ms", v.Text("latency"), "", milliseconds)
+
 	for _, bound := range []string{"after", "before"} {
 		if value := v.Text(bound); value != "" {
 			f.Add("request_start_time", bound, ago(value), "")
 		}
 	}
+
 	if f.Filters == nil {
 		return nil, v.Text("text")
 	}
-
 	return &wire.Filter{Logic: "AND", Filters: f.Filters}, v.Text("text")
 }
 
@@ -84,13 +93,13 @@ type Builder struct {
 	Filters  []wire.Filter
 }
 
-// Add adds a condition; key is of fields that have one, else "".
+// Add adds a condition. key is the nested key of a field that has one, otherwise "".
 func (f *Builder) Add(field, operator string, value any, key string) {
 	raw, _ := json.Marshal(value) // a string or a number always encodes
 	f.Filters = append(f.Filters, wire.Filter{Field: field, Operator: operator, Value: raw, NestedKey: key})
 }
 
-// template reads name, name@version or name@label. A name may hold an @ itself.
+// template reads name, name@version or name@label. A name may contain an @ itself.
 func (f *Builder) template(s string) {
 	if s == "" {
 		return
@@ -103,6 +112,7 @@ func (f *Builder) template(s string) {
 		return
 	}
 
+	// name@label may also be the name of a template: match either.
 	whole := Builder{}
 	whole.Add("prompt_name", "is", s, "")
 	if !ok || name == "" || selector == "" {
@@ -124,7 +134,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// within reads low..high, of which either may be left out.
+// within reads low..high, of which one may be left out.
 func (f *Builder) within(flag, field, s, key string, read func(string) (float64, error)) {
 	if s == "" {
 		return
@@ -148,7 +158,7 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 	}
 }
 
-// ago turns a duration into the time so long ago; anything else stays as it is, for the server to read.
+// ago turns a duration into the time that long ago. Any other text is left to the server.
 func ago(s string) string {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return time.Now().Add(-d).UTC().Format(time.RFC3339)

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// A trouble that lasts says the same thing thousands of times, and buries what else is said. Of each warning or error, by its
-// message, thinBurst are logged within thinWindow; the others are counted, and the last of them is logged at its end.
+// A lasting problem logs the same line thousands of times, and buries the others. Of the warnings
+// and errors with the same message, thinBurst are logged within thinWindow. The others are
+// counted, and the last of them is logged when the window ends.
 const (
 	thinWindow   = 10 * time.Second
 	thinBurst    = 5
-	thinMessages = 256 // known at once; those beyond them pass
+	thinMessages = 256 // different messages at a time; those beyond them pass
 )
 
-// thin is a slog.Handler before another that leaves out repetitions. Safe for concurrent use.
+// thin is a slog.Handler that leaves out repetitions before another. Safe for concurrent use.
 type thin struct {
 	next  slog.Handler
-	state *thinState // shared by all that are derived of one
+	state *thinState // shared by all handlers derived from one
 }
 
 type thinState struct {
@@ -31,10 +32,10 @@ type repeated struct {
 	passed  int
 	leftOut int
 	last    slog.Record  // of those left out
-	through slog.Handler // whose that was
+	through slog.Handler // the handler that got it
 }
 
-// NewThin returns a handler before next that leaves out repetitions.
+// NewThin returns a handler that leaves out repetitions, and passes the rest on to next.
 func NewThin(next slog.Handler) slog.Handler {
 	return thin{next, &thinState{messages: map[string]*repeated{}}}
 }
@@ -79,8 +80,10 @@ func (s *thinState) passes(through slog.Handler, r slog.Record) bool {
 	return false
 }
 
-// end closes a message's window, and says what was left out in it. If anything was, the next window begins at once, with nothing left
-// of its burst: so a trouble that lasts is one line in each.
+// end closes a message's window, and logs how many records were left out in it.
+//
+// If there were any, the next window begins immediately and without a burst: a lasting problem
+// is one line in each window.
 func (s *thinState) end(message string) {
 	s.mu.Lock()
 	m := s.messages[message]
@@ -89,10 +92,13 @@ func (s *thinState) end(message string) {
 		s.mu.Unlock()
 		return
 	}
+
 	last, through, leftOut := m.last, m.through, m.leftOut
 	s.messages[message] = &repeated{passed: thinBurst}
 	time.AfterFunc(thinWindow, func() { s.end(message) })
 	s.mu.Unlock()
+
+	// Outside the lock: the handler may be slow.
 	last.AddAttrs(slog.Int("repeated", leftOut))
 	_ = through.Handle(context.Background(), last)
 }

@@ -7,21 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file and a connection take a descriptor each, of which a process may have only so many. Were
-// connections to take them all, the database could not open its next file.
+// Files and connections take a descriptor each, and a process may have only so many. If
+// connections took them all, the database could not open its next file.
 
-// opsPart: the operations listener has one part in so many of the descriptors.
+// opsPart divides the free descriptors: the operations listener gets one part.
 const opsPart = 16
 
-// filesMax are kept for files at most: those of a database of a terabyte.
+// filesMax is how many descriptors are kept for files at most: a database of a terabyte needs them.
 const filesMax = 4096
 
-// connectionsMin are left to each listener, however few descriptors there are.
+// connectionsMin is what each listener gets, however few descriptors there are.
 const connectionsMin = 4
 
-// ConnectionBounds returns how many connections the API and the operations listener may have: most
-// and opsMost, or fewer if the limit of open files is low. It is to be called when the database is
-// open. Half of the descriptors that are left, or filesMax, stay for files and for calls to others.
+// ConnectionBounds returns how many connections the API and the operations listener may have.
+//
+// That is most and opsMost, or fewer if the limit of open files is low. Call it when the
+// database is open: half of the descriptors that are left, or filesMax, stay for files and
+// for calls to others.
 func ConnectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -16,31 +16,47 @@ import (
 )
 
 const (
-	// sidecarMemory is from where on a sidecar collects garbage at once, rather than when its memory has doubled.
+	// sidecarMemory is the size from which a sidecar collects garbage eagerly, rather than when
+	// its memory has doubled.
 	sidecarMemory = 32 << 20
-	// sidecarSlack is how much garbage there may be beside what is in use, when that is more than usual: a large event.
+
+	// sidecarSlack is how much garbage there may be beside what is in use, when a large event
+	// makes that more than usual.
 	sidecarSlack = 16 << 20
-	// OutsideHeap is what a process needs of its cgroup that the collector knows nothing of: code, and files that are written.
+
+	// OutsideHeap is the part of a cgroup's memory that the garbage collector does not see.
+	// It holds code, and the pages of files that are written.
 	OutsideHeap = 16 << 20
-	// quietBytes is what an idle sidecar allocates between two looks at most: when it counts the disk blocks of thousands of templates.
+
+	// quietBytes is what an idle sidecar allocates at most between two samples. It is that much
+	// when it counts the disk blocks of thousands of templates.
 	quietBytes = 8 << 20
 )
 
-// TendMemory keeps a sidecar small until ctx ends. The collector's limit follows what is in use, once a second: a fixed one would make
-// it collect without end while a large event waits for the server, and one that doubles would double that. It never goes
-// beyond what the cgroup allows. What a load has left behind goes back to the system when nothing comes any more. GOMEMLIMIT
-// overrides all this.
+// TendMemory keeps a sidecar small until ctx ends.
+//
+// The collector's limit follows what is in use, once a second. A fixed limit would make it
+// collect without end while a large event waits for the server, and one that doubles would
+// double that. It never exceeds what the cgroup allows. When a load is over, its memory goes
+// back to the system. GOMEMLIMIT overrides all this.
 func TendMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
+
 	most := max(OutsideHeap, CgroupMemory()-OutsideHeap)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
 	var allocated uint64
 	busy := false
 	for {
@@ -70,15 +86,17 @@ func TendMemory(ctx context.Context) {
 // sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
 const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
 
-// sidecarBufferMin is room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
+// sidecarBufferMin has room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
 const sidecarBufferMin = 8 << 20
 
-// besideBodies is what a sidecar needs of its cgroup beside the bodies that it receives: to spool and
-// to forward them, for connections, and what outsideHeap is for.
+// besideBodies is what a sidecar needs of its cgroup beside the bodies that it receives.
+//
+// That is memory to spool and to forward them, for connections, and OutsideHeap.
 const besideBodies = 48 << 20
 
-// BodyBounds returns how many bytes of bodies a sidecar may hold at once in a cgroup with so much
-// memory, and how large one may be, which must fit.
+// BodyBounds returns how many bytes of bodies a sidecar may hold together, and how large one may be.
+//
+// memory is what its cgroup has. One body of the largest size always fits.
 func BodyBounds(memory int64) (buffer, one int64) {
 	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, memory-besideBodies))
 
@@ -86,14 +104,15 @@ func BodyBounds(memory int64) (buffer, one int64) {
 	return buffer, min(wire.BodyBytesMax, buffer*3/4)
 }
 
-// RoomOf returns the room that a sidecar has, in a cgroup with so much memory, for what
-// it makes of large bodies, answers and templates. It is a part of besideBodies.
+// RoomOf returns a sidecar's room for what it makes of large bodies, answers and templates.
+//
+// memory is what its cgroup has; the room is a part of besideBodies.
 func RoomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
 
 // noMemoryLimit is more than any machine has.
 const noMemoryLimit = 1 << 50
 
-// CgroupMemory is how many bytes the process's cgroup, or one around it, may use.
+// CgroupMemory returns how many bytes the process's cgroup, or one around it, may use.
 func CgroupMemory() int64 {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

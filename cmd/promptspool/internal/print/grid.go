@@ -9,8 +9,8 @@ import (
 
 // Grid is a table whose cells have styles, and whose columns of numbers are aligned to the right.
 //
-// What drives the terminal is taken out of every cell. Lines end at the terminal's edge: broken ones cannot be read as a
-// table.
+// Control characters are taken out of every cell. Lines end at the terminal's edge: wrapped
+// ones cannot be read as a table.
 type Grid struct {
 	Painter
 	right  []bool // by column
@@ -24,7 +24,7 @@ type Cell struct {
 	Style Style
 }
 
-// Styled returns a cell.
+// Styled returns a cell with a style.
 func Styled(text string, s Style) Cell { return Cell{text, s} }
 
 // NewGrid begins a table. The column of a heading that begins with > is aligned to the right.
@@ -40,10 +40,10 @@ func NewGrid(p Painter, headings ...string) *Grid {
 	return g
 }
 
-// WithoutHeadings takes the headings away, and must come before the first row.
+// WithoutHeadings removes the headings. Call it before the first row.
 func (g *Grid) WithoutHeadings() { g.rows = nil }
 
-// AtLeast sets how wide the columns are, even if no cell is.
+// AtLeast sets the minimum widths of the columns.
 func (g *Grid) AtLeast(widths ...int) { g.widths = widths }
 
 // Row adds a line. A cell is a text, or a cell with its style.
@@ -60,7 +60,7 @@ func (g *Grid) Row(cells ...any) {
 	g.rows = append(g.rows, line)
 }
 
-// Flush writes what was added since the last time, never narrower than before.
+// Flush writes the rows added since the last call, with columns at least as wide as before.
 func (g *Grid) Flush() error {
 	if g.widths == nil {
 		g.widths = make([]int, len(g.right))
@@ -81,7 +81,7 @@ func (g *Grid) Flush() error {
 	return err
 }
 
-// line returns a row as it is written, cut at the terminal's edge.
+// line formats a row, cut at the terminal's edge.
 func (g *Grid) line(row []Cell) string {
 	var b strings.Builder
 	left := g.Width

@@ -14,12 +14,21 @@ import (
 )
 
 func deleteCommand() *cli.Command {
+	flags := config.OfCommand("requests delete",
+		config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
+	)
+	flags = append(flags, config.RemoteFlags()...)
+	flags = append(flags, config.OfCommand("requests delete",
+		config.SwitchFlag("yes", "do it; without it nothing is deleted"),
+	)...)
+
 	return &cli.Command{
-		Name: "delete", Usage: "delete a record, or all with a metadata value, for good; they stay deleted when their events come again", ArgsUsage: "[REQUEST_ID]",
-		Flags: append(config.OfCommand("requests delete",
-			config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
-		), append(config.RemoteFlags(), &cli.BoolFlag{Name: "yes", Usage: "do it; without it nothing is deleted", EnvVars: config.Variables("requests delete yes")})...),
-		Action: deleteRequests,
+		Name: "delete",
+		Usage: "delete a record, or all with a metadata value, for good; " +
+			"they stay deleted when their events come again",
+		ArgsUsage: "[REQUEST_ID]",
+		Flags:     flags,
+		Action:    deleteRequests,
 	}
 }
 
@@ -46,6 +55,7 @@ func deleteRequests(c *cli.Context) error {
 		return err
 	}
 	defer cl.Close()
+
 	if !c.Bool("yes") {
 		what := "the record " + d.RequestID
 		if where != nil {
@@ -60,6 +70,7 @@ func deleteRequests(c *cli.Context) error {
 		}
 		return config.Usagef(c, "this would delete %s for good; say --yes to do it", what)
 	}
+
 	deleted, err := cl.Delete(c.Context, id, d)
 	if err != nil {
 		return err
@@ -73,7 +84,7 @@ func deleteRequests(c *cli.Context) error {
 	})
 }
 
-// keyAndValue is key and value, of which neither may be missing.
+// keyAndValue splits key=value, and reports whether both are there.
 func keyAndValue(pair string) (key, value string, ok bool) {
 	for i := range pair {
 		if pair[i] == '=' {
@@ -84,11 +95,15 @@ func keyAndValue(pair string) (key, value string, ok bool) {
 }
 
 func repriceCommand() *cli.Command {
+	flags := config.OfCommand("requests reprice",
+		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+	)
+
 	return &cli.Command{
-		Name: "reprice", Usage: "read what is stored anew and price it by what the server's prices say for its time; can be stopped and gone on with",
-		Flags: append(config.OfCommand("requests reprice",
-			config.TextFlag("cursor", "", "go on where an earlier run stopped, at the `cursor` that it told"),
-		), config.RemoteFlags()...),
+		Name: "reprice",
+		Usage: "read what is stored again and price it by what the server's prices say for its time; " +
+			"can be interrupted and resumed",
+		Flags:  append(flags, config.RemoteFlags()...),
 		Action: repriceRequests,
 	}
 }
@@ -99,6 +114,7 @@ func repriceRequests(c *cli.Context) error {
 		return err
 	}
 	defer cl.Close()
+
 	sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
 	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
 		part, err := cl.Reprice(c.Context, id, sum.Cursor)
@@ -106,7 +122,8 @@ func repriceRequests(c *cli.Context) error {
 			return "", err
 		}
 
-		sum.Seen, sum.Changed = sum.Seen+part.Seen, sum.Changed+part.Changed
+		sum.Seen += part.Seen
+		sum.Changed += part.Changed
 		sum.Cursor, sum.Done = part.Cursor, part.Done
 		return print.Quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
 	})
@@ -120,8 +137,9 @@ func repriceRequests(c *cli.Context) error {
 	})
 }
 
-// inParts repeats a call that does a part of a long work, until all is done. A terminal shows how far it is; an
-// error tells where to resume.
+// inParts repeats a call that does a part of a long task, until all is done.
+//
+// A terminal shows the progress; an error says where to resume.
 func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
 	live := print.IsTerminal(c.App.ErrWriter)
 	for !*done {
@@ -146,7 +164,7 @@ func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress s
 	return nil
 }
 
-// message is an error as people read it, without the code that wire errors begin with.
+// message returns an error for people: without the code that wire errors begin with.
 func message(err error) error {
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
 		return errors.New(e.Message)

@@ -18,14 +18,21 @@ import (
 )
 
 func exportCommand() *cli.Command {
+	flags := config.OfCommand("requests export", append(filter.Flags(),
+		config.TextFlag("format", "events", "the `form`: events, which can be imported, or csv, "+
+			"a line for each record without its texts, for a spreadsheet"),
+		config.TextFlag("order", "desc", "which come first: `desc` for the newest, "+
+			"asc for those that started first, which takes longer"),
+		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),
+	)...)
+
 	return &cli.Command{
-		Name: "export", Usage: "write the events of all records, or of those that fit, one a line, as `requests import` takes them", ArgsUsage: "[FILE]",
-		Flags: append(config.OfCommand("requests export", append(filter.Flags(),
-			config.TextFlag("format", "events", "the `form`: events, which can be imported, or csv, a line for each record without its texts, for a spreadsheet"),
-			config.TextFlag("order", "desc", "which come first: `desc` for the newest, asc for those that started first, which takes longer"),
-			config.TextFlag("cursor", "", "go on where an earlier export broke off, at the `cursor` that it told"))...,
-		), config.RemoteFlags()...),
-		Action: exportRequests,
+		Name: "export",
+		Usage: "write the events of all records, or of those that match, one a line, " +
+			"as `requests import` takes them",
+		ArgsUsage: "[FILE]",
+		Flags:     append(flags, config.RemoteFlags()...),
+		Action:    exportRequests,
 	}
 }
 
@@ -59,6 +66,7 @@ func exportRequests(c *cli.Context) error {
 	if format == "csv" {
 		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
 	}
+
 	w := bufio.NewWriterSize(out, 1<<20)
 	lines, failures := int64(0), 0
 	for done := false; !done; {
@@ -67,6 +75,8 @@ func exportRequests(c *cli.Context) error {
 			_, err := w.Write(line)
 			return errors.Join(err, w.WriteByte('\n'))
 		})
+
+		// A call that got further is no failure, even if it broke off.
 		switch moved := mark.Cursor != search.Cursor; {
 		case moved || mark.Done:
 			failures = 0
@@ -79,14 +89,18 @@ func exportRequests(c *cli.Context) error {
 			err = wire.Unavailable(0, "The server's answer was cut.")
 		}
 		if failures > 3 {
-			return errors.Join(fmt.Errorf("the export broke off: %w\nGo on with the same command and --cursor %s", err, print.Printable(mark.Cursor)), w.Flush(), closeOut())
+			err = fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
+				err, print.Printable(mark.Cursor))
+			return errors.Join(err, w.Flush(), closeOut())
 		}
-		// What came behind the last mark comes again: an import knows an event that it gets twice.
+
+		// What came after the last mark comes again: an import recognises an event that it gets twice.
 		if err != nil && !retriesExport(c.Context, err) {
 			return errors.Join(err, closeOut())
 		}
 		search.Cursor, done = mark.Cursor, mark.Done
 	}
+
 	if err := errors.Join(w.Flush(), closeOut()); err != nil {
 		return err
 	}
@@ -94,8 +108,10 @@ func exportRequests(c *cli.Context) error {
 	return nil
 }
 
-// retriesExport reports whether an export may go on after an error, and first waits if the key has another one running:
-// the server may take a moment to see that an answer has broken off.
+// retriesExport reports whether an export may continue after an error.
+//
+// If the key has another export running it waits first: the server may take a moment to notice
+// that an answer broke off.
 func retriesExport(ctx context.Context, err error) bool {
 	if wire.IsCode(err, wire.CodeTooMany) {
 		wait := time.NewTimer(wire.AsError(err).RetryAfter)
@@ -111,17 +127,20 @@ func retriesExport(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && wire.IsCode(err, wire.CodeUnavailable)
 }
 
-// exportTarget opens the file that is named, which must not be there unless an export goes on; stdout if none is.
-func exportTarget(c *cli.Context, goesOn bool) (io.Writer, func() error, error) {
+// exportTarget opens the file that the argument names, or stdout if there is none.
+//
+// The file must not exist, unless an export is resumed.
+func exportTarget(c *cli.Context, resumed bool) (io.Writer, func() error, error) {
 	path := c.Args().First()
 	if path == "" || path == "-" {
 		return c.App.Writer, func() error { return nil }, nil
 	}
-	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
-	if goesOn {
-		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+
+	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if resumed {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
-	file, err := os.OpenFile(path, how, 0o600)
+	file, err := os.OpenFile(path, mode, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}

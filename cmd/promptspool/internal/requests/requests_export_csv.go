@@ -12,61 +12,95 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// exportCSV writes a line for each record that the search finds. What comes is held until a cursor follows or the answer is complete, so
-// that no line is written twice when the server has to be asked again. The heading is left out when an export goes on.
+// csvExport writes a line for each record that a search finds.
+//
+// Records are held until a cursor follows or the answer is complete, so that no line is written
+// twice when the server has to be asked again.
+type csvExport struct {
+	search   wire.Search // its cursor is where the next call begins
+	out      *csv.Writer
+	progress io.Writer // a terminal, or nil
+	headed   bool      // the heading is written, by this export or by the one that it resumes
+	held     [][]string
+	lines    int
+	failures int // calls that failed since the cursor moved
+}
+
 func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.Search, out io.Writer) error {
-	w := csv.NewWriter(out)
-	lines, failures, live := 0, 0, print.IsTerminal(c.App.ErrWriter)
-	var held [][]string
-	headed := search.Cursor != ""
-	flush := func() error {
-		if err := w.WriteAll(held); err != nil {
-			return err
-		}
-		lines += len(held)
-		held = held[:0]
-		if live {
-			fmt.Fprintf(c.App.ErrWriter, "\r%s ", print.Quantity(lines, "record"))
-		}
-		return nil
+	x := csvExport{search: search, out: csv.NewWriter(out), headed: search.Cursor != ""}
+	if print.IsTerminal(c.App.ErrWriter) {
+		x.progress = c.App.ErrWriter
 	}
+
 	for done := false; !done; {
-		held = held[:0]
-		heading := search.Cursor == ""
-		err := cl.ExportCSV(c.Context, id, search, func(columns []string) error {
-			cursor := columns[len(columns)-1]
-			if columns = columns[:len(columns)-1]; heading {
-				heading = false
-				if headed {
-					return nil
-				}
-				headed = true
-				return w.Write(columns)
-			}
-			held = append(held, columns)
-			if cursor == "" {
-				return nil
-			}
-			search.Cursor, failures = cursor, 0
-			return flush()
-		})
-		switch failures++; {
+		err := x.call(c, cl, id)
+		x.failures++
+		switch {
 		case err == nil:
-			done, err = true, flush()
-		case failures <= 3 && retriesExport(c.Context, err):
+			done = true
+			err = x.flush()
+		case x.failures <= 3 && retriesExport(c.Context, err):
 			err = nil
 		}
+
 		if err != nil {
-			w.Flush()
-			if search.Cursor == "" {
+			x.out.Flush()
+			if x.search.Cursor == "" {
 				return err
 			}
-			return fmt.Errorf("the export broke off: %w\nGo on with the same command and --cursor %s", message(err), print.Printable(search.Cursor))
+			return fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
+				message(err), print.Printable(x.search.Cursor))
 		}
 	}
-	if live {
-		fmt.Fprint(c.App.ErrWriter, "\r")
+
+	if x.progress != nil {
+		fmt.Fprint(x.progress, "\r")
 	}
-	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "record"))
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(x.lines, "record"))
+	return nil
+}
+
+// call asks the server once, and writes what comes up to the last cursor.
+func (x *csvExport) call(c *cli.Context, cl *client.Client, id wire.Identity) error {
+	x.held = x.held[:0]
+	expectHeading := x.search.Cursor == ""
+
+	return cl.ExportCSV(c.Context, id, x.search, func(columns []string) error {
+		last := len(columns) - 1
+		columns, cursor := columns[:last], columns[last]
+		if expectHeading {
+			expectHeading = false
+			return x.writeHeading(columns)
+		}
+
+		x.held = append(x.held, columns)
+		if cursor == "" {
+			return nil
+		}
+		x.search.Cursor = cursor
+		x.failures = 0
+		return x.flush()
+	})
+}
+
+func (x *csvExport) writeHeading(columns []string) error {
+	if x.headed {
+		return nil
+	}
+	x.headed = true
+	return x.out.Write(columns)
+}
+
+// flush writes the records that are held.
+func (x *csvExport) flush() error {
+	if err := x.out.WriteAll(x.held); err != nil {
+		return err
+	}
+	x.lines += len(x.held)
+	x.held = x.held[:0]
+
+	if x.progress != nil {
+		fmt.Fprintf(x.progress, "\r%s ", print.Quantity(x.lines, "record"))
+	}
 	return nil
 }

@@ -19,7 +19,13 @@ import (
 )
 
 func getCommand() *cli.Command {
-	return &cli.Command{Name: "get", Usage: "show one record, as a conversation", ArgsUsage: "REQUEST_ID", Flags: config.RemoteFlags(), Action: getRequest}
+	return &cli.Command{
+		Name:      "get",
+		Usage:     "show one record, as a conversation",
+		ArgsUsage: "REQUEST_ID",
+		Flags:     config.RemoteFlags(),
+		Action:    getRequest,
+	}
 }
 
 func getRequest(c *cli.Context) error {
@@ -100,7 +106,8 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 		who += ", answering " + m.ToolCallID
 	}
 
-	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(s, "── "+print.Printable(who)+" "+strings.Repeat("─", max(2, 60-len([]rune(who))))))
+	rule := strings.Repeat("─", max(2, 60-len([]rune(who))))
+	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(s, "── "+print.Printable(who)+" "+rule))
 	for _, part := range m.Parts {
 		switch part.Kind {
 		case calls.PartMedia:
@@ -169,7 +176,8 @@ func describe(t *print.Table, r wire.Record) {
 		t.Row("group", g)
 	}
 	for _, e := range r.Events {
-		t.Row("event", fmt.Sprintf("%s accepted by %s %s, arrived %s", e.Kind, e.Sidecar, e.AcceptedAt.Local().Format(time.TimeOnly), e.ArrivedAt.Local().Format(time.TimeOnly)))
+		t.Row("event", fmt.Sprintf("%s accepted by %s %s, arrived %s", e.Kind, e.Sidecar,
+			e.AcceptedAt.Local().Format(time.TimeOnly), e.ArrivedAt.Local().Format(time.TimeOnly)))
 	}
 }
 
@@ -188,5 +196,6 @@ func usage(r wire.Record) string {
 		}
 		return s
 	}
-	return side(r.InputTokens, r.CachedTokens, "in", "from the cache") + ", " + side(r.OutputTokens, r.ReasoningTokens, "out", "reasoning")
+	return side(r.InputTokens, r.CachedTokens, "in", "from the cache") + ", " +
+		side(r.OutputTokens, r.ReasoningTokens, "out", "reasoning")
 }

@@ -19,9 +19,12 @@ import (
 
 func importCommand() *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "send events to a server, one a line, as `requests export`, `spool export` and `dead export` write them", ArgsUsage: "FILE, or - for stdin",
-		Flags:  config.RemoteFlags(),
-		Action: importEvents,
+		Name: "import",
+		Usage: "send events to a server, one a line, " +
+			"as `requests export`, `spool export` and `dead export` write them",
+		ArgsUsage: "FILE, or - for stdin",
+		Flags:     config.RemoteFlags(),
+		Action:    importEvents,
 	}
 }
 
@@ -58,7 +61,8 @@ func importEvents(c *cli.Context) error {
 	}
 	im := importer{client: cl, key: id.Key, encoder: encoder, done: imported{Refused: []refusedLine{}}}
 	if err := im.run(c.Context, in); err != nil {
-		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has", err, print.Quantity(im.done.Accepted+im.done.Duplicate, "event"))
+		sent := print.Quantity(im.done.Accepted+im.done.Duplicate, "event")
+		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has", err, sent)
 	}
 	if err := print.Output(c, im.done, func(t *print.Table) {
 		t.Row("accepted", im.done.Accepted)
@@ -100,7 +104,8 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	for lines.Scan() {
 		number++
 		text := bytes.TrimSpace(lines.Bytes())
-		if len(text) == 0 || bytes.HasPrefix(text, []byte(`{"export":`)) { // a mark of the export, for who reads it as it comes
+		// A line with "export" is a cursor of the export, not an event.
+		if len(text) == 0 || bytes.HasPrefix(text, []byte(`{"export":`)) {
 			continue
 		}
 
@@ -117,7 +122,8 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 			}
 			batch, size = nil, 0
 		}
-		batch, size = append(batch, numberedLine{number, event.ID, append(bytes.Clone(text), '\n')}), size+len(text)+1
+		batch = append(batch, numberedLine{number, event.ID, append(bytes.Clone(text), '\n')})
+		size += len(text) + 1
 	}
 
 	if err := lines.Err(); err != nil {

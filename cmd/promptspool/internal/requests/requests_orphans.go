@@ -12,12 +12,15 @@ import (
 )
 
 func orphansCommand() *cli.Command {
+	flags := config.OfCommand("requests orphans",
+		config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
+		config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
+	)
+
 	return &cli.Command{
-		Name: "orphans", Usage: "list requests that have not come, though scores, metadata or links of theirs have",
-		Flags: append(config.OfCommand("requests orphans",
-			config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
-			config.TextFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"),
-		), config.RemoteFlags()...),
+		Name:   "orphans",
+		Usage:  "list scores, metadata and links whose request has not arrived",
+		Flags:  append(flags, config.RemoteFlags()...),
 		Action: listOrphans,
 	}
 }
@@ -40,16 +43,20 @@ func listOrphans(c *cli.Context) error {
 			t.Row("No events wait for a request.")
 			return
 		}
+
 		t.Row("REQUEST_ID", "EVENTS", "SINCE", "LAST", "KINDS", "ACCEPTED BY")
 		for _, o := range page.Items {
 			kinds := make([]string, len(o.Kinds))
 			for i, k := range o.Kinds {
 				kinds[i] = string(k)
 			}
-			t.Row(o.RequestID, o.Events, print.Moment(o.FirstArrivedAt), print.Moment(o.LastArrivedAt), strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
+			t.Row(o.RequestID, o.Events, print.Moment(o.FirstArrivedAt), print.Moment(o.LastArrivedAt),
+				strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
 		}
 		_ = t.Flush()
-		fmt.Fprintf(c.App.Writer, "\nMissing: %s, awaited by %s.\n", print.Quantity(page.Total, "request"), print.Quantity(page.Events, "event"))
+
+		fmt.Fprintf(c.App.Writer, "\nMissing: %s, awaited by %s.\n",
+			print.Quantity(page.Total, "request"), print.Quantity(page.Events, "event"))
 		if page.NextCursor != nil {
 			fmt.Fprintf(c.App.Writer, "More: --cursor %s\n", print.Printable(*page.NextCursor))
 		}

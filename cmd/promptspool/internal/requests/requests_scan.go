@@ -36,7 +36,10 @@ func scanRequests(c *cli.Context) error {
 	defer cl.Close()
 
 	sum := wire.Scanned{
-		Success: true, Kinds: map[wire.SecretKind]int{}, Items: []wire.FoundSecret{}, Cursor: config.Read(c).Text("cursor"),
+		Success: true,
+		Kinds:   map[wire.SecretKind]int{},
+		Items:   []wire.FoundSecret{},
+		Cursor:  config.Read(c).Text("cursor"),
 	}
 	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
 		step, err := cl.Scan(c.Context, id, wire.ScanQuery{Mask: c.Bool("mask"), Cursor: sum.Cursor})
@@ -56,7 +59,9 @@ func scanRequests(c *cli.Context) error {
 
 // addScan adds what one call found to what the calls before it did.
 func addScan(sum, step *wire.Scanned) {
-	sum.Seen, sum.Found, sum.Masked = sum.Seen+step.Seen, sum.Found+step.Found, sum.Masked+step.Masked
+	sum.Seen += step.Seen
+	sum.Found += step.Found
+	sum.Masked += step.Masked
 	sum.Cursor, sum.Done = step.Cursor, step.Done
 	for kind, n := range step.Kinds {
 		sum.Kinds[kind] += n

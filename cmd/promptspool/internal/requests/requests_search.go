@@ -21,7 +21,8 @@ func searchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "search", Usage: "list records, newest first",
 		Flags: append(config.OfCommand("requests search", append(filter.Flags(),
-			config.TextFlag("sort", "", "by what instead of the newest: `field` cost, latency_ms, input_tokens, output_tokens, status or request_start_time, the highest first"),
+			config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+
+				"cost, latency_ms, input_tokens, output_tokens, status or request_start_time"),
 			config.TextFlag("limit", "20", "the `number` of records, at most 1000"),
 			config.TextFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"))...,
 		), config.RemoteFlags()...),
@@ -39,7 +40,13 @@ func searchRequests(c *cli.Context) error {
 	}
 	defer cl.Close()
 
-	search := wire.Search{FilterGroup: where, Q: words, SortBy: v.Text("sort"), PerPage: limit, Cursor: v.Text("cursor")}
+	search := wire.Search{
+		FilterGroup: where,
+		Q:           words,
+		SortBy:      v.Text("sort"),
+		PerPage:     limit,
+		Cursor:      v.Text("cursor"),
+	}
 	if search.SortBy != "" {
 		search.SortOrder = "desc"
 	}
@@ -85,12 +92,23 @@ func tellTotal(c *cli.Context, page wire.SearchPage) {
 }
 
 func rowGrid(p print.Painter) *print.Grid {
-	return print.NewGrid(p, "REQUEST_ID", "ACCEPTED", "MODEL", "TEMPLATE", ">LATENCY", ">TOKENS", ">COST", "SCORES", "STATUS", "TAGS")
+	return print.NewGrid(p, "REQUEST_ID", "ACCEPTED", "MODEL", "TEMPLATE",
+		">LATENCY", ">TOKENS", ">COST", "SCORES", "STATUS", "TAGS")
 }
 
 func listRow(g *print.Grid, r wire.Row) {
-	g.Row(print.Styled(r.RequestID, print.Cyan), print.Moment(r.AcceptedAt), r.Engine, templateOf(r), milliseconds(r.Latency), tokens(r), money(r.Price),
-		print.Scores(r.Scores), statusCell(r.Status), strings.Join(r.Tags, ","))
+	g.Row(
+		print.Styled(r.RequestID, print.Cyan),
+		print.Moment(r.AcceptedAt),
+		r.Engine,
+		templateOf(r),
+		milliseconds(r.Latency),
+		tokens(r),
+		money(r.Price),
+		print.Scores(r.Scores),
+		statusCell(r.Status),
+		strings.Join(r.Tags, ","),
+	)
 }
 
 func statusCell(status string) print.Cell {

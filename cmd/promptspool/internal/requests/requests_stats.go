@@ -18,11 +18,16 @@ import (
 )
 
 func statsCommand() *cli.Command {
+	flags := config.OfCommand("requests stats", append(filter.Flags(),
+		config.TextFlag("by", "version", "by `what`: version, model or provider"),
+		config.TextFlag("bucket", "", "how long a part of the series is: `second`, minute, hour or day; "+
+			"default: chosen from the time range"),
+	)...)
+
 	return &cli.Command{
-		Name: "stats", Usage: "count: requests, errors, scores, latency, tokens, cost; by template version, model or provider",
-		Flags: append(config.OfCommand("requests stats", append(filter.Flags(),
-			config.TextFlag("by", "version", "by `what`: version, model or provider"),
-			config.TextFlag("bucket", "", "how long a part of the series is: `second`, minute, hour or day; as the time demands if nothing is said"))...), config.RemoteFlags()...),
+		Name:   "stats",
+		Usage:  "count: requests, errors, scores, latency, tokens, cost; by template version, model or provider",
+		Flags:  append(flags, config.RemoteFlags()...),
 		Action: requestStats,
 	}
 }
@@ -72,7 +77,8 @@ func requestStats(c *cli.Context) error {
 		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
 	})
 	for _, name := range names {
-		g.totals(print.Styled(name, print.Cyan), totals[name], trends{requests: byName(series[name]), latency: byName(latency[name].P50)}, dates(sums))
+		t := trends{requests: byName(series[name]), latency: byName(latency[name].P50)}
+		g.totals(print.Styled(name, print.Cyan), totals[name], t, dates(sums))
 	}
 	return g.finish(sums)
 }
@@ -132,7 +138,10 @@ func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
 	if p.Width > 0 { // what the other columns leave
 		bars = min(max((p.Width-100)/3, trendBarsMin), trendBarsMax)
 	}
-	return statsTable{print.NewGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100", ">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS"), bars, progress}
+
+	grid := print.NewGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
+		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS")
+	return statsTable{grid, bars, progress}
 }
 
 func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
@@ -141,16 +150,30 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 	if t.Errors > 0 {
 		failed.Style = print.Red
 	}
-	mark := "" // of what more records would raise
+
+	mark := "" // + marks a sum that further records would raise
 	if g.progress.Incomplete {
 		mark = "+"
 	}
-	g.Row(name, humanize.Comma(t.Requests)+mark, print.Styled(trend(by.requests, dates, g.bars, sum), print.Green), failed, score, print.Styled(spread, print.Yellow),
-		milliseconds(t.Latency.P50), print.Styled(trend(by.latency, dates, g.bars, mean), print.Green), milliseconds(t.Latency.P95), milliseconds(t.Latency.P99),
-		costOf(t, g.progress.Incomplete), print.Styled(trend(by.cost, dates, g.bars, sum), print.Green), humanize.Comma(t.Tokens())+mark)
+
+	g.Row(
+		name,
+		humanize.Comma(t.Requests)+mark,
+		print.Styled(trend(by.requests, dates, g.bars, sum), print.Green),
+		failed,
+		score,
+		print.Styled(spread, print.Yellow),
+		milliseconds(t.Latency.P50),
+		print.Styled(trend(by.latency, dates, g.bars, mean), print.Green),
+		milliseconds(t.Latency.P95),
+		milliseconds(t.Latency.P99),
+		costOf(t, g.progress.Incomplete),
+		print.Styled(trend(by.cost, dates, g.bars, sum), print.Green),
+		humanize.Comma(t.Tokens())+mark,
+	)
 }
 
-// finish writes the line of everything below the table, and what the numbers leave out.
+// finish writes the line of all requests below the table, and what the numbers leave out.
 func (g statsTable) finish(sums wire.Analytics) error {
 	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
 	for _, s := range sums.Stats {
@@ -162,13 +185,17 @@ func (g statsTable) finish(sums wire.Analytics) error {
 	}
 
 	if days := dates(sums); len(days) > 0 {
-		fmt.Fprintf(g.Out, "\n%s\n", g.Paint(print.Faint, "From "+print.Printable(days[0])+" to "+print.Printable(days[len(days)-1])+". The trend beside P50 is of the median latency."))
+		first, last := print.Printable(days[0]), print.Printable(days[len(days)-1])
+		fmt.Fprintf(g.Out, "\n%s\n", g.Paint(print.Faint,
+			"From "+first+" to "+last+". The trend beside P50 is of the median latency."))
 	}
 	if n := sums.Overall.Unpriced; n > 0 {
-		fmt.Fprintf(g.Out, "%s\n", g.Paint(print.Faint, "Not in the cost, for their price is unknown: "+humanize.Comma(n)))
+		fmt.Fprintf(g.Out, "%s\n", g.Paint(print.Faint,
+			"Not in the cost, because their price is unknown: "+humanize.Comma(n)))
 	}
 	if sums.Incomplete {
-		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n", print.Moment(g.progress.Since))
+		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n",
+			print.Moment(g.progress.Since))
 	}
 	return nil
 }

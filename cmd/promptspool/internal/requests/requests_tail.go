@@ -19,17 +19,23 @@ import (
 
 const (
 	tailEvery = time.Second // how often the server is asked
-	// What arrives later than records that are newer is still shown as long as it was accepted within tailBehind, and among the
-	// newest tailKnown.
+
+	// A record that arrives after newer ones is still shown if it was accepted within tailBehind
+	// and is among the newest tailKnown.
 	tailBehind = time.Minute
 	tailKnown  = 2 * wire.PageItemsMax
 )
 
 func tailCommand() *cli.Command {
+	flags := config.OfCommand("requests tail", append(filter.Flags(),
+		config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"),
+	)...)
+
 	return &cli.Command{
-		Name: "tail", Usage: "follow what is logged, oldest above, until Ctrl-C; what a sidecar brings later than a minute is for a search",
-		Flags: append(config.OfCommand("requests tail", append(filter.Flags(),
-			config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"))...), config.RemoteFlags()...),
+		Name: "tail",
+		Usage: "follow new requests, oldest first, until Ctrl-C; " +
+			"arrivals more than a minute late are not shown",
+		Flags:  append(flags, config.RemoteFlags()...),
 		Action: tailRequests,
 	}
 }
@@ -45,7 +51,10 @@ func tailRequests(c *cli.Context) error {
 	defer cl.Close()
 
 	g := rowGrid(print.NewPainter(c))
-	g.AtLeast(36, 19, 0, 0, 0, 0, 0, 0, 0, 0) // rows that come later have ids and times, though the first page may be empty
+
+	// The first page may be empty, but the rows that come later have ids and times.
+	g.AtLeast(36, 19, 0, 0, 0, 0, 0, 0, 0, 0)
+
 	t := &tail{where: where, words: words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
@@ -82,13 +91,16 @@ func tailRequests(c *cli.Context) error {
 			return err
 		case !away:
 			away = true
-			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n", print.Printable(message(err).Error()))
+			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n",
+				print.Printable(message(err).Error()))
 		}
 	}
 }
 
-// tail shows each record once. Its memory is bounded by two pages of rows, what it knows, and a cursor for each thousand records that
-// came at once.
+// tail shows each record once.
+//
+// Its memory is bounded: two pages of rows, the records it knows, and a cursor for each thousand
+// records that came together.
 type tail struct {
 	where *wire.Filter
 	words string
@@ -125,7 +137,9 @@ func (t *tail) begin(limit int) error {
 	return t.tell(page.Items)
 }
 
-// follow shows what has come since. It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
+// follow shows what has come since.
+//
+// It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
 func (t *tail) follow(ctx context.Context) error {
 	s := wire.Search{FilterGroup: t.above(), Q: t.words, PerPage: wire.PageItemsMax}
 	newest, err := t.find(s)

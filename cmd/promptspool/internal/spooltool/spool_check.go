@@ -16,7 +16,8 @@ import (
 
 func spoolCheckCommand() *cli.Command {
 	return &cli.Command{
-		Name: "check", Usage: "read and verify every event, and prove that none is missing; changes nothing",
+		Name:   "check",
+		Usage:  "read and verify every event, and prove that none is missing; changes nothing",
 		Flags:  []cli.Flag{sidecarDataFlag(), config.OutputFlag()},
 		Action: checkSpool,
 	}
@@ -45,7 +46,8 @@ func checkSpool(c *cli.Context) error {
 	}
 	if !report.Sound() {
 		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; "+
-			"see `promptspool spool repair --data %s` and its quarantine", print.Quantity(report.LostEvents(), "event"), data)
+			"see `promptspool spool repair --data %s` and its quarantine",
+			print.Quantity(report.LostEvents(), "event"), data)
 	}
 	return nil
 }
@@ -66,9 +68,10 @@ func folderStatus(c *cli.Context, data string) (status spool.Status, err error) 
 	return status, err
 }
 
-// damageTable prints what a report found wrong.
+// damageTable prints the losses and the damage in a report.
 func damageTable(t *print.Table, r spool.Report) {
 	_ = t.Flush()
+
 	for _, l := range r.Lost {
 		t.Row("lost", fmt.Sprintf("%d to %d", l.First, l.Last), l.Reason)
 	}
@@ -92,12 +95,17 @@ func reportTable(t *print.Table, r spool.Report) {
 		t.Row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
 	}
 	damageTable(t, r)
+
 	if r.Uncertain > 0 {
-		t.Row("not certain", print.Quantity(r.Uncertain, "event")+" of the newest commit missing; the power most likely failed before the app was told of safety")
+		t.Row("not certain", print.Quantity(r.Uncertain, "event")+" of the newest commit missing; "+
+			"the power most likely failed before the app was told of safety")
 	}
+
+	queued := print.Quantity(r.Events, "event")
 	if r.Sound() {
-		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", print.Quantity(r.Events, "event")))
+		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", queued))
 	} else {
-		t.Row(fmt.Sprintf("Damaged: %s lost; %s queued and whole.", print.Quantity(r.LostEvents(), "event"), print.Quantity(r.Events, "event")))
+		lost := print.Quantity(r.LostEvents(), "event")
+		t.Row(fmt.Sprintf("Damaged: %s lost; %s queued and whole.", lost, queued))
 	}
 }

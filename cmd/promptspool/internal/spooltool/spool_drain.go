@@ -20,18 +20,27 @@ import (
 )
 
 func spoolDrainCommand() *cli.Command {
-	return &cli.Command{
-		Name: "drain", Usage: "deliver what a stopped sidecar's spool holds, until it is empty; held events too, if the server takes their key",
-		Flags: append(append(config.OfCommand("spool drain",
+	flags := append(
+		config.OfCommand("spool drain",
 			config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
-		), sidecarDataFlag(), config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"), config.OutputFlag()), config.TrustFlags("upstream")...),
+		),
+		sidecarDataFlag(),
+		config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"),
+		config.OutputFlag(),
+	)
+
+	return &cli.Command{
+		Name: "drain",
+		Usage: "deliver what a stopped sidecar's spool holds, until it is empty; " +
+			"held events too, if the server takes their key",
+		Flags:  append(flags, config.TrustFlags("upstream")...),
 		Action: drainStopped,
 	}
 }
 
 func drainStopped(c *cli.Context) error {
 	v := config.Read(c)
-	patience, address := v.Duration("timeout"), v.Required("upstream")
+	timeout, address := v.Duration("timeout"), v.Required("upstream")
 	trust := v.Trust("upstream")
 	if err := v.Err(); err != nil {
 		return err
@@ -46,41 +55,55 @@ func drainStopped(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	queue, keys, done, err := openStopped(data, upstream, config.ToolLogger(c))
+	logger := config.ToolLogger(c)
+	stopped, err := openStopped(data, upstream, logger)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, patience)
+	ctx, cancel := context.WithTimeout(c.Context, timeout)
 	defer cancel()
-	proxy.New(queue, keys, nobody{}, config.ToolLogger(c)).RetryHeld(ctx)
-	forwarder := proxy.NewForwarder(queue, keys, upstream, metrics.New("sidecar", c.App.Version), config.ToolLogger(c))
-	err = forwardUntilEmpty(ctx, queue, forwarder, progressOf(c))
-	left := queue.Status()
-	if err := errors.Join(err, done()); err != nil {
+
+	// Held events first: those whose key is accepted by now go out with the others.
+	proxy.New(stopped.queue, stopped.keys, nobody{}, logger).RetryHeld(ctx)
+	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, metrics.New("sidecar", c.App.Version), logger)
+	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, drainProgress(c))
+	left := stopped.queue.Status()
+	if err := errors.Join(err, stopped.close()); err != nil {
 		return err
 	}
+
 	if err := print.Output(c, left, func(t *print.Table) {
 		t.Row("waiting", "held", "dead letters", "lost")
 		t.Row(left.Events, left.Held, left.Dead, left.Gaps)
 	}); err != nil {
 		return err
 	}
+	return undelivered(left, data)
+}
 
+// undelivered returns an error that says what became of the events that were not delivered; nil if all were.
+func undelivered(left spool.Status, data string) error {
 	switch {
 	case left.Events > 0:
-		return fmt.Errorf("%s left in the spool; run this again when the server answers", print.Quantity(left.Events, "event"))
+		return fmt.Errorf("%s left in the spool; run this again when the server answers",
+			print.Quantity(left.Events, "event"))
 	case left.Gaps > 0:
 		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
 			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
 	case left.Held+left.Dead > 0:
-		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; see `promptspool dead list --data %s`",
+		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; "+
+			"see `promptspool dead list --data %s`",
 			print.Quantity(left.Held, "event"), print.Quantity(left.Dead, "event"), data)
 	}
 	return nil
 }
 
-// forwardUntilEmpty runs the forwarder until nothing waits or ctx ends. Only a fault of the spool is an error.
-func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status)) error {
+// forwardUntilEmpty runs the forwarder until no event waits or ctx ends.
+//
+// Only a fault of the spool is an error: what the server does not take stays queued.
+func forwardUntilEmpty(
+	ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status),
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -105,16 +128,18 @@ func forwardUntilEmpty(ctx context.Context, queue *spool.Spool, forwarder *proxy
 	}
 }
 
-// progressOf returns what shows on stderr how much is left, if a person reads it.
-func progressOf(c *cli.Context) func(spool.Status) {
+// drainProgress returns a function that shows on stderr how much is left, if stderr is a terminal.
+func drainProgress(c *cli.Context) func(spool.Status) {
 	if !print.IsTerminal(c.App.ErrWriter) {
 		return func(spool.Status) {}
 	}
+
 	last := time.Time{}
 	return func(left spool.Status) {
 		if left.Events == 0 || time.Since(last) > time.Second {
 			last = time.Now()
-			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s left   ", print.Quantity(left.Events, "event"), humanize.IBytes(uint64(left.Bytes)))
+			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s left   ",
+				print.Quantity(left.Events, "event"), humanize.IBytes(uint64(left.Bytes)))
 		}
 		if left.Events == 0 {
 			fmt.Fprintln(c.App.ErrWriter)

@@ -18,13 +18,18 @@ import (
 )
 
 func spoolExportCommand() *cli.Command {
+	flags := config.OfCommand("spool export",
+		config.TextFlag("lane", "", "instead of what waits, a `lane`: held or dead"),
+		config.SwitchFlag("quarantine",
+			"instead of what waits, what is whole in the generations that were set aside"),
+	)
+
 	return &cli.Command{
-		Name: "export", Usage: "write events as newline-delimited JSON, which `requests import` takes", ArgsUsage: "[FILE]",
-		Flags: append(config.OfCommand("spool export",
-			config.TextFlag("lane", "", "instead of what waits, a `lane`: held or dead"),
-			config.SwitchFlag("quarantine", "instead of what waits, what is whole in the generations that were set aside"),
-		), sidecarDataFlag()),
-		Action: exportSpool,
+		Name:      "export",
+		Usage:     "write events as newline-delimited JSON, which `requests import` takes",
+		ArgsUsage: "[FILE]",
+		Flags:     append(flags, sidecarDataFlag()),
+		Action:    exportSpool,
 	}
 }
 
@@ -37,7 +42,7 @@ func exportSpool(c *cli.Context) error {
 	}
 
 	if !c.Bool("quarantine") {
-		err := export(c, func(do func(ops.SpoolEvent) error) error { return eventsOf(c, lane, do) })
+		err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, lane, do) })
 		if err == nil && lane == "" {
 			err = lostInFolder(c)
 		}
@@ -66,13 +71,13 @@ func lostInFolder(c *cli.Context) error {
 
 	status, err := folderStatus(c, data)
 	if err == nil && status.Gaps > 0 {
-		err = fmt.Errorf("the disk lost %s, which the export does not have; `promptspool spool check --data %s` says more",
-			print.Quantity(status.Gaps, "event"), data)
+		err = fmt.Errorf("the disk lost %s, which the export does not have; "+
+			"`promptspool spool check --data %s` says more", print.Quantity(status.Gaps, "event"), data)
 	}
 	return err
 }
 
-// export writes the lines of events to the file that is the one argument, which must be new, or to stdout.
+// export writes events as lines to the file that the argument names, which must be new, or to stdout.
 //
 // It prints on stderr how many there are. One event is in memory at a time.
 func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (err error) {
@@ -87,16 +92,20 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 	}
 
 	w := bufio.NewWriter(out)
-	count, bytes, unread := 0, uint64(0), 0
-	keys := map[uint32]bool{}
+	var (
+		count, unread int
+		bytes         uint64
+		keys          = map[uint32]bool{}
+	)
 	err = events(func(e ops.SpoolEvent) error {
 		if e.Error != "" {
 			unread++
 			fmt.Fprintln(c.App.ErrWriter, "promptspool:", print.Printable(e.Error))
-			return nil
+			return nil // the others can still be exported
 		}
 
-		count, bytes = count+1, bytes+uint64(len(e.Data))
+		count++
+		bytes += uint64(len(e.Data))
 		keys[e.Key] = true
 		return writeLine(w, e.Data)
 	})
@@ -104,14 +113,15 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 		return err
 	}
 
-	fmt.Fprintf(c.App.ErrWriter, "%s of %s, %s\n", print.Quantity(count, "event"), print.Quantity(len(keys), "key"), humanize.IBytes(bytes))
+	fmt.Fprintf(c.App.ErrWriter, "%s of %s, %s\n",
+		print.Quantity(count, "event"), print.Quantity(len(keys), "key"), humanize.IBytes(bytes))
 	if unread > 0 {
 		return fmt.Errorf("%d could not be read, and are not in the export", unread)
 	}
 	return nil
 }
 
-// writeLine writes an event as it is on disk, with a line break behind it if it has none.
+// writeLine writes an event as it is on disk, and a line break if it does not end with one.
 func writeLine(w io.Writer, line []byte) error {
 	if n := len(line); n == 0 || line[n-1] != '\n' {
 		line = append(line[:n:n], '\n')

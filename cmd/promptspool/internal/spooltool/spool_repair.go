@@ -4,17 +4,19 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool"
 )
 
 func spoolRepairCommand() *cli.Command {
+	flags := config.OfCommand("spool repair",
+		config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
+	)
+
 	return &cli.Command{
-		Name: "repair", Usage: "show what would mend a stopped sidecar's spool, and do it with --apply",
-		Flags: append(config.OfCommand("spool repair",
-			config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
-		), sidecarDataFlag(), config.OutputFlag()),
+		Name:   "repair",
+		Usage:  "show what would mend a stopped sidecar's spool, and do it with --apply",
+		Flags:  append(flags, sidecarDataFlag(), config.OutputFlag()),
 		Action: repairSpool,
 	}
 }
@@ -30,16 +32,11 @@ func repairSpool(c *cli.Context) error {
 	}
 
 	if c.Bool("apply") {
-		_, err := spool.Repair(c.Context, spool.Config{
-			Dir:             datafolder.Spool(data),
-			BytesMax:        1 << 50, // a person decides here, so the sidecar's bound does not hold
-			GenerationBytes: 16 << 20,
-			Logger:          config.ToolLogger(c),
-		})
-		if err != nil {
+		if _, err := spool.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
 			return err
 		}
-		if report, err = checkFolder(c, data); err != nil {
+		report, err = checkFolder(c, data)
+		if err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 func spoolStatusCommand() *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "say what waits for the server; of a stopped sidecar, everything is read for it",
+		Name:   "status",
+		Usage:  "show what waits for the server; for a stopped sidecar, every event is read",
 		Flags:  []cli.Flag{sidecarDataFlag(), config.OutputFlag()},
 		Action: spoolStatus,
 	}
@@ -23,7 +24,8 @@ func spoolStatus(c *cli.Context) error {
 	}
 	if !running {
 		status.Upstream = "- (no sidecar runs here)"
-		if status.Spool, err = folderStatus(c, data); err != nil {
+		status.Spool, err = folderStatus(c, data)
+		if err != nil {
 			return err
 		}
 	}
@@ -38,11 +40,13 @@ func spoolStatus(c *cli.Context) error {
 			oldest = print.Moment(s.Oldest)
 		}
 		t.Row("oldest", oldest)
+
 		t.Row("held", print.Quantity(s.Held, "event")+", because the server rejects the key")
 		t.Row("dead letters", humanize.Comma(int64(s.Dead)))
 		t.Row("lost", print.Quantity(s.Gaps, "event")+", by damage to the disk")
 		if s.Uncertain > 0 {
-			t.Row("not certain", print.Quantity(s.Uncertain, "event")+" of the newest commit missing after a crash, most likely never acknowledged")
+			t.Row("not certain", print.Quantity(s.Uncertain, "event")+
+				" of the newest commit missing after a crash, most likely never acknowledged")
 		}
 		t.Row("server", status.Upstream)
 	})

@@ -55,10 +55,10 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 		"content: a\nmesages: []\n":         "f.yaml:2: there is no setting \"mesages\" of a template; there are: name, tags, model, metadata, prompt_template, type, messages, content, template_format, input_variables, tools, functions, tool_choice, function_call",
 		"content: a\nb: [\n":                "f.yaml:2: is not YAML: did not find expected node content",
 		"content: a\ncontent: b\n":          "f.yaml:2: content was set before, in line 1",
-		"content: a\n---\ncontent: b\n":     "f.yaml:1: there is more than one document, or something that is no YAML behind the first; keep one",
+		"content: a\n---\ncontent: b\n":     "f.yaml:1: there is more than one document, or something that is not YAML after the first; keep one",
 		"messages:\n- role: user\n  txt: a": "f.yaml:3: there is no setting \"txt\" of messages[0]; there are: role, content, name, template_format, input_variables, tool_calls, tool_call_id, function_call, raw_request_display_role",
 		"messages:\n- role: usr\n":          "f.yaml:2: messages[0].role must be one of system, user, assistant, function, tool, developer, placeholder",
-		"content: a\nmodel:\n  parameters:\n    x: .inf\n":                                               "f.yaml:4: model.parameters.x: .inf is no number that JSON can hold; put it in quotes if it is a text",
+		"content: a\nmodel:\n  parameters:\n    x: .inf\n":                                               "f.yaml:4: model.parameters.x: .inf is not a number that JSON can hold; put it in quotes if it is a text",
 		"content: a\nmodel:\n  parameters:\n    base_url: u\n":                                           "f.yaml:4: model.parameters.base_url would redirect or authenticate the app's client; set it where the app makes its client",
 		"content: a\nmodel: &m\n  name: x\nmetadata:\n  a: *m\n":                                         "f.yaml:5: metadata.a: an alias (*m) is not read here; write the text out, or make it a snippet",
 		"content: a\ntags: [&t x]\nname: \" a\"\n":                                                       "f.yaml:3: name must not begin or end with a blank, nor contain control characters",
@@ -221,7 +221,7 @@ func lineRangeOf(t *rapid.T, head string, side int) [2]int {
 
 func TestNoNameLeavesTheFolder(t *testing.T) {
 	for _, name := range []string{"../a", "/a", "a//b", ".git/config", "a/./b", `a\b`, "c:d", "a.", strings.Repeat("x", 300)} {
-		if file, named := pathOf(wire.TemplateListItem{ID: 7, Name: name}); file != "template-7.yaml" || !named {
+		if file, named := defaultPath(wire.TemplateListItem{ID: 7, Name: name}); file != "template-7.yaml" || !named {
 			t.Errorf("%s would be written to %s", name, file)
 		}
 	}

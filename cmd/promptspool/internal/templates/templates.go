@@ -12,34 +12,54 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// Command looks at templates, publishes them from files and moves their labels.
+// Command is `promptspool templates`: list templates, publish them from files, move their labels.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "templates",
 		Usage: "look at prompt templates, publish them from files, move their labels",
 		Subcommands: []*cli.Command{
-			{
-				Name: "list", Usage: "list templates",
-				Flags: append(config.OfCommand("templates list",
-					config.TextFlag("name", "", "only with this `text` in the name"),
-					config.TextFlag("label", "", "only with this `label`"),
-					config.TextFlag("page", "1", "the `number` of the page"),
-					config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
-				), config.RemoteFlags()...),
-				Action: listTemplates,
-			},
-			{
-				Name: "show", Usage: "show a version of a template", ArgsUsage: "NAME",
-				Flags: append(config.OfCommand("templates show",
-					config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
-					config.TextFlag("label", "", "the version with this `label`"),
-				), config.RemoteFlags()...),
-				Action: showTemplate,
-			},
-			pushCommand(), pullCommand(), diffCommand(),
-			renderCommand(), labelCommand(), archiveCommand(), restoreCommand(),
+			listCommand(),
+			showCommand(),
+			pushCommand(),
+			pullCommand(),
+			diffCommand(),
+			renderCommand(),
+			labelCommand(),
+			archiveCommand(),
+			restoreCommand(),
 			backtestCommand(),
 		},
+	}
+}
+
+func listCommand() *cli.Command {
+	flags := config.OfCommand("templates list",
+		config.TextFlag("name", "", "only with this `text` in the name"),
+		config.TextFlag("label", "", "only with this `label`"),
+		config.TextFlag("page", "1", "the `number` of the page"),
+		config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
+	)
+
+	return &cli.Command{
+		Name:   "list",
+		Usage:  "list templates",
+		Flags:  append(flags, config.RemoteFlags()...),
+		Action: listTemplates,
+	}
+}
+
+func showCommand() *cli.Command {
+	flags := config.OfCommand("templates show",
+		config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
+		config.TextFlag("label", "", "the version with this `label`"),
+	)
+
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "show a version of a template",
+		ArgsUsage: "NAME",
+		Flags:     append(flags, config.RemoteFlags()...),
+		Action:    showTemplate,
 	}
 }
 
@@ -90,6 +110,7 @@ func showTemplate(c *cli.Context) error {
 	if v.Text("output") == "json" {
 		return print.JSON(c.App.Writer, template)
 	}
+
 	err = print.Output(c, template, func(t *print.Table) {
 		t.Row("template", template.Name)
 		t.Row("id", template.ID)

@@ -16,13 +16,20 @@ import (
 )
 
 func backtestCommand() *cli.Command {
+	flags := config.OfCommand("templates backtest", append(filter.Flags(),
+		config.TextFlag("version", "", "the `number` of the version to render with, instead of the latest"),
+		config.TextFlag("sent-version", "", "only requests that were sent with this `number` of a version"),
+		config.TextFlag("last", strconv.Itoa(wire.BacktestDefault),
+			"`number` of recent requests, at most "+strconv.Itoa(wire.BacktestsMax)),
+	)...)
+
 	return &cli.Command{
-		Name: "backtest", Usage: "render the variables of a template's newest requests with another version, beside what was sent then", ArgsUsage: "NAME",
-		Flags: append(config.OfCommand("templates backtest", append(filter.Flags(),
-			config.TextFlag("version", "", "the `number` of the version to render with, instead of the latest"),
-			config.TextFlag("sent-version", "", "only requests that were sent with this `number` of a version"),
-			config.TextFlag("last", strconv.Itoa(wire.BacktestDefault), "how many of the newest requests: a `number`, at most "+strconv.Itoa(wire.BacktestsMax)))...), config.RemoteFlags()...),
-		Action: backtest,
+		Name: "backtest",
+		Usage: "render the variables of a template's newest requests with another version, " +
+			"beside what was sent then",
+		ArgsUsage: "NAME",
+		Flags:     append(flags, config.RemoteFlags()...),
+		Action:    backtest,
 	}
 }
 
@@ -51,7 +58,7 @@ func backtest(c *cli.Context) error {
 		return err
 	}
 	if !asJSON {
-		showBacktests(print.NewPainter(c), tests)
+		printBacktests(print.NewPainter(c), tests)
 		return nil
 	}
 
@@ -63,32 +70,45 @@ func backtest(c *cli.Context) error {
 	return nil
 }
 
-// showBacktests prints each request as it was sent, as it would be now, and what came back then.
-func showBacktests(p print.Painter, tests []wire.Backtest) {
+// printBacktests prints each request as it was sent, as it would be now, and the original response.
+func printBacktests(p print.Painter, tests []wire.Backtest) {
 	for _, t := range tests {
-		sent := "?"
-		if t.Sent.Version != nil {
-			sent = strconv.Itoa(*t.Sent.Version)
-		}
-		fmt.Fprintf(p.Out, "\n%s  %s  %s  %s\n", p.Paint(print.Cyan, print.Printable(t.RequestID)), print.Moment(t.AcceptedAt), print.Printable(t.Sent.Model), print.Printable(print.Scores(t.Sent.Scores)))
+		fmt.Fprintf(p.Out, "\n%s  %s  %s  %s\n",
+			p.Paint(print.Cyan, print.Printable(t.RequestID)),
+			print.Moment(t.AcceptedAt),
+			print.Printable(t.Sent.Model),
+			print.Printable(print.Scores(t.Sent.Scores)))
 		p.Lines(print.Faint, "with "+string(t.InputVariables))
-		call := calls.Read(t.Sent.Request)
-		printConversation(p, "sent then, version "+sent, print.Red, call.Input)
-		if t.Rendered == nil {
-			p.Lines(print.Red, "cannot be rendered: "+t.Error)
-			continue
-		}
-		now := calls.Read(asRequest(t.Rendered))
-		printConversation(p, "rendered now, version "+strconv.Itoa(t.Rendered.Version), print.Green, now.Input)
-		if w := t.Rendered.Warning; w != nil {
-			p.Lines(print.Yellow, "warning: "+*w)
-		}
-		printConversation(p, "came back then", print.Unstyled, call.Output)
+		printBacktest(p, t)
 	}
+
 	fmt.Fprintf(p.Out, "\n%s\n", print.Quantity(len(tests), "request"))
 }
 
-// asRequest puts the arguments of the model call, or the blueprint where there are none, into a request as it is logged.
+func printBacktest(p print.Painter, t wire.Backtest) {
+	sentVersion := "?"
+	if t.Sent.Version != nil {
+		sentVersion = strconv.Itoa(*t.Sent.Version)
+	}
+	sent := calls.Read(t.Sent.Request)
+	printConversation(p, "sent then, version "+sentVersion, print.Red, sent.Input)
+
+	if t.Rendered == nil {
+		p.Lines(print.Red, "cannot be rendered: "+t.Error)
+		return
+	}
+	rendered := calls.Read(asRequest(t.Rendered))
+	printConversation(p, "rendered now, version "+strconv.Itoa(t.Rendered.Version), print.Green, rendered.Input)
+	if w := t.Rendered.Warning; w != nil {
+		p.Lines(print.Yellow, "warning: "+*w)
+	}
+
+	printConversation(p, "came back then", print.Unstyled, sent.Output)
+}
+
+// asRequest puts what was rendered into the form of a logged request.
+//
+// That is the arguments of the model call, or the blueprint if there are none.
 func asRequest(r *wire.BacktestRender) json.RawMessage {
 	if len(r.LLMKwargs) > 0 && string(r.LLMKwargs) != "null" {
 		return json.RawMessage(`{"kwargs":` + string(r.LLMKwargs) + `,"request_response":null}`)

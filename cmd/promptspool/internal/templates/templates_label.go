@@ -15,59 +15,91 @@ import (
 )
 
 func labelCommand() *cli.Command {
+	flags := []cli.Flag{
+		&cli.BoolFlag{
+			Name:    "delete",
+			Usage:   "take the label away",
+			EnvVars: config.Variables("templates label delete"),
+		},
+		config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
+	}
+
 	return &cli.Command{
-		Name: "label", Usage: "point a label to a version: `label NAME LABEL VERSION`; with --delete take it away: `label NAME LABEL --delete`", ArgsUsage: "NAME LABEL [VERSION]",
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "delete", Usage: "take the label away", EnvVars: config.Variables("templates label delete")},
-			config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
-		}, config.ServerFlags()...),
-		Action: labelTemplate,
+		Name: "label",
+		Usage: "point a label to a version: `label NAME LABEL VERSION`; " +
+			"with --delete take it away: `label NAME LABEL --delete`",
+		ArgsUsage: "NAME LABEL [VERSION]",
+		Flags:     append(flags, config.ServerFlags()...),
+		Action:    labelTemplate,
 	}
 }
 
-func labelTemplate(c *cli.Context) error {
+// labelMove is what the command does to one label of a template.
+type labelMove struct {
+	template string
+	label    string
+	version  int // 0 deletes the label
+}
+
+func readLabelMove(c *cli.Context) (labelMove, error) {
 	args, deleting := c.Args().Slice(), c.Bool("delete")
 	if deleting && len(args) != 2 || !deleting && len(args) != 3 {
-		return config.Usagef(c, "give a template's name, a label and a version's number; or the name, the label and --delete")
+		return labelMove{}, config.Usagef(c,
+			"give a template's name, a label and a version's number; or the name, the label and --delete")
 	}
-	name, label, number := args[0], args[1], 0
-	if !deleting {
-		n, err := strconv.Atoi(args[2])
-		if err != nil || n < 1 || n > math.MaxInt32 {
-			return config.Usagef(c, "%q is no number of a version; `promptspool templates list` shows the latest", args[2])
-		}
-		number = n
+
+	m := labelMove{template: args[0], label: args[1]}
+	if deleting {
+		return m, nil
+	}
+
+	version, err := strconv.Atoi(args[2])
+	if err != nil || version < 1 || version > math.MaxInt32 {
+		return labelMove{}, config.Usagef(c,
+			"%q is not the number of a version; `promptspool templates list` shows the latest", args[2])
+	}
+	m.version = version
+	return m, nil
+}
+
+func labelTemplate(c *cli.Context) error {
+	m, err := readLabelMove(c)
+	if err != nil {
+		return err
 	}
 	cl, id, err := config.Remote(c)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	there, err := cl.Labels(c.Context, id, name)
+
+	labels, err := cl.Labels(c.Context, id, m.template)
 	if err != nil {
 		return err
 	}
-	var at wire.ReleaseLabel
-	for _, l := range there.Labels {
-		if l.Name == label {
-			at = l
+	var current wire.ReleaseLabel
+	for _, l := range labels.Labels {
+		if l.Name == m.label {
+			current = l
 		}
 	}
-	if !deleting {
-		if err := renderable(c, cl, id, name, number); err != nil {
+
+	if m.version > 0 {
+		if err := checkRenderable(c, cl, id, m); err != nil {
 			return err
 		}
 	}
-	told, err := setLabel(c, cl, id, name, label, number, at)
-	if err == nil {
-		fmt.Fprintln(c.App.Writer, print.Printable(told))
+	outcome, err := m.apply(c.Context, cl, id, current)
+	if err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintln(c.App.Writer, print.Printable(outcome))
+	return nil
 }
 
-// renderable refuses a version that cannot be rendered; with --force it warns.
-func renderable(c *cli.Context, cl *client.Client, id wire.Identity, name string, number int) error {
-	findings, err := findingsOf(c.Context, cl, id, name, number)
+// checkRenderable refuses a version that cannot be rendered; with --force it only warns.
+func checkRenderable(c *cli.Context, cl *client.Client, id wire.Identity, m labelMove) error {
+	findings, err := versionFindings(c.Context, cl, id, m.template, m.version)
 	if err != nil {
 		return err
 	}
@@ -77,52 +109,68 @@ func renderable(c *cli.Context, cl *client.Client, id wire.Identity, name string
 	}
 
 	if c.Bool("force") {
-		warnAbout(c.App.ErrWriter, lines)
+		printWarnings(c.App.ErrWriter, lines)
 		return nil
 	}
 	if len(lines) > 0 {
-		return refuseAbout(fmt.Sprintf("version %d of %s cannot be rendered, so the label was not moved", number, name), lines)
+		outcome := fmt.Sprintf("version %d of %s cannot be rendered, so the label was not moved", m.version, m.template)
+		return errUnrenderable(outcome, lines)
 	}
 	return nil
 }
 
-// setLabel creates, moves or takes away a label, and says what it did.
-func setLabel(c *cli.Context, cl *client.Client, id wire.Identity, name, label string, number int, at wire.ReleaseLabel) (string, error) {
+// apply creates, moves or deletes a label, and returns a sentence about the outcome.
+//
+// current is the label as the server has it; its zero value if it has none of this name.
+func (m labelMove) apply(
+	ctx context.Context, cl *client.Client, id wire.Identity, current wire.ReleaseLabel,
+) (string, error) {
 	switch {
-	case number == 0 && at.ID == 0:
-		return "", fmt.Errorf("%s has no label %q; `promptspool templates list` shows those it has", name, label)
-	case number == 0:
-		return fmt.Sprintf("The label %s is taken from version %d of %s.", label, at.Version, name), cl.DeleteLabel(c.Context, id, at.ID, "")
-	case at.ID == 0:
-		_, err := cl.CreateLabel(c.Context, id, name, wire.LabelWrite{Name: label, Version: number}, "")
-		return fmt.Sprintf("The label %s points to version %d of %s.", label, number, name), err
+	case m.version == 0 && current.ID == 0:
+		return "", fmt.Errorf("%s has no label %q; `promptspool templates list` shows those it has",
+			m.template, m.label)
+	case m.version == 0:
+		outcome := fmt.Sprintf("The label %s is removed from version %d of %s.", m.label, current.Version, m.template)
+		return outcome, cl.DeleteLabel(ctx, id, current.ID, "")
+	case current.ID == 0:
+		_, err := cl.CreateLabel(ctx, id, m.template, wire.LabelWrite{Name: m.label, Version: m.version}, "")
+		return fmt.Sprintf("The label %s points to version %d of %s.", m.label, m.version, m.template), err
 	}
-	_, err := cl.MoveLabel(c.Context, id, at.ID, number, "")
-	return fmt.Sprintf("The label %s of %s points to version %d, before to %d.", label, name, number, at.Version), err
+
+	_, err := cl.MoveLabel(ctx, id, current.ID, m.version, "")
+	return fmt.Sprintf("The label %s of %s now points to version %d (was %d).",
+		m.label, m.template, m.version, current.Version), err
 }
 
 func archiveCommand() *cli.Command {
 	return &cli.Command{
-		Name: "archive", Usage: "take a template out of use; its versions stay, and `templates restore` brings it back", ArgsUsage: "NAME",
-		Flags: config.ServerFlags(),
+		Name:      "archive",
+		Usage:     "take a template out of use; its versions stay, and `templates restore` brings it back",
+		ArgsUsage: "NAME",
+		Flags:     config.ServerFlags(),
 		Action: func(c *cli.Context) error {
-			return onOne(c, (*client.Client).Archive, "%s is archived. `promptspool templates restore %[1]s` brings it back.")
+			return withTemplate(c, (*client.Client).Archive,
+				"%s is archived. `promptspool templates restore %[1]s` brings it back.")
 		},
 	}
 }
 
 func restoreCommand() *cli.Command {
 	return &cli.Command{
-		Name: "restore", Usage: "bring an archived template back", ArgsUsage: "NAME",
-		Flags: config.ServerFlags(),
+		Name:      "restore",
+		Usage:     "bring an archived template back",
+		ArgsUsage: "NAME",
+		Flags:     config.ServerFlags(),
 		Action: func(c *cli.Context) error {
-			return onOne(c, (*client.Client).Restore, "%s is in use again.")
+			return withTemplate(c, (*client.Client).Restore, "%s is in use again.")
 		},
 	}
 }
 
-// onOne does something to the template that is named, and says so.
-func onOne(c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, done string) error {
+// withTemplate does something to the template that the argument names, and prints the outcome.
+func withTemplate(
+	c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, outcome string,
+) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template")
 	cl, id := v.Remote()
@@ -134,6 +182,6 @@ func onOne(c *cli.Context, do func(*client.Client, context.Context, wire.Identit
 	if err := do(cl, c.Context, id, name); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.App.Writer, print.Printable(fmt.Sprintf(done, name)))
+	fmt.Fprintln(c.App.Writer, print.Printable(fmt.Sprintf(outcome, name)))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,13 +20,16 @@ import (
 
 func pullCommand() *cli.Command {
 	return &cli.Command{
-		Name: "pull", Usage: "write the newest version of every template into a folder; files that say the same stay as they are", ArgsUsage: "DIR",
-		Flags:  config.RemoteFlags(),
-		Action: pullTemplates,
+		Name: "pull",
+		Usage: "write the newest version of every template into a folder; " +
+			"files that say the same stay as they are",
+		ArgsUsage: "DIR",
+		Flags:     config.RemoteFlags(),
+		Action:    pullTemplates,
 	}
 }
 
-// pulled is a line of what pull did.
+// pulled is one template of the server, and what pull did with its file.
 type pulled struct {
 	State   string `json:"state"` // written or unchanged
 	Name    string `json:"prompt_name"`
@@ -42,27 +46,45 @@ func pullTemplates(c *cli.Context) error {
 	}
 	defer cl.Close()
 
-	there, err := listed(c.Context, cl, id, "active")
+	active, err := serverTemplates(c.Context, cl, id, "active")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	folder, err := openTemplates(c, dir) // a folder that cannot be read is not written over
+
+	// A folder with a faulty file is not written to: a person may be editing it.
+	folder, err := openTemplates(c, dir)
 	if err != nil {
 		return err
 	}
 	defer folder.root.Close()
-	rows, err := folder.pull(there)
+
+	rows, err := folder.pull(active)
 	if err != nil {
 		return err
 	}
 	if v.Text("output") == "json" {
 		return print.JSON(c.App.Writer, rows)
 	}
+	if err := printPulled(c, rows); err != nil {
+		return err
+	}
+
+	for _, name := range folder.names() {
+		if _, ok := active[name]; !ok {
+			fmt.Fprintf(c.App.ErrWriter, "%s is not on the server; it was left as it is.\n",
+				print.Printable(folder.files[name].path))
+		}
+	}
+	return nil
+}
+
+// printPulled prints the files that were written, and how many.
+func printPulled(c *cli.Context, rows []pulled) error {
 	written := slices.DeleteFunc(slices.Clone(rows), func(r pulled) bool { return r.State == "unchanged" })
-	err = print.Output(c, rows, func(t *print.Table) {
+	err := print.Output(c, rows, func(t *print.Table) {
 		if len(written) > 0 {
 			t.Row("FILE", "NAME", "VERSION")
 		}
@@ -73,27 +95,24 @@ func pullTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(c.App.Writer, "%d of %s written.\n", len(written), print.Quantity(len(rows), "template"))
-	for _, name := range folder.names() {
-		if _, ok := there[name]; !ok {
-			fmt.Fprintf(c.App.ErrWriter, "%s is not on the server; it was left as it is.\n", print.Printable(folder.files[name].path))
-		}
-	}
 	return nil
 }
 
-// pull writes what differs.
-func (f *templateFolder) pull(there map[string]wire.TemplateListItem) ([]pulled, error) {
+// pull writes the templates whose files differ from the server's.
+func (f *templateFolder) pull(active map[string]wire.TemplateListItem) ([]pulled, error) {
 	rows := []pulled{}
-	for _, name := range slices.Sorted(maps.Keys(there)) {
-		t := there[name]
-		file, named := pathOf(t)
+	for _, name := range slices.Sorted(maps.Keys(active)) {
+		t := active[name]
+		file, named := defaultPath(t)
 		old := f.files[name]
 		if old != nil {
-			file, named = old.path, f.isNamed(old)
+			file, named = old.path, old.needsName()
 		}
+
 		row := pulled{"unchanged", name, t.Version, file}
-		if old == nil || compared(withTags(old.template, nil), t, nil) != "unchanged" {
+		if old == nil || templateState(old.template, t, nil) != "unchanged" {
 			row.State = "written"
 			content, err := templateText(published(t), named)
 			if err == nil {
@@ -108,9 +127,9 @@ func (f *templateFolder) pull(there map[string]wire.TemplateListItem) ([]pulled,
 	return rows, nil
 }
 
-// isNamed says whether a file is not where its template's name would put it.
-func (f *templateFolder) isNamed(t *templateFile) bool {
-	return t.template.Name != t.path[:len(t.path)-len(path.Ext(t.path))]
+// needsName reports whether a file must give the template's name, because its path does not.
+func (f *templateFile) needsName() bool {
+	return f.template.Name != strings.TrimSuffix(f.path, path.Ext(f.path))
 }
 
 // write puts a file in its place, whole or not at all.
@@ -120,9 +139,10 @@ func (f *templateFolder) write(file string, content []byte) error {
 			return err
 		}
 	}
-	if there, err := f.root.ReadFile(file); err == nil && bytes.Equal(there, content) {
+	if current, err := f.root.ReadFile(file); err == nil && bytes.Equal(current, content) {
 		return nil
 	}
+
 	half := path.Join(path.Dir(file), "."+path.Base(file)+".half")
 	err := f.root.WriteFile(half, content, 0o644)
 	if err == nil {

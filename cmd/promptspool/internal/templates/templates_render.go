@@ -15,30 +15,34 @@ import (
 )
 
 func renderCommand() *cli.Command {
+	flags := config.OfCommand("templates render",
+		config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
+		config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
+		config.TextFlag("label", "", "the version with this `label`"),
+		config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
+	)
+
 	return &cli.Command{
-		Name: "render", Usage: "print the llm_kwargs of a template for given variables, as an app gets them", ArgsUsage: "NAME",
-		Flags: append(config.OfCommand("templates render",
-			config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
-			config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
-			config.TextFlag("label", "", "the version with this `label`"),
-			config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
-		), config.ServerFlags()...),
-		Action: renderTemplate,
+		Name:      "render",
+		Usage:     "print the llm_kwargs of a template for given variables, as an app gets them",
+		ArgsUsage: "NAME",
+		Flags:     append(flags, config.ServerFlags()...),
+		Action:    renderTemplate,
 	}
 }
 
 func renderTemplate(c *cli.Context) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template; `promptspool templates list` shows them")
-	f := wire.TemplateFetch{
+	fetch := wire.TemplateFetch{
 		Selector:  wire.Selector{Version: v.Count("version", math.MaxInt32), Label: v.Text("label")},
 		Provider:  v.Text("provider"),
 		Variables: map[string]json.RawMessage{},
 	}
 	for _, pair := range v.List("var") {
-		variable, value, err := variableOf(c, pair)
+		variable, value, err := parseVariable(c, pair)
 		v.Note(err)
-		f.Variables[variable] = value
+		fetch.Variables[variable] = value
 	}
 	cl, id := v.Remote()
 	if err := v.Err(); err != nil {
@@ -46,13 +50,14 @@ func renderTemplate(c *cli.Context) error {
 	}
 	defer cl.Close()
 
-	t, err := cl.Fetch(c.Context, id, name, f)
+	t, err := cl.Fetch(c.Context, id, name, fetch)
 	if err != nil {
 		return err
 	}
 	if t.Warning != nil {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", print.Printable(*t.Warning))
 	}
+
 	if len(t.LLMKwargs) == 0 || string(t.LLMKwargs) == "null" {
 		if t.Warning != nil {
 			return fmt.Errorf("version %d of %s gives no llm_kwargs", t.Version, name)
@@ -62,18 +67,20 @@ func renderTemplate(c *cli.Context) error {
 	return print.JSON(c.App.Writer, t.LLMKwargs)
 }
 
-// variableOf reads name=text or name:=JSON.
-func variableOf(c *cli.Context, pair string) (name string, value json.RawMessage, err error) {
+// parseVariable reads name=text or name:=JSON.
+func parseVariable(c *cli.Context, pair string) (name string, value json.RawMessage, err error) {
 	name, given, ok := strings.Cut(pair, "=")
 	if !ok || name == "" || name == ":" {
 		return "", nil, config.WrongValue(c, "var", pair, "is not name=text, nor name:=JSON")
 	}
+
 	name, isJSON := strings.CutSuffix(name, ":")
 	if !isJSON {
 		return name, jsonscan.AppendString(nil, given), nil
 	}
 	if !json.Valid([]byte(given)) {
-		return "", nil, config.WrongValue(c, "var", pair, "holds no JSON behind :=; a text needs quotes there, or = in the place of :=")
+		return "", nil, config.WrongValue(c, "var", pair,
+			"has no JSON after :=; put a text in quotes there, or use = instead of :=")
 	}
 	return name, json.RawMessage(given), nil
 }

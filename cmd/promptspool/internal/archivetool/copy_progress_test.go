@@ -2,7 +2,6 @@ package archivetool
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +12,15 @@ import (
 func TestACopyTellsHowFarItIs(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()
-	tell := tellCopy(&out, 10_000, func() time.Time { return now })
+	report := showProgress(&out, 10_000, func() time.Time { return now })
 	for n := range 5 {
-		tell(transfer.Progress{Stage: "copying", Done: transfer.Contents{"records": {Items: int64(1000 * n)}}})
+		report(transfer.Progress{Stage: "copying", Done: transfer.Contents{"records": {Items: int64(1000 * n)}}})
 		now = now.Add(700 * time.Millisecond)
 	}
+
+	const want = "copying: 4,000 of 10,000 records, 1,428 a second, 4s left"
 	lines := strings.Split(out.String(), "\r")
-	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) != 4 || last != fmt.Sprintf("copying: 4,000 of 10,000 records, %s a second, 4s left", "1,428") {
+	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) != 4 || last != want {
 		t.Errorf("it says %q", lines)
 	}
 }

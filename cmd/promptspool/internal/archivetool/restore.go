@@ -1,0 +1,89 @@
+package archivetool
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// RestoreCommand is `promptspool restore`: it makes a server's data folder from a backup.
+func RestoreCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "restore",
+		Usage:     "restore a backup into a new data folder and verify it; `-` reads stdin",
+		ArgsUsage: "FILE",
+		Flags: []cli.Flag{
+			config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"),
+			config.OutputFlag(),
+		},
+		Action: restore,
+	}
+}
+
+func restore(c *cli.Context) error {
+	path, err := config.Argument(c, "the backup to read, or -")
+	if err != nil {
+		return err
+	}
+	data, err := config.RoleData(c, "server")
+	if err != nil {
+		return err
+	}
+	in, err := config.FileOrStdin(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("the data folder: %w", err)
+	}
+	target := badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}
+	made, err := badgerdb.Restore(c.Context, target, in, maskRestored(c.App.Version))
+	if err != nil {
+		return err
+	}
+
+	return print.Output(c, made, func(t *print.Table) {
+		t.Row(fmt.Sprintf("Restored and verified: %s, %s.",
+			print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry")))
+	})
+}
+
+// maskRestored returns a function that masks credentials in a restored archive.
+//
+// An older version may have stored them in the clear; a backup must not bring them back.
+func maskRestored(version string) func(context.Context, *badgerdb.DB) error {
+	return func(ctx context.Context, db *badgerdb.DB) error {
+		accounts, err := db.Accounts()
+		if err != nil {
+			return err
+		}
+
+		records := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
+		masked := 0
+		for _, account := range accounts {
+			n, err := records.MaskAll(ctx, wire.Identity{Account: account})
+			if err != nil {
+				return fmt.Errorf("mask credentials: %w", err)
+			}
+			masked += n
+		}
+
+		// The database keeps old values until it is told to erase them.
+		if masked > 0 {
+			return db.Erase(ctx)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,154 @@
+package spooltool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/ops"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func deadListCommand() *cli.Command {
+	return &cli.Command{
+		Name:   "list",
+		Usage:  "list held events and dead letters",
+		Flags:  laneOutputFlags("list"),
+		Action: listDead,
+	}
+}
+
+func deadShowCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "show one event as it is on disk",
+		ArgsUsage: "SEQUENCE",
+		Flags:     laneOutputFlags("show"),
+		Action:    showDead,
+	}
+}
+
+// deadRow is one event in the list.
+type deadRow struct {
+	Seq       uint64    `json:"sequence"`
+	Lane      string    `json:"lane"`
+	Kind      string    `json:"kind"`
+	RequestID string    `json:"request_id"`
+	Reason    string    `json:"reason"`
+	MovedAt   time.Time `json:"moved_at"`
+}
+
+func newDeadRow(e ops.SpoolEvent) deadRow {
+	var event struct {
+		Kind      string `json:"kind"`
+		RequestID string `json:"request_id"`
+	}
+	_ = json.Unmarshal(e.Data, &event) // damaged data is listed without a kind
+
+	row := deadRow{
+		Seq:       e.Seq,
+		Lane:      e.Lane,
+		Kind:      event.Kind,
+		RequestID: event.RequestID,
+		Reason:    e.Reason,
+		MovedAt:   e.MovedAt,
+	}
+	if e.Error != "" {
+		row.Reason = e.Error
+	}
+	return row
+}
+
+func listDead(c *cli.Context) error {
+	rows := []deadRow{}
+	err := deadEvents(c, func(e ops.SpoolEvent) error {
+		rows = append(rows, newDeadRow(e))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	list := struct {
+		Items []deadRow `json:"items"`
+	}{rows}
+	return print.Output(c, list, func(t *print.Table) {
+		t.Row("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "REASON")
+		for _, r := range rows {
+			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, print.Moment(r.MovedAt), r.Reason)
+		}
+	})
+}
+
+func showDead(c *cli.Context) error {
+	seqs, err := readSequences(c)
+	if err != nil {
+		return err
+	}
+	if len(seqs) != 1 {
+		return config.Usagef(c, "give the sequence of one event; `promptspool dead list` shows them")
+	}
+
+	event, err := findDead(c, seqs[0])
+	if err != nil {
+		return err
+	}
+	if event.Error != "" {
+		return errors.New(event.Error)
+	}
+
+	shown := struct {
+		deadRow
+		Event json.RawMessage `json:"event"`
+	}{newDeadRow(event), event.Data}
+	if !json.Valid(event.Data) {
+		shown.Event, _ = json.Marshal(string(event.Data)) // a string always encodes
+	}
+
+	return print.Output(c, shown, func(t *print.Table) {
+		t.Row("sequence", event.Seq)
+		t.Row("lane", event.Lane)
+		t.Row("moved", print.Moment(event.MovedAt))
+		_ = t.Flush()
+
+		// A table would cut the event at the terminal's edge.
+		fmt.Fprintf(c.App.Writer, "reason    %s\n\n%s\n",
+			strings.Map(visible, event.Reason), strings.Map(visible, string(event.Data)))
+	})
+}
+
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// findDead returns the event with this sequence.
+func findDead(c *cli.Context, seq uint64) (ops.SpoolEvent, error) {
+	var found ops.SpoolEvent
+	err := deadEvents(c, func(e ops.SpoolEvent) error {
+		if e.Seq == seq {
+			found = e
+			return errFound
+		}
+		return nil
+	})
+
+	switch {
+	case errors.Is(err, errFound):
+		return found, nil
+	case err != nil:
+		return found, err
+	}
+	return found, fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
+}
+
+// visible replaces control characters, which could drive a terminal, with blanks.
+func visible(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return ' '
+	}
+	return r
+}

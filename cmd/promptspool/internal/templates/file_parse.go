@@ -1,0 +1,175 @@
+package templates
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"promptspool/api/wire/jsonscan"
+	"promptspool/cmd/promptspool/internal/yamlreader"
+)
+
+// What the objects in a file may hold. Content blocks, parameters and tools are as the API takes them.
+var (
+	fileMembers      = []string{"name", "tags", "model", "metadata", "prompt_template"}
+	blueprintMembers = []string{
+		"type", "messages", "content", "template_format", "input_variables", "tools", "functions",
+		"tool_choice", "function_call",
+	}
+	messageMembers = []string{
+		"role", "content", "name", "template_format", "input_variables", "tool_calls", "tool_call_id",
+		"function_call", "raw_request_display_role",
+	}
+	modelMembers = []string{
+		"provider", "name", "parameters", "api_type", "base_model", "model_config_display_name",
+		"display_params",
+	}
+)
+
+// yamlFault matches the beginning of the YAML library's errors, not all of which have a line.
+var yamlFault = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// templateParser turns a file into the JSON body that publishes it.
+type templateParser struct {
+	yamlreader.Reader
+	lines     map[string]int
+	scalars   map[string]*yaml.Node
+	parts     map[string]json.RawMessage // fileMembers
+	blueprint []string                   // members of the blueprint, as JSON, in their order
+}
+
+func newTemplateParser(path string) *templateParser {
+	return &templateParser{
+		Reader:  yamlreader.Reader{Path: path},
+		lines:   map[string]int{"": 1},
+		scalars: map[string]*yaml.Node{},
+		parts:   map[string]json.RawMessage{},
+	}
+}
+
+// parse returns the body of the publish call, or all faults of the file's form.
+func (p *templateParser) parse(name string, content []byte) ([]byte, error) {
+	if len(content) > templateBytesMax {
+		return nil, fmt.Errorf("%s: is larger than %d bytes", p.Path, templateBytesMax)
+	}
+
+	var document yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s:%s", p.Path, yamlFault.ReplaceAllString(err.Error(), "$1: is not YAML: "))
+	}
+	if decoder.Decode(new(yaml.Node)) != io.EOF {
+		p.Fault(1, "there is more than one document, or something that is not YAML after the first; keep one")
+	}
+
+	if len(document.Content) == 1 {
+		p.root(document.Content[0])
+	}
+	p.checkWhole()
+	if len(p.Faults) > 0 {
+		return nil, errors.Join(p.Faults...)
+	}
+	return p.body(name), nil
+}
+
+// root reads the settings at the top of the file.
+func (p *templateParser) root(node *yaml.Node) {
+	p.Members(node, "the file", func(key, value *yaml.Node) {
+		switch {
+		case slices.Contains(blueprintMembers, key.Value):
+			if raw := p.value(key.Value, value); raw != nil {
+				member := string(jsonscan.AppendString(nil, key.Value)) + ":" + string(raw)
+				p.blueprint = append(p.blueprint, member)
+			}
+		case slices.Contains(fileMembers, key.Value):
+			p.parts[key.Value] = p.value(key.Value, value)
+		default:
+			known := append(slices.Clone(fileMembers), blueprintMembers...)
+			p.Fault(key.Line, "there is no setting %q of a template; there are: %s",
+				key.Value, strings.Join(known, ", "))
+		}
+	})
+}
+
+// checkWhole checks the settings against each other.
+func (p *templateParser) checkWhole() {
+	switch {
+	case p.parts["prompt_template"] != nil && p.blueprint != nil:
+		p.Fault(p.lines["prompt_template"],
+			"prompt_template is the whole of it; nothing else of the prompt can stand beside it")
+	case p.parts["prompt_template"] == nil && p.blueprint == nil && len(p.Faults) == 0:
+		p.Fault(1, "there is no prompt: give messages (of a chat) or content (of a completion)")
+	}
+
+	_, inMetadata := jsonscan.Lookup(orObject(p.parts["metadata"]), "model")
+	if inMetadata && p.parts["model"] != nil {
+		p.Fault(p.lines["metadata.model"], "model is given twice")
+	}
+}
+
+// body returns the file as the body of the publish call.
+func (p *templateParser) body(name string) []byte {
+	blueprint := p.parts["prompt_template"]
+	if blueprint == nil {
+		blueprint = json.RawMessage("{" + strings.Join(p.blueprint, ",") + "}")
+	}
+
+	metadata := p.parts["metadata"]
+	if model := p.parts["model"]; model != nil {
+		metadata = orObject(metadata)
+		rest := strings.TrimPrefix(string(metadata), "{")
+		if rest != "}" {
+			rest = "," + rest
+		}
+		metadata = json.RawMessage(`{"model":` + string(model) + rest)
+	}
+
+	quotedName := p.parts["name"]
+	if quotedName == nil {
+		quotedName = jsonscan.AppendString(nil, name)
+	}
+
+	return fmt.Appendf(nil, `{"prompt_template":{"prompt_name":%s,"tags":%s},`+
+		`"prompt_version":{"prompt_template":%s,"metadata":%s}}`,
+		quotedName, orNull(p.parts["tags"]), blueprint, orNull(metadata))
+}
+
+// orObject returns raw if it is an object, otherwise an empty object.
+func orObject(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || raw[0] != '{' {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// unknownMember returns why the object at a path cannot hold a member; "" if it can.
+func unknownMember(path, member string) string {
+	var allowed []string
+	isMessage := strings.HasPrefix(path, "messages[") && strings.HasSuffix(path, "]") &&
+		strings.Count(path, "[") == 1
+	switch {
+	case path == "model", path == "metadata.model":
+		allowed = modelMembers
+	case isMessage:
+		allowed = messageMembers
+	}
+
+	if allowed == nil || slices.Contains(allowed, member) {
+		return ""
+	}
+	return "there are: " + strings.Join(allowed, ", ")
+}
