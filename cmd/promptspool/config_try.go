@@ -38,7 +38,8 @@ const sampleRecord = `{
 
 func tryConfig(c *cli.Context) error {
 	if c.NArg() < 1 || c.NArg() > 2 {
-		return config.Usagef(c, "give the configuration file, and perhaps a file with a record to try it on; - reads stdin")
+		return config.Usagef(c,
+			"give the configuration file, and perhaps a file with a record to try it on; - reads stdin")
 	}
 	body, err := recordToTry(c.Args().Get(1))
 	if err != nil {

@@ -78,7 +78,8 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 
 	// PostgreSQL.
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
-		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; `promptspool archive copy` brings what is in it to the database", "folder", dir)
+		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; "+
+			"`promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}
 	name := config.ShowArchive(string(c.archive))
 	db, err := postgres.Open(ctx, postgres.Config{DSN: string(c.archive), Logger: c.logger, Retention: c.retention})

@@ -52,7 +52,8 @@ func printDocs(c *cli.Context) error {
 }
 
 func listDocs(c *cli.Context) {
-	fmt.Fprintln(c.App.Writer, "Print a page with `promptspool docs PAGE`. A running server shows the same pages at /docs.")
+	fmt.Fprintln(c.App.Writer,
+		"Print a page with `promptspool docs PAGE`. A running server shows the same pages at /docs.")
 	for _, section := range docs.Sections() {
 		fmt.Fprintf(c.App.Writer, "\n%s\n", section.Title)
 		for _, page := range section.Pages {

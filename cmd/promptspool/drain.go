@@ -23,13 +23,15 @@ func drainSpool(ctx context.Context, queue *spool.Spool, c sidecarConfig) {
 
 	left := queue.Status()
 	if left.Events > 0 {
-		c.logger.Warn("stopping with events that the server does not have yet; they stay in the spool and go out after the next start, or by `promptspool spool drain`",
+		c.logger.Warn("stopping with events that the server does not have yet; "+
+			"they stay in the spool and go out after the next start, or by `promptspool spool drain`",
 			"events", left.Events, "bytes", left.Bytes, "data", c.data)
 	} else {
 		c.logger.Info("the spool is empty")
 	}
 
 	if left.Held+left.Dead > 0 {
-		c.logger.Warn("events that the server refuses stay on disk; `promptspool dead list` shows them", "held", left.Held, "dead_letters", left.Dead, "data", c.data)
+		c.logger.Warn("events that the server refuses stay on disk; `promptspool dead list` shows them",
+			"held", left.Held, "dead_letters", left.Dead, "data", c.data)
 	}
 }

@@ -12,35 +12,57 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// keysCommand makes, lists and revokes keys of a running server, on the server's machine.
+// keysCommand manages the keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
-	data := config.ServerDataFlag()
+	common := []cli.Flag{config.ServerDataFlag(), config.OutputFlag()}
+	create := config.OfCommand("keys create",
+		config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
+		config.TextFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) "+
+			"or full (also search, read and publish)"),
+		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
+		config.TextFlag("name", "", "what the key is for, a `name` for the list"),
+	)
+
 	return &cli.Command{
 		Name:  "keys",
 		Usage: "make, list and revoke keys, beside a running server",
 		Subcommands: []*cli.Command{
 			{
-				Name: "create", Usage: "make a key and show it, this once",
-				Flags: append(config.OfCommand("keys create",
-					config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
-					config.TextFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) or full (also search, read and publish)"),
-					config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
-					config.TextFlag("name", "", "what the key is for, a `name` for the list"),
-				), data, config.OutputFlag()),
+				Name:   "create",
+				Usage:  "make a key and show it, this once",
+				Flags:  append(create, common...),
 				Action: createKey,
 			},
-			{Name: "list", Usage: "list keys", Flags: []cli.Flag{data, config.OutputFlag()}, Action: listKeys},
-			{Name: "revoke", Usage: "revoke a key", ArgsUsage: "KEY_ID", Flags: []cli.Flag{data, config.OutputFlag()}, Action: revokeKey},
+			{
+				Name:   "list",
+				Usage:  "list keys",
+				Flags:  common,
+				Action: listKeys,
+			},
+			{
+				Name:      "revoke",
+				Usage:     "revoke a key",
+				ArgsUsage: "KEY_ID",
+				Flags:     common,
+				Action:    revokeKey,
+			},
 		},
 	}
 }
 
 func createKey(c *cli.Context) error {
+	v := config.Read(c)
+	wanted := ops.NewKey{
+		Account: v.Text("account"),
+		Name:    v.Text("name"),
+		Scope:   wire.Scope(v.Text("scope")),
+		Shared:  c.Bool("shared"),
+	}
 	var key ops.CreatedKey
-	n := ops.NewKey{Account: config.Read(c).Text("account"), Name: config.Read(c).Text("name"), Scope: wire.Scope(config.Read(c).Text("scope")), Shared: c.Bool("shared")}
-	if err := control(c, "POST", "/keys", n, &key); err != nil {
+	if err := control(c, "POST", "/keys", wanted, &key); err != nil {
 		return err
 	}
+
 	return print.Output(c, key, func(t *print.Table) {
 		t.Row("key", key.Secret)
 		t.Row("id", key.ID)
@@ -55,10 +77,12 @@ func listKeys(c *cli.Context) error {
 	if err := control(c, "GET", "/keys", nil, &list); err != nil {
 		return err
 	}
+
 	return print.Output(c, list, func(t *print.Table) {
 		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
 		for _, k := range list.Items {
-			t.Row(k.ID, k.AccountName, k.Scope, k.Name, print.Moment(k.CreatedAt), print.MomentOrNone(k.LastUsedAt), print.MomentOrNone(k.RevokedAt))
+			t.Row(k.ID, k.AccountName, k.Scope, k.Name, print.Moment(k.CreatedAt),
+				print.MomentOrNone(k.LastUsedAt), print.MomentOrNone(k.RevokedAt))
 		}
 	})
 }
@@ -72,7 +96,10 @@ func revokeKey(c *cli.Context) error {
 	if err := control(c, "DELETE", "/keys/"+url.PathEscape(id), nil, &key); err != nil {
 		return err
 	}
-	return print.Output(c, key, func(t *print.Table) { t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName)) })
+
+	return print.Output(c, key, func(t *print.Table) {
+		t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName))
+	})
 }
 
 // control calls the control socket of the server in the folder --data.

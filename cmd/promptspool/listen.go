@@ -67,8 +67,10 @@ type peers struct {
 }
 
 // notAllowed is the answer for all others.
-const notAllowed = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 147\r\n\r\n" +
-	`{"success":false,"error":"forbidden","message":"Your user may not call this socket. Name its number with --allow-uid at the sidecar.","fields":[]}` + "\n"
+const notAllowed = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n" +
+	"Connection: close\r\nContent-Length: 147\r\n\r\n" +
+	`{"success":false,"error":"forbidden","message":"Your user may not call this socket. ` +
+	`Name its number with --allow-uid at the sidecar.","fields":[]}` + "\n"
 
 const turnAwayPatience = 200 * time.Millisecond
 
@@ -103,7 +105,9 @@ func peerOf(conn net.Conn) (uint32, error) {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	failed := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	failed := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
 	if err := errors.Join(failed, err); err != nil {
 		return 0, err
 	}

@@ -35,7 +35,8 @@ func prepareServer(
 			certificates.Store(n.tls)
 			templates.SetProviderBaseURLs(n.providerURLs)
 			if n.archive != c.archive {
-				c.logger.Warn("--archive names another database now, or another password; this counts after a restart only")
+				c.logger.Warn("--archive names another database now, or another password; " +
+					"this counts after a restart only")
 			}
 		}, nil
 	}

@@ -18,41 +18,56 @@ import (
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
-	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; without it the address that the server "+
-		"listens on, unless that is a unix socket")
+	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; "+
+		"without it the address that the server listens on, unless that is a unix socket")
 	both := []cli.Flag{data, config.OutputFlag()}
 	links := append([]cli.Flag{address}, both...)
+
+	list := config.OfCommand("people list",
+		config.TextFlag("account", "", "list only the people of this `account`"),
+	)
+	invite := config.OfCommand("people invite",
+		config.TextFlag("account", "default", "the `account` to join; created if it does not exist"),
+		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), "+
+			"editor (can also score, edit templates and move labels) or owner (also manages people and keys)"),
+	)
+
 	return &cli.Command{
 		Name:  "people",
 		Usage: "list and invite people, reset passwords and disable sign-in, beside a running server",
 		Subcommands: []*cli.Command{
 			{
-				Name: "list", Usage: "list who can sign in",
-				Flags: append(config.OfCommand("people list",
-					config.TextFlag("account", "", "list only the people of this `account`"),
-				), both...),
+				Name:   "list",
+				Usage:  "list who can sign in",
+				Flags:  append(list, both...),
 				Action: listPeople,
 			},
 			{
-				Name: "invite", Usage: "print a link with which one person signs up",
-				Flags: append(config.OfCommand("people invite",
-					config.TextFlag("account", "default", "the `account` to join; created if it does not exist"),
-					config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), editor (can also score, edit templates "+
-						"and move labels) or owner (also manages people and keys)"),
-				), links...),
+				Name:   "invite",
+				Usage:  "print a link with which one person signs up",
+				Flags:  append(invite, links...),
 				Action: invitePerson,
 			},
 			{
-				Name: "reset-password", Usage: "print a link with which a person chooses a new password", ArgsUsage: "EMAIL",
-				Flags: links, Action: resetPassword,
+				Name:      "reset-password",
+				Usage:     "print a link with which a person chooses a new password",
+				ArgsUsage: "EMAIL",
+				Flags:     links,
+				Action:    resetPassword,
 			},
 			{
-				Name: "disable", Usage: "sign a person out and refuse their sign-in", ArgsUsage: "EMAIL",
-				Flags: both, Action: func(c *cli.Context) error { return setDisabled(c, true) },
+				Name:      "disable",
+				Usage:     "sign a person out and refuse their sign-in",
+				ArgsUsage: "EMAIL",
+				Flags:     both,
+				Action:    func(c *cli.Context) error { return setDisabled(c, true) },
 			},
 			{
-				Name: "enable", Usage: "let a disabled person sign in again", ArgsUsage: "EMAIL",
-				Flags: both, Action: func(c *cli.Context) error { return setDisabled(c, false) },
+				Name:      "enable",
+				Usage:     "let a disabled person sign in again",
+				ArgsUsage: "EMAIL",
+				Flags:     both,
+				Action:    func(c *cli.Context) error { return setDisabled(c, false) },
 			},
 		},
 	}

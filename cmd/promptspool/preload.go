@@ -56,7 +56,8 @@ func (p *preload) run(ctx context.Context) error {
 	}
 
 	if len(ids) == 0 && ctx.Err() == nil {
-		p.logger.Warn("no key is known yet, so no template is preloaded; give the sidecar --api-key, or let an app call once")
+		p.logger.Warn("no key is known yet, so no template is preloaded; " +
+			"give the sidecar --api-key, or let an app call once")
 	}
 	for _, id := range ids {
 		if err := p.cache.Preload(ctx, id, p.wanted); err != nil && ctx.Err() == nil {

@@ -20,23 +20,28 @@ import (
 
 // bootstrapFlags have the first key of a server.
 func bootstrapFlags() []cli.Flag {
-	return config.SecretFlags("bootstrap-key", "make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
+	return config.SecretFlags("bootstrap-key",
+		"make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
 }
 
 // limitFlags bound what one key may do.
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
-		config.TextFlag("key-calls-max", "", "the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
-		config.TextFlag("key-bytes-max", "", "the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
+		config.TextFlag("key-calls-max", "",
+			"the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
+		config.TextFlag("key-bytes-max", "",
+			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
 	}
 }
 
 // retentionFlags say what a server keeps.
 func retentionFlags() []cli.Flag {
 	return []cli.Flag{
-		config.TextFlag("retention-age", "", "the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
+		config.TextFlag("retention-age", "",
+			"the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
 		config.TextFlag("retention-bytes", "",
-			"the `size` of bodies, as they were sent, that is kept of each account; beyond it the oldest records are deleted; if absent no bound"),
+			"the `size` of bodies, as they were sent, that is kept of each account; "+
+				"beyond it the oldest records are deleted; if absent no bound"),
 	}
 }
 
@@ -73,7 +78,8 @@ func serverCommand() *cli.Command {
 	flags = append(flags, limitFlags()...)
 	flags = append(flags, retentionFlags()...)
 	flags = append(flags, config.TextFlag("free-min", "",
-		"the `size` that stays free on the archive's disk; below it writes get 503; if absent 256MiB, or a sixteenth of a disk below 4GiB"))
+		"the `size` that stays free on the archive's disk; below it writes get 503; "+
+			"if absent 256MiB, or a sixteenth of a disk below 4GiB"))
 
 	return &cli.Command{
 		Name:   "server",
@@ -102,7 +108,9 @@ func runServer(c *cli.Context) error {
 
 // signUpFlag says who may sign up at the dashboard.
 func signUpFlag() cli.Flag {
-	return config.TextFlag("signup", string(wire.SignUpInvite), "who may sign up at the dashboard: `invite` (whom an owner invites), open (everybody, each into an account of their own) or closed")
+	return config.TextFlag("signup", string(wire.SignUpInvite),
+		"who may sign up at the dashboard: `invite` (whom an owner invites), "+
+			"open (everybody, each into an account of their own) or closed")
 }
 
 // signUpOf reads signUpFlag.
@@ -121,7 +129,8 @@ func signUpOf(r *config.Reader) wire.SignUp {
 // It is printed, not logged: logs are kept, and others read them.
 func welcome(w io.Writer, scheme, addr string, setup wire.Secret) {
 	if setup != "" {
-		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s://%s/sign-up, with the setup code %s\n", scheme, addr, string(setup))
+		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s://%s/sign-up, with the setup code %s\n",
+			scheme, addr, string(setup))
 	}
 }
 
@@ -149,7 +158,8 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 
 // providerURLFlag has the addresses through which the apps reach providers.
 func providerURLFlag() cli.Flag {
-	return config.ListFlag("provider-base-url", "what a template's `PROVIDER=URL` tells the apps as provider_base_url; may be repeated")
+	return config.ListFlag("provider-base-url",
+		"what a template's `PROVIDER=URL` tells the apps as provider_base_url; may be repeated")
 }
 
 // providerURLsOf reads --provider-base-url.
@@ -172,7 +182,8 @@ func providerURLsOf(r *config.Reader) wire.ProviderBaseURLs {
 // pricesFlag names a file of model prices.
 func pricesFlag() cli.Flag {
 	return config.TextFlag("prices", "",
-		"a `file` of model prices that goes before those that come with the program, in the form of model_prices_and_context_window.json")
+		"a `file` of model prices that goes before those that come with the program, "+
+			"in the form of model_prices_and_context_window.json")
 }
 
 // pricesOf reads pricesFlag. A file that is wrong is refused when the server starts.

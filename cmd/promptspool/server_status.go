@@ -28,7 +28,14 @@ const statusPatience = 5 * time.Second
 
 // statusOfServer reads the database. What cannot be read counts as none: the reads that users make log it.
 func statusOfServer(name string, started time.Time, at opened, health *dbHealth) serverStatus {
-	s := serverStatus{Role: "server", Version: version, Name: name, StartedAt: started, Archive: at.name, Away: health.reason()}
+	s := serverStatus{
+		Role:      "server",
+		Version:   version,
+		Name:      name,
+		StartedAt: started,
+		Archive:   at.name,
+		Away:      health.reason(),
+	}
 	if s.Away != "" {
 		return s
 	}

@@ -22,11 +22,19 @@ const (
 // spoolFlags are those of a sidecar that `up` has as well.
 func spoolFlags() []cli.Flag {
 	return []cli.Flag{
-		config.TextFlag("spool-bytes-max", spoolBytesDefault, "the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
-		config.TextFlag("spool-free-min", "", "the `size` that stays free on the spool's disk; below it new writes get 503; if absent 64MiB, or a sixteenth of a disk below 1GiB"),
-		config.TextFlag("disk-max", "", "the `size` that the whole data folder may take; beyond it new writes get 503; if absent --spool-bytes-max and 256MiB more"),
-		config.ListFlag("allow-host", "a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
-		config.ListFlag("template-preload", "a `template` to fetch at the start, so that it is there when the server goes away: NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
+		config.TextFlag("spool-bytes-max", spoolBytesDefault,
+			"the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
+		config.TextFlag("spool-free-min", "",
+			"the `size` that stays free on the spool's disk; below it new writes get 503; "+
+				"if absent 64MiB, or a sixteenth of a disk below 1GiB"),
+		config.TextFlag("disk-max", "",
+			"the `size` that the whole data folder may take; beyond it new writes get 503; "+
+				"if absent --spool-bytes-max and 256MiB more"),
+		config.ListFlag("allow-host",
+			"a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
+		config.ListFlag("template-preload",
+			"a `template` to fetch at the start, so that it is there when the server goes away: "+
+				"NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
 		config.TextFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
 }
@@ -41,9 +49,12 @@ func sidecarCommand() *cli.Command {
 	flags = append(flags, config.UpstreamFlags()...)
 	flags = append(flags, config.ListenFlags(config.SidecarListen, config.SidecarOpsListen)...)
 	flags = append(flags, spoolFlags()...)
-	flags = append(flags, config.SecretFlags("api-key", "the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
-	flags = append(flags, config.SecretFlags("local-key", "with --api-key, the `key` that apps must present; if absent they need none")...)
-	flags = append(flags, config.SecretFlags("redact-secret", "the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
+	flags = append(flags, config.SecretFlags("api-key",
+		"the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
+	flags = append(flags, config.SecretFlags("local-key",
+		"with --api-key, the `key` that apps must present; if absent they need none")...)
+	flags = append(flags, config.SecretFlags("redact-secret",
+		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
 	flags = append(flags, limitFlags()...)
 
 	return &cli.Command{
@@ -110,7 +121,8 @@ func sidecarConfigOf(r *config.Reader) sidecarConfig {
 	}
 	role.logger, role.level = r.Logger()
 	if bytesMax > 0 && role.diskMax < bytesMax && r.Text("disk-max") != "" {
-		r.Reject("disk-max", "is less than --spool-bytes-max, "+r.Text("spool-bytes-max")+"; the data folder holds the spool")
+		r.Reject("disk-max",
+			"is less than --spool-bytes-max, "+r.Text("spool-bytes-max")+"; the data folder holds the spool")
 	}
 	return role
 }

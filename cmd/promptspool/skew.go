@@ -33,7 +33,8 @@ func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger)
 			case !known:
 			case ahead.Abs()-uncertain > skewMax:
 				if !wrong {
-					logger.Warn("this machine's clock and the server's differ; set them right. Until then the server orders what comes too early by its arrival",
+					logger.Warn("this machine's clock and the server's differ; set them right. "+
+						"Until then the server orders what comes too early by its arrival",
 						"ahead", ahead.Round(time.Millisecond).String())
 				}
 				wrong = true

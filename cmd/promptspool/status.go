@@ -17,7 +17,9 @@ import (
 )
 
 func statusCommand() *cli.Command {
-	flags := append([]cli.Flag{config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; without it the server at --url is asked for the account's sidecars")}, config.RemoteFlags()...)
+	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; "+
+		"without it the server at --url is asked for the account's sidecars")
+	flags := append([]cli.Flag{data}, config.RemoteFlags()...)
 	return &cli.Command{
 		Name: "status", Usage: "show the status of a sidecar or server, or list an account's sidecars",
 		Flags: flags, Action: status,
@@ -106,9 +108,12 @@ func describeServer(t *print.Table, s serverStatus) {
 		t.Row("", "It does not answer: "+s.Away)
 		return
 	}
-	t.Row("records", fmt.Sprintf("%s, %s of disk", humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
-	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)", s.Alive, s.Sidecars-s.Alive))
-	t.Row("orphans", fmt.Sprintf("%s for %s not received yet", print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
+	t.Row("records", fmt.Sprintf("%s, %s of disk",
+		humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
+	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)",
+		s.Alive, s.Sidecars-s.Alive))
+	t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
+		print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
 }
 
 func describeSidecar(t *print.Table, s sidecarStatus) {
@@ -122,8 +127,10 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	}
 	t.Row("server", server)
 	t.Row("clock", skewText(s.ClockAhead))
-	t.Row("queued", fmt.Sprintf("%s, %s", print.Quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
-	t.Row("disk", fmt.Sprintf("%s of %s", humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
+	t.Row("queued", fmt.Sprintf("%s, %s",
+		print.Quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
+	t.Row("disk", fmt.Sprintf("%s of %s",
+		humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
 	t.Row("oldest", oldestText(h))
 	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
 	t.Row("dead letters", humanize.Comma(h.DeadLetters))

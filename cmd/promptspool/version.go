@@ -16,26 +16,45 @@ var version = "0.1.0"
 
 func versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "say which version this is",
-		Flags: []cli.Flag{config.OutputFlag()},
-		Action: func(c *cli.Context) error {
-			v := struct {
-				Version  string `json:"version"`
-				Revision string `json:"revision,omitempty"`
-				Go       string `json:"go"`
-				Platform string `json:"platform"`
-			}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						v.Revision = s.Value
-					}
-				}
-			}
-			return print.Output(c, v, func(t *print.Table) {
-				t.Row(strings.TrimSpace(strings.Join([]string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}, " ")))
-			})
-		},
+		Name:   "version",
+		Usage:  "say which version this is",
+		Flags:  []cli.Flag{config.OutputFlag()},
+		Action: printVersion,
 	}
+}
+
+// versionInfo is what `version -o json` prints.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func printVersion(c *cli.Context) error {
+	v := versionInfo{
+		Version:  version,
+		Revision: revision(),
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	return print.Output(c, v, func(t *print.Table) {
+		words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}
+		t.Row(strings.TrimSpace(strings.Join(words, " ")))
+	})
+}
+
+// revision returns the commit that the binary was built from; "" if the build does not record it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
 }

@@ -52,7 +52,7 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 	if out, errs, code := runCommand(t, nil, "archive", "check", "--data", server.data); code != 0 || !strings.HasPrefix(out, "Sound: ") {
 		t.Errorf("archive check of a running server: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := runCommand(t, nil, "backup", "--data", server.data, file); code != 1 || !strings.Contains(errs, "there already") {
+	if _, errs, code := runCommand(t, nil, "backup", "--data", server.data, file); code != 1 || !strings.Contains(errs, "already exists") {
 		t.Errorf("a backup over another: %d %s", code, errs)
 	}
 

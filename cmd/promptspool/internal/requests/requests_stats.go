@@ -21,7 +21,7 @@ func statsCommand() *cli.Command {
 	flags := config.OfCommand("requests stats", append(filter.Flags(),
 		config.TextFlag("by", "version", "by `what`: version, model or provider"),
 		config.TextFlag("bucket", "", "how long a part of the series is: `second`, minute, hour or day; "+
-			"default: chosen from the time range"),
+			"if absent, chosen from the time range"),
 	)...)
 
 	return &cli.Command{
