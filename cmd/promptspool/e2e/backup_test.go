@@ -69,7 +69,7 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 			t.Errorf("%s was acknowledged before the backup and is not in it: %d", id, r.Status)
 		}
 	}
-	if _, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 1 || !strings.Contains(errs, "there already") {
+	if _, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 1 || !strings.Contains(errs, "already exists") {
 		t.Errorf("a restore over an archive: %d %s", code, errs)
 	}
 }
@@ -84,7 +84,7 @@ func TestABackupThatCannotBeIsNone(t *testing.T) {
 	if err := os.WriteFile(file, []byte("no backup\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := runCommand(t, nil, "restore", "--data", filepath.Join(dir, "data"), file); code != 1 || !strings.Contains(errs, "no backup of promptspool") {
+	if _, errs, code := runCommand(t, nil, "restore", "--data", filepath.Join(dir, "data"), file); code != 1 || !strings.Contains(errs, "not a promptspool backup") {
 		t.Errorf("a restore of something else: %d %s", code, errs)
 	}
 }
