@@ -17,17 +17,29 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// A exportPlace is where an Export stands: the number of a table in exportSteps, and the key of its last row that was told, as JSON.
+// exportPlace is how far an Export has come: an index into exportSteps, and the key of the
+// last row of that table. As JSON it is the place that callers keep.
 type exportPlace struct {
 	Table int       `json:"table"`
-	After [3]string `json:"after"` // account or hash, then what else the key has
+	After [3]string `json:"after"` // account or hash, then the rest of the key
 }
 
-// exportSteps are the tables that Export walks, each in the order of its key. All else is made from them.
+// exportSteps read the tables that Export walks, each in the order of its key. All other
+// tables are derived from these. The order is part of the places that callers keep.
 var exportSteps = []func(*DB, context.Context, [3]string) ([]exported, error){
-	exportAccountRows(accounts.Accounts), exportAccountRows(accounts.Keys), exportAccountRows(accounts.Users), exportAccountRows(accounts.Invites), exportAccountRows(accounts.Sessions),
-	(*DB).exportAudit, (*DB).exportSidecars,
-	(*DB).exportRegistries, (*DB).exportTemplates, (*DB).exportVersions, (*DB).exportTombstones, (*DB).exportDeletedValues, (*DB).exportRecords,
+	exportAccountRows(accounts.Accounts),
+	exportAccountRows(accounts.Keys),
+	exportAccountRows(accounts.Users),
+	exportAccountRows(accounts.Invites),
+	exportAccountRows(accounts.Sessions),
+	(*DB).exportAudit,
+	(*DB).exportSidecars,
+	(*DB).exportRegistries,
+	(*DB).exportTemplates,
+	(*DB).exportVersions,
+	(*DB).exportTombstones,
+	(*DB).exportDeletedValues,
+	(*DB).exportRecords,
 }
 
 // exported is an item, and the key of its row.
@@ -36,25 +48,28 @@ type exported struct {
 	key  [3]string
 }
 
-// exportPage is how many rows a step of Export reads; of records, whose bodies may be large, fewer.
+// exportPage is how many rows a step of Export reads. Of records, whose bodies may be large,
+// it reads fewer.
 const exportPage = 1000
 
-// Export walks over everything, table by table; see transfer.Mover.
+// Export calls fn with every item, table by table; see transfer.Mover.
 func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Item, place string) error) error {
 	var at exportPlace
 	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
-		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", from)
+		return wire.Errorf(wire.CodeInvalid, "The unfinished copy is of another archive: %q is not a place in this one.", from)
 	}
+
 	for at.Table < len(exportSteps) {
 		page, err := exportSteps[at.Table](db, ctx, at.After)
 		if err != nil {
 			return err
 		}
-		for _, m := range page {
-			at.After = m.key
+
+		for _, e := range page {
+			at.After = e.key
 			text, err := json.Marshal(at)
 			if err == nil {
-				err = fn(m.item, string(text))
+				err = fn(e.item, string(text))
 			}
 			if err != nil {
 				return err
@@ -64,16 +79,20 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 			at = exportPlace{Table: at.Table + 1}
 		}
 	}
+
 	return nil
 }
 
-// exportRows lists rows as items.
-func exportRows[T any](ctx context.Context, db *DB, places func(*T) []any, item func(*T) exported, sql string, args ...any) ([]exported, error) {
-	rows, err := queryRows(ctx, db, places, sql, args...)
+// exportRows runs a statement and turns its rows into items.
+func exportRows[T any](
+	ctx context.Context, db *DB, targets func(*T) []any, item func(*T) exported, sql string, args ...any,
+) ([]exported, error) {
+	rows, err := queryRows(ctx, db, targets, sql, args...)
 	page := make([]exported, len(rows))
 	for i := range rows {
 		page[i] = item(&rows[i])
 	}
+
 	return page, err
 }
 
@@ -88,47 +107,84 @@ type owned[T any] struct {
 func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
 
 func (db *DB) exportAudit(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[wire.AuditEntry]) []any { return []any{&o.account, &o.id, &o.of} },
-		func(o *owned[wire.AuditEntry]) exported {
-			return exported{transfer.Item{Of: o.account, Audit: &o.of}, o.key()}
-		},
-		`SELECT account_id, id::text, entry FROM audit WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), exportPage)
+	type row = owned[wire.AuditEntry]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *row) exported { return exported{transfer.Item{Of: o.account, Audit: &o.of}, o.key()} },
+		`SELECT account_id, id::text, entry FROM audit
+		WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`,
+		after[0], orZero(after[1]), exportPage)
 }
 
 func (db *DB) exportSidecars(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[wire.FleetSidecar]) []any {
-		return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen}
-	}, func(o *owned[wire.FleetSidecar]) exported {
-		return exported{transfer.Item{Of: o.account, Sidecar: &o.of}, o.key()}
-	}, `SELECT account_id, id::text, heartbeat, last_seen FROM sidecars WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`, after[0], orZero(after[1]), exportPage)
+	type row = owned[wire.FleetSidecar]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen} },
+		func(o *row) exported { return exported{transfer.Item{Of: o.account, Sidecar: &o.of}, o.key()} },
+		`SELECT account_id, id::text, heartbeat, last_seen FROM sidecars
+		WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`,
+		after[0], orZero(after[1]), exportPage)
 }
 
 func (db *DB) exportRegistries(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[archive.Registry]) []any {
-		return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision}
-	}, func(o *owned[archive.Registry]) exported {
-		return exported{transfer.Item{Of: o.account, Registry: &o.of}, o.key()}
-	}, `SELECT account_id, template, version, revision FROM registries WHERE account_id > $1 ORDER BY account_id LIMIT $2`, after[0], exportPage)
+	type row = owned[archive.Registry]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision} },
+		func(o *row) exported { return exported{transfer.Item{Of: o.account, Registry: &o.of}, o.key()} },
+		`SELECT account_id, template, version, revision FROM registries
+		WHERE account_id > $1 ORDER BY account_id LIMIT $2`,
+		after[0], exportPage)
 }
 
 func (db *DB) exportTemplates(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[wire.Template]) []any { return []any{&o.account, &o.id, &o.of} },
-		func(o *owned[wire.Template]) exported {
-			return exported{transfer.Item{Of: o.account, Template: &o.of}, o.key()}
-		},
-		`SELECT account_id, name, head FROM templates WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`, after[0], after[1], exportPage)
+	type row = owned[wire.Template]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.of} },
+		func(o *row) exported { return exported{transfer.Item{Of: o.account, Template: &o.of}, o.key()} },
+		`SELECT account_id, name, head FROM templates
+		WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`,
+		after[0], after[1], exportPage)
 }
 
 func (db *DB) exportVersions(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[wire.Version]) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
-		func(o *owned[wire.Version]) exported {
-			return exported{transfer.Item{Of: o.account, Version: &o.of}, o.key()}
-		},
-		`SELECT account_id, template_id::text, number, version FROM template_versions WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
-		ORDER BY account_id, template_id, number LIMIT $4`, after[0], orNumber(after[1]), orNumber(after[2]), exportPage/10)
+	type row = owned[wire.Version]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
+		func(o *row) exported { return exported{transfer.Item{Of: o.account, Version: &o.of}, o.key()} },
+		`SELECT account_id, template_id::text, number, version FROM template_versions
+		WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
+		ORDER BY account_id, template_id, number LIMIT $4`,
+		after[0], orNumber(after[1]), orNumber(after[2]), exportPage/10)
 }
 
-// orZero is the lowest id where there is none yet.
+func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported, error) {
+	type row = owned[transfer.Tombstone]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
+		func(o *row) exported {
+			o.of.RequestID = o.id
+			return exported{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
+		},
+		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones
+		WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		after[0], orZero(after[1]), exportPage)
+}
+
+func (db *DB) exportDeletedValues(ctx context.Context, after [3]string) ([]exported, error) {
+	type row = owned[transfer.Forgotten]
+	return exportRows(ctx, db,
+		func(o *row) []any { return []any{&o.account, &o.id, &o.number} },
+		func(o *row) exported {
+			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
+			o.of.Before = time.Unix(0, o.number).UTC()
+			return exported{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
+		},
+		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values
+		WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
+		after[0], after[1], exportPage)
+}
+
+// orZero returns the lowest UUID in place of "".
 func orZero(id string) string {
 	if id == "" {
 		return "00000000-0000-0000-0000-000000000000"
@@ -136,6 +192,7 @@ func orZero(id string) string {
 	return id
 }
 
+// orNumber returns a number below all others in place of "".
 func orNumber(text string) string {
 	if text == "" {
 		return "-1"
@@ -143,51 +200,35 @@ func orNumber(text string) string {
 	return text
 }
 
-// Copying says how far an unfinished copy has come; see transfer.Mover.
-func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
-	err = db.queryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", false, nil
-	}
-	return place, err == nil, err
-}
-
-// Copied says that the copy is finished; see transfer.Mover.
-func (db *DB) Copied(ctx context.Context) error { return db.exec(ctx, `DELETE FROM copying`) }
-
-// Servers counts the connections that servers have to the database; those of a copy, which have another application_name, are none of them.
-func (db *DB) Servers(ctx context.Context) (connections int, err error) {
-	err = db.queryRow(ctx, nil, []any{&connections}, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, applicationName)
-	return connections, err
-}
-
-func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[transfer.Tombstone]) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
-		func(o *owned[transfer.Tombstone]) exported {
-			o.of.RequestID = o.id
-			return exported{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
-		},
-		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
-		after[0], orZero(after[1]), exportPage)
-}
-
-func (db *DB) exportDeletedValues(ctx context.Context, after [3]string) ([]exported, error) {
-	return exportRows(ctx, db, func(o *owned[transfer.Forgotten]) []any { return []any{&o.account, &o.id, &o.number} },
-		func(o *owned[transfer.Forgotten]) exported {
-			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
-			o.of.Before = time.Unix(0, o.number).UTC()
-			return exported{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
-		},
-		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
-		after[0], after[1], exportPage)
-}
-
-// accountOf is what accountKey was given.
+// accountOf reverses accountKey.
 func accountOf(key string) string {
 	if account, err := url.PathUnescape(key); err == nil {
 		return account
 	}
 	return key
+}
+
+// Copying returns how far an unfinished copy into this database has come; see transfer.Mover.
+func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
+	err = db.queryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", false, nil
+	}
+
+	return place, err == nil, err
+}
+
+// Copied marks the copy as finished; see transfer.Mover.
+func (db *DB) Copied(ctx context.Context) error { return db.exec(ctx, `DELETE FROM copying`) }
+
+// Servers returns how many connections servers have to the database. Those of a copy do not
+// count: they have another application_name.
+func (db *DB) Servers(ctx context.Context) (connections int, err error) {
+	err = db.queryRow(ctx, nil, []any{&connections}, `
+		SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = $1`, applicationName)
+
+	return connections, err
 }
 
 // stateRow is a row of record_states.
@@ -198,8 +239,8 @@ type stateRow struct {
 	packed  []byte
 }
 
-// A step reads so many records at most, and of the bodies and states of one account so many
-// bytes, or one record's.
+// Bounds of a step through the records. It reads the records of one account only, up to so
+// many bytes of bodies and states; a single record may be larger.
 const (
 	exportRecordsMax = 100
 	exportBytesMax   = 8 << 20
@@ -207,11 +248,13 @@ const (
 
 func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []exported, err error) {
 	rows, err := queryRows(ctx, db, func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
-		`SELECT account_id, request_id, ts, state FROM record_states WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		`SELECT account_id, request_id, ts, state FROM record_states
+		WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
 		after[0], orZero(after[1]), exportRecordsMax)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
+
 	bytes := 0
 	var ids []uuid
 	var times []time.Time
@@ -220,25 +263,37 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 		if err != nil {
 			return nil, err
 		}
+
+		// What does not fit comes with the next step.
 		weight := state.Bytes() + state.Weight()
 		if r.account != rows[0].account || bytes+weight > exportBytesMax && bytes > 0 {
-			break // the rest comes with the next step
+			break
 		}
 		bytes += weight
 		ids, times = append(ids, r.id), append(times, r.ts)
-		whole := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
-		page = append(page, exported{transfer.Item{Of: accountOf(r.account), Record: whole}, [3]string{r.account, r.id.String()}})
+
+		page = append(page, exported{
+			item: transfer.Item{
+				Of:     accountOf(r.account),
+				Record: &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}},
+			},
+			key: [3]string{r.account, r.id.String()},
+		})
 	}
+
 	return page, db.exportBodies(ctx, rows[0].account, ids, times, page)
 }
 
-// wholeState reads all of a record's state. Nobody changes it meanwhile.
+// wholeState returns a record's state with its deltas. No server may change the record
+// meanwhile.
 func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored, err error) {
 	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
 		return state, err
 	}
+
 	err = db.view(ctx, func(tx pgx.Tx) error {
-		if state, err = db.codec.unpackState(r.packed, r.id); err != nil { // anew with each try
+		// Unpacked anew with each attempt: a failed one may have joined some deltas.
+		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
 			return err
 		}
 		return db.codec.joinDeltas(ctx, tx, r.account, r.id, &state)
@@ -247,14 +302,17 @@ func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored
 	return state, err
 }
 
-// exportBodies reads the bodies of a page's records.
-func (db *DB) exportBodies(ctx context.Context, account string, ids []uuid, times []time.Time, page []exported) error {
+// exportBodies adds their bodies to a page of records.
+func (db *DB) exportBodies(
+	ctx context.Context, account string, ids []uuid, times []time.Time, page []exported,
+) error {
 	type row struct {
 		id, event uuid
 		packed    []byte
 	}
 	bodies, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
-		`SELECT request_id, event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
+		`SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
 	if err != nil {
 		return err
 	}
@@ -262,15 +320,19 @@ func (db *DB) exportBodies(ctx context.Context, account string, ids []uuid, time
 	for _, b := range bodies {
 		packed[[2]uuid{b.id, b.event}] = b.packed
 	}
-	for i, m := range page {
-		whole := m.item.Record
-		for _, h := range whole.State.History {
-			if event, _ := parseUUID(h.ID); h.Hash != "" {
-				if whole.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
-					return err
-				}
+
+	for i, e := range page {
+		record := e.item.Record
+		for _, h := range record.State.History {
+			if h.Hash == "" {
+				continue
+			}
+			event, _ := parseUUID(h.ID)
+			if record.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
+				return err
 			}
 		}
 	}
+
 	return nil
 }

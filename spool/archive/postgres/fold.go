@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +17,15 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// folding is a group of changes to records: each record is read once and written once, however many of its events are in it.
+// folding is a group of changes to records. It reads and writes each record once, however
+// many events of it are in the group.
 type folding struct {
 	db       *DB
-	slot     int // where it counts
+	slot     int // of account_weeks, to which it adds its counts
 	records  map[recordKey]*record
-	order    []*record // by account and id, once load has run: the order in which all writers touch them, so that none waits in a circle
+	order    []*record // sorted by load: all writers touch records in this order, so none deadlock
 	accounts map[string]*foldedAccount
-	held     int // what the states weighed when they were read
+	held     int // the weight of the states in memory
 }
 
 type recordKey struct {
@@ -37,15 +39,17 @@ type record struct {
 	ts   time.Time
 	week time.Time
 
-	revision int64 // that was read; 0: there was none
+	// As it was read.
+	revision int64 // 0 if the record did not exist
 	state    archive.Stored
-	listed   bool  // it was listed before the group
-	at       int64 // where, if it was
-	bytes    int64 // of its events before the group
+	listed   bool  // it had a header
+	at       int64 // the order time of that header
+	bytes    int64 // of its events
 	waiting  archive.Orphans
 
+	// What the group does to it.
 	changed bool
-	removed bool // and, with a tombstone, never to come back
+	removed bool // it is deleted, or has a tombstone
 	buried  bool // a tombstone is to be written
 	bodies  []keptBody
 }
@@ -55,19 +59,24 @@ type keptBody struct {
 	body  []byte
 }
 
-// foldedAccount is what a group needs to know of one account.
+// foldedAccount is what a group has to know about one account.
 type foldedAccount struct {
 	orphans archive.Orphans
-	hashes  map[[16]byte]bool  // of the metadata values in the group
-	deletes bool               // some metadata value was deleted
-	deleted map[[16]byte]int64 // of those in the group and in its records, those that were deleted, and up to when
+	hashes  map[[16]byte]bool  // of the metadata values in the group's events
+	deletes bool               // the account has deleted metadata values
+	deleted map[[16]byte]int64 // those of them that occur in the group: up to when
 }
 
 func (db *DB) newFolding(lane int) *folding {
-	return &folding{db: db, slot: db.slot + lane, records: make(map[recordKey]*record), accounts: make(map[string]*foldedAccount)}
+	return &folding{
+		db:       db,
+		slot:     db.slot + lane,
+		records:  make(map[recordKey]*record),
+		accounts: make(map[string]*foldedAccount),
+	}
 }
 
-// meet notes that an event's record is needed.
+// addEvent adds an event's record to the group.
 func (f *folding) addEvent(account string, e *archive.Event) error {
 	if _, err := f.addRecord(account, e.RequestID); err != nil {
 		return err
@@ -75,10 +84,11 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 	for name, value := range metadataOf(e) {
 		f.accounts[account].hashes[rowcode.HashStored(name, value)] = true
 	}
+
 	return nil
 }
 
-// need notes that a record is needed.
+// addRecord adds a record to the group, or returns the one that is already in it.
 func (f *folding) addRecord(account, requestID string) (*record, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
@@ -87,16 +97,18 @@ func (f *folding) addRecord(account, requestID string) (*record, error) {
 	if f.accounts[account] == nil {
 		f.accounts[account] = &foldedAccount{hashes: make(map[[16]byte]bool)}
 	}
+
 	key := recordKey{account, id}
 	if f.records[key] == nil {
 		r := &record{recordKey: key, ts: tsOf(id)}
 		r.week = weekOf(r.ts)
 		f.records[key], f.order = r, append(f.order, r)
 	}
+
 	return f.records[key], nil
 }
 
-// weeks are those of the records, each once.
+// weeks returns the weeks of the records, without duplicates.
 func (f *folding) weeks() (weeks []time.Time) {
 	for _, r := range f.order {
 		if !slices.Contains(weeks, r.week) {
@@ -106,18 +118,14 @@ func (f *folding) weeks() (weeks []time.Time) {
 	return weeks
 }
 
-// accountNames are sorted.
-func (f *folding) accountNames() []string {
-	names := make([]string, 0, len(f.accounts))
-	for name := range f.accounts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+// accountNames returns the accounts in order, in which all writers lock them.
+func (f *folding) accountNames() []string { return slices.Sorted(maps.Keys(f.accounts)) }
 
-// load locks the accounts, shared with other writers or alone, and reads what the group needs. It forgets what an earlier try found out.
-func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
+// load locks the accounts, and reads what the group has to know. The locks are shared with
+// other writers unless exclusive is set; they end with the transaction.
+//
+// load may run several times, once per attempt: it forgets what an earlier one has read.
+func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
 	slices.SortFunc(f.order, func(a, b *record) int {
 		return cmp.Or(strings.Compare(a.account, b.account), bytes.Compare(a.id[:], b.id[:]))
 	})
@@ -125,10 +133,15 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
 	for _, r := range f.order {
 		*r = record{recordKey: r.recordKey, ts: r.ts, week: r.week}
 	}
+
 	lock := `SELECT pg_advisory_xact_lock_shared($1)`
-	if alone {
+	if exclusive {
 		lock = `SELECT pg_advisory_xact_lock($1)`
 	}
+
+	// One round trip for all. The locks come first: under READ COMMITTED each statement sees
+	// what was committed before it began, so what follows a lock sees every tombstone whose
+	// writer held that lock before us.
 	b := &pgx.Batch{}
 	names := f.accountNames()
 	for _, name := range names {
@@ -143,21 +156,26 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, alone bool) error {
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
+
 	if err := f.loadDeltas(ctx, tx); err != nil {
 		return err
 	}
+
 	return f.loadDeleted(ctx, tx)
 }
 
-// loadDeltas reads what is stored beside the states.
+// loadDeltas reads the deltas of large states, which completes the states.
 func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	for _, r := range f.order {
 		f.db.codec.queueDeltas(b, r.account, r.id, r.ts, &r.state)
 	}
+
+	// Deltas that do not fit their state mean that another server has changed the record since
+	// its state was read. If they never fit, the record is damaged and the attempts run out.
 	err := sendBatch(ctx, tx, b)
 	if errors.Is(err, archive.ErrDelta) {
-		return fmt.Errorf("%w: %w", errConflict, err) // or damage, if it is so again
+		return fmt.Errorf("%w: %w", errConflict, err)
 	}
 	if err != nil {
 		return err
@@ -169,22 +187,35 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// loaded notes how a record was before the group.
+// loaded notes how a record is before the group changes it.
 func (f *folding) loaded(r *record) error {
-	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
-		return archive.ErrHeavy
+	if err := f.hold(r); err != nil {
+		return err
 	}
+
 	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
 	if r.listed = !r.state.Orphan() && r.revision > 0; r.listed {
 		r.at = nanosOf(r.state.Request.At)
 	}
+
 	return nil
 }
 
-// loadDeleted reads which metadata values were deleted, among those of the events and of the records that they meet.
+// hold adds the weight of a record's state. It returns archive.ErrHeavy if the group is too
+// heavy, so that the caller divides it; a single record may be.
+func (f *folding) hold(r *record) error {
+	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
+		return archive.ErrHeavy
+	}
+	return nil
+}
+
+// loadDeleted reads which metadata values were deleted, of those in the group's events and
+// in their records.
 func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	for _, name := range f.accountNames() {
@@ -192,11 +223,8 @@ func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
 			f.queueDeleted(b, name, a)
 		}
 	}
-	if b.Len() == 0 {
-		return nil
-	}
 
-	return tx.SendBatch(ctx, b).Close()
+	return sendBatch(ctx, tx, b)
 }
 
 func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
@@ -214,54 +242,71 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 		}
 	}
 
-	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).Query(func(rows pgx.Rows) error {
-		var hash []byte
-		var before int64
-		_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
-			if a.deleted == nil {
-				a.deleted = make(map[[16]byte]int64)
-			}
-			a.deleted[[16]byte(hash)] = before
-			return nil
+	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).
+		Query(func(rows pgx.Rows) error {
+			var hash []byte
+			var before int64
+			_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
+				if a.deleted == nil {
+					a.deleted = make(map[[16]byte]int64)
+				}
+				a.deleted[[16]byte(hash)] = before
+				return nil
+			})
+			return err
 		})
-		return err
-	})
 }
 
-// queueAccount reads the account's orphans and tombstones, and whether it has deleted values.
+// queueAccount reads the account's orphans, the tombstones of the group's records, and
+// whether the account has deleted metadata values.
 func (f *folding) queueAccount(b *pgx.Batch, name string) {
 	a := f.accounts[name]
 	a.deletes, a.deleted = false, nil
-	b.Queue(`SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint, coalesce(sum(orphan_bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, name).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&a.orphans.Requests, &a.orphans.Events, &a.orphans.Bytes) })
+
+	b.Queue(`
+		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint
+		FROM account_weeks WHERE account_id = $1`, name).
+		QueryRow(func(row pgx.Row) error {
+			return row.Scan(&a.orphans.Requests, &a.orphans.Events, &a.orphans.Bytes)
+		})
+
 	var ids []uuid
 	for _, r := range f.order {
 		if r.account == name {
 			ids = append(ids, r.id)
 		}
 	}
-	b.Queue(`SELECT request_id FROM tombstones WHERE account_id = $1 AND request_id = ANY($2)`, name, ids).Query(func(rows pgx.Rows) error {
-		var id uuid
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { f.records[recordKey{name, id}].removed = true; return nil })
-		return err
-	})
+	b.Queue(`SELECT request_id FROM tombstones WHERE account_id = $1 AND request_id = ANY($2)`, name, ids).
+		Query(func(rows pgx.Rows) error {
+			var id uuid
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+				f.records[recordKey{name, id}].removed = true
+				return nil
+			})
+			return err
+		})
+
+	// Most accounts never delete by metadata, so the values themselves are asked for only if
+	// there are any (loadDeleted).
 	if len(a.hashes) > 0 {
 		b.Queue(`SELECT EXISTS (SELECT 1 FROM deleted_values WHERE account_id = $1)`, name).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.deletes) })
 	}
 }
 
-// part is the records of one account and week: what one statement can ask about and still tell which partition it needs.
+// part is the records of one account and week. One statement can ask for all of them and
+// still read a single partition.
 type part struct {
 	account string
 	week    time.Time
 	records []*record
 }
 
-// parts splits the records; they stand in order.
+// parts divides the records, which must be sorted.
 func (f *folding) parts() (parts []*part) {
 	for _, r := range f.order {
-		p := find(parts, r.account, r.week)
+		p := findPart(parts, r.account, r.week)
 		if p == nil {
 			p = &part{account: r.account, week: r.week}
 			parts = append(parts, p)
@@ -271,51 +316,51 @@ func (f *folding) parts() (parts []*part) {
 	return parts
 }
 
-func find(parts []*part, account string, week time.Time) *part {
-	for i := len(parts) - 1; i >= 0; i-- { // mostly the last
-		if parts[i].account == account && parts[i].week.Equal(week) {
-			return parts[i]
+func findPart(parts []*part, account string, week time.Time) *part {
+	for _, p := range slices.Backward(parts) { // it is nearly always the last
+		if p.account == account && p.week.Equal(week) {
+			return p
 		}
 	}
 	return nil
 }
 
 // selectStates reads the states of records of one week.
-const selectStates = `SELECT request_id, revision, state FROM record_states WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`
+const selectStates = `
+	SELECT request_id, revision, state FROM record_states
+	WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`
 
-// queueStates reads the states of a part.
+// queueStates reads the states of a part's records.
 func (f *folding) queueStates(b *pgx.Batch, p *part) {
 	ids := make([]uuid, len(p.records))
 	for i, r := range p.records {
 		ids[i] = r.id
 	}
+
 	from, to := weekEnds(p.week)
-	b.Queue(selectStates, p.account, ids, from, to).
-		Query(func(rows pgx.Rows) error {
-			var id uuid
-			var revision int64
-			var packed []byte
-			_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
-				r := f.records[recordKey{p.account, id}]
-				r.revision = revision
-				r.removed = false
-				if r.state, err = f.db.codec.unpackState(packed, id); err != nil {
-					return err
-				}
-				if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
-					return archive.ErrHeavy
-				}
-				return nil
-			})
-			return err
+	b.Queue(selectStates, p.account, ids, from, to).Query(func(rows pgx.Rows) error {
+		var id uuid
+		var revision int64
+		var packed []byte
+		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
+			r := f.records[recordKey{p.account, id}]
+			r.revision = revision
+			r.removed = false // the record exists, whatever its tombstone says
+			if r.state, err = f.db.codec.unpackState(packed, id); err != nil {
+				return err
+			}
+			return f.hold(r)
 		})
+		return err
+	})
 }
 
-// remove takes a record out of the database. With a tombstone it never comes back.
+// remove deletes a record with the group. With a tombstone it never comes back.
 func (f *folding) remove(r *record, tombstone bool) {
 	if r.removed {
 		return
 	}
+
 	f.accounts[r.account].orphans.Add(archive.Orphans{}.Minus(r.state.Waiting()))
 	r.removed, r.changed, r.buried = true, true, tombstone
 }

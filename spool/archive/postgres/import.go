@@ -10,12 +10,14 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// Import keeps items of another database; see transfer.Mover.
+// Import stores items of another database; see transfer.Mover. Items and place are committed
+// together, so an interrupted copy continues exactly behind them.
 func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
 	f, err := db.newImport(ctx, items)
 	if err != nil {
 		return err
 	}
+
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		var a accountTx
 		b := &a.writes
@@ -27,53 +29,70 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 				return err
 			}
 		}
-		b.Queue(`INSERT INTO copying (one, place) VALUES (true, $1) ON CONFLICT (one) DO UPDATE SET place = EXCLUDED.place`, place)
+		b.Queue(`
+			INSERT INTO copying (one, place) VALUES (true, $1)
+			ON CONFLICT (one) DO UPDATE SET place = EXCLUDED.place`, place)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
+
 		return f.importRecords(ctx, tx, items)
 	})
 }
 
-// queueItem writes what is of an account, and no record.
+// queueItem queues what belongs to an account and is not a record. What already exists stays
+// as it is, or is replaced by the same.
 func queueItem(b *pgx.Batch, i *transfer.Item) error {
-	var of, document string
-	var err error
 	if i.Of == "" {
 		return nil
 	}
-	if of, err = accountKey(i.Of); err != nil {
+	key, err := accountKey(i.Of)
+	if err != nil {
 		return err
 	}
+
+	var document string
 	switch {
 	case i.Audit != nil:
 		document, err = encode(i.Audit)
 		b.Queue(insertAudit, i.Of, i.Audit.ID, document)
+
 	case i.Sidecar != nil:
 		document, err = encode(i.Sidecar.Heartbeat)
 		b.Queue(insertSidecar, i.Of, i.Sidecar.ID, document, i.Sidecar.LastSeen)
+
 	case i.Registry != nil:
-		b.Queue(`INSERT INTO registries (account_id, template, version, revision) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		b.Queue(`
+			INSERT INTO registries (account_id, template, version, revision) VALUES ($1, $2, $3, $4)
+			ON CONFLICT DO NOTHING`,
 			i.Of, i.Registry.Template, i.Registry.Version, int64(i.Registry.Revision))
+
 	case i.Template != nil:
 		document, err = encode(i.Template)
 		b.Queue(insertTemplate, i.Of, i.Template.Name, i.Template.ID, int64(i.Template.Revision), document)
+
 	case i.Version != nil:
 		document, err = encode(i.Version)
 		b.Queue(insertVersion+` ON CONFLICT DO NOTHING`, i.Of, i.Version.TemplateID, i.Version.Number, document)
+
 	case i.Tombstone != nil:
 		id, ok := parseUUID(i.Tombstone.RequestID)
 		if !ok {
 			return badID(i.Tombstone.RequestID)
 		}
-		b.Queue(insertTombstone, of, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
+		b.Queue(insertTombstone, key, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
+
 	case i.Forgotten != nil:
-		b.Queue(`INSERT INTO deleted_values (account_id, hash, before) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, of, slices.Clone(i.Forgotten.Hash[:]), nanosOf(i.Forgotten.Before))
+		b.Queue(`
+			INSERT INTO deleted_values (account_id, hash, before) VALUES ($1, $2, $3)
+			ON CONFLICT DO NOTHING`,
+			key, slices.Clone(i.Forgotten.Hash[:]), nanosOf(i.Forgotten.Before))
 	}
+
 	return err
 }
 
-// newImport prepares for the records among items.
+// newImport prepares a folding of the records among items.
 func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, error) {
 	f := db.newFolding(0)
 	for i := range items {
@@ -88,10 +107,11 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 			return nil, err
 		}
 	}
+
 	return f, db.ensure(ctx, f.weeks())
 }
 
-// bring writes records as they were elsewhere, but for those that are here.
+// importRecords writes records as they were elsewhere, except those that already exist.
 func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
 	if len(f.order) == 0 {
 		return nil
@@ -99,12 +119,13 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 	if err := f.load(ctx, tx, false); err != nil {
 		return err
 	}
+
 	for i := range items {
 		whole := items[i].Record
 		if whole == nil {
 			continue
 		}
-		key, _ := accountKey(items[i].Of) // newImport has seen them
+		key, _ := accountKey(items[i].Of) // checked by newImport
 		r, err := f.addRecord(key, whole.State.RequestID)
 		if err != nil {
 			return err
@@ -112,6 +133,8 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 		if r.revision > 0 {
 			continue
 		}
+
+		// The source decides: a record in the copy is written even if it has a tombstone here.
 		r.state.State, r.changed, r.removed = whole.State, true, false
 		for id, body := range whole.Bodies {
 			event, ok := parseUUID(id)
@@ -121,5 +144,6 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 			r.bodies = append(r.bodies, keptBody{event, pack(f.db.codec.bodies, body)})
 		}
 	}
+
 	return f.write(ctx, tx)
 }

@@ -10,8 +10,10 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Orphans lists records whose request has not come; see archive.Store.
-func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
+// Orphans lists records whose request has not arrived; see archive.Store.
+func (db *DB) Orphans(
+	ctx context.Context, account, after string, limit int,
+) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, false, tally, err
@@ -23,17 +25,21 @@ func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (ro
 			return nil, false, tally, badID(after)
 		}
 	}
+
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		rows, more, tally = nil, false, archive.Orphans{}
 		held := 0
+
+		// Ids begin with their time, so orphans week by week come in the order of ids.
 		weeks, err := orphanWeeks(ctx, tx, key, &tally)
-		for _, week := range weeks { // ids go by time, so these are in their order
+		for _, week := range weeks {
 			if err != nil || more {
 				break
 			}
 			if from := weekOf(tsOf(behind)); after != "" && week.Before(from) {
 				continue
 			}
+
 			err = db.orphansOf(ctx, tx, key, week, behind, limit-len(rows)+1, func(s *archive.State) bool {
 				if more = len(rows) == limit || held > db.heldBytesMax; more {
 					return false
@@ -47,16 +53,21 @@ func (db *DB) Orphans(ctx context.Context, account, after string, limit int) (ro
 		}
 		return err
 	})
+
 	return rows, more, tally, err
 }
 
-// orphanWeeks are the weeks in which an account has orphans, and the tally of all.
+// orphanWeeks returns the weeks in which an account has orphans, and adds all of them to
+// tally.
 func orphanWeeks(ctx context.Context, tx pgx.Tx, account string, tally *archive.Orphans) (weeks []time.Time, err error) {
-	rows, err := tx.Query(ctx, `SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint FROM account_weeks WHERE account_id = $1
+	rows, err := tx.Query(ctx, `
+		SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint
+		FROM account_weeks WHERE account_id = $1
 		GROUP BY week HAVING sum(orphans) <> 0 ORDER BY week`, account)
 	if err != nil {
 		return nil, err
 	}
+
 	var week time.Time
 	var o archive.Orphans
 	_, err = pgx.ForEachRow(rows, []any{&week, &o.Requests, &o.Events, &o.Bytes}, func() error {
@@ -64,45 +75,51 @@ func orphanWeeks(ctx context.Context, tx pgx.Tx, account string, tally *archive.
 		tally.Add(o)
 		return nil
 	})
+
 	return weeks, err
 }
 
-// orphansStep is how many orphans are asked for at once, and orphansBytes how many bytes of
-// them, packed, are read at once unless one alone has more. They are unpacked one by one.
+// Bounds of what is in memory while orphans are read. Their states are unpacked one by one.
 const (
-	orphansStep  = 1000
-	orphansBytes = 4 << 20
+	orphansStep  = 1000    // orphans whose sizes are read at a time
+	orphansBytes = 4 << 20 // packed bytes that are read at a time; one orphan may have more
 )
 
-// orphansOf gives fn up to limit orphans of a week behind an id, by their ids, until it wants no more.
+// orphansOf calls fn with up to limit orphans of a week behind an id, in the order of their
+// ids, until fn wants no more.
 func (db *DB) orphansOf(
-	ctx context.Context, tx pgx.Tx, account string, week time.Time, behind uuid, limit int, fn func(*archive.State) (more bool),
+	ctx context.Context, tx pgx.Tx, account string, week time.Time, behind uuid, limit int,
+	fn func(*archive.State) (more bool),
 ) error {
 	from, to := weekEnds(week)
+
 	for limit > 0 {
 		step := min(limit, orphansStep)
-		rows, err := tx.Query(ctx, `SELECT request_id, octet_length(state) FROM record_states
-			WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4 ORDER BY request_id LIMIT $5`,
-			account, from, to, behind, step)
+		rows, err := tx.Query(ctx, `
+			SELECT request_id, octet_length(state) FROM record_states
+			WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4
+			ORDER BY request_id LIMIT $5`, account, from, to, behind, step)
 		if err != nil {
 			return err
 		}
-		var some []uuid // to be read at once
-		var parts [][]uuid
+
+		// Divide them into groups that fit in memory.
+		var group []uuid
+		var groups [][]uuid
 		var id uuid
 		bytes, size, n := 0, 0, 0
 		if _, err := pgx.ForEachRow(rows, []any{&id, &size}, func() error {
-			if bytes += size; bytes > orphansBytes && len(some) > 0 {
-				parts, some, bytes = append(parts, some), nil, size
+			if bytes += size; bytes > orphansBytes && len(group) > 0 {
+				groups, group, bytes = append(groups, group), nil, size
 			}
-			some = append(some, id)
+			group = append(group, id)
 			n++
 			return nil
 		}); err != nil {
 			return err
 		}
 
-		for _, ids := range append(parts, some) {
+		for _, ids := range append(groups, group) {
 			more, err := db.readOrphans(ctx, tx, account, week, ids, fn)
 			if err != nil || !more {
 				return err
@@ -117,7 +134,7 @@ func (db *DB) orphansOf(
 	return nil
 }
 
-// readOrphans gives fn these orphans of a week, until it wants no more.
+// readOrphans calls fn with these orphans of a week, until fn wants no more.
 func (db *DB) readOrphans(
 	ctx context.Context, tx pgx.Tx, account string, week time.Time, ids []uuid, fn func(*archive.State) (more bool),
 ) (more bool, err error) {
@@ -126,8 +143,10 @@ func (db *DB) readOrphans(
 		packed []byte
 	}
 	from, to := weekEnds(week)
-	rows, err := tx.Query(ctx, `SELECT request_id, state FROM record_states
-		WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4 ORDER BY request_id`, account, ids, from, to)
+	rows, err := tx.Query(ctx, `
+		SELECT request_id, state FROM record_states
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4
+		ORDER BY request_id`, account, ids, from, to)
 	if err != nil {
 		return false, err
 	}
@@ -152,9 +171,12 @@ func (db *DB) readOrphans(
 	return true, err
 }
 
-// OrphansOfAll adds up the tallies of all accounts.
+// OrphansOfAll returns the orphans of all accounts together.
 func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
-	err = db.queryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes},
-		`SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint, coalesce(sum(orphan_bytes), 0)::bigint FROM account_weeks`)
+	err = db.queryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes}, `
+		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint
+		FROM account_weeks`)
+
 	return all, err
 }

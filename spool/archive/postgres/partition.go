@@ -10,29 +10,33 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// partitioned are the tables of which each week has its own.
+// partitioned are the tables that have a partition for each week.
 var partitioned = []string{"record_states", "record_deltas", "records", "record_bodies"}
 
-// Which weeks get a partition: those from so long ago, which an import may bring, to so far ahead. Ids beyond lie in the partition
-// without bounds, until their week comes.
+// The weeks around today that get a partition: back to what an import may bring, and some
+// ahead. Ids outside are in the default partition until their week comes.
 const (
 	weeksBack  = 520
 	weeksAhead = 4
 )
 
-// partitions knows which weeks have theirs.
+// partitions caches which weeks have partitions.
 type partitions struct {
 	mu    sync.Mutex
-	known map[time.Time]bool // by their Monday; under mu
+	known map[time.Time]bool // by Monday; guarded by mu
 }
 
-// bounded says whether a week gets a partition of its own.
+// bounded reports whether a week gets a partition of its own.
 func (db *DB) bounded(week time.Time) bool {
+	if week.Before(firstWeek) || !week.Before(endOfWeek) {
+		return false
+	}
+
 	today := weekOf(db.now())
-	return !week.Before(firstWeek) && week.Before(endOfWeek) && !week.Before(today.Add(-weeksBack*weekLength)) && !week.After(today.Add(weeksAhead*weekLength))
+	return !week.Before(today.Add(-weeksBack*weekLength)) && !week.After(today.Add(weeksAhead*weekLength))
 }
 
-// ensure makes the partitions of weeks that have none, before something is written that belongs there.
+// ensure creates missing partitions of weeks that are about to be written to.
 func (db *DB) ensure(ctx context.Context, weeks []time.Time) error {
 	var missing []time.Time
 	db.partitions.mu.Lock()
@@ -45,39 +49,43 @@ func (db *DB) ensure(ctx context.Context, weeks []time.Time) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	there, err := db.listPartitions(ctx)
+
+	exists, err := db.listPartitions(ctx)
 	if err != nil {
 		return err
 	}
 	for _, week := range missing {
-		if !there[week] {
-			if err := db.makePartition(ctx, week); err != nil {
-				return err
-			}
+		if exists[week] {
+			continue
 		}
+		if err := db.makePartition(ctx, week); err != nil {
+			return err
+		}
+		exists[week] = true
 	}
+
 	db.partitions.mu.Lock()
 	defer db.partitions.mu.Unlock()
-	for _, week := range missing {
-		there[week] = true
-	}
-	db.partitions.known = there
+	db.partitions.known = exists
+
 	return nil
 }
 
-// forget makes the next write look anew which partitions there are.
+// forget empties the cache: the next write asks the database which partitions exist.
 func (p *partitions) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known = nil
 }
 
-// makeAhead makes the partitions of the weeks to come, so that no write has to.
+// makeAhead creates the partitions of the next weeks, so that writes do not have to wait for
+// it when a week begins.
 func (db *DB) makeAhead(ctx context.Context) error {
 	var weeks []time.Time
 	for n := range time.Duration(weeksAhead + 1) {
 		weeks = append(weeks, weekOf(db.now()).Add(n*weekLength))
 	}
+
 	db.partitions.forget()
 	return db.ensure(ctx, weeks)
 }
@@ -88,12 +96,14 @@ func partitionName(table string, week time.Time) string {
 	return table + partitionSuffix + week.Format("20060102")
 }
 
-// listPartitions are the weeks of which all tables have a partition.
+// listPartitions returns the weeks of which every table has a partition.
 func (db *DB) listPartitions(ctx context.Context) (map[time.Time]bool, error) {
 	tables := make(map[time.Time]int)
 	err := db.view(ctx, func(tx pgx.Tx) error {
 		clear(tables)
-		rows, err := tx.Query(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = ANY(SELECT to_regclass(name) FROM unnest($1::text[]) name)`, partitioned)
+		rows, err := tx.Query(ctx, `
+			SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+			WHERE i.inhparent = ANY(SELECT to_regclass(name) FROM unnest($1::text[]) name)`, partitioned)
 		if err != nil {
 			return err
 		}
@@ -105,10 +115,12 @@ func (db *DB) listPartitions(ctx context.Context) (map[time.Time]bool, error) {
 		}
 		return err
 	})
+
 	weeks := make(map[time.Time]bool)
 	for week, n := range tables {
 		weeks[week] = n == len(partitioned)
 	}
+
 	return weeks, err
 }
 
@@ -117,21 +129,24 @@ func weekOfPartition(name string) (time.Time, bool) {
 	if i < 0 {
 		return time.Time{}, false
 	}
+
 	week, err := time.Parse("20060102", name[i+len(partitionSuffix):])
 	return week, err == nil
 }
 
-// makePartition makes the partitions of one week, one server at a time. What lies in the partition without bounds exportSteps in.
+// makePartition creates the partitions of one week, one server at a time. Rows of that week
+// in the default partition move into them.
 func (db *DB) makePartition(ctx context.Context, week time.Time) error {
 	return db.change(ctx, true, func(tx pgx.Tx) error {
 		for _, sql := range []string{
 			fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, partitionLock),
-			`SET LOCAL lock_timeout = '3s'`, // others wait behind whoever waits for this lock
+			`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a lock that waits
 		} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}
 		}
+
 		for _, table := range partitioned {
 			if err := makePartitionOf(ctx, tx, table, week); err != nil {
 				return err
@@ -143,16 +158,24 @@ func (db *DB) makePartition(ctx context.Context, week time.Time) error {
 
 func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Time) error {
 	name := partitionName(table, week)
+	exists := false
+	err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+
 	from, to := week.Format(time.DateOnly), week.Add(weekLength).Format(time.DateOnly)
-	there, strays := false, false
-	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&there); err != nil || there {
-		return err
-	}
 	within := fmt.Sprintf(`ts >= '%s 00:00:00+00' AND ts < '%s 00:00:00+00'`, from, to)
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+`_default WHERE `+within+`)`).Scan(&strays); err != nil {
+	bounds := fmt.Sprintf(`FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')`, from, to)
+
+	strays := false
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+`_default WHERE `+within+`)`).
+		Scan(&strays); err != nil {
 		return err
 	}
-	bounds := fmt.Sprintf(`FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')`, from, to)
+
+	// PostgreSQL rejects a partition whose rows are in the default one. They move while the
+	// new table is not attached yet; the lock keeps others from adding more.
 	steps := []string{`CREATE TABLE ` + name + ` PARTITION OF ` + table + ` ` + bounds}
 	if strays {
 		steps = []string{
@@ -168,5 +191,6 @@ func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Tim
 			return err
 		}
 	}
+
 	return nil
 }

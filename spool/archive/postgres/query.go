@@ -10,35 +10,51 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// one runs a statement that gives one row, and scans it. The statement is a transaction of its own, and may be run twice: it reads, or
-// writes what it would write again. none is the error for no row; nil where there always is one.
-func (db *DB) queryRow(ctx context.Context, none *wire.Error, places []any, sql string, args ...any) error {
-	err := db.withConn(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(places...) })
+// queryRow runs a statement that returns one row, and scans the row into targets.
+//
+// The statement is a transaction by itself and may run twice, so it must only read, or write
+// the same again. If there is no row, queryRow returns none; it may be nil if there always is
+// one.
+func (db *DB) queryRow(ctx context.Context, none *wire.Error, targets []any, sql string, args ...any) error {
+	err := db.withConn(ctx, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, sql, args...).Scan(targets...)
+	})
+
 	return orNotFound(err, none)
 }
 
-// orNotFound is none if err says that no row was found, else err. A text that the database cannot hold, with a zero byte or no UTF-8, is
-// not in it.
+// orNotFound returns none if err means that there is no such row, else err.
 func orNotFound(err error, none *wire.Error) error {
-	if none != nil && (errors.Is(err, pgx.ErrNoRows) || sqlState(err) == "22021") { // character_not_in_repertoire
+	if none == nil {
+		return err
+	}
+
+	// character_not_in_repertoire: a text with a NUL byte or invalid UTF-8. The database cannot
+	// store such a text, so no row has it.
+	if errors.Is(err, pgx.ErrNoRows) || sqlState(err) == "22021" {
 		return none
 	}
+
 	return err
 }
 
-// list runs a statement as one does, and returns its rows; places are where one of them is scanned to. Not nil.
-func queryRows[T any](ctx context.Context, db *DB, places func(*T) []any, sql string, args ...any) ([]T, error) {
+// queryRows runs a statement as queryRow does and returns all its rows. targets returns what
+// one row is scanned into. The slice is not nil.
+func queryRows[T any](
+	ctx context.Context, db *DB, targets func(*T) []any, sql string, args ...any,
+) ([]T, error) {
 	var items []T
 	err := db.withConn(ctx, func(conn *pgx.Conn) error {
-		items = []T{} // an attempt before may have ended in the middle
+		items = []T{} // an earlier attempt may have failed halfway
 		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}
+
 		var item T
-		_, err = pgx.ForEachRow(rows, places(&item), func() error {
+		_, err = pgx.ForEachRow(rows, targets(&item), func() error {
 			items = append(items, item)
-			item = *new(T)
+			item = *new(T) // so that the next row does not share its slices and pointers
 			return nil
 		})
 		return err
@@ -46,10 +62,11 @@ func queryRows[T any](ctx context.Context, db *DB, places func(*T) []any, sql st
 	if err != nil {
 		return nil, err
 	}
+
 	return items, nil
 }
 
-// do runs a statement as one does, and looks at no row.
+// exec runs a statement as queryRow does, and ignores its rows.
 func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
 	return db.withConn(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql, args...)
@@ -57,11 +74,11 @@ func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// encode makes a stored document.
+// encode returns a document as it is stored.
 func encode(v any) (string, error) {
 	document, err := jsonscan.Marshal(v)
 	return string(document), err
 }
 
-// isDuplicate says whether a statement would have made a second row of one key.
-func isDuplicate(err error) bool { return sqlState(err) == "23505" } // unique_violation
+// isDuplicate reports whether err is a unique_violation.
+func isDuplicate(err error) bool { return sqlState(err) == "23505" }

@@ -18,19 +18,24 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 	if err != nil {
 		return archive.State{}, nil, err
 	}
+
 	state.Restore(bodies)
 	if state.Orphan() {
 		return state, nil, nil
 	}
+
 	return state, bodies[state.Request.ID], nil
 }
 
 // Bodies returns a state and the bodies of its events; see archive.Store.
-func (db *DB) Bodies(ctx context.Context, account, requestID string) (archive.State, map[string]json.RawMessage, error) {
+func (db *DB) Bodies(
+	ctx context.Context, account, requestID string,
+) (archive.State, map[string]json.RawMessage, error) {
 	return db.readRecord(ctx, account, requestID, false)
 }
 
-// readRecord reads a record with the bodies of its events, or only those that it takes to show the record.
+// readRecord reads a record and the bodies of its events; if shown is set, only the bodies
+// that are needed to show it.
 func (db *DB) readRecord(
 	ctx context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
@@ -42,22 +47,28 @@ func (db *DB) readRecord(
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
+
 	var stored archive.Stored
 	var kept map[uuid][]byte
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		var packed []byte
 		b := &pgx.Batch{}
-		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).QueryRow(func(row pgx.Row) error {
-			err := row.Scan(&packed)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
-			}
-			return err
-		})
-		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, key, id, tsOf(id)).Query(func(rows pgx.Rows) (err error) {
-			kept, err = packedBodies(rows)
-			return err
-		})
+		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+			key, id, tsOf(id)).
+			QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&packed)
+				if errors.Is(err, pgx.ErrNoRows) {
+					return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+				}
+				return err
+			})
+		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+			key, id, tsOf(id)).
+			Query(func(rows pgx.Rows) (err error) {
+				kept, err = packedBodies(rows)
+				return err
+			})
+
 		err := tx.SendBatch(ctx, b).Close()
 		if err == nil {
 			stored, err = db.codec.unpackState(packed, id)
@@ -70,26 +81,33 @@ func (db *DB) readRecord(
 	if err != nil {
 		return state, nil, err
 	}
+
+	// Unpacking comes after the transaction, so that it does not occupy a connection.
 	state = stored.State
 	bodies, err = db.codec.unpackBodies(&state, kept, shown)
+
 	return state, bodies, err
 }
 
-// packedBodies reads rows of events and their bodies.
+// packedBodies reads rows of event ids and bodies.
 func packedBodies(rows pgx.Rows) (map[uuid][]byte, error) {
 	packed := make(map[uuid][]byte)
 	var event uuid
 	var body []byte
 	_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error {
-		packed[event], body = body, nil
+		packed[event] = body
+		body = nil // so that the next row does not overwrite it
 		return nil
 	})
 
 	return packed, err
 }
 
-// unpackBodies unpacks the bodies that are kept of a record's events, or only those that it takes to show the record.
-func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, shown bool) (map[string]json.RawMessage, error) {
+// unpackBodies unpacks the bodies of a record's events; if shown is set, only those that are
+// needed to show it.
+func (c *codec) unpackBodies(
+	s *archive.State, packed map[uuid][]byte, shown bool,
+) (map[string]json.RawMessage, error) {
 	var wanted []string
 	if shown {
 		wanted = s.Shown()
@@ -100,6 +118,7 @@ func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, shown boo
 		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
 			continue
 		}
+
 		event, _ := parseUUID(h.ID)
 		body, err := c.unpackBody(packed[event], h)
 		if err != nil {
@@ -107,5 +126,6 @@ func (c *codec) unpackBodies(s *archive.State, packed map[uuid][]byte, shown boo
 		}
 		bodies[h.ID] = body
 	}
+
 	return bodies, nil
 }

@@ -11,8 +11,11 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Retain deletes what is beyond the retention, without tombstones, and returns how many records went. By age, a week goes when all of
-// it is too old, by dropping its partitions: so a record may stay up to a week longer.
+// Retain deletes what is beyond the retention, without tombstones, and returns how many
+// records it deleted.
+//
+// By age, a week goes when all of it is too old, by dropping its partitions: a record may
+// therefore stay up to a week longer.
 func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, err error) {
 	if r.Age > 0 {
 		dropped, err = db.dropOlder(ctx, db.now().Add(-r.Age))
@@ -20,75 +23,82 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 	if err != nil || r.Bytes <= 0 {
 		return dropped, err
 	}
-	accounts, err := queryRows(ctx, db, func(a *string) []any { return []any{a} },
-		`SELECT account_id FROM account_weeks GROUP BY account_id HAVING sum(bytes) > $1 ORDER BY account_id`, r.Bytes)
+
+	accounts, err := queryRows(ctx, db, func(a *string) []any { return []any{a} }, `
+		SELECT account_id FROM account_weeks
+		GROUP BY account_id HAVING sum(bytes) > $1 ORDER BY account_id`, r.Bytes)
 	for _, account := range accounts {
 		if err == nil {
 			dropped, err = db.dropBeyond(ctx, account, r.Bytes, dropped)
 		}
 	}
+
 	return dropped, err
 }
 
-// dropOlder drops the weeks that are too old. Of a week that cannot go whole, because something in it came late or lies in the partition
-// without bounds, it deletes what is too old.
+// dropOlder drops the weeks that are too old. A week stays if something in it arrived late,
+// or lies in the default partition; then only its records that are too old are deleted.
 func (db *DB) dropOlder(ctx context.Context, cutoff time.Time) (dropped int64, err error) {
-	type old struct {
+	type accountInWeek struct {
 		week    time.Time
 		account string
 	}
-	weeks, err := queryRows(ctx, db, func(o *old) []any { return []any{&o.week, &o.account} },
-		`SELECT week, account_id FROM account_weeks GROUP BY week, account_id HAVING min(oldest) < $1 OR sum(orphans) <> 0 ORDER BY week, account_id`, nanosOf(cutoff))
-	gone := make(map[time.Time]bool)
-	for _, o := range weeks {
-		_, end := weekEnds(o.week)
+	old, err := queryRows(ctx, db, func(a *accountInWeek) []any { return []any{&a.week, &a.account} }, `
+		SELECT week, account_id FROM account_weeks
+		GROUP BY week, account_id HAVING min(oldest) < $1 OR sum(orphans) <> 0
+		ORDER BY week, account_id`, nanosOf(cutoff))
+
+	gone := make(map[time.Time]bool) // by week; has an entry once dropping it was tried
+	for _, a := range old {
+		_, end := weekEnds(a.week)
 		past := end.InfinityModifier == 0 && !end.Time.After(cutoff)
-		if err != nil || !past && db.bounded(o.week) {
+		if err != nil || !past && db.bounded(a.week) {
 			continue
 		}
+
 		n := int64(0)
-		if _, tried := gone[o.week]; !tried && past {
-			if n, gone[o.week], err = db.dropWeek(ctx, o.week, cutoff); err != nil {
+		if _, tried := gone[a.week]; !tried && past {
+			if n, gone[a.week], err = db.dropWeek(ctx, a.week, cutoff); err != nil {
 				return dropped, err
 			}
 			dropped += n
 		}
-		if !gone[o.week] {
-			n, err = db.deleteOlder(ctx, o.account, o.week, cutoff)
+		if !gone[a.week] {
+			n, err = db.deleteOlder(ctx, a.account, a.week, cutoff)
 			dropped += n
 		}
 	}
+
 	return dropped, err
 }
 
-// dropWeek drops the partitions of a week if nothing in them is to stay. Whoever writes to it meanwhile waits, and finds its records gone.
+// dropWeek drops the partitions of a week if nothing in them has to stay. Writers to the week
+// wait for it, and then find its records gone.
 func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int64, gone bool, err error) {
 	err = db.change(ctx, true, func(tx pgx.Tx) error {
 		dropped, gone = 0, false
-		there := false
-		for _, sql := range []string{fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, partitionLock), `SET LOCAL lock_timeout = '3s'`} {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
+		exists, err := lockWeek(ctx, tx, week)
+		if err != nil || !exists {
+			return err
 		}
-		for _, table := range partitioned {
-			name := partitionName(table, week)
-			if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&there); err != nil || !there {
-				return err
-			}
-			if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
-				return err
-			}
-		}
+
+		// Only now, behind the locks, do the counts include every write to the week.
 		stays := false
-		if err := tx.QueryRow(ctx, `SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records), 0)::bigint FROM account_weeks WHERE week = $1`, week, nanosOf(cutoff)).
+		if err := tx.QueryRow(ctx, `
+			SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records), 0)::bigint
+			FROM account_weeks WHERE week = $1`, week, nanosOf(cutoff)).
 			Scan(&stays, &dropped); err != nil || stays {
 			dropped = 0
 			return err
 		}
+
 		gone = true
-		if _, err := tx.Exec(ctx, `DELETE FROM summaries s USING (SELECT account_id, min(oldest) AS oldest, max(newest) AS newest FROM account_weeks WHERE week = $1 GROUP BY account_id) w
-			WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`, week); err != nil {
+		if _, err := tx.Exec(ctx, `
+			DELETE FROM summaries s
+			USING (SELECT account_id, min(oldest) AS oldest, max(newest) AS newest
+				FROM account_weeks WHERE week = $1 GROUP BY account_id) w
+			WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
+			week); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM account_weeks WHERE week = $1`, week); err != nil {
@@ -101,30 +111,66 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		}
 		return nil
 	})
+
+	// The next write creates partitions again if a record of that week arrives late.
 	if gone {
 		db.partitions.forget()
 	}
+
 	return dropped, gone && err == nil, err
 }
 
-// deleteOlder deletes an account's records of a week that are too old, one by one, and the orphans.
+// lockWeek locks the partitions of a week. exists is false if one of them is missing.
+func lockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err error) {
+	for _, sql := range []string{
+		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, partitionLock),
+		`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a waiting ACCESS EXCLUSIVE
+	} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return false, err
+		}
+	}
+
+	for _, table := range partitioned {
+		name := partitionName(table, week)
+		err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&exists)
+		if err != nil || !exists {
+			return false, err
+		}
+		if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+// deleteOlder deletes an account's records of a week that are too old, row by row, and the
+// orphans among them.
 func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time.Time) (dropped int64, err error) {
 	from, to := weekEnds(week)
 	for err == nil {
 		var ids []uuid
-		ids, err = queryRows(ctx, db, func(id *uuid) []any { return []any{id} },
-			`SELECT request_id FROM records WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4 ORDER BY at LIMIT $5`, account, from, to, nanosOf(cutoff), deleteStep)
+		ids, err = queryRows(ctx, db, func(id *uuid) []any { return []any{id} }, `
+			SELECT request_id FROM records
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4
+			ORDER BY at LIMIT $5`, account, from, to, nanosOf(cutoff), deleteStep)
 		if err != nil || len(ids) == 0 {
 			break
 		}
+
 		n, e := db.deleteRecords(ctx, account, texts(ids), nil, false)
 		dropped, err = dropped+n.Records, e
 	}
+
 	if err == nil {
 		var n wire.Deleted
-		n, err = db.deleteOrphans(ctx, account, func(s *archive.State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }, false)
+		n, err = db.deleteOrphans(ctx, account, func(s *archive.State) bool {
+			return s.History[len(s.History)-1].At.Before(cutoff)
+		}, false)
 		dropped += n.Records
 	}
+
 	return dropped, err
 }
 
@@ -136,16 +182,20 @@ func texts(ids []uuid) []string {
 	return all
 }
 
-// dropBeyond deletes an account's oldest records until it holds no more bytes than it may.
-func (db *DB) dropBeyond(ctx context.Context, account string, most, dropped int64) (int64, error) {
+// dropBeyond deletes an account's oldest records until it holds at most limit bytes.
+func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int64) (int64, error) {
 	for {
 		var records, bytes int64
-		err := db.queryRow(ctx, nil, []any{&records, &bytes}, `SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, account)
-		if err != nil || bytes <= most || records == 0 {
+		err := db.queryRow(ctx, nil, []any{&records, &bytes}, `
+			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
+			FROM account_weeks WHERE account_id = $1`, account)
+		if err != nil || bytes <= limit || records == 0 {
 			return dropped, err
 		}
-		// As many as the excess is of the account's mean record: a few at most are dropped too many or too few.
-		step := min(max((bytes-most)*records/bytes, 1), deleteStep)
+
+		// As many records as the excess has at the account's mean size: that deletes at most a
+		// few too many or too few.
+		step := min(max((bytes-limit)*records/bytes, 1), deleteStep)
 		ids, err := db.oldest(ctx, account, int(step))
 		if err != nil || len(ids) == 0 {
 			return dropped, err
@@ -157,7 +207,7 @@ func (db *DB) dropBeyond(ctx context.Context, account string, most, dropped int6
 	}
 }
 
-// oldest are the ids of an account's oldest records.
+// oldest returns the ids of an account's n oldest records.
 func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, err error) {
 	err = db.view(ctx, func(tx pgx.Tx) error {
 		ids = nil
@@ -165,10 +215,14 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 		if err != nil {
 			return err
 		}
+
 		pieces := smallestWindows(weeks, nanosLeast, nanosMost)
 		for i := len(pieces) - 1; i >= 0 && len(ids) < n; i-- {
 			p := pieces[i]
-			rows, err := tx.Query(ctx, `SELECT request_id FROM records WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5 ORDER BY at, request_id LIMIT $6`,
+			rows, err := tx.Query(ctx, `
+				SELECT request_id FROM records
+				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5
+				ORDER BY at, request_id LIMIT $6`,
 				account, p.from, p.to, p.oldest, p.newest, n-len(ids))
 			if err != nil {
 				return err
@@ -181,5 +235,6 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 		}
 		return nil
 	})
+
 	return ids, err
 }

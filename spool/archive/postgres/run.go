@@ -8,33 +8,40 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Between looks at what is to be made, dropped and summarized.
 const (
 	runEvery    = time.Minute
 	retainEvery = 10 * time.Minute
 )
 
-// Run makes the partitions of the weeks to come, drops what is beyond the retention and makes summaries, now and then, until ctx ends. Of
-// several servers one does so at a time; when it goes, another takes over. It returns nil.
+// Run maintains the database until ctx ends; it then returns nil.
+//
+// It creates the partitions of the next weeks, enforces the retention and makes summaries. Of
+// several servers one does so at a time; when it stops, another takes over.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(runEvery)
 	defer tick.Stop()
+
 	retained := time.Time{}
-	for {
-		err := db.withLock(ctx, runLock, func() error {
-			err := db.makeAhead(ctx)
-			if time.Since(retained) >= retainEvery {
-				retained = time.Now()
-				dropped, e := db.Retain(ctx, db.retention)
-				if err = errors.Join(err, e); dropped > 0 {
-					db.logger.Info("records beyond the retention were deleted", "records", dropped)
-				}
+	maintain := func() error {
+		err := db.makeAhead(ctx)
+
+		if time.Since(retained) >= retainEvery {
+			retained = time.Now()
+			dropped, e := db.Retain(ctx, db.retention)
+			if err = errors.Join(err, e); dropped > 0 {
+				db.logger.Info("Deleted records beyond the retention", "records", dropped)
 			}
-			return errors.Join(err, db.Summarize(ctx))
-		})
-		if err != nil && ctx.Err() == nil {
-			db.logger.Error("keeping house in the database failed; it is tried again", "error", err)
 		}
+
+		return errors.Join(err, db.Summarize(ctx))
+	}
+
+	for {
+		err := db.withLock(ctx, runLock, maintain)
+		if err != nil && ctx.Err() == nil {
+			db.logger.Error("Database maintenance failed; it will be retried", "error", err)
+		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -43,16 +50,21 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 }
 
-// alone runs fn unless somebody else does so already.
+// withLock runs fn while holding an advisory lock, unless somebody else holds it.
 func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
-	var ended error
+	var failed error
 	err := db.change(ctx, true, func(tx pgx.Tx) error {
-		mine := false
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&mine); err != nil || !mine {
+		locked := false
+		err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&locked)
+		if err != nil || !locked {
 			return err
 		}
-		ended = fn() // in transactions of its own; this one only holds the lock
+
+		// fn uses transactions of its own; this one only holds the lock. Its error must not be
+		// returned here, or this transaction would be retried and fn run again.
+		failed = fn()
 		return nil
 	})
-	return errors.Join(err, ended)
+
+	return errors.Join(err, failed)
 }

@@ -12,17 +12,26 @@ import (
 	"promptspool/spool/archive"
 )
 
-// UpdateTemplate changes one template in one durable transaction; see registry.Store. All changes of an account's templates wait for
-// each other, at whatever server, so change must be quick; it must not call the DB.
-func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error) {
+// UpdateTemplate changes one template in one durable transaction; see registry.Store.
+//
+// Changes of an account's templates wait for each other, at all servers, so change must be
+// quick. It must not call the DB.
+func (db *DB) UpdateTemplate(
+	ctx context.Context, account, name string,
+	change func(t *wire.Template) (v *wire.Version, changed bool, err error),
+) (wire.Template, error) {
 	var head wire.Template
 	var refused error // by change, or errUnchanged
+
+	// A change that ran twice might publish twice, so it is not retried if COMMIT may have
+	// succeeded.
 	err := db.change(ctx, false, func(tx pgx.Tx) error {
 		refused = nil
 		u := update{tx: tx, account: account}
 		if err := u.load(ctx, name); err != nil {
 			return err
 		}
+
 		version, changed, err := change(&u.head)
 		head = u.head
 		if refused = err; err == nil && !changed {
@@ -31,10 +40,12 @@ func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change f
 		if refused != nil {
 			return refused
 		}
+
 		err = u.store(ctx, version)
 		head = u.head
 		return err
 	})
+
 	switch {
 	case refused == errUnchanged:
 		return head, nil
@@ -46,7 +57,7 @@ func (db *DB) UpdateTemplate(ctx context.Context, account, name string, change f
 	return head, nil
 }
 
-// errUnchanged rolls back a transaction that has nothing to keep.
+// errUnchanged rolls back a transaction that has nothing to write.
 var errUnchanged = errors.New("nothing changed")
 
 // update is one change of a template.
@@ -59,30 +70,43 @@ type update struct {
 
 // load locks the account's registry and reads the template.
 func (u *update) load(ctx context.Context, name string) error {
-	if _, err := u.tx.Exec(ctx, `INSERT INTO registries (account_id, template, version, revision) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING`, u.account); err != nil {
+	// There must be a row to lock.
+	if _, err := u.tx.Exec(ctx, `
+		INSERT INTO registries (account_id, template, version, revision) VALUES ($1, 0, 0, 0)
+		ON CONFLICT DO NOTHING`, u.account); err != nil {
 		return err
 	}
-	if err := u.tx.QueryRow(ctx, `SELECT template, version, revision FROM registries WHERE account_id = $1 FOR UPDATE`, u.account).
+	if err := u.tx.QueryRow(ctx, `
+		SELECT template, version, revision FROM registries WHERE account_id = $1 FOR UPDATE`, u.account).
 		Scan(&u.last.Template, &u.last.Version, &u.last.Revision); err != nil {
 		return err
 	}
-	err := u.tx.QueryRow(ctx, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, u.account, name).Scan(&u.head)
+
+	err := u.tx.QueryRow(ctx, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, u.account, name).
+		Scan(&u.head)
 	if errors.Is(err, pgx.ErrNoRows) {
 		u.head = u.last.NewTemplate(name)
 		return nil
 	}
+
 	return err
 }
 
 const (
-	insertVersion  = `INSERT INTO template_versions (account_id, template_id, number, version) VALUES ($1, $2, $3, $4::json)`
-	insertTemplate = `INSERT INTO templates (account_id, name, id, revision, head) VALUES ($1, $2, $3, $4, $5::json)
+	insertVersion = `
+		INSERT INTO template_versions (account_id, template_id, number, version)
+		VALUES ($1, $2, $3, $4::json)`
+
+	insertTemplate = `
+		INSERT INTO templates (account_id, name, id, revision, head) VALUES ($1, $2, $3, $4, $5::json)
 		ON CONFLICT (account_id, name) DO UPDATE SET revision = EXCLUDED.revision, head = EXCLUDED.head`
 )
 
-// store writes the version if there is one, the head and the new revision, and tells the other servers.
+// store writes the version if there is one, the head and the new revision. It also notifies
+// the other servers, which PostgreSQL does when the transaction commits.
 func (u *update) store(ctx context.Context, v *wire.Version) error {
 	u.last.Change(&u.head, v)
+
 	if v != nil {
 		version, err := encode(v)
 		if err != nil {
@@ -92,78 +116,101 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 			return err
 		}
 	}
+
 	head, err := encode(u.head)
 	if err != nil {
 		return err
 	}
-	if _, err := u.tx.Exec(ctx, insertTemplate, u.account, u.head.Name, u.head.ID, int64(u.last.Revision), head); err != nil {
+	if _, err := u.tx.Exec(ctx, insertTemplate,
+		u.account, u.head.Name, u.head.ID, int64(u.last.Revision), head); err != nil {
 		return err
 	}
-	if _, err := u.tx.Exec(ctx, `UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,
+	if _, err := u.tx.Exec(ctx, `
+		UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,
 		u.account, u.last.Template, u.last.Version, int64(u.last.Revision)); err != nil {
 		return err
 	}
+
 	_, err = u.tx.Exec(ctx, `SELECT pg_notify($1, $2)`, templatesChannel, u.account)
 	return err
 }
 
-// Template returns a head by name, else by decimal id; see registry.Store.
+// Template returns a head by its name, else by its decimal id; see registry.Store.
 func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Template, err error) {
 	none := archive.ErrNoTemplate(ident)
 	id, ok := archive.TemplateID(ident)
 	if !ok {
-		err = db.queryRow(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
+		err = db.queryRow(ctx, none, []any{&head},
+			`SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
 		return head, err
 	}
-	err = db.queryRow(ctx, none, []any{&head}, `SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3) ORDER BY name = $2 DESC LIMIT 1`,
-		account, ident, id)
+
+	// One template may have the id of another as its name: the name wins.
+	err = db.queryRow(ctx, none, []any{&head}, `
+		SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3)
+		ORDER BY name = $2 DESC LIMIT 1`, account, ident, id)
+
 	return head, err
 }
 
 // TemplateName returns the name of the template with an id; see registry.Store.
 func (db *DB) TemplateName(ctx context.Context, account string, id int64) (name string, err error) {
-	err = db.queryRow(ctx, archive.ErrNoTemplateID(id), []any{&name}, `SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
+	err = db.queryRow(ctx, archive.ErrNoTemplateID(id), []any{&name},
+		`SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
 	return name, err
 }
 
 // TemplateVersion returns one version; see registry.Store.
 func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (v wire.Version, err error) {
-	err = db.queryRow(ctx, archive.ErrNoVersion(id, number), []any{&v}, `SELECT version FROM template_versions WHERE account_id = $1 AND template_id = $2 AND number = $3`,
-		account, id, number)
+	err = db.queryRow(ctx, archive.ErrNoVersion(id, number), []any{&v}, `
+		SELECT version FROM template_versions
+		WHERE account_id = $1 AND template_id = $2 AND number = $3`, account, id, number)
 	return v, err
 }
 
-// Templates returns one page of heads, and how many match; see registry.Store. It reads every head of the account.
+// Templates returns one page of heads and how many match; see registry.Store. It reads every
+// head of the account.
 func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
-	heads, err := queryRows(ctx, db, func(t *wire.Template) []any { return []any{t} }, `SELECT head FROM templates WHERE account_id = $1`, account)
+	heads, err := queryRows(ctx, db, func(t *wire.Template) []any { return []any{t} },
+		`SELECT head FROM templates WHERE account_id = $1`, account)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return !q.Match(&t) })
 	page, total := q.PageOf(heads)
+
 	return page, total, nil
 }
 
-// TemplateChanges tells which templates changed after a revision; see registry.Store. It is one statement, so it sees one moment.
+// TemplateChanges returns which templates changed after a revision; see registry.Store. It
+// uses a single statement, so that it sees one moment.
 func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
 	type row struct {
 		now      uint64
-		name     *string // nil in the one row of a registry that has nothing to tell
+		name     *string // nil in the only row of a registry without changes
 		revision *uint64
 	}
-	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} },
-		`SELECT r.revision, t.name, t.revision FROM registries r LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
-		WHERE r.account_id = $1 ORDER BY t.revision LIMIT $3`, account, int64(min(since, math.MaxInt64)), archive.TemplateChangesMax)
+	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} }, `
+		SELECT r.revision, t.name, t.revision FROM registries r
+		LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
+		WHERE r.account_id = $1
+		ORDER BY t.revision LIMIT $3`,
+		account, int64(min(since, math.MaxInt64)), archive.TemplateChangesMax)
 	if err != nil {
 		return wire.Changes{}, err
 	}
+
+	// The revision of the last change that is listed: it is the registry's own, unless more
+	// changes follow than one answer holds.
 	changes := wire.Changes{Success: true, Names: []string{}}
 	for _, r := range rows {
 		if changes.Revision = r.now; r.name != nil {
 			changes.Names = append(changes.Names, *r.name)
-			changes.Revision = *r.revision // of the last one: the registry's own, unless more follow
+			changes.Revision = *r.revision
 		}
 	}
 	changes.Reset = len(changes.Names) == 0 && since > changes.Revision
+
 	return changes, nil
 }

@@ -13,65 +13,56 @@ import (
 	"promptspool/spool/archive"
 )
 
-// slotsOf is among how many servers the counts of an account are spread: two that meet in one slot wait for each other's commits.
+// slotsOf is over how many servers an account's counts are spread. Two servers in the same
+// slot update the same row, and so wait for each other's commits.
 const slotsOf = 32
 
-// write writes what has changed, and finds out whether others changed the same meanwhile: then it fails with errConflict. First what there
-// was is changed, then what is new is added, each in the order of the ids: so writers never wait for each other in a circle.
+// write writes what the group changed. It returns errConflict if another server changed one
+// of the records since load.
+//
+// It first updates what existed and then adds what is new, each in the order of the ids, so
+// that writers cannot deadlock.
 func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
-	var states, deltas, lines, bodies [][]any
+	var added addedRows
 	for _, r := range f.order {
 		if !r.changed {
 			continue
 		}
-		if r.removed {
-			f.queueRemoval(b, r)
-			continue
-		}
-		packed, after, err := f.db.codec.packState(&r.state)
-		if err != nil {
+		if err := f.queueRecord(b, r, &added); err != nil {
 			return err
-		}
-		switch {
-		case r.revision == 0:
-			states = append(states, []any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed})
-		case after > 0:
-			queueOne(b, `UPDATE record_states SET revision = revision + 1, orphan = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-				r.account, r.id, r.ts, r.revision, r.state.Orphan())
-			deltas = append(deltas, []any{r.account, r.id, r.ts, after, packed})
-		default:
-			queueOne(b, `UPDATE record_states SET revision = revision + 1, orphan = $5, state = $6 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-				r.account, r.id, r.ts, r.revision, r.state.Orphan(), packed)
-			queueDropDeltas(b, r)
-		}
-		if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
-			queueOne(b, updateHeader, header...)
-		} else if header != nil {
-			f.queueUnlist(b, r)
-			lines = append(lines, header)
-		}
-		for _, body := range r.bodies {
-			bodies = append(bodies, []any{r.account, r.id, r.ts, body.event, body.body})
 		}
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	for _, c := range []struct {
+
+	for _, t := range []struct {
 		table   string
 		columns []string
 		rows    [][]any
-	}{{"record_states", stateColumns, states}, {"record_deltas", deltaColumns, deltas}, {"records", headerColumns, lines}, {"record_bodies", bodyColumns, bodies}} {
-		if err := insert(ctx, tx, c.table, c.columns, c.rows); err != nil {
+	}{
+		{"record_states", stateColumns, added.states},
+		{"record_deltas", deltaColumns, added.deltas},
+		{"records", headerColumns, added.headers},
+		{"record_bodies", bodyColumns, added.bodies},
+	} {
+		if err := insert(ctx, tx, t.table, t.columns, t.rows); err != nil {
 			return err
 		}
 	}
+
+	// Last, because these rows are shared with other writers, who wait for our commit from
+	// here on.
 	b = &pgx.Batch{}
 	f.queueCounts(b)
 	f.queueStale(b)
+
 	return tx.SendBatch(ctx, b).Close()
 }
+
+// addedRows are the rows that a group adds, by table.
+type addedRows struct{ states, deltas, headers, bodies [][]any }
 
 var (
 	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state"}
@@ -79,19 +70,69 @@ var (
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
 
-// insert adds rows by COPY, the fastest way there is. A row that another server has added meanwhile is a conflict.
+// queueRecord queues the changes of one record, and gathers the rows that it adds.
+func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
+	if r.removed {
+		f.queueRemoval(b, r)
+		return nil
+	}
+
+	packed, after, err := f.db.codec.packState(&r.state)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.revision == 0:
+		added.states = append(added.states, []any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed})
+
+	case after > 0: // packed is a delta
+		queueOne(b, `
+			UPDATE record_states SET revision = revision + 1, orphan = $5
+			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
+			r.account, r.id, r.ts, r.revision, r.state.Orphan())
+		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
+
+	default:
+		queueOne(b, `
+			UPDATE record_states SET revision = revision + 1, orphan = $5, state = $6
+			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
+			r.account, r.id, r.ts, r.revision, r.state.Orphan(), packed)
+		queueDropDeltas(b, r)
+	}
+
+	// The order time is part of the header's key: a header that moves in the list is deleted
+	// and added again.
+	if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
+		queueOne(b, updateHeader, header...)
+	} else if header != nil {
+		f.queueUnlist(b, r)
+		added.headers = append(added.headers, header)
+	}
+
+	for _, body := range r.bodies {
+		added.bodies = append(added.bodies, []any{r.account, r.id, r.ts, body.event, body.body})
+	}
+
+	return nil
+}
+
+// insert adds rows by COPY, which is the fastest way. A row that another server has added
+// meanwhile is a conflict.
 func insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
+
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
 	if isDuplicate(err) {
 		return fmt.Errorf("%w: %w", errConflict, err)
 	}
+
 	return err
 }
 
-// queueOne queues a statement that must change one row: if it is not there any more as it was read, another was faster.
+// queueOne queues a statement that must change exactly one row. If the row is no longer as it
+// was read, another server was faster, and the transaction starts over.
 func queueOne(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).Exec(func(tag commandTag) error {
 		if tag.RowsAffected() != 1 {
@@ -101,35 +142,45 @@ func queueOne(b *pgx.Batch, sql string, args ...any) {
 	})
 }
 
-const insertTombstone = `INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4) ON CONFLICT (account_id, request_id) DO NOTHING`
+const insertTombstone = `
+	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (account_id, request_id) DO NOTHING`
 
 func (f *folding) queueRemoval(b *pgx.Batch, r *record) {
 	if r.revision > 0 {
-		queueOne(b, `DELETE FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`, r.account, r.id, r.ts, r.revision)
+		queueOne(b, `
+			DELETE FROM record_states
+			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
+			r.account, r.id, r.ts, r.revision)
 		queueDropDeltas(b, r)
 		f.queueUnlist(b, r)
-		b.Queue(`DELETE FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
+		b.Queue(`DELETE FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+			r.account, r.id, r.ts)
 	}
+
+	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
 	if r.buried {
 		b.Queue(insertTombstone, r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0)
 	}
 }
 
-// queueDropDeltas removes what is stored beside a record's state, which was read.
+// queueDropDeltas deletes the deltas of a record's state, which load has joined to it.
 func queueDropDeltas(b *pgx.Batch, r *record) {
 	if len(r.state.Deltas()) > 0 {
-		b.Queue(`DELETE FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
+		b.Queue(`DELETE FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+			r.account, r.id, r.ts)
 	}
 }
 
-// queueUnlist takes the header away that the record had.
+// queueUnlist deletes the header that the record had, if any.
 func (f *folding) queueUnlist(b *pgx.Batch, r *record) {
 	if r.listed {
-		queueOne(b, `DELETE FROM records WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`, r.account, r.at, r.id, r.ts)
+		queueOne(b, `DELETE FROM records WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`,
+			r.account, r.at, r.id, r.ts)
 	}
 }
 
-// weekCount is what a group adds to what an account has in a week.
+// weekCount is what a group adds to the counts of an account in one week.
 type weekCount struct {
 	account        string
 	week           time.Time
@@ -138,34 +189,46 @@ type weekCount struct {
 	newest, oldest *int64
 }
 
-// queueCounts adds to the counts of accounts.
+// queueCounts adds to the counts of the accounts.
 func (f *folding) queueCounts(b *pgx.Batch) {
 	var counts []*weekCount
 	for _, p := range f.parts() {
-		c := weekCount{account: p.account, week: p.week}
+		unchanged := weekCount{account: p.account, week: p.week}
+		c := unchanged
 		for _, r := range p.records {
 			if r.changed {
 				c.add(r)
 			}
 		}
-		if c != (weekCount{account: p.account, week: p.week}) {
+		if c != unchanged {
 			counts = append(counts, &c)
 		}
 	}
+
+	// Parts come in the order of ids; rows of counts are locked in that of weeks.
 	slices.SortFunc(counts, func(a, b *weekCount) int {
 		return cmp.Or(strings.Compare(a.account, b.account), a.week.Compare(b.week))
 	})
+
 	for _, c := range counts {
-		b.Queue(`INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes, orphans, orphan_events, orphan_bytes, newest, oldest)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (account_id, week, slot) DO UPDATE SET
-			records = w.records + excluded.records, bytes = w.bytes + excluded.bytes, orphans = w.orphans + excluded.orphans,
-			orphan_events = w.orphan_events + excluded.orphan_events, orphan_bytes = w.orphan_bytes + excluded.orphan_bytes,
-			newest = greatest(w.newest, excluded.newest), oldest = least(w.oldest, excluded.oldest)`,
-			c.account, c.week, f.slot, c.records, c.bytes, c.orphans.Requests, c.orphans.Events, c.orphans.Bytes, c.newest, c.oldest)
+		b.Queue(`
+			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,
+				orphans, orphan_events, orphan_bytes, newest, oldest)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+			ON CONFLICT (account_id, week, slot) DO UPDATE SET
+				records = w.records + excluded.records,
+				bytes = w.bytes + excluded.bytes,
+				orphans = w.orphans + excluded.orphans,
+				orphan_events = w.orphan_events + excluded.orphan_events,
+				orphan_bytes = w.orphan_bytes + excluded.orphan_bytes,
+				newest = greatest(w.newest, excluded.newest),
+				oldest = least(w.oldest, excluded.oldest)`,
+			c.account, c.week, f.slot, c.records, c.bytes,
+			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes, c.newest, c.oldest)
 	}
 }
 
-// add counts a record that has changed.
+// add subtracts a changed record as it was, and adds it as it is now.
 func (c *weekCount) add(r *record) {
 	c.bytes -= r.bytes
 	c.orphans.Add(archive.Orphans{}.Minus(r.waiting))
@@ -175,11 +238,13 @@ func (c *weekCount) add(r *record) {
 	if r.removed {
 		return
 	}
+
 	c.bytes += int64(r.state.Bytes())
 	c.orphans.Add(r.state.Waiting())
 	if r.state.Orphan() {
 		return
 	}
+
 	c.records++
 	at := nanosOf(r.state.Request.At)
 	if c.newest == nil || at > *c.newest {
@@ -190,7 +255,7 @@ func (c *weekCount) add(r *record) {
 	}
 }
 
-// queueStale removes the summaries of stretches in which something has changed.
+// queueStale deletes the summaries of stretches in which a record changed, came or went.
 func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
 		var places []int64
@@ -205,8 +270,13 @@ func (f *folding) queueStale(b *pgx.Batch) {
 				places = append(places, nanosOf(r.state.Request.At))
 			}
 		}
+
+		// newest >= the lowest place lets the index skip all stretches below it.
 		if places = distinct(places); len(places) > 0 {
-			b.Queue(`DELETE FROM summaries WHERE account_id = $1 AND newest >= $2 AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
+			b.Queue(`
+				DELETE FROM summaries
+				WHERE account_id = $1 AND newest >= $2
+					AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
 				name, places[0], places)
 		}
 	}
