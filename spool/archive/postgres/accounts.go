@@ -27,7 +27,8 @@ type accountTable struct {
 
 var accountTablesOf = [...]accountTable{
 	accounts.Accounts: {name: "accounts", key: "name", columns: "id, name, created_at"},
-	accounts.Keys:     {name: "keys", key: "hash", columns: "id, account_id, account_name, name, scope, created_at, revoked_at, last_used_at"},
+	accounts.Keys: {name: "keys", key: "hash",
+		columns: "id, account_id, account_name, name, scope, created_at, revoked_at, last_used_at"},
 	accounts.Users: {name: "users", key: "id",
 		columns: "id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, founder, password"},
 	accounts.Invites:  {name: "invites", key: "hash", columns: "id, account_name, role, created_at, expires_at, setup"},
@@ -44,13 +45,17 @@ func scanTargets(row any) []any {
 	case *wire.Key:
 		return []any{&r.ID, &r.AccountID, &r.AccountName, &r.Name, &r.Scope, &r.CreatedAt, &r.RevokedAt, &r.LastUsedAt}
 	case *transfer.Person:
-		return []any{&r.ID, &r.Email, &r.AccountID, &r.AccountName, &r.Role, &r.CreatedAt, &r.DisabledAt, &r.SessionsFrom, &r.Founder, &r.Password}
+		return []any{
+			&r.ID, &r.Email, &r.AccountID, &r.AccountName, &r.Role, &r.CreatedAt,
+			&r.DisabledAt, &r.SessionsFrom, &r.Founder, &r.Password,
+		}
 	case *wire.Invite:
 		return []any{&r.ID, &r.AccountName, &r.Role, &r.CreatedAt, &r.ExpiresAt, &r.Setup}
 	case *wire.Session:
 		return []any{&r.UserID, &r.CreatedAt, &r.ExpiresAt}
 	case *wire.Reset:
 		return []any{&r.UserID, &r.By, &r.CreatedAt, &r.ExpiresAt}
+
 	default:
 		f := row.(*wire.Failures)
 		return []any{&f.Count, &f.Until}
@@ -117,12 +122,12 @@ func accountRows(ctx context.Context, q querier, of accounts.Table, where string
 // accountTables is the accounts.Database of a DB.
 type accountTables struct{ *DB }
 
-// Get is accounts.Database's.
+// Get implements accounts.Database.
 func (db accountTables) Get(ctx context.Context, t accounts.Table, key string, row any) (bool, error) {
 	return db.reader(ctx).Get(t, key, row)
 }
 
-// Read is accounts.Database's.
+// Read implements accounts.Database.
 func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) error {
 	return fn(db.reader(ctx))
 }
@@ -133,7 +138,8 @@ func (db accountTables) reader(ctx context.Context) *accountTx {
 	}}
 }
 
-// Change is accounts.Database's. At whatever server, one comes after the other.
+// Change implements accounts.Database. An advisory lock lets only one change run at a time, at
+// all servers together.
 func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts.Tx) error) error {
 	return db.change(ctx, again, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockPeople); err != nil {
@@ -143,8 +149,9 @@ func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts
 		if err := fn(&a); err != nil {
 			return err
 		}
+		// A server of the previous version, which does not take the lock, may have added the row.
 		err := sendBatch(ctx, tx, &a.writes)
-		if isDuplicate(err) { // a server of a version before has added it
+		if isDuplicate(err) {
 			err = fmt.Errorf("%w: %w", errConflict, err)
 		}
 		return err
@@ -211,18 +218,22 @@ func (tx *accountTx) Expire(of accounts.Table, _ string, before time.Time) error
 	return nil
 }
 
-// TouchKeys notes when keys were last used; see auth.Store. One statement does it for all of them, and waits for
-// nobody.
+// TouchKeys stores when keys were last used; see auth.Store. One statement does it for all of
+// them.
 func (db *DB) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 	ids, times := make([]string, 0, len(used)), make([]time.Time, 0, len(used))
-	for _, id := range slices.Sorted(maps.Keys(used)) { // in one order at all servers: they must not wait for each other in a circle
+
+	// All servers lock the rows in the same order, so they cannot deadlock.
+	for _, id := range slices.Sorted(maps.Keys(used)) {
 		ids, times = append(ids, id), append(times, used[id].UTC())
 	}
-	return db.exec(ctx, `UPDATE keys SET last_used_at = u.at FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
+
+	return db.exec(ctx, `
+		UPDATE keys SET last_used_at = u.at FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
 		WHERE keys.id = u.id AND (last_used_at IS NULL OR last_used_at < u.at)`, ids, times)
 }
 
-// exportAccountRows lists the rows of a table as items; see exportSteps.
+// exportAccountRows returns the step that exports a table of accounts; see exportSteps.
 func exportAccountRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]exported, error) {
 	t := &accountTablesOf[of]
 	return func(db *DB, ctx context.Context, after [3]string) (page []exported, err error) {
@@ -239,6 +250,7 @@ func exportAccountRows(of accounts.Table) func(*DB, context.Context, [3]string) 
 			rows, err = accountRows(ctx, conn, of, " WHERE "+t.key+" > $1 ORDER BY "+t.key+" LIMIT $2", key, exportPage)
 			return err
 		})
+
 		for _, r := range rows {
 			place := r.Key
 			if t.hashed() {

@@ -6,9 +6,11 @@ import (
 	"promptspool/api/wire"
 )
 
-const insertAudit = `INSERT INTO audit (account_id, id, entry) VALUES ($1, $2::uuid, $3::json) ON CONFLICT DO NOTHING`
+const insertAudit = `
+	INSERT INTO audit (account_id, id, entry) VALUES ($1, $2::uuid, $3::json)
+	ON CONFLICT DO NOTHING`
 
-// Audit keeps what somebody changed; see auth.AuditStore.
+// Audit stores what somebody changed; see auth.AuditStore.
 func (db *DB) Audit(ctx context.Context, account string, e wire.AuditEntry) error {
 	entry, err := encode(e)
 	if err != nil {
@@ -25,5 +27,6 @@ func (db *DB) AuditLog(ctx context.Context, account, before string, limit int) (
 		return nil, wire.Invalid(wire.FieldError{Field: "before", Reason: "must be the id of an entry"})
 	}
 	return queryRows(ctx, db, func(e *wire.AuditEntry) []any { return []any{e} },
-		`SELECT entry FROM audit WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`, account, before, limit)
+		`SELECT entry FROM audit WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
+		account, before, limit)
 }

@@ -9,17 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// bound ends statements that the database should have ended by itself: one whose disk hangs, or whose machine is gone, does not. It is a
-// pgx.QueryTracer, which is told before and after whatever is sent, and may shorten its context.
+// bound ends statements that the database should have ended by itself. A database whose disk
+// hangs, or whose machine is gone, does not. bound is a pgx.QueryTracer: pgx calls it around
+// each statement, and lets it replace the context.
 type bound struct{ most time.Duration }
 
-// answerGrace is how much longer than statement_timeout this side waits. A batch has several statements.
+// This side waits longer than statement_timeout, so that normally the database is the one to
+// end a statement. A batch has several statements.
 const (
 	answerGrace = 5 * time.Second
 	batchFactor = 2
 )
 
-// newBound reads a statement_timeout as the database does: milliseconds, or a number with a unit. nil if there is to be none.
+// newBound parses a statement_timeout as the database does: milliseconds, or a number with a
+// unit. It returns nil if there is no timeout.
 func newBound(statementTimeout string) *bound {
 	text := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(statementTimeout), " ", ""), "min", "m")
 	most, err := time.ParseDuration(text)
@@ -29,14 +32,17 @@ func newBound(statementTimeout string) *bound {
 	if err != nil || most <= 0 {
 		return nil
 	}
+
 	return &bound{most}
 }
 
-// ending is where a context keeps what ends it.
+// ending is the key of the cancel function that end calls.
 type ending struct{}
 
-// patient is in a context whose statements may take as long as they take.
+// patient marks a context whose statements have no bound.
 type patient struct{}
+
+// patiently returns a context for statements that may take any time.
 
 func patiently(ctx context.Context) context.Context { return context.WithValue(ctx, patient{}, true) }
 
@@ -54,31 +60,31 @@ func end(ctx context.Context) {
 	}
 }
 
-// TraceQueryStart is pgx.QueryTracer's.
+// TraceQueryStart implements pgx.QueryTracer.
 func (b *bound) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return b.start(ctx, 1)
 }
 
-// TraceQueryEnd is pgx.QueryTracer's.
+// TraceQueryEnd implements pgx.QueryTracer.
 func (b *bound) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) { end(ctx) }
 
-// TraceBatchStart is pgx.BatchTracer's.
+// TraceBatchStart implements pgx.BatchTracer.
 func (b *bound) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return b.start(ctx, batchFactor)
 }
 
-// TraceBatchQuery is pgx.BatchTracer's.
+// TraceBatchQuery implements pgx.BatchTracer.
 func (b *bound) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
-// TraceBatchEnd is pgx.BatchTracer's.
+// TraceBatchEnd implements pgx.BatchTracer.
 func (b *bound) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) { end(ctx) }
 
-// TraceCopyFromStart is pgx.CopyFromTracer's.
+// TraceCopyFromStart implements pgx.CopyFromTracer.
 func (b *bound) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
 	return b.start(ctx, batchFactor)
 }
 
-// TraceCopyFromEnd is pgx.CopyFromTracer's.
+// TraceCopyFromEnd implements pgx.CopyFromTracer.
 func (b *bound) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromEndData) {
 	end(ctx)
 }

@@ -10,11 +10,11 @@ import (
 	"promptspool/spool/archive"
 )
 
-// What is packed stands as
+// A packed value is
 //
-//	1   version of this table, packVersion; packLarge for a state of archive.DeltaMin, beside which there may be deltas
-//	    that a server of a version before would not see
-//	1   how the rest is packed: 0 as it is, 1 zstd, with the dictionary that its frame names
+//	1   packVersion; or packLarge for a state of archive.DeltaMin or more. It may have deltas,
+//	    which a server of an earlier version would not see
+//	1   how the rest is packed: 0 not at all, 1 zstd with the dictionary that its frame names
 //	n   the rest
 const (
 	packVersion = 1
@@ -23,7 +23,7 @@ const (
 	packedZstd  = 1
 )
 
-// workers bounds how many pack at the same time, and how many unpack, for the memory that each takes.
+// workers bounds the goroutines that pack, and those that unpack, because each needs memory.
 const workers = 4
 
 // unpackedMax bounds what one value may unpack to: more than the largest body and the largest state.
@@ -38,11 +38,22 @@ type codec struct {
 }
 
 func newCodec() (*codec, error) {
-	o := []zstd.EOption{zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128 << 10)}
-	bodies, err1 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)))...)
-	states, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(stateDictionaryID, []byte(stateDictionary)))...)
-	decoder, err3 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(unpackedMax),
-		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)), zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
+	encoder := func(dictionaryID uint32, dictionary string) (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil,
+			zstd.WithEncoderConcurrency(workers),
+			zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithWindowSize(128<<10),
+			zstd.WithEncoderDictRaw(dictionaryID, []byte(dictionary)))
+	}
+	bodies, err1 := encoder(archive.BodyDictionaryID, archive.BodyDictionary)
+	states, err2 := encoder(stateDictionaryID, stateDictionary)
+
+	decoder, err3 := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(workers),
+		zstd.WithDecoderMaxMemory(unpackedMax),
+		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)),
+		zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
+
 	return &codec{bodies, states, decoder, archive.DeltaMin}, errors.Join(err1, err2, err3)
 }
 
@@ -96,7 +107,7 @@ func (c *codec) unpackState(packed []byte, id uuid) (s archive.Stored, err error
 	return s, nil
 }
 
-// unpackBody unpacks the body of an event and proves that it is what was stored.
+// unpackBody unpacks the body of an event and verifies its hash.
 func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
 	body, err := c.unpack(packed, nil)
 	if err == nil && archive.HashBody(body) != h.Hash {
@@ -108,23 +119,37 @@ func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
 	return body, nil
 }
 
-// damaged is a 500 for a value that was stored and cannot be read back; the log tells which.
+// damaged returns an internal error for a stored value that cannot be read back. what appears
+// in the log only.
 func damaged(what string, cause error) error {
-	return &wire.Error{Code: wire.CodeInternal, Message: "A value in the database is damaged; the server's log says which. Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
-		Cause: fmt.Errorf("%s: %w", what, cause)}
+	return &wire.Error{
+		Code: wire.CodeInternal,
+		Message: "A value in the database is damaged; the server's log names it. " +
+			"Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
+		Cause: fmt.Errorf("%s: %w", what, cause),
+	}
 }
 
-// stateDictionary is what most states have in common. It never changes: what was packed with it could not be read with another. A new one
-// gets a new id beside it.
+// stateDictionary is what most states have in common. It must never change: what was packed
+// with it cannot be read with another. A new dictionary gets a new id, beside this one.
 const (
 	stateDictionaryID = 2
-	stateDictionary   = `,"group_ids":["cached_tokens":,"cache_write_tokens":,"reasoning_tokens":,"error_type":"RATE_LIMIT","tools":["get_","output_shape":"tool_call","json","unreadable":true,` +
-		`"prompt":{"at":"2026-01-01T00:00:00.000Z","id":"019","value":{"name":"","version":1,"label":"production","input_variables":{"":""}}},` +
-		`"metadata":{"user_id":{"at":"2026-01-01T00:00:00.000Z","id":"019b","value":""}},"kind":"score","kind":"metadata","kind":"group","kind":"prompt",` +
-		`{"request_id":"019a","history":[{"at":"2026-01-01T00:00:00.000000000Z","id":"019a","kind":"request","accepted_at":"2026-01-01T00:00:00.000000000Z",` +
-		`"arrived_at":"2026-01-01T00:00:00.000000000Z","sidecar":"host-a","bytes":4,"hash":""}],"request":{"at":"2026-01-01T00:00:00.000000000Z","id":"019a","value":{` +
-		`"function_name":"anthropic.messages.create","provider":"anthropic","model":"claude-","function_name":"openai.chat.completions.create","provider":"openai","model":"gpt-4o-2024-08-06",` +
-		`"input_tokens":1,"output_tokens":1,"cached_tokens":128,"price":0.00,"finish_reason":"stop","turns":2,"output_shape":"plain_text","start":"2026-01-01T00:00:00.000Z",` +
-		`"end":"2026-01-01T00:00:00.000Z","status":"SUCCESS","tags":["tag-"],"metadata":{"session":"","session_id":"","user":"user-","user_id":""},"prompt":{"name":"template-","version":1}}},` +
+	stateDictionary   = `,"group_ids":["cached_tokens":,"cache_write_tokens":,"reasoning_tokens":,` +
+		`"error_type":"RATE_LIMIT","tools":["get_","output_shape":"tool_call","json",` +
+		`"unreadable":true,"prompt":{"at":"2026-01-01T00:00:00.000Z","id":"019","value":{"name":"",` +
+		`"version":1,"label":"production","input_variables":{"":""}}},` +
+		`"metadata":{"user_id":{"at":"2026-01-01T00:00:00.000Z","id":"019b","value":""}},` +
+		`"kind":"score","kind":"metadata","kind":"group","kind":"prompt",{"request_id":"019a",` +
+		`"history":[{"at":"2026-01-01T00:00:00.000000000Z","id":"019a","kind":"request",` +
+		`"accepted_at":"2026-01-01T00:00:00.000000000Z",` +
+		`"arrived_at":"2026-01-01T00:00:00.000000000Z","sidecar":"host-a","bytes":4,"hash":""}],` +
+		`"request":{"at":"2026-01-01T00:00:00.000000000Z","id":"019a",` +
+		`"value":{"function_name":"anthropic.messages.create","provider":"anthropic",` +
+		`"model":"claude-","function_name":"openai.chat.completions.create","provider":"openai",` +
+		`"model":"gpt-4o-2024-08-06","input_tokens":1,"output_tokens":1,"cached_tokens":128,` +
+		`"price":0.00,"finish_reason":"stop","turns":2,"output_shape":"plain_text",` +
+		`"start":"2026-01-01T00:00:00.000Z","end":"2026-01-01T00:00:00.000Z","status":"SUCCESS",` +
+		`"tags":["tag-"],"metadata":{"session":"","session_id":"","user":"user-","user_id":""},` +
+		`"prompt":{"name":"template-","version":1}}},` +
 		`"scores":{"quality":{"at":"2026-01-01T00:00:00.000Z","id":"019a","value":100}}}`
 )

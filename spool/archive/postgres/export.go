@@ -56,7 +56,8 @@ const exportPage = 1000
 func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Item, place string) error) error {
 	var at exportPlace
 	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
-		return wire.Errorf(wire.CodeInvalid, "The unfinished copy is of another archive: %q is not a place in this one.", from)
+		return wire.Errorf(wire.CodeInvalid,
+			"The unfinished copy is of another archive: %q is not a place in this one.", from)
 	}
 
 	for at.Table < len(exportSteps) {

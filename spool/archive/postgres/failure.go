@@ -16,37 +16,48 @@ import (
 	"promptspool/api/wire"
 )
 
-// retryAfter is when a caller may try again while the database is away.
+// retryAfter is what callers are told to wait while the database is away.
 const retryAfter = 5 * time.Second
 
-// Messages by SQLSTATE (https://www.postgresql.org/docs/15/errcodes-appendix.html), or by its class, the first two letters. All of them
-// are CodeUnavailable: the write or the question was all right, and may be sent again.
+// remedies are messages by SQLSTATE
+// (https://www.postgresql.org/docs/15/errcodes-appendix.html), or by its class, the first two
+// characters. All are CodeUnavailable: the call was valid and may be repeated.
 var remedies = map[string]string{
-	"08P01": "A pool between this server and the database refuses what it asks for; for PgBouncer set ignore_startup_parameters = statement_timeout.",
-	"08":    "The connection to the database was lost. Look at its log if this goes on.",
-	"25006": "The database takes no writes: this host is a standby. Name all hosts in --archive and add target_session_attrs=read-write.",
+	"08P01": "A pooler between this server and the database rejects a startup parameter. " +
+		"For PgBouncer set ignore_startup_parameters = statement_timeout.",
+	"08": "The connection to the database was lost. If this persists, check the database's log.",
+	"25006": "The database is read-only: this host is a standby. " +
+		"Name all hosts in --archive and add target_session_attrs=read-write.",
 	"26000": mixedUp,
-	"28":    "The database refuses this server's user. Check user and password in --archive, and the database's pg_hba.conf.",
-	"3D000": "There is no such database. Create it (createdb), or correct the name in --archive.",
-	"40":    "Others changed the same records at the same time, several times in a row. Send it again.",
+	"28": "The database rejects this server's user. " +
+		"Check user and password in --archive, and the database's pg_hba.conf.",
+	"3D000": "The database does not exist. Create it (createdb), or correct its name in --archive.",
+	"40":    "Other calls kept changing the same records at the same time. Try again.",
 	"42P05": mixedUp,
-	"42501": "The database user may not do this. Make it the owner of the tables, or grant it all rights on them.",
-	"42P01": "A table is missing in the database. Restart the server, which makes what is missing, or restore a backup.",
-	"53":    "The database is short of memory or of another resource. Look at its log.",
-	"53100": "The database's disk is full. Make room there; the server goes on by itself.",
-	"53300": "The database has too many connections. Lower pool_max_conns in --archive, raise the database's max_connections, or put PgBouncer in between.",
-	"55":    "The database is busy with a change of its tables. Send it again.",
-	"57014": "The database took longer than statement_timeout. Narrow the question by accepted_at; the time is set by statement_timeout in --archive.",
-	"57P01": "The database is stopping. The server goes on by itself when it is back.",
-	"57P02": "The database has crashed and is recovering. The server goes on by itself when it is back.",
-	"57P03": "The database is starting, or a standby that takes no connections yet. The server goes on by itself when it is there.",
-	"58":    "The database cannot read or write its files. Look at its log and its disk.",
+	"42501": "The database user lacks a privilege. " +
+		"Make it the owner of the tables, or grant it all privileges on them.",
+	"42P01": "A table is missing in the database. " +
+		"Restart the server, which creates missing tables, or restore a backup.",
+	"53":    "The database is short of memory or another resource. Check its log.",
+	"53100": "The database's disk is full. Free some space there; the server recovers by itself.",
+	"53300": "The database has too many connections. Lower pool_max_conns in --archive, " +
+		"raise the database's max_connections, or put PgBouncer in between.",
+	"55": "The database is busy changing its tables. Try again.",
+	"57014": "The database took longer than statement_timeout. " +
+		"Narrow the search by accepted_at, or raise statement_timeout in --archive.",
+	"57P01": "The database is stopping. The server recovers by itself when it is back.",
+	"57P02": "The database has crashed and is recovering. The server recovers by itself when it is back.",
+	"57P03": "The database is starting, or is a standby that accepts no connections yet. " +
+		"The server recovers by itself when it is ready.",
+	"58": "The database cannot read or write its files. Check its log and its disk.",
 }
 
-// mixedUp is for a statement that is not prepared, or is already: on another connection than this server thinks.
-const mixedUp = "A pool between this server and the database gives out connections by transaction, and does not know prepared statements. Add default_query_exec_mode=cache_describe to --archive."
+// mixedUp is for a prepared statement that does not exist, or already exists. A pooler has
+// moved us to another server connection than the one that we prepared it on.
+const mixedUp = "A pooler between this server and the database assigns connections by transaction and does not " +
+	"support prepared statements. Add default_query_exec_mode=cache_describe to --archive."
 
-// failure makes a wire error of any error; one that is a wire error already is left as it is.
+// failure turns any error into a wire error. It returns wire errors unchanged.
 func failure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -55,11 +66,12 @@ func failure(ctx context.Context, err error) error {
 		return e
 	}
 	if ctx.Err() != nil {
-		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
 	}
 	if errors.Is(err, errConflict) {
 		return unavailable(remedies["40"], err)
 	}
+
 	state := sqlState(err)
 	for _, code := range []string{state, state[:min(2, len(state))]} {
 		if message := remedies[code]; message != "" {
@@ -67,53 +79,65 @@ func failure(ctx context.Context, err error) error {
 		}
 	}
 	if away(err) {
-		return unavailable("The database is away. Check that it runs and that --archive names the right host and port; the server goes on by itself when it is back.", err)
+		return unavailable("The database is away. "+
+			"Check that it runs and that --archive names the right host and port; "+
+			"the server recovers by itself when it is back.", err)
 	}
-	return &wire.Error{Code: wire.CodeInternal, Message: "The database could not carry this out; the server's log says why.", Cause: err}
+
+	return &wire.Error{
+		Code:    wire.CodeInternal,
+		Message: "The database reported an error; the server's log has the reason.",
+		Cause:   err,
+	}
 }
 
 func unavailable(message string, cause error) error {
 	return &wire.Error{Code: wire.CodeUnavailable, Message: message, RetryAfter: retryAfter, Cause: cause}
 }
 
-// away says whether the database could not be reached, went away, or is not ready yet: another try may find it, or another host.
+// away reports whether the database could not be reached, went away, or is not ready yet.
+// Another attempt may reach it, or another host.
 func away(err error) bool {
 	switch state := sqlState(err); {
-	case state == "57P01", state == "57P02", state == "57P03", state == "25006", strings.HasPrefix(state, "08"), state == "53300":
+	case state == "57P01", state == "57P02", state == "57P03", state == "25006", state == "53300",
+		strings.HasPrefix(state, "08"):
 		return true
-	case state != "":
+	case state != "": // it answered
 		return false
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// refused reports whether the database refuses a statement as it is: sending it again changes nothing. Where a person can
-// mend it (a table is missing, rights are), it counts as unavailable instead.
+// refused reports whether the database rejects a statement as it is, so that sending it again
+// is pointless. What a person can fix (a missing table or privilege) is unavailable instead.
 func refused(err error) bool {
 	state := sqlState(err)
 
 	return wire.IsCode(err, wire.CodeInternal) && (strings.HasPrefix(state, "42") || strings.HasPrefix(state, "0A"))
 }
 
-// stale says whether the connection leads to a host that no longer takes writes.
+// stale reports whether the connection leads to a host that no longer accepts writes.
 func stale(err error) bool { return sqlState(err) == "25006" }
 
-// where names the database without its password.
+// where describes the database without its password.
 func where(c *pgx.ConnConfig) string {
 	hosts := []string{hostPort(c.Host, c.Port)}
 	for _, f := range c.Fallbacks {
-		if h := hostPort(f.Host, f.Port); h != hosts[len(hosts)-1] { // once with TLS and once without
+		// pgx has each host twice, with TLS and without.
+		if h := hostPort(f.Host, f.Port); h != hosts[len(hosts)-1] {
 			hosts = append(hosts, h)
 		}
 	}
+
 	return fmt.Sprintf("%s at %s", c.Database, strings.Join(hosts, ","))
 }
 
 func hostPort(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
 
-// saysConnections says whether a connection string bounds the connections.
+// saysConnections reports whether a connection string sets the size of the pool.
 func saysConnections(dsn string) bool {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		return u.Query().Has("pool_max_conns")

@@ -18,8 +18,9 @@ import (
 // accountBytesMax bounds an account's id.
 const accountBytesMax = 255
 
-// accountKey is how an account's id stands in the tables of records. PostgreSQL's texts hold every character but NUL; a byte that no
-// text may hold, and the percent sign, stand as % and two digits.
+// accountKey returns an account's id as it is stored in the tables of records. A PostgreSQL
+// text can hold any character except NUL; NUL, invalid UTF-8 and the percent sign are escaped
+// as % and two digits.
 func accountKey(account string) (string, error) {
 	if account == "" || len(account) > accountBytesMax {
 		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountBytesMax)
@@ -27,6 +28,7 @@ func accountKey(account string) (string, error) {
 	if utf8.ValidString(account) && !strings.ContainsAny(account, "\x00%") {
 		return account, nil
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(account); {
 		r, size := utf8.DecodeRuneInString(account[i:])
@@ -37,16 +39,18 @@ func accountKey(account string) (string, error) {
 		}
 		i += size
 	}
+
 	return b.String(), nil
 }
 
-// accountLock is the advisory lock of an account's records: shared by those who write to them; alone for whoever needs that nobody does.
+// accountLock returns the advisory lock of an account's records. Writers hold it shared; who
+// must keep writers out holds it exclusively.
 func accountLock(account string) int64 {
 	sum := sha256.Sum256([]byte("records of " + account))
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// uuid is an id as it stands in a table.
+// uuid is an id as pgx reads and writes it.
 type uuid archive.UUID
 
 func parseUUID(s string) (uuid, bool) {
@@ -56,10 +60,10 @@ func parseUUID(s string) (uuid, bool) {
 
 func (id uuid) String() string { return archive.UUID(id).String() }
 
-// UUIDValue and ScanUUID are pgx's.
+// UUIDValue implements pgtype.UUIDValuer.
 func (id uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }
 
-// ScanUUID reads an id that is not null.
+// ScanUUID implements pgtype.UUIDScanner, for columns that are not null.
 func (id *uuid) ScanUUID(v pgtype.UUID) error {
 	*id = v.Bytes
 	return nil
@@ -69,7 +73,7 @@ func badID(id string) error {
 	return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the archive should not have passed it on.", id)
 }
 
-// tsOf is the moment in an id, a UUIDv7: what its record's partition goes by.
+// tsOf returns the time in an id, a UUIDv7. It selects the partition of the record.
 func tsOf(id uuid) time.Time {
 	var ms [8]byte
 	copy(ms[2:], id[:6])
@@ -78,13 +82,14 @@ func tsOf(id uuid) time.Time {
 
 const weekLength = 7 * 24 * time.Hour
 
-// The weeks before and behind these are as one each: ids that far away were not made by a clock, and there may be any number of them.
+// All weeks before firstWeek count as one week, and so do all from endOfWeek on. Such ids were
+// not made by a clock, and each could otherwise be in a week of its own.
 var (
 	firstWeek = time.Date(2020, 1, 6, 0, 0, 0, 0, time.UTC)
 	endOfWeek = time.Date(2099, 12, 28, 0, 0, 0, 0, time.UTC)
 )
 
-// weekOf is the Monday of the week in which a moment of an id lies.
+// weekOf returns the Monday of the week of an id's time.
 func weekOf(ts time.Time) time.Time {
 	switch {
 	case ts.Before(firstWeek):
@@ -95,9 +100,11 @@ func weekOf(ts time.Time) time.Time {
 	return ts.Truncate(weekLength) // Go's zero time is a Monday
 }
 
-// weekEnds are the moments of the ids of a week; those that are as one reach to the ends of time.
+// weekEnds returns the times between which the ids of a week are; to is excluded. The weeks
+// outside firstWeek and endOfWeek have no bound on one side.
 func weekEnds(week time.Time) (from, to pgtype.Timestamptz) {
-	from, to = pgtype.Timestamptz{Time: week, Valid: true}, pgtype.Timestamptz{Time: week.Add(weekLength), Valid: true}
+	from = pgtype.Timestamptz{Time: week, Valid: true}
+	to = pgtype.Timestamptz{Time: week.Add(weekLength), Valid: true}
 	if week.Before(firstWeek) {
 		from = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 	}
@@ -107,8 +114,8 @@ func weekEnds(week time.Time) (from, to pgtype.Timestamptz) {
 	return from, to
 }
 
-// Order times stand as nanoseconds since 1970. What lies before 1677 or behind 2262 stands at the end of what a number can tell: nothing
-// real does, and the records themselves keep their times.
+// Order times are stored as nanoseconds since 1970. Times before 1677 or after 2262 are stored
+// as the nearest of these: no real one is there, and the records keep their own times.
 var (
 	timeLeast = time.Unix(0, math.MinInt64+1).UTC()
 	timeMost  = time.Unix(0, math.MaxInt64-1).UTC()

@@ -59,7 +59,9 @@ func (db *DB) Orphans(
 
 // orphanWeeks returns the weeks in which an account has orphans, and adds all of them to
 // tally.
-func orphanWeeks(ctx context.Context, tx pgx.Tx, account string, tally *archive.Orphans) (weeks []time.Time, err error) {
+func orphanWeeks(
+	ctx context.Context, tx pgx.Tx, account string, tally *archive.Orphans,
+) (weeks []time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint
 		FROM account_weeks WHERE account_id = $1

@@ -10,8 +10,10 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// Rewrite changes what is derived of requests; see archive.Store.
-func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position, limit int, change archive.Change) (end *query.Position, changed int, err error) {
+// Rewrite changes what is derived from requests; see archive.Store.
+func (db *DB) Rewrite(
+	ctx context.Context, account string, after *query.Position, limit int, change archive.Change,
+) (end *query.Position, changed int, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, 0, err
@@ -23,7 +25,9 @@ func (db *DB) Rewrite(ctx context.Context, account string, after *query.Position
 }
 
 // rewrite is Rewrite of some records, in one transaction.
-func (db *DB) rewrite(ctx context.Context, key string, page []query.Position, change archive.Change) (changed int, err error) {
+func (db *DB) rewrite(
+	ctx context.Context, key string, page []query.Position, change archive.Change,
+) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, p := range page {
 		if _, err := f.addRecord(key, p.RequestID); err != nil {
@@ -40,8 +44,9 @@ func (db *DB) rewrite(ctx context.Context, key string, page []query.Position, ch
 			id, _ := parseUUID(p.RequestID)
 			r := f.records[recordKey{key, id}]
 			if r.state.Orphan() {
-				continue // deleted since
+				continue // deleted since the page was read
 			}
+
 			body := func() ([]byte, error) { return db.requestBody(ctx, tx, r) }
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return err
@@ -50,11 +55,13 @@ func (db *DB) rewrite(ctx context.Context, key string, page []query.Position, ch
 				changed++
 			}
 		}
+
 		return f.write(ctx, tx)
 	})
 	if err != nil {
 		return 0, err
 	}
+
 	return changed, nil
 }
 
@@ -66,7 +73,10 @@ func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, er
 		}
 		event, _ := parseUUID(h.ID)
 		var packed []byte
-		err := tx.QueryRow(ctx, `SELECT body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`, r.account, r.id, r.ts, event).Scan(&packed)
+		err := tx.QueryRow(ctx, `
+			SELECT body FROM record_bodies
+			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
+			r.account, r.id, r.ts, event).Scan(&packed)
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +91,7 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 	if err != nil {
 		return 0, err
 	}
+
 	err = archive.Apart(ids, func(part []string) error {
 		n, err := db.editTogether(ctx, key, part, change)
 		changed += n
@@ -90,7 +101,9 @@ func (db *DB) Edit(ctx context.Context, account string, ids []string, change arc
 }
 
 // editTogether is Edit in one transaction.
-func (db *DB) editTogether(ctx context.Context, key string, ids []string, change archive.Edit) (changed int, err error) {
+func (db *DB) editTogether(
+	ctx context.Context, key string, ids []string, change archive.Edit,
+) (changed int, err error) {
 	f := db.newFolding(0)
 	for _, id := range ids {
 		if _, err := f.addRecord(key, id); err != nil {
@@ -124,7 +137,9 @@ func (db *DB) editTogether(ctx context.Context, key string, ids []string, change
 
 // edit lets change work on a record, and replaces the bodies that it changed.
 func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edit) error {
-	rows, err := tx.Query(ctx, `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`, r.account, r.id, r.ts)
+	rows, err := tx.Query(ctx,
+		`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+		r.account, r.id, r.ts)
 	if err != nil {
 		return err
 	}
@@ -139,7 +154,9 @@ func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edi
 
 	r.changed, err = r.state.Edited(bodies, change, func(eventID string, body json.RawMessage) error {
 		event, _ := parseUUID(eventID)
-		_, err := tx.Exec(ctx, `UPDATE record_bodies SET body = $5 WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
+		_, err := tx.Exec(ctx, `
+			UPDATE record_bodies SET body = $5
+			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
 			r.account, r.id, r.ts, event, pack(db.codec.bodies, body))
 		return err
 	})

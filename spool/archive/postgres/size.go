@@ -7,23 +7,29 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Size counts what all accounts hold, and what the database takes on its disks, tables of others included.
+// Size returns what all accounts hold, and the database's size on disk, which includes the
+// tables of others.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	var records, bytes int64
 	err = db.queryRow(ctx, nil, []any{&records, &bytes, &s.DiskBytes},
-		`SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint, pg_database_size(current_database()) FROM account_weeks`)
+		`SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
+			pg_database_size(current_database())
+		FROM account_weeks`)
 	if err == nil {
-		err = db.queryRow(ctx, nil, []any{&s.Tombstones}, `SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)
+		err = db.queryRow(ctx, nil, []any{&s.Tombstones},
+			`SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)
 	}
 	s.Records, s.Bytes = uint64(records), uint64(bytes)
 	return s, err
 }
 
-// Kept tells how much of an account is kept.
+// Kept returns how much an account holds.
 func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
 	key, err := accountKey(id.Account)
 	if err == nil {
-		err = db.queryRow(ctx, nil, []any{&kept.Requests, &kept.Bytes}, `SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM account_weeks WHERE account_id = $1`, key)
+		err = db.queryRow(ctx, nil, []any{&kept.Requests, &kept.Bytes}, `
+			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
+			FROM account_weeks WHERE account_id = $1`, key)
 	}
 	return kept, err
 }

@@ -9,15 +9,18 @@ import (
 	"promptspool/spool/archive"
 )
 
-// queueDeltas joins what is stored beside a state to it, which was just read.
+// queueDeltas reads the deltas of a state that was just read, and joins them to it.
 //
-// A state and its deltas are read by two statements. Who only reads sees one moment in both,
-// and who changes the record finds another revision if it was changed in between.
+// A state and its deltas are read by two statements. Readers see the same moment in both;
+// writers find another revision if the record was changed in between.
 func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time, s *archive.Stored) {
 	if !s.Large() {
 		return
 	}
-	b.Queue(`SELECT after, delta FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
+
+	b.Queue(`
+		SELECT after, delta FROM record_deltas
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
 		account, id, ts).Query(func(rows pgx.Rows) error {
 		var deltas []archive.Delta
 		var d archive.Delta
@@ -40,7 +43,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time,
 	})
 }
 
-// joinDeltas is queueDeltas of one record, at once.
+// joinDeltas is queueDeltas for one record, run immediately.
 func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uuid, s *archive.Stored) error {
 	b := &pgx.Batch{}
 	c.queueDeltas(b, account, id, tsOf(id), s)
@@ -48,7 +51,7 @@ func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uu
 	return sendBatch(ctx, tx, b)
 }
 
-// sendBatch sends a batch, unless nothing is in it.
+// sendBatch sends a batch unless it is empty.
 func sendBatch(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil

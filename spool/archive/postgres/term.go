@@ -11,17 +11,22 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// A term stands for one text of a record in one column: a hash of the account, the column, the metadata key if it is a value of one, and
-// the text. One index over all terms of a record answers "is" and "in" on every text field, within one account, whatever the texts hold.
-// Hashes of 64 bits meet by chance once in millions of years of writing; whoever makes them meet on purpose deceives their own account.
+// A term stands for one text of a record in one column. It is a hash of the account, the
+// column, the metadata key if the text is a metadata value, and the text. One index over all
+// terms of a record answers "is" and "in" on every text field within one account.
+//
+// 64-bit hashes collide by chance once in millions of years of writing. Whoever provokes a
+// collision only deceives their own account.
 
-// term makes a term.
+// term returns a term.
 func term(account string, c rowcode.Column, key, text string) int64 {
 	h := fnv.New64a()
 	var head [24]byte
 	head[0] = byte(c)
 	binary.LittleEndian.PutUint64(head[8:], uint64(len(account)))
 	binary.LittleEndian.PutUint64(head[16:], uint64(len(key)))
+
+	// The lengths come first, so that no two sets of texts are hashed as the same bytes.
 	_, _ = h.Write(head[:])
 	_, _ = h.Write([]byte(account))
 	_, _ = h.Write([]byte(key))
@@ -29,24 +34,27 @@ func term(account string, c rowcode.Column, key, text string) int64 {
 	return int64(h.Sum64())
 }
 
-// These stand for more than one column tells by itself.
+// Columns of terms that combine several columns, or are none.
 const (
-	metadataKeys     = rowcode.ColumnBody + 1 + iota // the keys of the metadata, as ColumnMetadata with a key is that key's value
-	scoreValues                                      // a score, with its name as the key, or without
+	metadataKeys     = rowcode.ColumnBody + 1 + iota // a metadata key
+	scoreValues                                      // a score, with its name as the key or without
 	templateVersions                                 // a version, with the template's name as the key
-	days                                             // the day of the order time, UTC, since 1970
-	hiddenMetadata                                   // a metadata value that the record has and does not show, with its key
+	days                                             // the UTC day of the order time, since 1970
+	hiddenMetadata                                   // a metadata value that the row does not show
 )
 
 // termColumns are the columns whose texts have terms.
-const termColumns = 1<<rowcode.ColumnFunction | 1<<rowcode.ColumnModel | 1<<rowcode.ColumnProvider | 1<<rowcode.ColumnStatus | 1<<rowcode.ColumnSidecar |
-	1<<rowcode.ColumnTemplate | 1<<rowcode.ColumnLabel | 1<<rowcode.ColumnTags | 1<<rowcode.ColumnGroups | 1<<rowcode.ColumnMetadata | 1<<rowcode.ColumnScores |
+const termColumns = 1<<rowcode.ColumnFunction | 1<<rowcode.ColumnModel | 1<<rowcode.ColumnProvider |
+	1<<rowcode.ColumnStatus | 1<<rowcode.ColumnSidecar | 1<<rowcode.ColumnTemplate | 1<<rowcode.ColumnLabel |
+	1<<rowcode.ColumnTags | 1<<rowcode.ColumnGroups | 1<<rowcode.ColumnMetadata | 1<<rowcode.ColumnScores |
 	1<<rowcode.ColumnTools | 1<<rowcode.ColumnFinish | 1<<rowcode.ColumnErrorType
 
-// daysMax is how many days may be asked for by their terms: each costs as much as a term with as many records.
+// daysMax bounds the days that are looked up by their terms. Each costs as much as any other
+// term with as many records.
 const daysMax = 3
 
-// dayTerms are the terms of the days between two order times, both included; nil if they are too many.
+// dayTerms returns the terms of the days between two order times, both included, or nil if
+// there are too many.
 func dayTerms(account string, oldest, newest int64) (terms []int64) {
 	first, last := dayOf(oldest), dayOf(newest)
 	if last-first >= daysMax {
@@ -60,7 +68,7 @@ func dayTerms(account string, oldest, newest int64) (terms []int64) {
 
 func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 
-// withHidden adds the terms of metadata values that the record has and its row does not show.
+// withHidden adds the terms of metadata values that the record has but its row does not show.
 func withHidden(terms []int64, r *record) []int64 {
 	for _, m := range r.state.Hidden() {
 		terms = append(terms, term(r.account, hiddenMetadata, m.Key, rowcode.Shortened(m.Key, m.Value)))
@@ -83,7 +91,8 @@ func termsOf(account string, row *wire.Row) []int64 {
 	terms := termsAsStored(account, row)
 	for c, text := range caselessTexts(row) {
 		if lower := strings.ToLower(text); text != lower && text != strings.ToUpper(lower) {
-			terms = append(terms, term(account, c, "", lower)) // see archive.Spellings
+			// A filter looks up the lower-case spelling; see archive.Spellings.
+			terms = append(terms, term(account, c, "", lower))
 		}
 	}
 
@@ -94,12 +103,13 @@ func termsOf(account string, row *wire.Row) []int64 {
 func termsAsStored(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.AcceptedAt)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
+
 	add := func(c rowcode.Column, key string, texts ...string) {
 		for _, text := range texts {
 			terms = append(terms, term(account, c, key, text))
 		}
 	}
-	// Of these an empty text is none.
+	// Of these columns an empty text means none.
 	some := func(c rowcode.Column, text string) {
 		if text != "" {
 			add(c, "", text)

@@ -7,17 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// templatesChannel is where a server that changed templates tells the others their account.
+// templatesChannel is the notification channel on which servers announce the accounts whose
+// templates they changed.
 const templatesChannel = "promptspool_templates"
 
 const (
 	watchPoll  = time.Second     // between looks at the revisions, whether notifications come or not
-	watchRetry = 2 * time.Second // before it is tried again to listen
+	watchRetry = 2 * time.Second // before listening again
 )
 
-// Watch calls wake with each account whose templates another server may have changed, until ctx ends; see registry.Watcher. It hears of
-// a change by LISTEN, at once. Each second it looks by itself at the accounts that somebody waits for: so a connection that was lost, or a
-// PgBouncer that keeps notifications to itself, only makes it slower. It returns nil.
+// Watch calls wake with each account whose templates another server may have changed.
+//
+// It does so until ctx ends, and then returns nil; see registry.Watcher. LISTEN reports a
+// change immediately. In addition Watch polls the accounts that callers wait for every
+// second, so a lost connection, or a PgBouncer that drops notifications, only delays it.
 func (db *DB) Watch(ctx context.Context, waited func() []string, wake func(account string)) error {
 	listening := make(chan struct{})
 	go func() {
@@ -25,6 +28,7 @@ func (db *DB) Watch(ctx context.Context, waited func() []string, wake func(accou
 		db.listen(ctx, wake)
 	}()
 	defer func() { <-listening }()
+
 	tick := time.NewTicker(watchPoll)
 	defer tick.Stop()
 	seen := map[string]uint64{}
@@ -38,8 +42,11 @@ func (db *DB) Watch(ctx context.Context, waited func() []string, wake func(accou
 	}
 }
 
-// look wakes the accounts whose revision is another than was seen, and returns what it sees. What cannot be read is looked at the next time.
-func (db *DB) look(ctx context.Context, accounts []string, seen map[string]uint64, wake func(account string)) map[string]uint64 {
+// look wakes the accounts whose revision differs from the one seen before, and returns the
+// revisions. If they cannot be read, the next look finds the change.
+func (db *DB) look(
+	ctx context.Context, accounts []string, seen map[string]uint64, wake func(account string),
+) map[string]uint64 {
 	if len(accounts) == 0 {
 		return seen
 	}
@@ -58,16 +65,18 @@ func (db *DB) look(ctx context.Context, accounts []string, seen map[string]uint6
 			wake(r.account)
 		}
 	}
+
 	return now
 }
 
-// listen wakes the accounts that other servers tell of, until ctx ends. Its connection is its own, none of the pool's: a PgBouncer that
-// gives connections out by transaction does not mind.
+// listen wakes the accounts that other servers announce, until ctx ends. It uses a connection
+// of its own: one of the pool would never be returned.
 func (db *DB) listen(ctx context.Context, wake func(account string)) {
 	for ctx.Err() == nil {
 		if err := db.hear(ctx, wake); err != nil && ctx.Err() == nil {
-			db.logger.Debug("changes of templates are not told at once for now; they are looked for each second", "error", err)
+			db.logger.Debug("Not notified of template changes for now; polling every second", "error", err)
 		}
+
 		timer := time.NewTimer(watchRetry)
 		select {
 		case <-ctx.Done():
@@ -77,13 +86,14 @@ func (db *DB) listen(ctx context.Context, wake func(account string)) {
 	}
 }
 
-// hear listens on one connection until that ends.
+// hear listens on one connection until it fails.
 func (db *DB) hear(ctx context.Context, wake func(account string)) error {
 	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+
 	if _, err := conn.Exec(ctx, "LISTEN "+templatesChannel); err != nil {
 		return err
 	}
