@@ -15,6 +15,9 @@ import (
 
 // configCommand checks and shows configurations.
 func configCommand() *cli.Command {
+	data := config.TextFlag("data", "",
+		"the data `folder` of a running process, or that of up for both of its roles")
+
 	return &cli.Command{
 		Name:  "config",
 		Usage: "check and show configuration files",
@@ -30,11 +33,8 @@ func configCommand() *cli.Command {
 				Usage: "show all settings and where each comes from: those of a running process, " +
 					"or those that one started here with FILE would have",
 				ArgsUsage: "[FILE]",
-				Flags: []cli.Flag{
-					config.TextFlag("data", "", "the data `folder` of a running process, or that of up for both of its roles"),
-					config.OutputFlag(),
-				},
-				Action: printConfig,
+				Flags:     []cli.Flag{data, config.OutputFlag()},
+				Action:    printConfig,
 			},
 			tryCommand(),
 		},

@@ -30,8 +30,18 @@ func tryCommand() *cli.Command {
 // sampleRecord has one of everything that is built in, in the places where it is met most.
 const sampleRecord = `{
   "function_name": "openai.ChatCompletion.create",
-  "kwargs": {"model": "gpt-4o", "messages": [{"role": "user", "content": "Write to ann@example.com or call +1 415 555 0132.\nBearer abcdef0123456789"}]},
-  "request_response": {"choices": [{"message": {"tool_calls": [{"function": {"name": "pay", "arguments": "{\"card\": \"4111 1111 1111 1111\", \"email\": \"Ann@example.com\"}"}}]}}]},
+  "kwargs": {
+    "model": "gpt-4o",
+    "messages": [
+      {"role": "user", "content": "Write to ann@example.com or call +1 415 555 0132.\nBearer abcdef0123456789"}
+    ]
+  },
+  "request_response": {
+    "choices": [{"message": {"tool_calls": [{"function": {
+      "name": "pay",
+      "arguments": "{\"card\": \"4111 1111 1111 1111\", \"email\": \"Ann@example.com\"}"
+    }}]}}]
+  },
   "tags": ["for ann@example.com"],
   "metadata": {"user": "ann@example.com", "key": "sk-0123456789abcdefghijkl"}
 }`

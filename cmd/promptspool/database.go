@@ -20,8 +20,8 @@ import (
 	"promptspool/spool/archive/postgres"
 )
 
-// database is where a server keeps all that it holds: the Badger in its data folder, which is its own, or a PostgreSQL that it may share
-// with others.
+// database is where a server keeps all that it holds. It is the Badger in the server's data folder, or a
+// PostgreSQL that it may share with others.
 type database interface {
 	archive.Store
 	registry.Store

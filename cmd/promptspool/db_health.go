@@ -50,7 +50,8 @@ func (h *dbHealth) reason() string {
 	return ""
 }
 
-// watch returns what follows a database until its ctx ends. A nil database is one in this process, which always answers.
+// watch returns what follows a database until its ctx ends. A nil database is one in this process, which
+// always answers.
 func (h *dbHealth) watch(db remoteDatabase) func(context.Context) error {
 	return func(ctx context.Context) error {
 		h.set(nil)

@@ -59,8 +59,8 @@ func listen(a config.Address) (net.Listener, error) {
 
 // peers accepts the connections of certain users only.
 //
-// The kernel says who a connection's other end is, and that cannot be forged: so pods that share a node's loopback can be
-// told apart.
+// The kernel reports who a connection's other end is, and that cannot be forged. So pods that share a
+// node's loopback can be told apart.
 type peers struct {
 	net.Listener
 	uids []uint32

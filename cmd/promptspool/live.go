@@ -15,7 +15,8 @@ import (
 
 // prepareServer returns what puts another configuration in force in a server that runs with c.
 func prepareServer(
-	c serverConfig, keys *auth.Auth, templates *registry.Registry, limiter *admission.Limiter, certificates *config.LiveTLS,
+	c serverConfig, keys *auth.Auth, templates *registry.Registry, limiter *admission.Limiter,
+	certificates *config.LiveTLS,
 ) config.Prepare {
 	return func(next *cli.Context) (commit func(), err error) {
 		n, err := serverRoleOf(next)

@@ -1,8 +1,8 @@
 // Command promptspool keeps a record of every call to a language model.
 //
-// It is one binary with two roles: a sidecar beside the app, which takes writes on localhost, answers once they are on
-// disk and forwards them; and a server, which keeps the records, the templates and the keys. serve.go shows what each is
-// made of.
+// It is one binary with two roles. A sidecar beside the app takes writes on localhost, answers once they are
+// on disk, and forwards them. A server keeps the records, the templates and the keys. serve.go shows what
+// each is made of.
 package main
 
 import (

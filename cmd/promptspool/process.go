@@ -30,8 +30,8 @@ const (
 	stopTaking = 7 * time.Second
 )
 
-// failedStopPatience is apiStopPatience after the disk failed. Callers that waited for it have been answered; what still
-// hangs, hangs on the bad disk or is a connection without a call.
+// failedStopPatience is apiStopPatience after the disk failed. Callers that waited for it have been
+// answered; what still hangs, hangs on the bad disk or is a connection without a call.
 const failedStopPatience = 2 * time.Second
 
 // process runs either role: its listeners, its background work, and its stop.

@@ -149,7 +149,8 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 			state, up = "silent", "-"
 		}
 		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
-			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents, s.DeadLetters, s.LostEvents, skewText(s.ClockAhead), s.ID)
+			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents, s.DeadLetters, s.LostEvents,
+			skewText(s.ClockAhead), s.ID)
 	}
 }
 

@@ -30,9 +30,12 @@ func upCommand() *cli.Command {
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags,
 		config.TextFlag("listen", config.SidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"),
-		config.TextFlag("ops-listen", config.SidecarOpsListen, "where the sidecar's metrics and probes are served: `host:port`"),
-		config.TextFlag("server-listen", config.ServerListen, "where the server's API listens: `host:port` or unix:/path"),
-		config.TextFlag("server-ops-listen", config.ServerOpsListen, "where the server's metrics and probes are served: `host:port`"),
+		config.TextFlag("ops-listen", config.SidecarOpsListen,
+			"where the sidecar's metrics and probes are served: `host:port`"),
+		config.TextFlag("server-listen", config.ServerListen,
+			"where the server's API listens: `host:port` or unix:/path"),
+		config.TextFlag("server-ops-listen", config.ServerOpsListen,
+			"where the server's metrics and probes are served: `host:port`"),
 		config.SwitchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"),
 	)
 	flags = append(flags, spoolFlags()...)
@@ -180,7 +183,8 @@ func keyFile(path string) (wire.Secret, error) {
 	return wire.Secret(key), os.WriteFile(path, []byte(key+"\n"), 0o600)
 }
 
-var bannerText = template.Must(template.New("").Parse(`promptspool {{.Version}} is up. Data is in {{.Data}}; stop with Ctrl-C.
+var bannerText = template.Must(template.New("").Parse(
+	`promptspool {{.Version}} is up. Data is in {{.Data}}; stop with Ctrl-C.
 
   sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}})
   server                  http://{{.Server}}   (operations on http://{{.ServerOps}})

@@ -21,8 +21,8 @@ type Delta struct {
 	Value []byte
 }
 
-// Stored is a state as a Store has it: as one value or, for a large record, with deltas beside it. These
-// hold what came since. Once the deltas have half as many bytes as the value, the next
+// Stored is a state as a Store has it: one value, and deltas beside that of a large record.
+// These hold what came since. Once the deltas have half as many bytes as the value, the next
 // write replaces all of them by one value. So the bytes written for a record stay within a
 // small factor of those sent for it.
 //

@@ -182,7 +182,7 @@ func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	}
 	_, _ = server.try("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
 	server.eventually(server.ended, func() string { return "it writes where no file is, and goes on" })
-	if server = start(); !server.takes() || !strings.Contains(server.logged(), "every file is read") {
+	if server = start(); !server.takes() || !strings.Contains(server.logged(), "reading every file") {
 		t.Fatalf("after a crash:\n%s", server.logged())
 	}
 	server.stop()

@@ -117,7 +117,7 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	c.end(t)
 }
 
-// end commits a transaction and answers everybody who waits for it. Changes that wrote
+// end commits a transaction and answers all that wait for it. Changes that wrote
 // nothing wait too: what they saw may come from a change before theirs, which must be
 // durable first.
 func (c *committer) end(t *transaction) error {

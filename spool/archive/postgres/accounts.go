@@ -30,7 +30,8 @@ var accountTablesOf = [...]accountTable{
 	accounts.Keys: {name: "keys", key: "hash",
 		columns: "id, account_id, account_name, name, scope, created_at, revoked_at, last_used_at"},
 	accounts.Users: {name: "users", key: "id",
-		columns: "id, email, account_id, account_name, role, created_at, disabled_at, sessions_from, founder, password"},
+		columns: "id, email, account_id, account_name, role, created_at, disabled_at, " +
+			"sessions_from, founder, password"},
 	accounts.Invites:  {name: "invites", key: "hash", columns: "id, account_name, role, created_at, expires_at, setup"},
 	accounts.Sessions: {name: "sessions", key: "hash", columns: "user_id, created_at, expires_at", end: "expires_at"},
 	accounts.Resets:   {name: "resets", key: "hash", columns: "user_id, made_by, created_at, expires_at"},

@@ -162,7 +162,8 @@ func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 
 	connections, err := serverConnections(c.Context, db)
 	if err == nil && connections > 0 {
-		err = fmt.Errorf("--%s: servers have %d connections to %s; stop them first: the sidecars keep what comes meanwhile",
+		err = fmt.Errorf("--%s: servers have %d connections to %s; "+
+			"stop them first: the sidecars keep what comes meanwhile",
 			flag, connections, config.ShowArchive(dsn))
 	}
 	if err != nil {

@@ -102,7 +102,8 @@ func (r *Reader) UpstreamURL() string {
 	address := r.Text("upstream")
 	u, err := url.Parse(address)
 	if err == nil && u.Scheme == "http" && !IsLoopback(u.Hostname()) && !r.Given("upstream-plaintext") {
-		r.Reject("upstream", "would send keys and records in clear; take https://, or allow it with --upstream-plaintext")
+		r.Reject("upstream",
+			"would send keys and records in clear; take https://, or allow it with --upstream-plaintext")
 	}
 	return address
 }

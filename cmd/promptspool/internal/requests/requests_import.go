@@ -62,7 +62,8 @@ func importEvents(c *cli.Context) error {
 	im := importer{client: cl, key: id.Key, encoder: encoder, done: imported{Refused: []refusedLine{}}}
 	if err := im.run(c.Context, in); err != nil {
 		sent := print.Quantity(im.done.Accepted+im.done.Duplicate, "event")
-		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has", err, sent)
+		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has",
+			err, sent)
 	}
 	if err := print.Output(c, im.done, func(t *print.Table) {
 		t.Row("accepted", im.done.Accepted)

@@ -65,7 +65,8 @@ func drainStopped(c *cli.Context) error {
 
 	// Held events first: those whose key is accepted by now go out with the others.
 	proxy.New(stopped.queue, stopped.keys, nobody{}, logger).RetryHeld(ctx)
-	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, metrics.New("sidecar", c.App.Version), logger)
+	numbers := metrics.New("sidecar", c.App.Version)
+	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, numbers, logger)
 	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, drainProgress(c))
 	left := stopped.queue.Status()
 	if err := errors.Join(err, stopped.close()); err != nil {

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// What keeps the code readable. Tests may have dense tables, so only the code itself is held to it.
+const (
+	lineMax      = 120 // columns; a tab is 4
+	airlessMax   = 19  // lines of a function without a blank line
+	sentenceMax  = 20  // words of the first sentence about what is exported
+	readmeMax    = 180 // lines
+	readmeWidest = 110 // columns; a table may be wider
+)
+
+// unusual are words that a native reader stumbles over in a comment.
+var unusual = []string{"says whether", "say whether", "tells whether", "is no error", "tells of", "who waits"}
+
+// unread are the folders that nobody has read for this yet. The list only gets shorter.
+var unread = []string{
+	"api",
+	"api/auth/authtest",
+	"api/openapi",
+	"api/ops",
+	"spool/archive/archivetest",
+	"spool/archive/postgres/postgrestest",
+	"spool/archive/query",
+}
+
+// pageFaults returns where a file is hard to read, as "line: what".
+func pageFaults(t *testing.T, name, source string) (faults []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(line int, format string, args ...any) {
+		faults = append(faults, fmt.Sprintf("%d: %s", line, fmt.Sprintf(format, args...)))
+	}
+
+	lines := strings.Split(source, "\n")
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t"); n > lineMax {
+			report(i+1, "%d columns, at most %d", n, lineMax)
+		}
+		_, comment, _ := strings.Cut(line, "//")
+		for _, words := range unusual {
+			if strings.Contains(comment, words) {
+				report(i+1, "%q", words)
+			}
+		}
+	}
+
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		from, to := fset.Position(f.Body.Lbrace).Line, fset.Position(f.Body.Rbrace).Line
+		blank := slices.ContainsFunc(lines[from:max(from, to-1)], func(line string) bool { return strings.TrimSpace(line) == "" })
+		if n := to - from - 1; n > airlessMax && !blank {
+			report(from, "%s has %d lines and no blank one", f.Name.Name, n)
+		}
+	}
+
+	for name, doc := range exported(file) {
+		switch n := len(strings.Fields(firstSentence(doc.Text()))); {
+		case n == 0:
+			report(fset.Position(name.Pos()).Line, "%s has no comment", name.Name)
+		case n > sentenceMax:
+			report(fset.Position(name.Pos()).Line, "the first sentence about %s has %d words, at most %d", name.Name, n, sentenceMax)
+		}
+	}
+
+	return faults
+}
+
+// exported returns the exported names of a file with their comments: a name in a group may share the group's.
+func exported(file *ast.File) map[*ast.Ident]*ast.CommentGroup {
+	names := make(map[*ast.Ident]*ast.CommentGroup)
+	add := func(name *ast.Ident, docs ...*ast.CommentGroup) {
+		if name.IsExported() {
+			i := slices.IndexFunc(docs, func(doc *ast.CommentGroup) bool { return doc != nil })
+			names[name] = nil
+			if i >= 0 {
+				names[name] = docs[i]
+			}
+		}
+	}
+
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil || ast.IsExported(receiver(d)) {
+				add(d.Name, d.Doc)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					add(s.Name, s.Doc, d.Doc, s.Comment)
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						add(name, s.Doc, s.Comment, d.Doc)
+					}
+				}
+			}
+		}
+	}
+
+	return names
+}
+
+// receiver returns the name of the type that a method belongs to.
+func receiver(f *ast.FuncDecl) string {
+	t := f.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	name, _ := t.(*ast.Ident)
+
+	return name.Name
+}
+
+// firstSentence ends at a full stop, at a colon before a list, or with its paragraph.
+func firstSentence(doc string) string {
+	doc, _, _ = strings.Cut(doc, "\n\n")
+	for _, end := range []string{". ", ".\n", ":\n"} {
+		doc, _, _ = strings.Cut(doc, end)
+	}
+
+	return doc
+}
+
+func TestTheCodeReadsWell(t *testing.T) {
+	top := os.DirFS("../..")
+	still := make(map[string]bool) // folders of unread with faults
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		text, err := fs.ReadFile(top, s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range pageFaults(t, s.path, string(text)) {
+			if slices.Contains(unread, s.dir) {
+				still[s.dir] = true
+				continue
+			}
+			t.Errorf("%s:%s", s.path, fault)
+		}
+	}
+
+	for _, dir := range unread {
+		if !still[dir] {
+			t.Errorf("%s reads well now: take it off the list of those that nobody has read", dir)
+		}
+	}
+}
+
+func TestCodeThatReadsBadlyIsNoticed(t *testing.T) {
+	long := "package x\n\nfunc f() {\n" + strings.Repeat("\tprintln()\n", airlessMax+1) + "}\n"
+	for name, tt := range map[string]struct {
+		source string
+		want   int
+	}{
+		"a good file":              {"package x\n\n// F returns one.\nfunc F() int { return 1 }\n", 0},
+		"a long line":              {"package x\n\n// " + strings.Repeat("x", lineMax) + "\n", 1},
+		"a function without air":   {long, 1},
+		"a function with air":      {strings.Replace(long, "println()\n", "println()\n\n", 1), 0},
+		"a name without a comment": {"package x\n\ntype T struct{}\n\nfunc (*T) M() {}\n", 2},
+		"a method of no name":      {"package x\n\ntype t[P any] struct{}\n\nfunc (*t[P]) M() {}\n", 0},
+		"a long sentence":          {"package x\n\n// F " + strings.Repeat("x ", sentenceMax) + ". It is one.\nfunc F() {}\n", 1},
+		"unusual words":            {"package x\n\n// f says whether.\nfunc f() bool { return true }\n", 1},
+		"a group with one comment": {"package x\n\n// Numbers of things.\nconst (\n\tA = 1\n\tB = 2\n)\n", 0},
+	} {
+		if faults := pageFaults(t, "x.go", tt.source); len(faults) != tt.want {
+			t.Errorf("%s: %d faults, want %d: %q", name, len(faults), tt.want, faults)
+		}
+	}
+}
+
+// readmeFaults returns why a README is not one screen after the other.
+func readmeFaults(text string) (faults []string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > readmeMax {
+		faults = append(faults, fmt.Sprintf("%d lines, at most %d", len(lines), readmeMax))
+	}
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > readmeWidest && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "[") {
+			faults = append(faults, fmt.Sprintf("line %d has %d columns, at most %d", i+1, n, readmeWidest))
+		}
+	}
+
+	return faults
+}
+
+func TestTheREADMEIsShort(t *testing.T) {
+	text, err := os.ReadFile(path.Join("../..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range readmeFaults(string(text)) {
+		t.Error(fault)
+	}
+
+	if n := len(readmeFaults(strings.Repeat("x\n", readmeMax) + strings.Repeat("x", readmeWidest+1))); n != 2 {
+		t.Errorf("a README that is too long and too wide has %d faults, want 2", n)
+	}
+}
