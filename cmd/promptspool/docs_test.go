@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -43,14 +42,11 @@ func TestTheReadmeFitsOneLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSuffix(string(readme), "\n"), "\n")
-	if len(lines) > 180 {
-		t.Errorf("the README has %d lines", len(lines))
+	for _, fault := range readmeFaults(string(readme)) {
+		t.Errorf("README.md: %s", fault)
 	}
-	for i, line := range lines {
-		if n := utf8.RuneCountInString(line); n > 110 && !strings.HasPrefix(line, "|") {
-			t.Errorf("README.md:%d has %d columns", i+1, n)
-		}
+	if n := len(readmeFaults(strings.Repeat("x\n", readmeMax) + strings.Repeat("x", readmeWidest+1))); n != 2 {
+		t.Errorf("a README that is too long and too wide has %d faults, want 2", n)
 	}
 
 	picture, err := os.Stat("deploy/dashboard.png")

@@ -50,6 +50,30 @@ func (s *State) Shown() (ids []string) {
 	return slices.Compact(ids)
 }
 
+// Bodies reads the stored bodies of the record's events, by id. With shown set it reads only those
+// that Shown names.
+func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string]json.RawMessage, error) {
+	var wanted []string
+	if shown {
+		wanted = s.Shown()
+	}
+
+	bodies := make(map[string]json.RawMessage)
+	for _, entry := range s.History {
+		if entry.Hash == "" || shown && !slices.Contains(wanted, entry.ID) {
+			continue // not stored, or not needed
+		}
+
+		body, err := read(entry)
+		if err != nil {
+			return nil, err
+		}
+		bodies[entry.ID] = body
+	}
+
+	return bodies, nil
+}
+
 // Restore replaces references by the values that are in these bodies of events. References to
 // other bodies stay.
 func (s *State) Restore(bodies map[string]json.RawMessage) {

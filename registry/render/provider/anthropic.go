@@ -82,14 +82,8 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 // tool is something that the user says.
 func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
 	// Blocks of a tool message become the content of the result.
-	for i := range m.Content {
-		raw, err := c.anthropicBlock(m, &m.Content[i])
-		if err != nil {
-			return "", nil, err
-		}
-		if raw != nil {
-			blocks = append(blocks, raw)
-		}
+	if blocks, err = eachBlock(m, c.anthropicBlock); err != nil {
+		return "", nil, err
 	}
 
 	if m.Role == "tool" {

@@ -98,14 +98,8 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 }
 
 func (c *call) bedrockMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
-	for i := range m.Content {
-		raw, err := c.bedrockBlock(m, &m.Content[i])
-		if err != nil {
-			return "", nil, err
-		}
-		if raw != nil {
-			blocks = append(blocks, raw)
-		}
+	if blocks, err = eachBlock(m, c.bedrockBlock); err != nil {
+		return "", nil, err
 	}
 
 	if m.Role == "tool" {

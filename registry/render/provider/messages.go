@@ -7,6 +7,24 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
+// eachBlock lists what convert makes of each block of a message, without the blocks of which it
+// makes nothing.
+func eachBlock(
+	m *prompt.Message, convert func(*prompt.Message, *prompt.Block) (json.RawMessage, error),
+) (blocks []json.RawMessage, err error) {
+	for i := range m.Content {
+		raw, err := convert(m, &m.Content[i])
+		if err != nil {
+			return nil, err
+		}
+		if raw != nil {
+			blocks = append(blocks, raw)
+		}
+	}
+
+	return blocks, nil
+}
+
 // eachMessage lists what convert makes of each message. A completion becomes a message of
 // the user.
 func (c *call) eachMessage(

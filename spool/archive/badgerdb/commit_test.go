@@ -2,6 +2,7 @@ package badgerdb
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -136,6 +137,19 @@ func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// loadCount reads a uint64; 0 if the key does not exist.
+func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return 0, err
+	}
+
+	if len(raw) != 8 {
+		return 0, damaged(key, errors.New("it is not a number of 8 bytes"))
+	}
+	return binary.BigEndian.Uint64(raw), nil
 }
 
 func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -70,25 +69,7 @@ func (db *DB) readRecord(
 func (db *DB) bodies(
 	txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool,
 ) (map[string]json.RawMessage, error) {
-	var wanted []string
-	if shown {
-		wanted = s.Shown()
-	}
-
-	bodies := make(map[string]json.RawMessage)
-	for _, h := range s.History {
-		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
-			continue // not stored, or not needed
-		}
-
-		body, err := db.loadBody(txn, k, id, h)
-		if err != nil {
-			return nil, err
-		}
-
-		bodies[h.ID] = body
-	}
-	return bodies, nil
+	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) { return db.loadBody(txn, k, id, h) })
 }
 
 // metadata reads a record's metadata, including long values that its state holds only in

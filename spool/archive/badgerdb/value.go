@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,19 +38,6 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 		return nil, damaged(key, err)
 	}
 	return value, nil
-}
-
-// loadCount reads a uint64; 0 if the key does not exist.
-func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
-	raw, err := loadBytes(txn, key)
-	if raw == nil || err != nil {
-		return 0, err
-	}
-
-	if len(raw) != 8 {
-		return 0, damaged(key, errors.New("it is not a number of 8 bytes"))
-	}
-	return binary.BigEndian.Uint64(raw), nil
 }
 
 // errUnreadable is for an empty value. We store none, but Badger returns one without an

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -108,24 +107,8 @@ func packedBodies(rows pgx.Rows) (map[uuid][]byte, error) {
 func (c *codec) unpackBodies(
 	s *archive.State, packed map[uuid][]byte, shown bool,
 ) (map[string]json.RawMessage, error) {
-	var wanted []string
-	if shown {
-		wanted = s.Shown()
-	}
-
-	bodies := make(map[string]json.RawMessage)
-	for _, h := range s.History {
-		if h.Hash == "" || shown && !slices.Contains(wanted, h.ID) {
-			continue
-		}
-
+	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) {
 		event, _ := parseUUID(h.ID)
-		body, err := c.unpackBody(packed[event], h)
-		if err != nil {
-			return nil, err
-		}
-		bodies[h.ID] = body
-	}
-
-	return bodies, nil
+		return c.unpackBody(packed[event], h)
+	})
 }
