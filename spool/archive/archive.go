@@ -51,9 +51,9 @@ func New(c Config) *Archive {
 	return &Archive{c}
 }
 
-// Record folds events of the identity's account and returns a result for each, in their order.
-// When it returns, accepted events are durable and can be found. On an error nothing was
-// folded, and the same events may be sent again. It does not keep the events.
+// Record folds events of the identity's account and returns a result for each, in their
+// order. When it returns, accepted events are durable and can be found. On an error
+// nothing was folded, and the same events may be sent again. It does not keep the events.
 func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	if err := checkAccount(id); err != nil {
 		return nil, err
@@ -78,6 +78,8 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 			return nil, err
 		}
 		if d.Request != nil {
+			// Priced as of the call's own time. When the table changes
+			// later, only Reprice changes what is stored.
 			d.Request.price(a.config.Prices, d.OrderTime)
 		}
 		decoded = append(decoded, d)
@@ -94,7 +96,8 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 
 // decode reads an event. If it cannot be folded, ok is false and the result says why.
 func (a *Archive) decode(e wire.Event, now time.Time, result *wire.Result) (d Event, ok bool) {
-	// A newer sidecar may send kinds that only a newer server knows: it keeps them until then.
+	// A newer sidecar may send kinds that only a newer server knows: it keeps
+	// them until then.
 	if !e.Kind.Known() {
 		result.Code = wire.ResultLater
 		result.Reason = fmt.Sprintf("this server does not know events of kind %.40q yet; upgrade it", e.Kind)
@@ -113,8 +116,8 @@ func (a *Archive) decode(e wire.Event, now time.Time, result *wire.Result) (d Ev
 	return d, true
 }
 
-// report counts results, and logs refusals: their sidecar buries these events as dead letters
-// or keeps sending them.
+// report counts results, and logs refusals: their sidecar buries these events as dead
+// letters or keeps sending them.
 func (a *Archive) report(account string, results []wire.Result) {
 	refused, reason := 0, ""
 	for _, r := range results {
@@ -126,7 +129,8 @@ func (a *Archive) report(account string, results []wire.Result) {
 	}
 
 	if refused > 0 {
-		a.config.Logger.Warn("events were refused", "account", account, "refused", refused, "last_reason", reason)
+		a.config.Logger.Warn("events were refused",
+			"account", account, "refused", refused, "last_reason", reason)
 	}
 }
 
@@ -145,7 +149,6 @@ func (a *Archive) apply(
 	}
 	a.config.Metrics.ArchiveBatchEvents.Observe(float64(len(events)))
 	a.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
-
 	for i, place := range places {
 		results[place] = applied[i]
 	}
@@ -153,9 +156,9 @@ func (a *Archive) apply(
 	return nil
 }
 
-// resolve fills in a link's template name and version. What the sidecar knew when it accepted
-// the event wins, because the app used that. Otherwise the registry's history decides, as of
-// the event's order time.
+// resolve fills in a link's template name and version. What the sidecar knew when it
+// accepted the event wins, because the app used that. Otherwise the registry's history
+// decides, as of the event's order time.
 func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
 	link := e.link()
 	if link == nil {
@@ -168,6 +171,8 @@ func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
 	if e.Version > 0 {
 		link.Version = e.Version
 	}
+	// A number may be a template's id. It is looked up even with a
+	// version, because the record shows the name.
 	if a.config.Versions == nil || link.Version > 0 && !isNumber(link.Name) {
 		return nil
 	}
@@ -178,6 +183,8 @@ func (a *Archive) resolve(ctx context.Context, account string, e *Event) error {
 	}
 	name, version, err := a.config.Versions.VersionAt(ctx, account, link.Name, selector, e.OrderTime)
 	switch {
+	// An unknown template is no reason to refuse the event: its app
+	// already has a 200. The link stays as it was sent.
 	case wire.IsCode(err, wire.CodeNotFound):
 		return nil
 	case err != nil:
@@ -203,8 +210,8 @@ func isNumber(ident string) bool {
 	return ident != ""
 }
 
-// checkAccount rejects callers without an account. No caller should get here unauthenticated;
-// if one does, nothing may be filed under an empty account.
+// checkAccount rejects callers without an account. No caller should get here
+// unauthenticated; if one does, nothing may be filed under an empty account.
 func checkAccount(id wire.Identity) error {
 	if id.Account == "" {
 		return wire.Errorf(wire.CodeUnauthorized,
@@ -221,14 +228,16 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 	}
 	parsed, err := wire.ParseID(requestID)
 	if err != nil {
-		return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request: a request_id %v.", err)
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"There is no such request: a request_id %v.", err)
 	}
 
 	state, body, err := a.config.Store.Record(ctx, id.Account, parsed)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
-			"This account has no request %s. If a sidecar has just accepted it, it may still be on its way.", parsed)
+			"This account has no request %s. If a sidecar has just accepted it, it may still be on its way.",
+			parsed)
 	case err != nil:
 		return wire.Record{}, err
 	case state.Orphan():

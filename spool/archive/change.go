@@ -23,16 +23,13 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 	switch {
 	case d.RequestID != "" && d.Key != "":
 		return invalid("cannot be combined with metadata_key; send one of them")
-
 	case d.RequestID == "" && d.Key == "":
 		return invalid("is missing; send it, or metadata_key and metadata_value")
-
 	case d.RequestID != "":
 		var err error
 		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
 			return invalid(err.Error())
 		}
-
 	// A moment in the future would delete what has not been written yet.
 	case d.Before.IsZero() || d.Before.After(a.config.Now()):
 		d.Before = a.config.Now().UTC()
@@ -50,9 +47,10 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 // rewriteStep is how many records one transaction rewrites.
 const rewriteStep = 200
 
-// Rewrite calls change with every request of the account, newest first behind cursor ("" for
-// the first), in steps. After each step it calls progress with how many it has seen and
-// changed, and a cursor that continues behind them, "" at the end. An error of progress ends it.
+// Rewrite calls change with every request of the account, newest first behind cursor (""
+// for the first), in steps. After each step it calls progress with how many it has seen
+// and changed, and a cursor that continues behind them, "" at the end. An error of
+// progress ends it.
 func (a *Archive) Rewrite(
 	ctx context.Context, id wire.Identity, cursor string, change Change,
 	progress func(seen, changed int, cursor string) error,
@@ -80,6 +78,8 @@ func (a *Archive) Rewrite(
 			return err
 		}
 
+		// The step is durable by now, so a cursor that progress
+		// keeps skips no record after a crash.
 		changed += n
 		next := ""
 		if end != nil {
@@ -94,11 +94,14 @@ func (a *Archive) Rewrite(
 
 // errCursor rejects a cursor that is not the one named.
 func errCursor(wanted string) error {
-	return wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is not valid; send the " + wanted + " unchanged"})
+	return wire.Invalid(wire.FieldError{
+		Field:  "cursor",
+		Reason: "is not valid; send the " + wanted + " unchanged",
+	})
 }
 
-// RewritePage is Store.Rewrite for a store that rewrites a page of records in one transaction.
-// rewrite fails with ErrHeavy for a page that weighs too much.
+// RewritePage is Store.Rewrite for a store that rewrites a page of records in one
+// transaction. rewrite fails with ErrHeavy for a page that weighs too much.
 func RewritePage(
 	ctx context.Context, s Store, account string, after *query.Position, limit int,
 	rewrite func(page []query.Position) (changed int, err error),
@@ -108,6 +111,8 @@ func RewritePage(
 		page = append(page, query.PositionOf(row))
 		return len(page) < limit, nil
 	}
+	// Only positions are gathered here: rewrite calls the
+	// store, which a scan must not do.
 	_, err = s.Scan(ctx, account, query.Query{After: after}, rowcode.PlaceColumns, collect)
 	if err != nil || len(page) == 0 {
 		return nil, 0, err
@@ -118,6 +123,8 @@ func RewritePage(
 		changed += n
 		return err
 	})
+	// A page of very long records may be too much for one
+	// transaction: then its halves are.
 	if err != nil {
 		return nil, 0, err
 	}
@@ -130,10 +137,13 @@ func RewritePage(
 	return end, changed, nil
 }
 
-// Edited calls change on a record with these bodies, and keep for each body that it changed.
+// Edited calls change on a record with these bodies, and keep for each body
+// that it changed.
 func (s *State) Edited(
 	bodies map[string]json.RawMessage, change Edit, keep func(eventID string, body json.RawMessage) error,
 ) (changed bool, err error) {
+	// The hash in the history tells which bodies change has
+	// touched. Only these are written anew.
 	hashes := make(map[string]string)
 	for _, h := range s.History {
 		hashes[h.ID] = h.Hash
@@ -142,7 +152,6 @@ func (s *State) Edited(
 	if changed, err = change(s, bodies); err != nil || !changed {
 		return false, err
 	}
-
 	for _, h := range s.History {
 		if h.Hash == hashes[h.ID] {
 			continue

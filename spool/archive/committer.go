@@ -7,9 +7,10 @@ import (
 	"promptspool/api/wire"
 )
 
-// Committer gathers the changes that wait into groups, each of which a Store commits as one transaction. One of
-// those who wait leads: it commits a group, while those who come meanwhile gather for the next. It has no goroutine
-// of its own, so none can be missing when it counts. Safe for concurrent use.
+// Committer gathers the changes that wait into groups, each of which a Store commits as
+// one transaction. One of the callers leads: it commits a group, while changes that come
+// meanwhile gather for the next. It has no goroutine of its own, so none can be missing
+// when it counts. Safe for concurrent use.
 type Committer[T any] struct {
 	commit    func(ctx context.Context, lane int, group []*Waiting[T])
 	bytesMax  int
@@ -38,9 +39,9 @@ func (w *Waiting[T]) Finish(err error) {
 	}
 }
 
-// NewCommitter makes a Committer of so many lanes: transactions at the same time. A group has at most so
-// many bytes and events, unless its only change has more. commit must answer each change of the group; its
-// ctx does not end.
+// NewCommitter makes a Committer with this many lanes: transactions at the same time. A
+// group has at most bytesMax bytes and eventsMax events, unless its only change has more.
+// commit must answer each change of the group; its ctx does not end.
 func NewCommitter[T any](
 	lanes, bytesMax, eventsMax int, commit func(ctx context.Context, lane int, group []*Waiting[T]),
 ) *Committer[T] {
@@ -52,8 +53,9 @@ func NewCommitter[T any](
 	return c
 }
 
-// Do commits a change with others, and returns its answer. ctx is looked at before the change waits, not after: one
-// that may have been committed must not be reported as cancelled, nor its bytes be reused.
+// Do commits a change with others, and returns its answer. It looks at ctx before the
+// change waits, not after: a change that may have been committed must not be reported as
+// cancelled, nor its bytes be reused.
 func (c *Committer[T]) Do(ctx context.Context, w *Waiting[T]) error {
 	if err := ctx.Err(); err != nil {
 		return wire.Unavailable(0, "The call ended before it was carried out: %w", err)
@@ -63,11 +65,14 @@ func (c *Committer[T]) Do(ctx context.Context, w *Waiting[T]) error {
 		return err
 	}
 
+	// Whoever finds a lane free leads. Its group may be full before its own change has
+	// its turn, so it goes round until that has its answer.
 	for {
 		select {
 		case err := <-w.done:
 			return err
 		case lane := <-c.lanes:
+			// The group is others' as well: it does not end with this caller's call.
 			c.commitGroup(context.WithoutCancel(ctx), lane)
 		}
 	}
@@ -99,9 +104,10 @@ const (
 
 func (w *Waiting[T]) small() bool { return w.Bytes <= smallBytes && w.Events <= smallEvents }
 
-// take removes the next group from the queue: the change that has waited longest, then the small ones, then
-// what else fits. So a small change waits for the group being committed and for one large one at most,
-// however many of these there are, and no large one waits forever.
+// take removes the next group from the queue: the change that has waited
+// longest, then the small ones, then what else fits. So a small change waits
+// for the group being committed and for one large one at most, however many
+// of these there are. No large one waits forever.
 func (c *Committer[T]) take() (group []*Waiting[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,6 +116,8 @@ func (c *Committer[T]) take() (group []*Waiting[T]) {
 	for _, small := range []bool{true, false} {
 		var rest []*Waiting[T] // nil in the end, if all are taken: lets go of the array
 		for i, w := range c.queue {
+			// The first in the queue goes even if it is too large for any
+			// group: otherwise it would wait forever.
 			first := small && i == 0
 			fits := bytes+w.Bytes <= c.bytesMax && events+w.Events <= c.eventsMax
 			if !first && (!fits || small && !w.small()) {
@@ -141,8 +149,8 @@ func (c *Committer[T]) commitGroup(ctx context.Context, lane int) {
 	}
 }
 
-// Hold waits until a lane is free and keeps it from committing until release is called. ok is false if stop was
-// closed first.
+// Hold waits until a lane is free and keeps it from committing until release is called.
+// ok is false if stop was closed first.
 func (c *Committer[T]) Hold(stop <-chan struct{}) (release func(), ok bool) {
 	select {
 	case <-stop:
@@ -152,8 +160,8 @@ func (c *Committer[T]) Hold(stop <-chan struct{}) (release func(), ok bool) {
 	}
 }
 
-// Close fails everything that waits, and everything that comes, with err. When it returns, no commit runs. It must
-// not be called twice.
+// Close fails everything that waits, and everything that comes, with err. When it
+// returns, no commit runs. It must not be called twice.
 func (c *Committer[T]) Close(err error) {
 	c.mu.Lock()
 	c.closed = err
@@ -164,6 +172,8 @@ func (c *Committer[T]) Close(err error) {
 	for _, w := range queue {
 		w.Finish(err)
 	}
+	// Holding every lane means that no commit runs. They
+	// are not given back, so none begins.
 	for range cap(c.lanes) {
 		<-c.lanes
 	}

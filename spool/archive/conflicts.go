@@ -12,14 +12,16 @@ import (
 // conflictBytesMax bounds the conflicting contents that a record shows, beyond the first.
 const conflictBytesMax = 4 << 20
 
-// settleConflicts unmarks requests that differ from the record's own only in a secret, because
-// one of them arrived when less was masked than today. It shows the content of the others.
+// settleConflicts unmarks requests that differ from the record's own only in a
+// secret, because one of them arrived when less was masked than today. It shows the
+// content of the others.
 func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
 	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
 		return nil
 	}
 
-	// The record may have gained events since it was read: only those in both are compared.
+	// The record may have gained events since it was read: only those in
+	// both are compared.
 	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, r.RequestID)
 	if err != nil {
 		return err
@@ -33,6 +35,7 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 			continue
 		}
 
+		// Compared as they would be kept today, whatever was masked when they arrived.
 		bodies[e.ID], _ = maskBody(bodies[e.ID])
 		e.Conflict = string(bodies[e.ID]) != string(own)
 		if e.Conflict {
@@ -44,8 +47,9 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 	return nil
 }
 
-// conflictsOf returns the contents of other requests under a record's id, each once, in the
-// order of arrival. The first is always shown: it stood before another took the record over.
+// conflictsOf returns the contents of other requests under a record's id, each once,
+// in the order of arrival. The first is always shown: it stood before another took
+// the record over.
 func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) []wire.Conflict {
 	slices.SortFunc(others, func(a, b wire.RecordEvent) int {
 		return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.ID, b.ID))
@@ -62,6 +66,7 @@ func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) [
 		}
 		shown[hash] = true
 
+		// Beyond the bound an event is named without its content, to bound the answer.
 		if size += len(body); len(conflicts) > 0 && size > conflictBytesMax {
 			body = nil
 		}

@@ -22,9 +22,9 @@ const (
 // Counting is an Archive whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
-// counting goes on for callers that ask the same again: the numbers of one question grow until
-// they are complete, and do not shrink. Statistics without a filter but time have no budget;
-// they are always exact.
+// counting goes on for callers that ask the same again: the numbers of one question grow
+// until they are complete, and do not shrink. Statistics without a filter but time have
+// no budget; they are always exact.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
 type Counting struct {
@@ -62,12 +62,14 @@ func (c *Counting) Close() {
 	c.walks.Wait()
 }
 
-// Analyze sums up the records that a search with the same filter finds, within q.Budget if
-// there is a filter.
+// Analyze sums up the records that a search with the same filter finds, within q.Budget
+// if there is a filter.
 func (c *Counting) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
+	// Without a filter but time the stores have summaries. What is
+	// wrong with a filter is reported in one place.
 	if err != nil || match.Spanned() || q.Budget == 0 {
 		return c.Archive.Analyze(ctx, id, q)
 	}
@@ -151,7 +153,8 @@ func (c *Counting) ask(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// A walk that reached its end has the truth of now, whatever was kept of earlier ones.
+	// A walk that reached its end has the truth of now, whatever was kept
+	// of earlier ones.
 	if w != nil && w.over && (w.whole || w.err != nil) {
 		if w.err == nil {
 			take(w.answer)
@@ -159,6 +162,8 @@ func (c *Counting) ask(
 		return wire.Progress{}, w.err
 	}
 
+	// The walk is not over, or was cut short: the best
+	// answer is the one that counts the most.
 	k := c.kept.touch(asked.key)
 	if part.answer != nil && k.walk == w {
 		c.kept.keepPart(asked.key, k, part)
@@ -175,8 +180,8 @@ func (c *Counting) ask(
 	return progress, nil
 }
 
-// walkOf joins the walk that counts the answer to a question, or begins one. It returns nil if
-// the kept answer is recent enough.
+// walkOf joins the walk that counts the answer to a question, or begins one. It returns
+// nil if the kept answer is recent enough.
 func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,6 +192,8 @@ func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, asked questi
 
 	k := c.kept.touch(asked.key)
 	if k.walk != nil {
+		// This caller waits for it, so it goes on although the
+		// one that began it may have left.
 		k.walk.unasked.Reset(q.Budget + walkUnasked)
 		return k.walk, nil
 	}

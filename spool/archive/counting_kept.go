@@ -23,8 +23,8 @@ type countedPart struct {
 	progress wire.Progress
 }
 
-// keptCount is the best known answer to a question: a whole one until a newer one is whole,
-// otherwise the part that counts the most.
+// keptCount is the best known answer to a question: a whole one until a newer one is
+// whole, otherwise the part that counts the most.
 type keptCount struct {
 	countedPart
 
@@ -70,10 +70,11 @@ func (c *keptCounts) keepPart(key countKey, k *keptCount, part countedPart) {
 // keep replaces the answer to a question.
 func (c *keptCounts) keep(key countKey, k *keptCount, part countedPart) {
 	k.countedPart = part
+	// The question was displaced meanwhile: its answer serves those who wait,
+	// but is not kept, so its bytes do not count.
 	if c.by[key] != k {
 		return
 	}
-
 	c.bytes -= k.bytes
 	k.bytes = len(key.query)
 	if text, err := json.Marshal(part.answer); err == nil {
@@ -92,8 +93,8 @@ func (c *keptCounts) shrink(but countKey) {
 				oldest = key
 			}
 		}
-
 		k := c.by[oldest]
+		// No caller could join this walk any more, because it is found by its question.
 		if k.walk != nil {
 			k.walk.cancel(errWalkUnasked)
 		}

@@ -48,6 +48,7 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked q
 		done:  make(chan struct{}),
 		sums:  asked.sums(),
 	}
+	// Not the caller's context: others may join the walk, and the caller may ask again.
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
 
@@ -66,9 +67,9 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked q
 	return w
 }
 
-// place gives a walk that takes longer than most one of the few places for these, or ends it.
-// What it counted is kept, and the next caller begins another walk: one that waited for its
-// turn would hold a snapshot of the store meanwhile.
+// place gives a walk that takes longer than most one of the few places for these, or ends
+// it. What it counted is kept, and the next caller begins another walk: one that waited
+// for its turn would hold a snapshot of the store meanwhile.
 func (c *Counting) place(w *walk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +106,8 @@ func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
 		k = &keptCount{} // the question was dropped meanwhile
 	}
 	k.walk = nil
-
 	cause := context.Cause(w.ctx)
+	// A walk that we ended has not failed: what it counted so far is an answer.
 	ended := slices.Contains([]error{errWalkBusy, errWalkUnasked, errWalkLong}, cause)
 	switch {
 	case err != nil && !ended:
@@ -122,9 +123,9 @@ func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
 		c.kept.keep(w.asked.key, k, part)
 	}
 
-	// Another walk would come no further than one that took too long, and is not worth it soon
-	// after one that took a while. What is counted quickly is counted anew each time; its answer
-	// is kept for when the machine is busier.
+	// Another walk would come no further than one that took too long, and is not worth it
+	// soon after one that took a while. What is counted quickly is counted anew each
+	// time; its answer is kept for when the machine is busier.
 	k.ended = time.Time{}
 	if err == nil && time.Since(w.begun) > walkFree || cause == errWalkLong {
 		k.ended = time.Now()

@@ -1,24 +1,25 @@
-// Package archive is the server's side of logging: it folds events into records, one record
-// per request id of an account, and answers questions about them.
+// Package archive is the server's side of logging: it folds events into records, one
+// record per request id of an account, and answers questions about them.
 //
-// Everything that decides is pure: Decode reads an event, State.Fold merges it, State.View and
-// State.Row show the result. A Store only keeps states, bodies and rows, in one durable
-// transaction per batch; package archivetest is the suite that every Store passes.
+// Everything that decides is pure: Decode reads an event, State.Fold merges it,
+// State.View and State.Row show the result. A Store only keeps states, bodies and
+// rows, in one durable transaction per batch; package archivetest is the suite that
+// every Store passes.
 //
-// Folding is commutative, associative and idempotent: whatever the order, the batches and the
-// repetitions in which the events of a record arrive, the record ends up the same. Two rules
-// ensure that. Each event has a Stamp that never changes once it is stored, and each place in
-// a record belongs to the lowest stamp (the request itself) or to the highest (a score by its
-// name, a metadata key, the template link). And an event whose id is in the record's history
-// changes nothing.
+// Folding is commutative, associative and idempotent: whatever the order, the batches and
+// the repetitions in which the events of a record arrive, the record ends up the same.
+// Two rules ensure that. Each event has a Stamp that never changes once it is stored, and
+// each place in a record belongs to the lowest stamp (the request itself) or to the
+// highest (a score by its name, a metadata key, the template link). And an event whose id
+// is in the record's history changes nothing.
 //
-// What a large record gains is stored beside its state rather than with it. Stored has the
-// rule, and State.Join puts both together, because the order does not matter.
+// What a large record gains is stored beside its state rather than with it. Stored has
+// the rule, and State.Join puts both together, because the order does not matter.
 //
-// A record whose request has not arrived yet is an orphan: its enrichments are kept and join
-// the request when that arrives. Until then no list shows it.
+// A record whose request has not arrived yet is an orphan: its enrichments are kept and
+// join the request when that arrives. Until then no list shows it.
 //
-// The rooms below it hold what needs no Store: package calls reads a provider's call, query
-// defines what searches and statistics mean, rowcode is the form of a list's row. Package
-// transfer copies one database into another.
+// The rooms below it hold what needs no Store: package calls reads a provider's call,
+// query defines what searches and statistics mean, rowcode is the form of a list's row.
+// Package transfer copies one database into another.
 package archive

@@ -13,9 +13,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Event is one accepted write after decoding: what State.Fold merges. At most one of Request,
-// Score, Metadata, Prompt and GroupID is set. None is set if the body could not be read: then
-// only the history shows the event, and its body is kept.
+// Event is one accepted write after decoding: what State.Fold merges. At most one of
+// Request, Score, Metadata, Prompt and GroupID is set. None is set if the body could not
+// be read: then only the history shows the event, and its body is kept.
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
@@ -36,20 +36,20 @@ type Link struct {
 	Version int    `json:"version,omitempty"` // 0 while unknown
 	Label   string `json:"label,omitempty"`
 
-	// InputVariables is an object or nil. A request's link leaves it nil, because the request's
-	// own body has the variables. Elsewhere is set for long ones, which are only in the body of
-	// the link's event.
+	// InputVariables is an object or nil. A request's link leaves it nil, because the
+	// request's own body has the variables. Elsewhere is set for long ones, which are
+	// only in the body of the link's event.
 	InputVariables json.RawMessage `json:"input_variables,omitempty"`
 	Elsewhere      bool            `json:"elsewhere,omitempty"`
 }
 
-// Decode reads an event that has just arrived. It takes whatever can be read of the body and
-// leaves out the rest, because a sidecar has already answered 200 to it. It rejects only
-// bodies that are not JSON objects and malformed ids; the error's text tells a person why the
-// event can never be folded. The result aliases e.Body.
+// Decode reads an event that has just arrived. It takes whatever can be read of the body
+// and leaves out the rest, because a sidecar has already answered 200 to it. It rejects
+// only bodies that are not JSON objects and malformed ids; the error's text tells a
+// person why the event can never be folded. The result aliases e.Body.
 //
-// Secrets are masked here as well as at acceptance: an older sidecar, its spool or an export
-// may still contain some.
+// Secrets are masked here as well as at acceptance: an older sidecar, its spool or an
+// export may still contain some.
 func Decode(e wire.Event, now time.Time) (Event, error) {
 	var err error
 	if e.ID, err = wire.ParseID(e.ID); err != nil {
@@ -66,7 +66,8 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	if masked, found := secrets.Mask(e.Body, object); found {
 		e.Body = masked
 		if object, err = wire.ParseObject(masked); err != nil {
-			return Event{}, errors.New("body: unreadable after masking its secrets: " + wire.AsError(err).Message)
+			return Event{}, errors.New(
+				"body: unreadable after masking its secrets: " + wire.AsError(err).Message)
 		}
 	}
 
@@ -95,28 +96,27 @@ func (e *Event) read(object wire.Object) {
 	var err error
 	switch e.Kind {
 	case wire.KindRequest:
+		// A log-request is read with the same fields. Its own decoder has the
+		// last word on whether it follows the contract.
 		var w wire.RequestWrite
 		if w, err = wire.DecodeRequest(object, false); wire.IsLog(object) {
 			_, err = wire.DecodeLog(object)
 		}
 		e.Request = readRequest(object, w)
-
 	case wire.KindScore:
+		// A fault in another field does not cost the score.
 		var w wire.ScoreWrite
 		if w, err = wire.DecodeScore(object); !concernsField(err, "score") {
 			e.Score = &wire.Score{Name: w.Name, Score: w.Score}
 		}
-
 	case wire.KindMetadata:
 		var w wire.MetadataWrite
 		w, err = wire.DecodeMetadata(object)
 		e.Metadata = w.Metadata
-
 	case wire.KindPrompt:
 		var w wire.PromptWrite
 		w, err = wire.DecodePrompt(object)
 		e.Prompt = newLink(w.PromptLink)
-
 	case wire.KindGroup:
 		var w wire.GroupWrite
 		w, err = wire.DecodeGroup(object)
@@ -156,12 +156,11 @@ func newLink(w wire.PromptLink) *Link {
 func concernsField(err error, field string) bool {
 	var e *wire.Error
 	isField := func(f wire.FieldError) bool { return f.Field == field }
-
 	return errors.As(err, &e) && slices.ContainsFunc(e.Fields, isField)
 }
 
-// HashBody returns the first 16 bytes of a body's SHA-256, in hex. It tells a retry from other
-// content under the same id, and a stored body from a damaged one.
+// HashBody returns the first 16 bytes of a body's SHA-256, in hex. It tells a retry from
+// other content under the same id, and a stored body from a damaged one.
 func HashBody(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16])

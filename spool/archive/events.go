@@ -9,12 +9,12 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// Events returns the events of a record, by order time. Folding them elsewhere makes the same
-// record. Events whose body was kept (bodies, by event id) are as they were sent.
+// Events returns the events of a record, by order time. Folding them elsewhere makes the
+// same record. Events whose body was kept (bodies, by event id) are as they were sent.
 //
-// Of the others a record remembers only what they did, and their body is made from what is
-// left of that. If later events replaced all of it, only the place in the history remains. The
-// result aliases bodies.
+// Of the others a record remembers only what they did, and their body is made from what
+// is left of that. If later events replaced all of it, only the place in the history
+// remains. The result aliases bodies.
 func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	groups := s.groupsWithoutBody(bodies)
 	events := make([]wire.Event, 0, len(s.History))
@@ -28,6 +28,8 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 			Clock:      h.Clock,
 			Body:       bodies[h.ID],
 		}
+		// Where the two differ, another server could not derive the
+		// order time from what the event says.
 		if !h.At.Equal(h.AcceptedAt) {
 			e.OrderedAt = h.At
 		}
@@ -39,7 +41,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 		if s.Prompt != nil && s.Prompt.ID == h.ID {
 			e.Version = s.Prompt.Value.Version
 		}
-
+		// Its body was not kept, because the state had all of it.
 		if e.Body == nil {
 			body := map[string]any{"request_id": s.RequestID}
 			s.addEffect(body, h)
@@ -64,7 +66,6 @@ func (s *State) addEffect(body map[string]any, h Entry) {
 				body["name"], body["score"] = name, s.Scores[name].Value
 			}
 		}
-
 	case wire.KindMetadata:
 		left := map[string]string{}
 		s.addPastValues(h.ID, left)
@@ -74,7 +75,6 @@ func (s *State) addEffect(body map[string]any, h Entry) {
 			}
 		}
 		body["metadata"] = left
-
 	case wire.KindPrompt:
 		if s.Prompt == nil || s.Prompt.ID != h.ID {
 			return
@@ -89,8 +89,8 @@ func (s *State) addEffect(body map[string]any, h Entry) {
 	}
 }
 
-// groupsWithoutBody returns the groups that came with events whose body was not kept. Which
-// event brought which group makes no difference.
+// groupsWithoutBody returns the groups that came with events whose body was not kept.
+// Which event brought which group makes no difference.
 func (s *State) groupsWithoutBody(bodies map[string]json.RawMessage) []string {
 	groups := slices.Clone(s.GroupIDs)
 	for _, h := range s.History {

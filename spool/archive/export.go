@@ -9,13 +9,14 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// exportPage is how many positions an export reads ahead of its records, so that a slow reader
-// holds no snapshot of the store.
+// exportPage is how many positions an export reads ahead of its records, so that a slow
+// reader holds no snapshot of the store.
 const exportPage = 1000
 
-// Export calls fn with every matching record, newest first, and a cursor that continues behind
-// it. It ends when fn returns an error, which it returns. Its memory is bounded by one record.
-// Records written meanwhile may be missing; records deleted before fn would get them are.
+// Export calls fn with every matching record, newest first, and a cursor that continues
+// behind it. It ends when fn returns an error, which it returns. Its memory is bounded by
+// one record. Records written meanwhile may be missing; records deleted before fn would
+// get them are.
 func (a *Archive) Export(
 	ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error,
 ) error {
@@ -60,8 +61,8 @@ func (a *Archive) Export(
 	}
 }
 
-// positions returns up to limit next rows that q finds. stopped is where the store's budget was
-// spent, or nil.
+// positions returns up to limit next rows that q finds. stopped is where the store's
+// budget was spent, or nil.
 func (a *Archive) positions(
 	ctx context.Context, id wire.Identity, q query.Query, limit int,
 ) (page []query.Position, stopped *query.Position, err error) {
@@ -79,12 +80,12 @@ const (
 	orphanCursor = "o." // begins the cursor of an export that has reached the orphans
 )
 
-// ExportEvents calls fn with the events of every record that s finds, in its order, one record
-// at a time. If s has no filter, the events that wait for their request follow.
+// ExportEvents calls fn with the events of every record that s finds, in its order, one
+// record at a time. If s has no filter, the events that wait for their request follow.
 //
-// mark is called now and then with a cursor that continues behind what fn got, "" at the end.
-// The export ends with the first error of either. Its memory is bounded by a page of rows and
-// one record.
+// mark is called now and then with a cursor that continues behind what fn got, "" at the
+// end. The export ends with the first error of either. Its memory is bounded by a page of
+// rows and one record.
 func (a *Archive) ExportEvents(
 	ctx context.Context, id wire.Identity, s wire.Search,
 	fn func([]wire.Event) error, mark func(cursor string) error,
@@ -106,6 +107,7 @@ func (a *Archive) ExportEvents(
 			break
 		}
 		s.Cursor = *page.NextCursor
+		// Between pages, never within one: behind a cursor nothing was left out.
 		if err := mark(s.Cursor); err != nil {
 			return err
 		}

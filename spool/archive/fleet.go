@@ -16,12 +16,16 @@ const (
 
 // ErrFleetFull refuses one more sidecar while FleetMax are alive.
 func ErrFleetFull() error {
-	return wire.Errorf(wire.CodeTooMany, "This account has %d sidecars already; no more are listed.", FleetMax)
+	return wire.Errorf(wire.CodeTooMany,
+		"This account has %d sidecars already; no more are listed.", FleetMax)
 }
 
-// NewFleet lists the sidecars that are not forgotten, by name and id, and marks those that are alive.
+// NewFleet lists the sidecars that are not forgotten, by name and id, and marks those
+// that are alive.
 func NewFleet(items []wire.FleetSidecar, now time.Time) wire.Fleet {
-	items = slices.DeleteFunc(items, func(s wire.FleetSidecar) bool { return now.Sub(s.LastSeen) > FleetKept })
+	items = slices.DeleteFunc(items, func(s wire.FleetSidecar) bool {
+		return now.Sub(s.LastSeen) > FleetKept
+	})
 	for i := range items {
 		items[i].Alive = now.Sub(items[i].LastSeen) <= wire.AliveFor
 	}

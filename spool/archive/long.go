@@ -9,8 +9,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// shorten replaces long values by references, and reports whether there were any: then the body
-// must be kept.
+// shorten replaces long values by references, and reports whether there were any: then
+// the body must be kept.
 func (e *Event) shorten() (long bool) {
 	metadata := e.Metadata
 	if e.Request != nil {
@@ -31,8 +31,8 @@ func (e *Event) shorten() (long bool) {
 	return long
 }
 
-// Shown returns the ids of the events whose bodies are needed to show the record. These are the
-// request, and the events with long values that the state only refers to.
+// Shown returns the ids of the events whose bodies are needed to show the record. These
+// are the request, and the events with long values that the state only refers to.
 func (s *State) Shown() (ids []string) {
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)
@@ -50,8 +50,8 @@ func (s *State) Shown() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// Bodies reads the stored bodies of the record's events, by id. With shown set it reads only those
-// that Shown names.
+// Bodies reads the stored bodies of the record's events, by id. With shown set it reads
+// only those that Shown names.
 func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string]json.RawMessage, error) {
 	var wanted []string
 	if shown {
@@ -74,10 +74,12 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 	return bodies, nil
 }
 
-// Restore replaces references by the values that are in these bodies of events. References to
-// other bodies stay.
+// Restore replaces references by the values that are in these bodies of events.
+// References to other bodies stay.
 func (s *State) Restore(bodies map[string]json.RawMessage) {
-	s.restore(bodies, func(key, stored, value string) bool { return rowcode.StoredValue(key, value) == stored })
+	s.restore(bodies, func(key, stored, value string) bool {
+		return rowcode.StoredValue(key, value) == stored
+	})
 }
 
 // restore is Restore for the values that match says belong to a reference.
@@ -89,6 +91,7 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 		}
 
 		if read[event] == nil {
+			// Each body is parsed once, however many long values it has.
 			read[event] = readMetadata(bodies[event])
 		}
 		if value, ok := read[event][key]; ok && match(key, stored, value) {
@@ -96,10 +99,11 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 		}
 		return stored
 	})
-
 	if s.Prompt == nil || !s.Prompt.Value.Elsewhere {
 		return
 	}
+	// A body that is missing or unreadable leaves the
+	// reference: the record is still shown.
 	object, err := wire.ParseObject(bodies[s.Prompt.ID])
 	if err != nil {
 		return
@@ -138,8 +142,8 @@ func (s *State) refer(bodies map[string]json.RawMessage) {
 	}
 }
 
-// eachValue replaces every metadata value of the state by the result of fn. Maps that the state
-// shares with events are copied first.
+// eachValue replaces every metadata value of the state by the result of fn. Maps that the
+// state shares with events are copied first.
 func (s *State) eachValue(fn func(event, key, stored string) string) {
 	replaced := func(event string, metadata map[string]string) map[string]string {
 		metadata = maps.Clone(metadata)

@@ -19,9 +19,10 @@ const (
 	maskBytesStep = 8 << 20         // of their bodies, unless one alone has more
 )
 
-// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s. It goes from
-// the newest on, orphans last. With q.Mask it masks them, durably and with an entry in the audit
-// log by the time it returns. It reports where secrets are, never what they are.
+// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s.
+// It goes from the newest on, orphans last. With q.Mask it masks them, durably and with
+// an entry in the audit log by the time it returns. It reports where secrets are, never
+// what they are.
 func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Scanned{}, err
@@ -55,7 +56,8 @@ func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) 
 	return s.answer, nil
 }
 
-// MaskAll masks the secrets in all records of the account, and returns how many records had any.
+// MaskAll masks the secrets in all records of the account, and returns how many
+// records had any.
 func (a *Archive) MaskAll(ctx context.Context, id wire.Identity) (masked int, err error) {
 	cursor := ""
 	for {
@@ -115,6 +117,8 @@ func (s *scan) listed(ctx context.Context) (more bool, err error) {
 				return false, err
 			}
 			s.answer.Cursor = p.Cursor()
+			// The clock is read after a record, so that every
+			// call gets at least one further.
 			if s.isOver() {
 				return true, nil
 			}
@@ -171,8 +175,8 @@ func (s *scan) look(ctx context.Context, requestID string) error {
 		n += s.report(requestID, h.ID, bodies[h.ID])
 	}
 
-	// Events whose bodies are not kept live on only in the state. What the state has of the
-	// request comes from a kept body.
+	// Events whose bodies are not kept live on only in the state. What the state has of
+	// the request comes from a kept body.
 	left, err := json.Marshal(State{
 		Scores:   state.Scores,
 		Metadata: state.Metadata,
@@ -190,7 +194,8 @@ func (s *scan) look(ctx context.Context, requestID string) error {
 	if !s.mask {
 		return nil
 	}
-
+	// Many go into one transaction, which costs one fsync. Both bounds keep
+	// it small enough for the writers beside it.
 	s.found = append(s.found, requestID)
 	if s.bytes += state.Bytes(); len(s.found) < maskStep && s.bytes < maskBytesStep {
 		return nil
@@ -208,7 +213,7 @@ func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 	if n = secrets.Count(body, object, s.answer.Kinds); n == 0 {
 		return 0
 	}
-
+	// Every secret counts, but only so many are listed: the answer stays bounded.
 	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
 	if room <= 0 {
 		return n
@@ -231,6 +236,7 @@ func (s *scan) flush(ctx context.Context) error {
 	}
 
 	n, err := s.archive.config.Store.Edit(ctx, s.id.Account, s.found, maskRecord)
+	// Even on an error: what was masked before it belongs in the audit log.
 	s.answer.Masked += n
 	s.found, s.bytes = s.found[:0], 0
 
@@ -243,7 +249,6 @@ func (s *scan) audit(ctx context.Context) error {
 	if s.answer.Masked == 0 || log == nil {
 		return nil
 	}
-
 	actor, records := "this server", "records"
 	if s.id.KeyID != "" {
 		actor = "key " + s.id.KeyID
@@ -264,6 +269,8 @@ func (s *scan) audit(ctx context.Context) error {
 // maskRecord masks the secrets in the bodies of a record and in what was derived from its
 // events. It is an Edit.
 func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err error) {
+	// Long values are restored below, to be masked whole. At the
+	// end the state only refers to them again.
 	defer func() { s.refer(bodies) }()
 
 	for i := range s.History {
@@ -293,6 +300,8 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	if err := json.Unmarshal(masked, s); err != nil {
 		return false, err
 	}
+	// Groups whose ids differed in a secret alone are one
+	// now, and the order may be another.
 	slices.Sort(s.GroupIDs)
 	s.GroupIDs = slices.Compact(s.GroupIDs)
 

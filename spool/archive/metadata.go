@@ -9,12 +9,13 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Selectors returns the order time up to which a metadata value was deleted. The value is as a
-// state holds it (see HashStored). ok is false for a value that was not deleted.
+// Selectors returns the order time up to which a metadata value was deleted. The value is
+// as a state holds it (see HashStored). ok is false for a value that was not deleted.
 type Selectors func(key, value string) (before time.Time, ok bool)
 
-// Deleted reports whether a deletion by metadata applies to the record, in whatever order its
-// events arrived. It does if, with one of the requests that were kept, a key has a deleted value
+// Deleted reports whether a deletion by metadata applies to the record, in whatever
+// order its events arrived. It does if, with one of the requests that were kept, a key
+// has a deleted value
 //
 //   - as of the deletion's moment, whatever came later, or
 //   - now, and the request is not later than that moment.
@@ -69,6 +70,7 @@ func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selecto
 
 // valuesOf returns the values that a key has had, by stamp.
 func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stamped[string] {
+	// A copy: what is appended must not end up in the state.
 	values := slices.Clone(s.Past[key])
 	if now, ok := s.Metadata[key]; ok {
 		values = append(values, now)
@@ -85,8 +87,8 @@ func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stam
 	return values
 }
 
-// putMetadata sets a key, and keeps the value that lost: a deletion may match what the record
-// was at some earlier moment.
+// putMetadata sets a key, and keeps the value that lost: a deletion may match what the
+// record was at some earlier moment.
 func (s *State) putMetadata(key string, stamp Stamp, value string) {
 	s.sums.weight += weighText(key) + len(value)
 	old, had := s.Metadata[key]
@@ -95,6 +97,7 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 		return
 	}
 
+	// An event that comes late may lose to what is there already.
 	loser := old
 	if s.Metadata[key] == old {
 		loser = Stamped[string]{stamp, value}
@@ -109,8 +112,8 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 	s.Past[key] = slices.Insert(past, i, loser)
 }
 
-// addRival keeps the metadata of a request that is not the record's. One without metadata is
-// kept as well: with it, what metadata events said of the record still applies.
+// addRival keeps the metadata of a request that is not the record's. One without metadata
+// is kept as well: with it, what metadata events said of the record still applies.
 func (s *State) addRival(stamp Stamp, metadata map[string]string) {
 	rival := newRival(stamp, metadata)
 	s.sums.weight += weighRival(&rival)
@@ -120,8 +123,8 @@ func (s *State) addRival(stamp Stamp, metadata map[string]string) {
 	s.Rivals = slices.Insert(s.Rivals, i, rival)
 }
 
-// newRival returns the same for a request that was just read as for one that was stored, which
-// has nil in place of empty metadata.
+// newRival returns the same for a request that was just read as for one that was stored,
+// which has nil in place of empty metadata.
 func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string] {
 	if len(metadata) == 0 {
 		metadata = nil
@@ -130,9 +133,9 @@ func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string
 	return Stamped[map[string]string]{stamp, metadata}
 }
 
-// HiddenBy returns the metadata values that the record has but no longer shows since it took e.
-// Some may have been hidden before. A Store that finds records by their rows needs these too,
-// for deletions.
+// HiddenBy returns the metadata values that the record has but no longer shows since it
+// took e. Some may have been hidden before. A Store that finds records by their rows
+// needs these too, for deletions.
 func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 	var had []wire.MetadataRow
 	add := func(key, value string) {
@@ -141,12 +144,14 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 
 	for key, value := range e.Metadata {
 		add(key, value)
+		// If e won, the last of the past values is the one that it replaced.
 		if n := len(s.Past[key]); n > 0 {
 			add(key, s.Past[key][n-1].Value)
 		}
 		if s.Request == nil {
 			continue
 		}
+		// The request may have set the same key; the later of the two is shown.
 		if own, ok := s.Request.Value.Metadata[key]; ok {
 			add(key, own)
 		}
@@ -233,7 +238,7 @@ func (s *State) Hides() bool {
 	if s.Request == nil {
 		return false
 	}
-
+	// Of the two values of one key only the later is shown.
 	for key := range s.Request.Value.Metadata {
 		if _, twice := s.Metadata[key]; twice {
 			return true
@@ -253,7 +258,8 @@ func (s *State) shownMetadata() map[string]string {
 	return m
 }
 
-// Whole returns the metadata that the record shows, after Restore has put long values there.
+// Whole returns the metadata that the record shows, after Restore has put
+// long values there.
 func (s *State) Whole() map[string]string { return s.metadata() }
 
 // metadata returns that of metadata events and of the winning request, each key from the

@@ -37,7 +37,8 @@ func (o Orphans) Minus(less Orphans) Orphans {
 // Full reports whether no more events may wait.
 func (o Orphans) Full() bool { return o.Events >= OrphanEventsMax || o.Bytes >= OrphanBytesMax }
 
-// OrphanLater returns the result of an event for which there is no room among the orphans.
+// OrphanLater returns the result of an event for which there is no room
+// among the orphans.
 func OrphanLater(eventID string) wire.Result {
 	return wire.Result{
 		ID:   eventID,
@@ -56,7 +57,8 @@ func (s *State) Waiting() Orphans {
 	return Orphans{1, int64(len(s.History)), int64(s.Bytes())}
 }
 
-// WouldWait reports whether folding the event would make the record an orphan, or a larger one.
+// WouldWait reports whether folding the event would make the record an orphan, or
+// a larger one.
 func (s *State) WouldWait(e Event) bool { return s.Orphan() && e.Request == nil && !s.knows(e.ID) }
 
 // orphanSidecarsMax bounds the sidecars named in an orphan's row.
@@ -75,6 +77,7 @@ func (s *State) OrphanRow() (row wire.Orphan, ok bool) {
 		FirstArrivedAt: first,
 		LastArrivedAt:  first,
 	}
+	// The history is by stamp, so the first in it need not have arrived first.
 	for _, h := range s.History {
 		if h.ArrivedAt.Before(row.FirstArrivedAt) {
 			row.FirstArrivedAt = h.ArrivedAt
@@ -95,9 +98,11 @@ func (s *State) OrphanRow() (row wire.Orphan, ok bool) {
 	return row, true
 }
 
-// Orphans lists the records of the identity's account whose request has not arrived, by request
-// id.
-func (a *Archive) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
+// Orphans lists the records of the identity's account whose request has not arrived,
+// by request id.
+func (a *Archive) Orphans(
+	ctx context.Context, id wire.Identity, q wire.OrphanQuery,
+) (wire.OrphanPage, error) {
 	page := wire.OrphanPage{Success: true, Items: []wire.Orphan{}}
 	if err := checkAccount(id); err != nil {
 		return page, err

@@ -13,18 +13,19 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// selfHosted are providers whose models run on their user's machines, under names that others
-// sell. No price list applies to them.
+// selfHosted are providers whose models run on their user's machines, under names that
+// others sell. No price list applies to them.
 var selfHosted = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface"}
 
-// price sets what the call cost when it was made: at its start or, if that is unknown, when it
-// was accepted. It reports whether that changed anything. A price from the caller stays.
+// price sets what the call cost when it was made: at its start or, if that is
+// unknown, when it was accepted. It reports whether that changed anything. A price
+// from the caller stays.
 func (r *Request) price(table *prices.Table, accepted time.Time) (changed bool) {
 	if r.PriceGiven {
 		return false
 	}
-
 	at := accepted
+	// A start after the call was accepted is a wrong clock.
 	if r.Start != nil && r.Start.Before(accepted) {
 		at = *r.Start
 	}
@@ -62,9 +63,9 @@ const repriceTime = 2 * time.Second
 // errRepriceStep ends a call of Reprice that has worked long enough.
 var errRepriceStep = errors.New("enough for one call")
 
-// Reprice prices the account's requests by today's table, each as of its own time. It reads
-// them anew, newest first behind the cursor of an earlier call ("" for the first), for about
-// 2 s. What it reports is durable, and repeating it changes nothing.
+// Reprice prices the account's requests by today's table, each as of its own time. It
+// reads them anew, newest first behind the cursor of an earlier call ("" for the first),
+// for about 2 s. What it reports is durable, and repeating it changes nothing.
 func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
 	change := func(accepted time.Time, r *Request, body func() ([]byte, error)) (bool, error) {
 		raw, err := body()
@@ -77,6 +78,7 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) 
 	var answer wire.Repriced
 	end := a.config.Now().Add(repriceTime)
 	progress := func(seen, changed int, cursor string) error {
+		// The step is durable, so it counts even if it is the last of this call.
 		answer = wire.Repriced{
 			Success: true,
 			Seen:    seen,
@@ -98,14 +100,15 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) 
 	return answer, nil
 }
 
-// reread derives again what comes from the call, and its price, so that records gain what a
-// newer version can read.
+// reread derives again what comes from the call, and its price, so that records gain what
+// a newer version can read.
 func (a *Archive) reread(accepted time.Time, r *Request, body json.RawMessage) (changed bool) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return false
 	}
 
+	// Compared as they are stored: the same bytes need no write.
 	before, _ := json.Marshal(r)
 	call := calls.ReadObject(object)
 	r.take(&call)

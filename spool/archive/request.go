@@ -8,11 +8,12 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// latencyMax is longer than any model call: times further apart are a caller's mistake, not a
-// latency.
+// latencyMax is longer than any model call: times further apart are a caller's mistake,
+// not a latency.
 const latencyMax = 24 * time.Hour
 
-// Request is what a record shows of its request. It is derived from the body once, on arrival.
+// Request is what a record shows of its request. It is derived from the body
+// once, on arrival.
 type Request struct {
 	FunctionName string `json:"function_name"`
 	Provider     string `json:"provider,omitempty"`
@@ -51,8 +52,11 @@ type Request struct {
 // toolsMax bounds the names of tools in a list's row.
 const toolsMax = 64
 
-// readRequest derives what it can. Whatever has an unexpected shape leaves its fields unknown.
+// readRequest derives what it can. Whatever has an unexpected shape leaves
+// its fields unknown.
 func readRequest(object wire.Object, w wire.RequestWrite) *Request {
+	// Whether the body is a track-request or a log-request,
+	// most fields have the same names.
 	r := &Request{
 		FunctionName: w.FunctionName,
 		Provider:     calls.Provider(w),
@@ -103,7 +107,6 @@ func (r *Request) takeLog(details calls.LogDetails) {
 	if price, err := prices.ParseDollars(string(details.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true
 	}
-
 	if details.Prompt.Name != "" {
 		r.Prompt = newLink(details.Prompt)
 	}

@@ -7,28 +7,30 @@ import (
 	"promptspool/api/wire"
 )
 
-// skewMax is how far an accepted time may be ahead of the server's clock and still order its
-// event. A sidecar whose clock is wrong by more would win every later merge.
+// skewMax is how far an accepted time may be ahead of the server's clock and still order
+// its event. A sidecar whose clock is wrong by more would win every later merge.
 const skewMax = 5 * time.Second
 
-// Stamp is the place of an event among those of its record: by order time, then by event id.
+// Stamp is the place of an event among those of its record: by order time, then
+// by event id.
 //
-// An event gets its stamp when it first arrives (State.Take) and keeps it: what comes again
-// is known by its id, and exports carry the order time. No two events share a stamp. So the
-// order is total and transitive, whoever wrote the events, and what they fold to depends on
-// their stamps alone.
+// An event gets its stamp when it first arrives (State.Take) and keeps it: what comes
+// again is known by its id, and exports carry the order time. No two events share a
+// stamp. So the order is total and transitive, whoever wrote the events, and what they
+// fold to depends on their stamps alone.
 //
 // The events of one clock (wire.Event.Clock) have stamps in the order in which they were
-// accepted, even while that clock is wrong or changes. Accepted times alone do not give this
-// order, since one too far ahead is replaced by the arrival, and batches overtake each other.
-// So State.place keeps a new event between its neighbours in its clock's own order, which is
-// that of accepted times, then of ids. There is always room: by induction, the neighbours'
-// order times do not go back, and where they are equal the ids decide, which are minted from
-// the accepted times. An event that was overtaken stands as if it had arrived just before the
-// one that overtook it.
+// accepted, even while that clock is wrong or changes. Accepted times alone do not give
+// this order, since one too far ahead is replaced by the arrival, and batches overtake
+// each other. So State.place keeps a new event between its neighbours in its clock's own
+// order, which is that of accepted times, then of ids. There is always room: by
+// induction, the neighbours' order times do not go back, and where they are equal the ids
+// decide, which are minted from the accepted times. An event that was overtaken stands as
+// if it had arrived just before the one that overtook it.
 //
-// The differences between accepted times are not used to take the skew off. They say nothing
-// across a change of the clock, and could put an event a day before it was written.
+// The differences between accepted times are not used to take the skew off. They
+// say nothing across a change of the clock, and could put an event a day before
+// it was written.
 type Stamp struct {
 	At time.Time `json:"at"`
 	ID string    `json:"id"`
@@ -54,8 +56,9 @@ func newest[T any](a, b *Stamped[T]) *Stamped[T] {
 	return a
 }
 
-// orderTime returns where an event belongs regardless of others: at its accepted time, earlier
-// if an export says so, or at its arrival if the accepted time is too far ahead to be true.
+// orderTime returns where an event belongs regardless of others: at its accepted time,
+// earlier if an export says so, or at its arrival if the accepted time is too far ahead
+// to be true.
 func orderTime(e *wire.Event, arrived time.Time) time.Time {
 	at := e.AcceptedAt
 	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(at) {
@@ -70,7 +73,8 @@ func orderTime(e *wire.Event, arrived time.Time) time.Time {
 
 // place fixes the order time of an event that has just arrived; see Stamp.
 func (s *State) place(e *Event) {
-	// Find the event's neighbours among those of its clock. Mostly it is the last of them.
+	// Find the event's neighbours among those of its clock. Mostly it is the
+	// last of them.
 	var before, after *Entry
 	for i := len(s.History) - 1; i >= 0 && before == nil; i-- {
 		h := &s.History[i]
@@ -83,8 +87,8 @@ func (s *State) place(e *Event) {
 		}
 	}
 
-	// The nanosecond is for ids that do not ascend with the accepted times: no promptspool
-	// minted them.
+	// The nanosecond is for ids that do not ascend with the accepted times: no
+	// promptspool minted them.
 	if before != nil && e.Stamp().Compare(before.Stamp) < 0 {
 		e.OrderTime = before.At
 		if e.ID < before.ID {
@@ -99,13 +103,14 @@ func (s *State) place(e *Event) {
 	}
 }
 
-// ageMax is how long before its arrival an event may be ordered, unless a key of scope full
-// imports it. So a key that may only write cannot rewrite years of history, while a sidecar
-// may be away for a year.
+// ageMax is how long before its arrival an event may be ordered, unless a key of scope
+// full imports it. So a key that may only write cannot rewrite years of history, while a
+// sidecar may be away for a year.
 const ageMax = 400 * 24 * time.Hour
 
-// notBefore returns the earliest order time of what arrives now. It moves once an hour. Older
-// events share it and keep the order of their ids, which sidecars mint in order of acceptance.
+// notBefore returns the earliest order time of what arrives now. It moves once an
+// hour. Older events share it and keep the order of their ids, which sidecars mint in
+// order of acceptance.
 func notBefore(now time.Time) time.Time {
 	return now.UTC().Round(0).Add(-ageMax).Truncate(time.Hour).Add(time.Hour)
 }

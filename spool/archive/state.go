@@ -8,36 +8,38 @@ import (
 	"promptspool/api/wire"
 )
 
-// Bounds of one record. A state is read whole with every event of its record, so anything that
-// could grow without end is refused: the event goes to its sidecar's dead letters, with the
-// reason.
+// Bounds of one record. A state is read whole with every event of its record, so anything
+// that could grow without end is refused: the event goes to its sidecar's dead letters,
+// with the reason.
 const (
 	RecordEventsMax = 10_000
 	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of its state
 )
 
-// State is what a Store keeps of one record, encoded as JSON, apart from the bodies. The zero
-// State is that of a record for which nothing has arrived. Not safe for concurrent use.
+// State is what a Store keeps of one record, encoded as JSON, apart from the
+// bodies. The zero State is that of a record for which nothing has arrived. Not
+// safe for concurrent use.
 type State struct {
 	RequestID string            `json:"request_id"`
 	History   []Entry           `json:"history"`           // by stamp
 	Request   *Stamped[Request] `json:"request,omitempty"` // nil for an orphan
 
-	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those of
-	// metadata and prompt events; the request has its own.
+	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
+	// of metadata and prompt events; the request has its own.
 	Scores   map[string]Stamped[int]    `json:"scores,omitempty"`
 	Metadata map[string]Stamped[string] `json:"metadata,omitempty"`
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
 
-	// No list shows these, but a deletion by metadata may match them: Past holds replaced
-	// values of Metadata, Rivals the metadata of other requests under this id, both by stamp.
+	// No list shows these, but a deletion by metadata may match them: Past holds
+	// replaced values of Metadata, Rivals the metadata of other requests under this id,
+	// both by stamp.
 	Past   map[string][]Stamped[string] `json:"past,omitempty"`
 	Rivals []Stamped[map[string]string] `json:"rivals,omitempty"`
 
-	// index holds the ids of a long History, so that a batch of events of one record does not
-	// search all of it for each event. It is valid while it is as long as History, to which
-	// entries are only added.
+	// index holds the ids of a long History, so that a batch of events of one record does
+	// not search all of it for each event. It is valid while it is as long as History, to
+	// which entries are only added.
 	index map[string]struct{}
 
 	sums sums
@@ -58,25 +60,28 @@ type Entry struct {
 	Hash       string    `json:"hash,omitempty"`  // of its body, if that is kept; see HashBody
 }
 
-// Take folds an event that has just arrived, unless the record has it already or is full, and
-// returns which. It fixes the event's order time for good; see Stamp. A Store calls this, or
-// Stored.Take.
+// Take folds an event that has just arrived, unless the record has it already or is full,
+// and returns which. It fixes the event's order time for good; see Stamp. A Store calls
+// this, or Stored.Take.
 func (s *State) Take(e Event) wire.Result { return s.take(&e) }
 
 // take is Take, and leaves the order time in e.
 func (s *State) take(e *Event) wire.Result {
+	// Once, and kept up to date from then on: adding up a long history for
+	// each event of a batch would take quadratic time.
 	s.sum()
-
 	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	switch {
 	case s.knows(e.ID):
 		r.Code = wire.ResultDuplicate
 	case len(s.History) >= RecordEventsMax:
 		r.Code = wire.ResultInvalid
-		r.Reason = fmt.Sprintf("request %s already has %d events, the most that are kept", e.RequestID, RecordEventsMax)
+		r.Reason = fmt.Sprintf("request %s already has %d events, the most that are kept",
+			e.RequestID, RecordEventsMax)
 	case s.sums.bytes+len(e.Body) > RecordBytesMax, s.sums.weight+e.weight() > RecordBytesMax:
 		r.Code = wire.ResultInvalid
-		r.Reason = fmt.Sprintf("request %s would exceed %d bytes, the most that are kept", e.RequestID, RecordBytesMax)
+		r.Reason = fmt.Sprintf("request %s would exceed %d bytes, the most that are kept",
+			e.RequestID, RecordBytesMax)
 	default:
 		// The order time must be fixed first: everything folded carries it.
 		s.place(e)
@@ -87,8 +92,8 @@ func (s *State) take(e *Event) wire.Result {
 }
 
 // Fold merges an event and reports whether it changed anything. An event that is in the
-// history does not. The order in which events are folded does not matter. The state keeps what
-// e points to.
+// history does not. The order in which events are folded does not matter. The state keeps
+// what e points to.
 func (s *State) Fold(e Event) (changed bool) {
 	if s.knows(e.ID) {
 		return false
@@ -120,12 +125,15 @@ func (s *State) Fold(e Event) (changed bool) {
 	return true
 }
 
-// putRequest keeps the request with the lowest stamp as the record's. The others are rivals.
+// putRequest keeps the request with the lowest stamp as the record's. The
+// others are rivals.
 func (s *State) putRequest(stamp Stamp, r *Request) {
 	if s.Request != nil && stamp.Compare(s.Request.Stamp) > 0 {
 		s.addRival(stamp, r.Metadata)
 		return
 	}
+	// A request that comes late may still be the earliest.
+	// The one until now becomes a rival.
 	if s.Request != nil {
 		s.addRival(s.Request.Stamp, s.Request.Value.Metadata)
 	}
@@ -149,7 +157,6 @@ func (s *State) addGroup(id string) {
 	if have {
 		return
 	}
-
 	s.GroupIDs = slices.Insert(s.GroupIDs, i, id)
 	s.sums.weight += len(id)
 }

@@ -11,12 +11,15 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// statisticsBudget is how long statistics and suggestions look into prompts and responses.
+// statisticsBudget is how long statistics and suggestions look into
+// prompts and responses.
 const statisticsBudget = 20 * time.Second
 
-// Analyze sums up the records that a search with the same filter finds. It counts to the end,
-// however long that takes; see Counting.
-func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error) {
+// Analyze sums up the records that a search with the same filter finds. It counts to the
+// end, however long that takes; see Counting.
+func (a *Archive) Analyze(
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+) (wire.Analytics, error) {
 	sums := query.NewAnalytics(q)
 	progress, err := a.sum(ctx, id, q, query.AnalyticsColumns, sums)
 	if err != nil {
@@ -29,8 +32,8 @@ func (a *Archive) Analyze(ctx context.Context, id wire.Identity, q wire.Statisti
 	return w, nil
 }
 
-// TemplateStatistics sums up records by template version. A filter on prompt_name selects one
-// template.
+// TemplateStatistics sums up records by template version. A filter on prompt_name
+// selects one template.
 func (a *Archive) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
@@ -49,8 +52,8 @@ func (a *Archive) TemplateStatistics(
 // adder counts rows. One that is also query.Sums gets summaries where it can.
 type adder interface{ Add(row *wire.Row) error }
 
-// sum gives the rows that a query finds to an adder. Only looking into bodies has a budget:
-// with no filter but time, the numbers are those of every record, at any load.
+// sum gives the rows that a query finds to an adder. Only looking into bodies has a
+// budget: with no filter but time, the numbers are those of every record, at any load.
 func (a *Archive) sum(
 	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to adder,
 ) (wire.Progress, error) {
@@ -81,7 +84,9 @@ func (a *Archive) sum(
 }
 
 // Suggest returns values that a field has, those of the newest records first.
-func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error) {
+func (a *Archive) Suggest(
+	ctx context.Context, id wire.Identity, s wire.SuggestQuery,
+) (wire.Suggestions, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Suggestions{}, err
 	}
@@ -102,6 +107,7 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	spent := patience{began: time.Now(), budget: s.Budget}
 	defer a.observeQuery(spent.began)
 	if g.Column() == rowcode.ColumnBody {
+		// Each value costs the reading of a body, so the clock is looked at after each.
 		spent.each = 1
 		spent.budget = cmp.Or(spent.budget, statisticsBudget)
 		complete, err := a.suggestFromBodies(ctx, id, q, g, &spent)
@@ -121,12 +127,14 @@ func (a *Archive) Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQ
 	return w, err
 }
 
-// suggestPage is how many positions are read ahead of the bodies that values are taken from.
+// suggestPage is how many positions are read ahead of the bodies that values
+// are taken from.
 const suggestPage = 64
 
-// suggestFromBodies takes values from the bodies of what q finds, and reports whether it looked
-// at all of them. It asks the store for each body while no scan is under way: a store that
-// waits for exclusive access would wait for the scan, and the body for the store.
+// suggestFromBodies takes values from the bodies of what q finds, and reports whether
+// it looked at all of them. It asks the store for each body while no scan is under
+// way: a store that waits for exclusive access would wait for the scan, and the body
+// for the store.
 func (a *Archive) suggestFromBodies(
 	ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, spent *patience,
 ) (complete bool, err error) {
@@ -172,20 +180,20 @@ type patience struct {
 // isOver reports whether the budget is spent.
 func (p *patience) isOver() bool {
 	p.rows++
-
 	return p.budget > 0 && p.rows%cmp.Or(p.each, 256) == 0 && time.Since(p.began) > p.budget
 }
 
-// ofTemplate narrows the filter of suggestions to the template that they name by its id. Calls
-// may be linked to it by its id or its name.
+// ofTemplate narrows the filter of suggestions to the template that they name by its id.
+// Calls may be linked to it by its id or its name.
 func (a *Archive) ofTemplate(ctx context.Context, account string, s wire.SuggestQuery) (*wire.Filter, error) {
 	if s.TemplateID == "" {
 		return s.FilterGroup, nil
 	}
-
 	names := []string{s.TemplateID}
 	if a.config.Versions != nil {
-		name, _, err := a.config.Versions.VersionAt(ctx, account, s.TemplateID, wire.Selector{}, a.config.Now())
+		latest, now := wire.Selector{}, a.config.Now()
+		name, _, err := a.config.Versions.VersionAt(ctx, account, s.TemplateID, latest, now)
+		// Calls may name a template by an id that this registry does not have (any more).
 		if err == nil {
 			names = append(names, name)
 		} else if !wire.IsCode(err, wire.CodeNotFound) {

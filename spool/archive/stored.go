@@ -10,24 +10,24 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// DeltaMin is the size in bytes from which the stored value of a state may have deltas. A Store
-// marks such a value, and looks for none beside smaller ones.
+// DeltaMin is the size in bytes from which the stored value of a state may have deltas. A
+// Store marks such a value, and looks for none beside smaller ones.
 const DeltaMin = 32 << 10
 
-// Delta is what the events of one batch add to a large record. It is a State into which only they
-// are folded, as JSON.
+// Delta is what the events of one batch add to a large record. It is a State into which
+// only they are folded, as JSON.
 type Delta struct {
 	After int // how many events the record has before them
 	Value []byte
 }
 
-// Stored is a state as a Store has it: one value, and deltas beside that of a large record.
-// These hold what came since. Once the deltas have half as many bytes as the value, the next
-// write replaces all of them by one value. So the bytes written for a record stay within a
-// small factor of those sent for it.
+// Stored is a state as a Store has it: one value, and deltas beside that of a large
+// record. These hold what came since. Once the deltas have half as many bytes as the
+// value, the next write replaces all of them by one value. So the bytes written for a
+// record stay within a small factor of those sent for it.
 //
-// The order of folding does not matter, so it does not matter either which events are in which
-// delta. Not safe for concurrent use.
+// The order of folding does not matter, so it does not matter either which events are in
+// which delta. Not safe for concurrent use.
 type Stored struct {
 	State
 
@@ -41,11 +41,11 @@ type Stored struct {
 // ErrDelta means that a delta is missing, or belongs to another record.
 var ErrDelta = errors.New("a delta is missing, or belongs to another record")
 
-// ReadStored reads the value of a state, without its deltas. large means that it may have some.
+// ReadStored reads the value of a state, without its deltas. large means that it
+// may have some.
 func ReadStored(value []byte, large bool) (s Stored, err error) {
 	s.large, s.whole = large, len(value)
 	err = json.Unmarshal(value, &s.State)
-
 	return s, err
 }
 
@@ -61,6 +61,8 @@ func (s *Stored) Join(deltas []Delta) error {
 		if err := json.Unmarshal(d.Value, others[i]); err != nil {
 			return err
 		}
+		// A delta that is missing or foreign must be found: the record would
+		// silently have less, or another's events (G5).
 		if d.After != events || others[i].RequestID != s.RequestID || len(others[i].History) == 0 {
 			return fmt.Errorf("%w: after %d of %d events", ErrDelta, d.After, events)
 		}
@@ -87,16 +89,15 @@ func (s *Stored) Take(e Event) wire.Result {
 	return r
 }
 
-// Encode returns what a Store must write: a delta or, if after is 0, the whole state. This replaces
-// the value and the Deltas that were read. A delta holds only events that were taken,
-// so code that changes the state in another way must not take any.
+// Encode returns what a Store must write: a delta or, if after is 0, the whole state.
+// This replaces the value and the Deltas that were read. A delta holds only events that
+// were taken, so code that changes the state in another way must not take any.
 func (s *Stored) Encode() (value []byte, after int, err error) {
 	// What came since may be written alone, beside the rest.
 	state := &s.State
 	if s.added != nil {
 		state, after = s.added, len(s.History)-len(s.added.History)
 	}
-
 	if value, err = jsonscan.Marshal(state); err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
 	}
@@ -154,7 +155,8 @@ func (s *State) joinRequest(o *State) {
 	}
 }
 
-// joinMetadata is putMetadata for all values of the other state. Join sorts the past ones.
+// joinMetadata is putMetadata for all values of the other state. Join sorts
+// the past ones.
 func (s *State) joinMetadata(o *State) {
 	past := func(key string, values ...Stamped[string]) {
 		if s.Past == nil {

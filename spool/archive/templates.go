@@ -6,7 +6,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// TemplateChangesMax is how many names one answer of Store.TemplateChanges of a registry tells.
+// TemplateChangesMax bounds the names in one answer of a
+// registry's Store.TemplateChanges.
 const TemplateChangesMax = 1000
 
 // Registry is what an account's templates were given last.
@@ -19,12 +20,11 @@ type Registry struct {
 // NewTemplate gives a template that does not exist yet its id.
 func (r *Registry) NewTemplate(name string) wire.Template {
 	r.Template++
-
 	return wire.Template{ID: r.Template, Name: name}
 }
 
-// Change gives a head its next revision. A new version, unless it is nil, gets its ids and its line in
-// the head.
+// Change gives a head its next revision. A new version, unless it is nil, gets its ids
+// and its line in the head.
 func (r *Registry) Change(head *wire.Template, v *wire.Version) {
 	if v != nil {
 		r.Version++

@@ -7,12 +7,12 @@ type UUID [16]byte
 
 // ParseUUID reads an id in its form of 36 characters, and in no other.
 func ParseUUID(s string) (id UUID, ok bool) {
+	// uuid.Parse also takes a URN, braces, and no dashes,
+	// which String would not give back.
 	if len(s) != 36 {
 		return id, false
 	}
-
 	parsed, err := uuid.Parse(s)
-
 	return UUID(parsed), err == nil
 }
 

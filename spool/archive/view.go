@@ -11,9 +11,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// View returns the record as it is shown; of long values it shows what Restore has put there.
-// body is that of the event s.Request.ID, and the result aliases it. An orphan shows its
-// enrichments and no request.
+// View returns the record as it is shown; of long values it shows what Restore has put
+// there. body is that of the event s.Request.ID, and the result aliases it. An orphan
+// shows its enrichments and no request.
 func (s *State) View(body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success:   true,
@@ -49,8 +49,8 @@ func (s *State) View(body json.RawMessage) wire.Record {
 		rec.LatencyMS = &ms
 	}
 
-	// The body is read again, because today's version may understand more of it than the one
-	// that stored the record.
+	// The body is read again, because today's version may understand more of it than the
+	// one that stored the record.
 	if object, err := wire.ParseObject(body); err == nil {
 		call := calls.ReadObject(object)
 		rec.Blueprint = calls.Blueprint(&call, r.Provider, object)
@@ -103,6 +103,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		// Earlier versions kept long values in the state.
 		value := rowcode.Shortened(key, metadata[key])
 		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: value})
 	}
@@ -132,7 +133,8 @@ func dollars(price *prices.Dollars) *float64 {
 	return &d
 }
 
-// rowScoresMax bounds the scores in a record's row, which is written anew with each score.
+// rowScoresMax bounds the scores in a record's row, which is written anew
+// with each score.
 const rowScoresMax = 256
 
 // rowScores returns the scores that lists show: the first by name.
@@ -153,6 +155,7 @@ func (s *State) scores() []wire.Score {
 
 // groupIDs returns the groups of group events and that of the request.
 func (s *State) groupIDs() []string {
+	// A copy, because it is sorted below, and never nil: people get an empty list.
 	ids := append([]string{}, s.GroupIDs...)
 	if s.Request != nil && s.Request.Value.GroupID != "" {
 		ids = append(ids, s.Request.Value.GroupID)
@@ -172,7 +175,8 @@ func (s *State) link() *Stamped[Link] {
 	return newest(s.Prompt, own)
 }
 
-// events returns the history. A request with other content than the record's is in conflict.
+// events returns the history. A request with other content than the record's
+// is in conflict.
 func (s *State) events() []wire.RecordEvent {
 	hash := ""
 	if i := s.winner(); i >= 0 {
@@ -199,7 +203,8 @@ func (s *State) winner() int {
 	return slices.IndexFunc(s.History, func(h Entry) bool { return s.Request != nil && h.ID == s.Request.ID })
 }
 
-// viewLink returns a link as it is shown. The variables of a request's own link are in its body.
+// viewLink returns a link as it is shown. The variables of a request's own link are
+// in its body.
 func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessage) *wire.RecordPrompt {
 	p := &wire.RecordPrompt{
 		Name:           link.Value.Name,
@@ -210,8 +215,8 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 	if request == nil || link.ID != request.ID {
 		return p
 	}
-
 	if object, err := wire.ParseObject(body); err == nil {
+		// A faulty value was accepted with the event, but is not shown as variables.
 		if raw, ok := object.Get("prompt_input_variables"); ok && raw[0] == '{' {
 			p.InputVariables = raw
 		}

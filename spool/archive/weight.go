@@ -2,8 +2,8 @@ package archive
 
 import "errors"
 
-// HeldBytesMax bounds the weight of the states that a Store holds for one transaction, unless
-// one alone weighs more.
+// HeldBytesMax bounds the weight of the states that a Store holds for one transaction,
+// unless one alone weighs more.
 const HeldBytesMax = 16 << 20
 
 // ErrHeavy reports that records weigh too much to be changed in one transaction.
@@ -30,8 +30,8 @@ const (
 	stampedBytes = 100
 )
 
-// sums caches the totals of a state while it takes events. Code that changes a state other
-// than by folding must do so before the state takes any.
+// sums caches the totals of a state while it takes events. Code that changes a state
+// other than by folding must do so before the state takes any.
 type sums struct {
 	known         bool
 	bytes, weight int
@@ -87,6 +87,7 @@ func (e *Event) weight() int {
 		n += stampedBytes + len(e.Prompt.InputVariables)
 	}
 	if e.Request != nil {
+		// As the record's request or as a rival, whichever weighs more.
 		n += entryBytes + stampedBytes + textsBytes(e.Request.Metadata)
 	}
 

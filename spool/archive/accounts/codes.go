@@ -24,15 +24,18 @@ func (s *Store) Invite(ctx context.Context, hash [32]byte) (wire.Invite, error) 
 
 // Invites lists the invites of an account; see auth.InviteStore.
 func (s *Store) Invites(ctx context.Context, accountName string) ([]wire.Invite, error) {
-	return list(ctx, s, Invites, func(i *wire.Invite) bool { return i.AccountName == accountName && !i.Setup },
-		func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID })
+	keep := func(i *wire.Invite) bool { return i.AccountName == accountName && !i.Setup }
+	age := func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID }
+	return list(ctx, s, Invites, keep, age)
 }
 
-// DeleteInvite takes an invite back; see auth.InviteStore.
+// DeleteInvite revokes an invite; see auth.InviteStore.
 func (s *Store) DeleteInvite(ctx context.Context, accountName, id string) error {
 	return s.db.Change(ctx, false, func(tx Tx) error {
 		hash, err := hashOf(tx, Invites, func(row any) bool {
 			i := row.(*wire.Invite)
+			// Setup codes are the operator's, and another account's
+			// invites do not exist for this one (G7).
 			return i.ID == id && i.AccountName == accountName && !i.Setup
 		})
 		if err != nil {
@@ -49,9 +52,11 @@ func errNoReset() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound, "There is no such reset link, or it has been used.")
 }
 
-// CreateReset keeps a reset link; see auth.ResetStore. It removes those that have expired.
+// CreateReset keeps a reset link; see auth.ResetStore. It removes those
+// that have expired.
 func (s *Store) CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error {
 	return s.db.Change(ctx, true, func(tx Tx) error {
+		// A person has one valid link: the newest one.
 		err := dropResets(tx, func(old *wire.Reset) bool {
 			return old.UserID == r.UserID || old.ExpiresAt.Before(r.CreatedAt)
 		})
@@ -62,7 +67,8 @@ func (s *Store) CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) er
 	})
 }
 
-// dropResets removes some links. It reads all of the server's: they are few, and live for a day.
+// dropResets removes some links. It reads all of the server's: they are few, and live
+// for a day.
 func dropResets(tx Tx, drop func(*wire.Reset) bool) error {
 	rows, err := tx.List(Resets)
 	for _, r := range rows {
@@ -105,7 +111,8 @@ func (s *Store) SpendReset(
 		if err != nil {
 			return l, err
 		}
-
+		// A new password ends all sessions, and setUser deletes this link
+		// with the person's others: it works once.
 		apply(&l.Person, wire.UserChange{Password: &password, At: at})
 		return l, setUser(tx, &l.Person)
 	})

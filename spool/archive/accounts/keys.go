@@ -12,8 +12,10 @@ func (s *Store) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.
 	return changed(ctx, s, true, func(tx Tx) (wire.Key, error) {
 		var made wire.Key
 		found, err := tx.Get(Keys, string(hash[:]), &made)
+		// The bootstrap key is created at every start: a revoked one must not come back.
 		if found && made.RevokedAt != nil {
-			err = wire.Errorf(wire.CodeConflict, "The key %s is revoked and stays so. Make another one.", made.ID)
+			err = wire.Errorf(wire.CodeConflict,
+				"The key %s is revoked and stays so. Make another one.", made.ID)
 		}
 		if found || err != nil {
 			return made, err
@@ -38,7 +40,8 @@ func (s *Store) Keys(ctx context.Context) ([]wire.Key, error) {
 		func(k *wire.Key) (time.Time, string) { return k.CreatedAt, k.ID })
 }
 
-// RevokeKey revokes a key by its id; see auth.Store. It reads all keys: a server has few, and revokes rarely.
+// RevokeKey revokes a key by its id; see auth.Store. It reads all keys: a server has few,
+// and revokes rarely.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error) {
 	return changed(ctx, s, true, func(tx Tx) (wire.Key, error) {
 		hash, err := hashOf(tx, Keys, func(row any) bool { return row.(*wire.Key).ID == id })
@@ -46,6 +49,7 @@ func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Ke
 			return wire.Key{}, err
 		}
 		k, err := get[wire.Key](tx, Keys, hash, errNoKey)
+		// A second revocation keeps the moment of the first.
 		if err != nil || k.RevokedAt != nil {
 			return k, err
 		}
@@ -74,6 +78,7 @@ func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 		rows, err := tx.List(Keys)
 		for _, r := range rows {
 			k := r.Of.(*wire.Key)
+			// Notes may come in any order: the latest use stays.
 			at, ok := used[k.ID]
 			if err != nil || !ok || k.LastUsedAt != nil && !at.After(*k.LastUsedAt) {
 				continue
@@ -87,5 +92,6 @@ func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 }
 
 func errNoKey() *wire.Error {
-	return wire.Errorf(wire.CodeNotFound, "There is no such key. \"promptspool keys list\" shows those that there are.")
+	return wire.Errorf(wire.CodeNotFound,
+		"There is no such key. \"promptspool keys list\" shows those that there are.")
 }

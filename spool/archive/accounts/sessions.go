@@ -14,6 +14,8 @@ func errNoSession() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There i
 func (s *Store) CreateSession(ctx context.Context, hash [32]byte, session wire.Session) error {
 	return s.db.Change(ctx, true, func(tx Tx) error {
 		key := string(hash[:])
+		// Old sessions go when new ones come, so that the
+		// table does not grow without end.
 		if err := tx.Expire(Sessions, key, session.CreatedAt.Add(-wire.SessionKept)); err != nil {
 			return err
 		}
@@ -64,9 +66,12 @@ func (s *Store) Failures(ctx context.Context, sources [][32]byte) ([]wire.Failur
 	return found, err
 }
 
-// AddFailure counts a failed sign-in, and forgets some of those whose time is over; see auth.FailureStore.
+// AddFailure counts a failed sign-in, and forgets some of those
+// whose time is over; see auth.FailureStore.
 func (s *Store) AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error {
 	return s.db.Change(ctx, false, func(tx Tx) error {
+		// Anybody may fail, from many addresses: old counts go as new
+		// ones come, or they would fill the disk.
 		if err := tx.Expire(Failures, string(sources[0][:]), now); err != nil {
 			return err
 		}
@@ -76,6 +81,7 @@ func (s *Store) AddFailure(ctx context.Context, sources [][32]byte, now, until t
 			if _, err := tx.Get(Failures, string(source[:]), &f); err != nil {
 				return err
 			}
+			// A count whose time is over begins anew.
 			if !now.Before(f.Until) {
 				f = wire.Failures{Until: until.UTC()}
 			}

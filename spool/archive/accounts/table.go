@@ -1,6 +1,6 @@
-// Package accounts keeps the accounts of a server and who may use them: keys, people, invites, reset links, sessions
-// and failed sign-ins. What is valid, what conflicts and what an error says is decided here; a database only reads
-// and writes rows.
+// Package accounts keeps the accounts of a server and who may use them: keys, people,
+// invites, reset links, sessions and failed sign-ins. What is valid, what conflicts and
+// what an error says is decided here; a database only reads and writes rows.
 package accounts
 
 import (
@@ -56,13 +56,15 @@ type Database interface {
 	Get(ctx context.Context, t Table, key string, row any) (found bool, err error)
 	// Read calls fn once. What it reads need not be of one moment.
 	Read(ctx context.Context, fn func(Tx) error) error
-	// Change calls fn in a transaction, one Change after the other, and makes what it wrote durable; nothing, if fn
-	// fails. fn may be called several times; with again also if an earlier call was perhaps committed.
+	// Change calls fn in a transaction, one Change after the other, and makes what
+	// it wrote durable; nothing, if fn fails. fn may be called several times; with
+	// again also if an earlier call was perhaps committed.
 	Change(ctx context.Context, again bool, fn func(Tx) error) error
 }
 
-// Tx reads rows and, in a Change, writes them. Reading does not show what was written before. A row that is replaced
-// must have been read by Get in the same Change. Rows are pointers to the type of the table.
+// Tx reads rows and, in a Change, writes them. Reading does not show what was written
+// before. A row that is replaced must have been read by Get in the same Change. Rows are
+// pointers to the type of the table.
 type Tx interface {
 	Get(t Table, key string, row any) (found bool, err error)
 	List(t Table) ([]Row, error)
@@ -73,7 +75,8 @@ type Tx interface {
 	Add(t Table, key string, row any) error
 	Put(t Table, key string, row any) error
 	Delete(t Table, key string) error
-	// Expire deletes rows of Sessions or Failures that ended before a moment: all of them, or some near a key.
+	// Expire deletes rows of Sessions or Failures that ended before a
+	// moment: all of them, or some near a key.
 	Expire(t Table, near string, before time.Time) error
 }
 
@@ -83,7 +86,7 @@ type Row struct {
 	Of  any
 }
 
-// EndOf tells when a row of Sessions or Failures ends.
+// EndOf returns when a row of Sessions or Failures ends.
 func EndOf(row any) time.Time {
 	if s, ok := row.(*wire.Session); ok {
 		return s.ExpiresAt
@@ -91,7 +94,8 @@ func EndOf(row any) time.Time {
 	return row.(*wire.Failures).Until
 }
 
-// Store is an auth.Store, and an auth.PeopleStore but for the audit log. Safe for concurrent use.
+// Store is an auth.Store, and an auth.PeopleStore but for the audit log. Safe
+// for concurrent use.
 type Store struct {
 	db  Database
 	now func() time.Time
@@ -107,6 +111,7 @@ func changed[T any](ctx context.Context, s *Store, again bool, fn func(Tx) (T, e
 		made, err = fn(tx)
 		return err
 	})
+	// fn may have made something before its transaction failed. That must not get out.
 	if err != nil {
 		made = *new(T)
 	}
@@ -135,7 +140,9 @@ func get[T any](tx Tx, t Table, key string, none func() *wire.Error) (row T, err
 }
 
 // find is get of one row by itself.
-func find[T any](ctx context.Context, s *Store, t Table, hash [32]byte, none func() *wire.Error) (row T, err error) {
+func find[T any](
+	ctx context.Context, s *Store, t Table, hash [32]byte, none func() *wire.Error,
+) (row T, err error) {
 	found, err := s.db.Get(ctx, t, string(hash[:]), &row)
 	if err == nil && !found {
 		err = none()
@@ -170,6 +177,8 @@ func list[T any](
 // account returns the id of the account of this name, which is made if there is none.
 func (s *Store) account(tx Tx, name string) (id string, err error) {
 	var a wire.Account
+	// Within the transaction: two calls with the same new
+	// name must not make two accounts.
 	if found, err := tx.Get(Accounts, name, &a); found || err != nil {
 		return a.ID, err
 	}

@@ -10,8 +10,12 @@ import (
 )
 
 // CreateUser keeps a person; see auth.UserStore.
-func (s *Store) CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error) {
+func (s *Store) CreateUser(
+	ctx context.Context, u wire.User, password string, invite [32]byte,
+) (wire.User, error) {
 	return changed(ctx, s, false, func(tx Tx) (wire.User, error) {
+		// Change may call this several times, and each must
+		// start from what the caller gave.
 		u := u
 		if _, taken, err := tx.UserID(u.Email); taken || err != nil {
 			return u, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This email is taken.")))
@@ -23,7 +27,8 @@ func (s *Store) CreateUser(ctx context.Context, u wire.User, password string, in
 	})
 }
 
-// join finds the account of an invite, which it spends, or founds one without. It sets u's account and role.
+// join finds the account of an invite, which it spends, or founds one without. It sets
+// u's account and role.
 func (s *Store) join(tx Tx, u *wire.User, invite [32]byte) (err error) {
 	if invite == ([32]byte{}) {
 		if taken, err := tx.Get(Accounts, u.AccountName, new(wire.Account)); taken || err != nil {
@@ -38,6 +43,7 @@ func (s *Store) join(tx Tx, u *wire.User, invite [32]byte) (err error) {
 		return err
 	}
 	spent := u.CreatedAt.After(i.ExpiresAt)
+	// A setup code makes an account's first owner. Once there is one, it is spent.
 	if i.Setup && !spent {
 		spent, err = hasOwner(tx, i.AccountName)
 	}
@@ -49,6 +55,7 @@ func (s *Store) join(tx Tx, u *wire.User, invite [32]byte) (err error) {
 	if u.AccountID, err = s.account(tx, i.AccountName); err != nil {
 		return err
 	}
+	// In the same transaction as the person: an invite works once.
 	return tx.Delete(Invites, string(invite[:]))
 }
 
@@ -78,7 +85,8 @@ func (s *Store) Everybody(ctx context.Context) ([]wire.User, error) {
 }
 
 func (s *Store) users(ctx context.Context, keep func(*transfer.Person) bool) ([]wire.User, error) {
-	people, err := list(ctx, s, Users, keep, func(p *transfer.Person) (time.Time, string) { return p.CreatedAt, p.ID })
+	age := func(p *transfer.Person) (time.Time, string) { return p.CreatedAt, p.ID }
+	people, err := list(ctx, s, Users, keep, age)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +99,12 @@ func (s *Store) users(ctx context.Context, keep func(*transfer.Person) bool) ([]
 }
 
 // ChangeUser changes a person; see auth.UserStore.
-func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error) {
+func (s *Store) ChangeUser(
+	ctx context.Context, account, id string, change wire.UserChange,
+) (wire.User, error) {
 	return changed(ctx, s, true, func(tx Tx) (wire.User, error) {
 		p, err := get[transfer.Person](tx, Users, id, errNoUser)
+		// Another account's people do not exist for this one (G7).
 		if err == nil && p.AccountID != account {
 			err = errNoUser()
 		}
@@ -101,7 +112,7 @@ func (s *Store) ChangeUser(ctx context.Context, account, id string, change wire.
 			return wire.User{}, err
 		}
 		apply(&p, change)
-
+		// An account must keep an owner who can sign in: nobody else could appoint one.
 		owned := isOwner(&p)
 		people, err := tx.List(Users)
 		for _, r := range people {
@@ -131,6 +142,7 @@ func setUser(tx Tx, p *transfer.Person) error {
 func isOwner(p *transfer.Person) bool { return p.Role == wire.RoleOwner && p.DisabledAt == nil }
 
 func apply(p *transfer.Person, c wire.UserChange) {
+	// Every change ends the person's sessions: they were begun with other rights.
 	p.SessionsFrom = c.At.UTC()
 	if c.Role != nil {
 		p.Role = *c.Role
@@ -141,6 +153,7 @@ func apply(p *transfer.Person, c wire.UserChange) {
 	switch {
 	case c.Disabled != nil && !*c.Disabled:
 		p.DisabledAt = nil
+	// Disabled twice, the first moment stays.
 	case c.Disabled != nil && p.DisabledAt == nil:
 		at := c.At.UTC()
 		p.DisabledAt = &at

@@ -45,19 +45,17 @@ type (
 // Blueprint returns the blueprint of a call that was read from object, as JSON.
 func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage {
 	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object)) // it holds JSON that was parsed already
-
 	return text
 }
 
-// blueprintOf returns the blueprint of a call that was read from object. Its parameters are
-// only those arguments that are numbers, true or false: texts may be secrets, and the request
-// has everything as it was sent.
+// blueprintOf returns the blueprint of a call that was read from object. Its parameters
+// are only those arguments that are numbers, true or false: texts may be secrets, and the
+// request has everything as it was sent.
 func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	b := blueprint{
 		Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
 	}
-
 	for i := range call.Input {
 		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
 	}
@@ -70,6 +68,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	var arguments map[string]json.RawMessage
 	if json.Unmarshal(kwargsOf(node(raw)), &arguments) == nil {
 		for name, value := range arguments {
+			// By their first byte these are numbers, true or false.
 			if strings.ContainsAny(string(value[:1]), "-0123456789tf") {
 				b.Metadata.Model.Parameters[name] = value
 			}
@@ -101,8 +100,8 @@ func (m *Message) blueprint() blueprintMessage {
 	return b
 }
 
-// blueprint returns the part in the blueprint's form. Of media it shows no bytes, which the
-// request has.
+// blueprint returns the part in the blueprint's form. Of media it shows no bytes, which
+// the request has.
 func (p *Part) blueprint() map[string]any {
 	isURL := strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")
 	switch {

@@ -16,14 +16,15 @@ type Call struct {
 	FinishReason string // in the provider's word
 	Tier         string // the service tier charged: "flex", "priority", "batch"; "" for the usual one
 
-	// Readable is false if there is a response of no known shape. It is kept all the same.
+	// Readable is false if there is a response of no known shape. It is kept
+	// all the same.
 	Readable bool
 
 	// Failure says what went wrong; nil if neither caller nor provider reports anything.
 	Failure *Failure
 
-	// Raw is the response as it came, where neither Output nor Failure shows all of it: one
-	// that is not readable, or a provider's error. It aliases the body.
+	// Raw is the response as it came, where neither Output nor Failure shows all of it:
+	// one that is not readable, or a provider's error. It aliases the body.
 	Raw json.RawMessage
 }
 
@@ -34,9 +35,9 @@ const (
 	ShapePlainText = "plain_text"
 )
 
-// Read reads a call from the body of a request event. It never fails: what cannot be read is
-// missing. body must be what wire.ParseObject accepts, as every stored body is; of anything
-// else it reads nothing. Apart from Raw, the result does not alias body.
+// Read reads a call from the body of a request event. It never fails: what cannot be read
+// is missing. body must be what wire.ParseObject accepts, as every stored body is; of
+// anything else it reads nothing. Apart from Raw, the result does not alias body.
 func Read(body json.RawMessage) Call {
 	object, err := wire.ParseObject(body)
 	if err != nil {
@@ -75,6 +76,7 @@ func ReadObject(object wire.Object) Call {
 	default:
 		call.Readable = call.readResponse(response)
 	}
+	// An error is an answer that we can show, and so is nothing after a failed call.
 	call.Readable = call.Readable || provided != nil || failed(member) && response.empty()
 
 	if provided != nil || !call.Readable {
@@ -84,8 +86,8 @@ func ReadObject(object wire.Object) Call {
 	return call
 }
 
-// Texts returns the text that went into a call and the text that came out. Messages, and the
-// tools' names and arguments, are on lines of their own. For body see Read.
+// Texts returns the text that went into a call and the text that came out. Messages, and
+// the tools' names and arguments, are on lines of their own. For body see Read.
 func Texts(body json.RawMessage) (in, out string) {
 	call := Read(body)
 	return call.Texts()
@@ -135,10 +137,10 @@ func (c *Call) Shape() string {
 			}
 		}
 	}
-
 	switch text := strings.TrimSpace(whole.String()); {
 	case text == "":
 		return ""
+	// A number or a quoted word would be valid JSON too, but counts as plain text.
 	case (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)):
 		return ShapeJSON
 	}
@@ -178,7 +180,8 @@ func tier(names ...string) string {
 	return ""
 }
 
-// readModel returns the response's model, which really answered, otherwise the one asked for.
+// readModel returns the response's model, which really answered, otherwise the
+// one asked for.
 func readModel(response, kwargs node) string {
 	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
 		return Clip(m)
@@ -186,7 +189,6 @@ func readModel(response, kwargs node) string {
 	if m := response.first("llm_output", "llmOutput").texts("model_name", "model"); m != "" {
 		return Clip(m)
 	}
-
 	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")
 	if m == "" {
 		m = kwargs.at("kwargs").texts("model", "model_name")
@@ -195,13 +197,14 @@ func readModel(response, kwargs node) string {
 	return Clip(m)
 }
 
-// kwargsOf unwraps arguments: Bedrock's InvokeModel has the provider's own arguments as JSON in
-// body.
+// kwargsOf unwraps arguments: Bedrock's InvokeModel has the provider's own arguments as
+// JSON in body.
 func kwargsOf(kwargs node) node {
 	body := kwargs.at("body").inner()
 	if !body.isObject() || kwargs.first("modelId", "model_id") == nil {
 		return kwargs
 	}
+	// A body may name its model itself; {} has no member to put another in front of.
 	if body.at("model") != nil || len(body) < 3 {
 		return body
 	}
@@ -211,7 +214,8 @@ func kwargsOf(kwargs node) node {
 	return append(append(append(node(`{"modelId":`), id...), ','), body[1:]...)
 }
 
-// Provider returns the caller's provider, otherwise the first segment of the function's name.
+// Provider returns the caller's provider, otherwise the first segment of
+// the function's name.
 func Provider(w wire.RequestWrite) string {
 	if w.ProviderType != "" {
 		return w.ProviderType

@@ -8,7 +8,8 @@ import (
 
 // Failure says why a call failed, or what went wrong with it.
 type Failure struct {
-	// Type is the caller's error_type, otherwise the provider's word for it; "" if unknown.
+	// Type is the caller's error_type, otherwise the provider's word for it;
+	// "" if unknown.
 	Type string
 
 	// Message is the caller's error_message, otherwise the provider's; "" if unknown.
@@ -20,8 +21,8 @@ func failed(member func(string) node) bool {
 	return member("error_type").text() != "" || strings.EqualFold(member("status").text(), "ERROR")
 }
 
-// newFailure combines what the caller says went wrong with the provider's error, which is nil
-// if its response is none. It returns nil if neither reports anything.
+// newFailure combines what the caller says went wrong with the provider's error, which is
+// nil if its response is none. It returns nil if neither reports anything.
 func newFailure(member func(string) node, provided *Failure) *Failure {
 	f := Failure{Type: Clip(member("error_type").text()), Message: member("error_message").text()}
 	if provided == nil && f.Message == "" && !failed(member) {
@@ -37,8 +38,8 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 	return &f
 }
 
-// providerError reads the error that a provider sent instead of a response, nil if it sent
-// none. The shapes:
+// providerError reads the error that a provider sent instead of a response, nil if it
+// sent none. The shapes:
 //
 //	OpenAI       {error:{message, type, param, code}}, and compatible APIs; Azure without a type
 //	Anthropic    {type:"error", error:{type, message}, request_id}, also as the last chunk of a stream
@@ -50,10 +51,11 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 //	Cohere       {message:"..."}; others {detail:"..."}, {errors:[...]}
 //	a library    the text of its exception, which may hold one of these as JSON
 //
-// A text, or a lone message or detail, may just as well be an answer: these are errors only if
-// the caller says so.
+// A text, or a lone message or detail, may just as well be an answer: these are errors
+// only if the caller says so.
 func providerError(r node, failed bool) *Failure {
-	// Most responses are answers, and searching their bytes is much faster than reading members.
+	// Most responses are answers, and searching their bytes is much faster
+	// than reading members.
 	if !failed && !bytes.Contains(r, []byte("rror")) && !bytes.Contains(r, []byte("$fault")) &&
 		!bytes.Contains(r, []byte("__type")) {
 		return nil
@@ -69,17 +71,16 @@ func providerError(r node, failed bool) *Failure {
 			}
 		})
 		return last
-
 	case r.isText():
 		text := strings.TrimSpace(r.text())
 		if !failed || text == "" {
 			return nil
 		}
+		// A library's exception may have the provider's own object as its text.
 		if f := providerError(r.inner(), failed); f != nil {
 			return f
 		}
 		return &Failure{Message: text}
-
 	case !r.isObject():
 		return nil
 	}
@@ -114,7 +115,6 @@ func namedError(e node) *Failure {
 			f.Type = word
 		}
 	}
-
 	if f == (Failure{}) {
 		return nil
 	}

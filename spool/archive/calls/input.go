@@ -1,7 +1,7 @@
 package calls
 
-// readInput reads what was sent, from the named arguments and, where those say nothing, from
-// the first positional one.
+// readInput reads what was sent, from the named arguments and, where those say nothing,
+// from the first positional one.
 func readInput(kwargs, args node) []Message {
 	var in []Message
 	add := func(usual string, n node) {
@@ -18,7 +18,6 @@ func readInput(kwargs, args node) []Message {
 	for i := range in {
 		in[i].Role = "system" // Gemini writes its system instruction as a user's content
 	}
-
 	messages := kwargs.first("messages", "contents", "history", "chat_history")
 	if messages.isArray() && !isMessages(messages) && kwargs.at("contents") != nil {
 		add("user", messages) // Gemini accepts a list of parts as one user's content
@@ -28,7 +27,7 @@ func readInput(kwargs, args node) []Message {
 	in = append(in, readItems(kwargs.at("input"))...)
 	add("user", kwargs.at("message")) // Cohere v1: what follows chat_history
 	eachPrompt(kwargs.first("prompt", "inputText", "inputs", "texts"), func(n node) { add("user", n) })
-
+	// A caller's wrapper may have passed everything by position.
 	if len(in) == 0 {
 		args = unwrapped(args)
 		if isMessages(args) {
@@ -73,7 +72,8 @@ func isMessages(n node) bool {
 	return found
 }
 
-// isMessage reports whether an object has a member that messages have, or a role as its type.
+// isMessage reports whether an object has a member that messages have, or a role
+// as its type.
 func isMessage(n node) bool {
 	return n.first("role", "content", "parts", "author", "data", "lc") != nil || roles[n.texts("type")] != ""
 }
@@ -96,8 +96,8 @@ func readMessages(n node) []Message {
 	return messages
 }
 
-// readItems reads the input of OpenAI's responses API: a text, or messages, calls and their
-// outputs in one list.
+// readItems reads the input of OpenAI's responses API: a text, or messages, calls and
+// their outputs in one list.
 func readItems(n node) []Message {
 	if n.isText() {
 		return readMessages(n)
@@ -113,8 +113,8 @@ func readItems(n node) []Message {
 	return messages
 }
 
-// eachPrompt visits the prompts of a completion or an embedding: one text, or several. Prompts
-// of token ids are skipped.
+// eachPrompt visits the prompts of a completion or an embedding: one text, or several.
+// Prompts of token ids are skipped.
 func eachPrompt(n node, visit func(node)) {
 	if n.isText() {
 		visit(n)

@@ -18,14 +18,14 @@ func readLogRequest(member func(string) node) Call {
 		FinishReason: Clip(member("finish_reason").text()),
 		Failure:      newFailure(member, nil),
 	}
-
+	// A call that failed may have an output without messages.
 	call.Readable = len(call.Output) > 0 || member("output").isObject() && failed(member)
 	if !call.Readable {
 		call.keepRaw(member("output"))
 	}
 
-	// The contract's default for each count is 0, so a client that fills in defaults does not
-	// know them.
+	// The contract's default for each count is 0, so a client that fills in defaults does
+	// not know them.
 	in, out := member("input_tokens").count(), member("output_tokens").count()
 	if in != nil && out != nil && *in+*out > 0 {
 		call.Usage = Usage{Input: in, Output: out}
@@ -56,6 +56,7 @@ func ReadLogDetails(object wire.Object) LogDetails {
 			Label: Clip(member("prompt_label").text()),
 		},
 	}
+	// A link names a template by its name or by its id in decimal digits.
 	if id := member("prompt_id").count(); details.Prompt.Name == "" && id != nil {
 		details.Prompt.Name = strconv.FormatInt(*id, 10)
 	}

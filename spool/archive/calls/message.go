@@ -106,7 +106,8 @@ func readMessage(n node, usual string) Message {
 	m.add(PartRefusal, n.texts("refusal"))
 	m.add(PartText, n.at("audio").texts("transcript"))
 	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
-
+	// OpenAI has tool calls beside the content; function_call
+	// is the older form, with one call.
 	n.at("tool_calls").each(func(c node) { m.call(c) })
 	if f := n.at("function_call"); f.isObject() {
 		m.call(f)
@@ -121,7 +122,8 @@ func (m *Message) readRole(n node) {
 		m.Role = role(r)
 		return
 	}
-
+	// LangChain's messages name the role by their type, where
+	// other APIs have the type of a part.
 	kind := n.texts("type")
 	if r, ok := roles[strings.ToLower(kind)]; ok {
 		m.Role = r
@@ -130,13 +132,14 @@ func (m *Message) readRole(n node) {
 	}
 }
 
-// langchainMessage unwraps LangChain's two ways of writing a message as JSON, and returns its
-// role; nil for any other message.
+// langchainMessage unwraps LangChain's two ways of writing a message as JSON, and returns
+// its role; nil for any other message.
 func langchainMessage(n node) (inner node, role string) {
+	// {type, data}, as messages_to_dict writes it; {lc, id, kwargs}, as
+	// dumps does. The class is the last part of id.
 	if data := n.at("data"); data.isObject() && n.at("type").isText() && n.at("content") == nil {
 		return data, n.texts("type")
 	}
-
 	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc") != nil {
 		class := ""
 		n.at("id").each(func(e node) { class = e.text() })
@@ -176,6 +179,7 @@ func (m *Message) part(n node) {
 	case "thinking", "reasoning":
 		m.thinking(n)
 		return
+	// Encrypted for the provider: there is nothing to show.
 	case "redacted_thinking":
 		return
 	case "refusal":
@@ -234,9 +238,11 @@ func (m *Message) call(n node) {
 
 // result reads a tool's answer.
 func (m *Message) result(n node) {
+	// One message may have the results of several calls; it shows the first call's id.
 	if id := n.texts("tool_use_id", "toolUseId", "call_id"); m.ToolCallID == "" {
 		m.ToolCallID = id
 	}
+	// Anthropic and Bedrock send results in a user's message.
 	if m.Role == "user" || m.Role == "" {
 		m.Role = "tool"
 	}
@@ -260,8 +266,8 @@ func (m *Message) result(n node) {
 	})
 }
 
-// thinking reads the model's thoughts: a block of Anthropic's or Mistral's, or a reasoning item
-// of OpenAI's with its summary.
+// thinking reads the model's thoughts: a block of Anthropic's or Mistral's, or a
+// reasoning item of OpenAI's with its summary.
 func (m *Message) thinking(n node) {
 	for _, name := range []string{"thinking", "summary", "content", "text"} {
 		v := n.at(name)
@@ -289,6 +295,7 @@ func mediaName(n node) string {
 		if url == "" {
 			url = place.texts("url", "fileUri", "file_uri", "image_url")
 		}
+		// A data: URL is the bytes themselves, which must not end up in a text.
 		if strings.HasPrefix(url, "http") || strings.HasPrefix(url, "gs://") {
 			return url
 		}
@@ -310,7 +317,8 @@ func mediaName(n node) string {
 	return kind
 }
 
-// Clip shortens a text that was accepted without a bound: it becomes part of a list's row.
+// Clip shortens a text that was accepted without a bound: it becomes part of
+// a list's row.
 func Clip(s string) string {
 	if utf8.RuneCountInString(s) <= wire.NameRunesMax {
 		return s

@@ -10,8 +10,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// node is a JSON value inside a body that wire.ParseObject accepted, or empty where there is
-// none. Every method works on every node: what does not fit is treated as absent.
+// node is a JSON value inside a body that wire.ParseObject accepted, or empty where there
+// is none. Every method works on every node: what does not fit is treated as absent.
 type node json.RawMessage
 
 // at follows names into nested objects.
@@ -103,7 +103,8 @@ func (n node) element() node {
 	return nil
 }
 
-// count returns a whole number of 0 or more that a float64 holds exactly, nil for anything else.
+// count returns a whole number of 0 or more that a float64 holds exactly, nil
+// for anything else.
 func (n node) count() *int64 {
 	var x float64
 	if len(n) == 0 || json.Unmarshal(n, &x) != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
@@ -137,14 +138,14 @@ func (n node) index(name string) int64 {
 	return 0
 }
 
-// inner returns the JSON object inside a string, as some clients send bodies. Anything but a
-// string is returned as it is.
+// inner returns the JSON object inside a string, as some clients send bodies. Anything
+// but a string is returned as it is.
 func (n node) inner() node {
 	if !n.isText() {
 		return n
 	}
-
 	text := []byte(n.text())
+	// JSON in a string was not checked with the body, so it gets the same bounds here.
 	if _, err := wire.ParseObject(text); err != nil {
 		return nil
 	}
@@ -152,7 +153,8 @@ func (n node) inner() node {
 	return node(bytes.TrimSpace(text))
 }
 
-// compact returns a value as text: the content of a string, otherwise JSON without blanks.
+// compact returns a value as text: the content of a string, otherwise
+// JSON without blanks.
 func (n node) compact() string {
 	switch {
 	case len(n) == 0 || n.kind() == 'n':

@@ -7,8 +7,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// replyBlueprint is a blueprint of a whole call, as in the peer's reply to a track-request.
-// Unknown members are present and empty, because clients look for them.
+// replyBlueprint is a blueprint of a whole call, as in the peer's reply to a
+// track-request. Unknown members are present and empty, because clients look for them.
 type replyBlueprint struct {
 	Template            replyTemplate     `json:"prompt_template"`
 	CommitMessage       *string           `json:"commit_message"`
@@ -28,8 +28,9 @@ type replyTemplate struct {
 	InputVariables []string           `json:"input_variables"`
 }
 
-// ReplyBlueprint returns the blueprint of a track-request: what went in, then the answer. It is
-// nil if body is not an object. It does not alias body, and takes a few times its memory.
+// ReplyBlueprint returns the blueprint of a track-request: what went in, then the
+// answer. It is nil if body is not an object. It does not alias body, and takes a few
+// times its memory.
 func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 	object, err := wire.ParseObject(body)
 	if err != nil {
@@ -50,6 +51,7 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 	for i := range call.Output {
 		template.Messages = append(template.Messages, call.Output[i].blueprint())
 	}
+	// Clients look for a list; a nil RawMessage would be written as null.
 	if template.Tools == nil {
 		template.Tools = json.RawMessage("[]")
 	}

@@ -2,8 +2,8 @@ package calls
 
 import "strings"
 
-// responseOf unwraps a response: Bedrock's InvokeModel has the model's own answer as JSON in
-// body.
+// responseOf unwraps a response: Bedrock's InvokeModel has the model's own answer as
+// JSON in body.
 func responseOf(n node) node {
 	body := n.at("body").inner()
 	if body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata") != nil {
@@ -19,7 +19,6 @@ func (c *Call) readResponse(r node) bool {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
 		return len(c.Output) > 0
-
 	case r.isArray():
 		for _, m := range readMessages(r) {
 			if m.Role == "user" { // what readMessages assumes
@@ -28,7 +27,6 @@ func (c *Call) readResponse(r node) bool {
 			c.answer(m)
 		}
 		return len(c.Output) > 0
-
 	case !r.isObject():
 		return false
 	}
@@ -60,9 +58,9 @@ func (c *Call) finish(reason string) {
 	}
 }
 
-// choices reads OpenAI's chat and completion, and all compatible APIs (Mistral, Azure, Groq,
-// DeepSeek, vLLM, ...). Streams that a client put together have role and content directly in
-// the choice, or a delta.
+// choices reads OpenAI's chat and completion, and all compatible APIs (Mistral, Azure,
+// Groq, DeepSeek, vLLM, ...). Streams that a client put together have role and content
+// directly in the choice, or a delta.
 func (c *Call) choices(r node) bool {
 	choices := r.at("choices")
 	if !choices.isArray() {
@@ -86,6 +84,7 @@ func (c *Call) choices(r node) bool {
 		default:
 			m = readMessage(choice, "assistant")
 		}
+		// A choice without any of these is of an unknown shape.
 		known = known || choice.first("message", "delta", "text", "content", "role", "tool_calls",
 			"function_call", "finish_reason") != nil
 		c.answer(m)
@@ -95,7 +94,8 @@ func (c *Call) choices(r node) bool {
 	return known
 }
 
-// candidates reads Gemini's answer. One that was blocked has promptFeedback and no candidates.
+// candidates reads Gemini's answer. One that was blocked has promptFeedback
+// and no candidates.
 func (c *Call) candidates(r node) bool {
 	candidates, feedback := r.at("candidates"), r.first("promptFeedback", "prompt_feedback")
 	if !candidates.isArray() && !feedback.isObject() {
@@ -104,7 +104,8 @@ func (c *Call) candidates(r node) bool {
 
 	candidates.each(func(e node) {
 		c.answer(readMessage(e.at("content"), "assistant"))
-		c.finish(e.first("finishReason", "finish_reason").compact()) // older libraries write the enum's number
+		// As JSON: older libraries write the enum's number.
+		c.finish(e.first("finishReason", "finish_reason").compact())
 	})
 	c.finish(feedback.texts("blockReason", "block_reason"))
 
@@ -126,24 +127,23 @@ func (c *Call) responses(r node) bool {
 		m.ToolCalls = append(m.ToolCalls, read.ToolCalls...)
 	})
 	c.answer(m)
+	// The first reason stands: why an answer is cut short says more than that it is.
 	c.finish(r.at("incomplete_details").texts("reason"))
 	c.finish(r.texts("status"))
 
 	return true
 }
 
-// readItem reads an item of OpenAI's responses. Calls of built-in tools are named by their
-// type: web_search, file_search.
+// readItem reads an item of OpenAI's responses. Calls of built-in tools are named by
+// their type: web_search, file_search.
 func readItem(n node, usual string) Message {
 	m := Message{Role: usual}
 	switch t := n.texts("type"); {
 	case t == "reasoning":
 		m.Role = "assistant"
 		m.thinking(n)
-
 	case t == "function_call_output" || t == "custom_tool_call_output":
 		m.result(n)
-
 	case strings.HasSuffix(t, "_call") && t != "function_call" && n.at("name") == nil:
 		m.Role = "assistant"
 		m.ToolCalls = []ToolCall{{
@@ -151,14 +151,12 @@ func readItem(n node, usual string) Message {
 			Name:      strings.TrimSuffix(t, "_call"),
 			Arguments: n.first("action", "queries", "code").compact(),
 		}}
-
 	case t == "function_call" || strings.HasSuffix(t, "_call"):
 		m.Role = "assistant"
 		m.call(n)
 		if id := n.texts("call_id"); id != "" && len(m.ToolCalls) > 0 {
 			m.ToolCalls[0].ID = id
 		}
-
 	default:
 		m = readMessage(n, usual)
 	}
@@ -196,7 +194,8 @@ func (c *Call) anthropic(r node) bool {
 	return true
 }
 
-// generations reads LangChain's results, [[{text, message}]] or [{text}], and Cohere's generate.
+// generations reads LangChain's results, [[{text, message}]] or [{text}],
+// and Cohere's generate.
 func (c *Call) generations(r node) bool {
 	generations := r.at("generations")
 	if !generations.isArray() {
@@ -206,6 +205,7 @@ func (c *Call) generations(r node) bool {
 	one := func(g node) {
 		if m := g.at("message"); m.isObject() {
 			c.answer(readMessage(m, "assistant"))
+			// LangChain keeps the usage with each message, if not with the result.
 			if c.Usage == (Usage{}) {
 				c.Usage = readUsage(m)
 			}
@@ -226,8 +226,8 @@ func (c *Call) generations(r node) bool {
 	return true
 }
 
-// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text of LangChain's
-// completions.
+// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text
+// of LangChain's completions.
 func (c *Call) cohere(r node) bool {
 	switch m := r.at("message"); {
 	case m.isObject():
@@ -244,7 +244,8 @@ func (c *Call) cohere(r node) bool {
 	return true
 }
 
-// bedrockModels reads what models on Bedrock answer to InvokeModel: Titan, Llama, Mistral.
+// bedrockModels reads what models on Bedrock answer to InvokeModel:
+// Titan, Llama, Mistral.
 func (c *Call) bedrockModels(r node) bool {
 	result, output := r.at("results").element(), r.at("outputs").element()
 	switch {

@@ -14,6 +14,7 @@ package calls
 // isStream reports whether an array holds chunks.
 func isStream(n node) bool {
 	e := n.element()
+	// A list of whole messages is no stream.
 	if !e.isObject() || e.at("role") != nil && e.at("content") != nil {
 		return false
 	}
@@ -26,8 +27,8 @@ func isStream(n node) bool {
 	return e.first("choices", "candidates", "messageStart", "contentBlockDelta") != nil
 }
 
-// stream is a call's answer while its chunks are read. Texts and arguments are gathered as
-// bytes, because adding many pieces to a string would take quadratic time.
+// stream is a call's answer while its chunks are read. Texts and arguments are gathered
+// as bytes, because adding many pieces to a string would take quadratic time.
 type stream struct {
 	call    *Call
 	message Message
@@ -47,7 +48,6 @@ func (c *Call) readStream(chunks node) {
 		tools:   map[int][]byte{},
 	}
 	chunks.each(s.chunk)
-
 	s.endPart()
 	for at, arguments := range s.tools {
 		s.message.ToolCalls[at].Arguments += string(arguments)
@@ -79,8 +79,8 @@ func (s *stream) chunk(n node) {
 	s.converse(n)
 }
 
-// whole reads a chunk of OpenAI's responses that has the answer so far, and reports whether it
-// is one. The first two kinds come before there is an answer.
+// whole reads a chunk of OpenAI's responses that has the answer so far, and reports
+// whether it is one. The first two kinds come before there is an answer.
 func (s *stream) whole(n node) bool {
 	r, kind := n.at("response"), n.texts("type")
 	early := kind == "response.created" || kind == "response.in_progress"
@@ -119,6 +119,7 @@ func (s *stream) usage(n node) {
 			}
 		}
 	}
+	// The parts and the whole may come from different chunks.
 	s.call.Usage.check()
 
 	if t := tier(n.texts("service_tier")); t != "" {
@@ -149,8 +150,8 @@ func (s *stream) toolCall(index int64, id, name, arguments string) {
 		s.calls[index] = at
 		s.message.ToolCalls = append(s.message.ToolCalls, ToolCall{ID: id})
 	}
-
 	c := &s.message.ToolCalls[at]
+	// A name may come in pieces too. Clipped each time, it does not grow with the chunks.
 	c.Name = Clip(c.Name + name)
 	s.tools[at] = append(s.tools[at], arguments...)
 }
@@ -177,6 +178,7 @@ func (s *stream) openai(choice node) {
 		f := c.at("function")
 		s.toolCall(c.index("index"), c.texts("id"), f.texts("name"), f.texts("arguments"))
 	})
+	// The older form has a single call and no index.
 	if f := delta.at("function_call"); f.isObject() {
 		s.toolCall(0, "", f.texts("name"), f.texts("arguments"))
 	}
@@ -201,13 +203,13 @@ func (s *stream) anthropic(n node) {
 		if t := block.texts("type"); t == "tool_use" || t == "server_tool_use" {
 			s.toolCall(index, block.texts("id"), block.texts("name"), "")
 		} else {
+			// A new block of text is a part of its own, even
+			// after another one of the same kind.
 			s.endPart()
 			s.delta(index, block)
 		}
-
 	case "content_block_delta":
 		s.delta(index, n.at("delta"))
-
 	case "message_delta":
 		s.call.finish(n.at("delta").texts("stop_reason"))
 	}

@@ -2,9 +2,9 @@ package calls
 
 // Usage is the tokens that a call took, as its provider counts them; nil is unknown.
 //
-// Providers differ in what a count includes. Here Input is everything that went in, including
-// what was read from or written to a cache, and Output everything that came out, including the
-// model's reasoning.
+// Providers differ in what a count includes. Here Input is everything that went in,
+// including what was read from or written to a cache, and Output everything that came
+// out, including the model's reasoning.
 type Usage struct {
 	Input          *int64
 	Output         *int64
@@ -36,6 +36,7 @@ var usagePlaces = [][]string{
 func readUsage(response node) Usage {
 	for _, place := range usagePlaces {
 		if u := response.at(place...); u.isObject() {
+			// An object without counts must not hide those of another place.
 			if usage := usageOf(u); usage != (Usage{}) {
 				return usage
 			}
@@ -87,8 +88,8 @@ func usageOf(u node) Usage {
 		AudioOutput: out.counts("audio_tokens", "audio"),
 	}
 
-	// Anthropic and Bedrock count what a cache served apart from input_tokens. A proxy may
-	// report it a second time in OpenAI's details: then input_tokens includes it.
+	// Anthropic and Bedrock count what a cache served apart from input_tokens. A proxy
+	// may report it a second time in OpenAI's details: then input_tokens includes it.
 	read := u.counts("cache_read_input_tokens", "cacheReadInputTokens")
 	written := u.counts("cache_creation_input_tokens", "cacheWriteInputTokens")
 	if usage.Input == nil {
@@ -122,8 +123,8 @@ func (u *Usage) addGemini(n node) {
 		u.Reasoning = thoughts
 		u.Output = sum(thoughts, u.Output)
 	} else if u.Output == nil && n.first("promptTokenCount", "prompt_token_count") != nil && u.Input != nil {
-		// A blocked answer has no candidates and no count of them. The total shows that there
-		// were none.
+		// A blocked answer has no candidates and no count of them. The total shows that
+		// there were none.
 		if total := n.counts("totalTokenCount", "total_token_count"); total != nil && *total == *u.Input {
 			u.Output = new(int64)
 		}
@@ -139,7 +140,8 @@ func (u *Usage) addReasoning(n node) {
 	if u.Reasoning == nil || *u.Reasoning == 0 || u.Input == nil || u.Output == nil || total == nil {
 		return
 	}
-
+	// Only where the three add up exactly: otherwise the
+	// output includes the reasoning already.
 	if *total == *u.Input+*u.Output+*u.Reasoning {
 		u.Output = sum(u.Output, u.Reasoning)
 	}
@@ -152,9 +154,9 @@ func (u *Usage) check() {
 			*part = nil
 		}
 	}
-
 	within(&u.Cached, u.Input)
 	within(&u.CacheWrite, u.Input)
+	// Each may fit although both together do not. Which of them is wrong cannot be known.
 	if u.Cached != nil && u.CacheWrite != nil && *u.Cached+*u.CacheWrite > *u.Input {
 		u.Cached, u.CacheWrite = nil, nil
 	}

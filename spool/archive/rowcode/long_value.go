@@ -8,23 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// A metadata value of more than longBytes is only in the body of its event. States and rows hold a
-// reference to it instead, which is
+// A metadata value of more than longBytes is only in the body of its event. States and
+// rows hold a reference to it instead, which is
 //
 //	longMark   a noncharacter, which no text should have; what begins with it is referred to as well
 //	32         HashValue, in hex
 //	           the beginning of the value, at most longPrefixBytes
 //
-// so that equal values have equal references, and only they. Earlier versions kept long values whole:
-// they are replaced where rows are read.
+// so that equal values have equal references, and only they. Earlier versions kept long
+// values whole: they are replaced where rows are read.
 const (
 	LongBytes       = 1024
 	longPrefixBytes = 256
 	longMark        = "\U0010FFFF"
 )
 
-// StoredValue returns what states and rows hold of a metadata value: itself, or a reference.
+// StoredValue returns what states and rows hold of a metadata value: itself,
+// or a reference.
 func StoredValue(key, value string) string {
+	// A short value that begins with the mark gets a reference
+	// too: as it is, it would be read as one.
 	if len(value) <= LongBytes && !strings.HasPrefix(value, longMark) {
 		return value
 	}
@@ -78,10 +81,12 @@ func ShownValue(stored string) string {
 	return stored
 }
 
-// HashValue returns what a tombstone keeps of a metadata value. It does not reveal the value,
-// because its owner asked to be forgotten. All stores use it, so tombstones can be copied.
+// HashValue returns what a tombstone keeps of a metadata value. It does not reveal
+// the value, because its owner asked to be forgotten. All stores use it, so
+// tombstones can be copied.
 func HashValue(name, value string) [16]byte {
 	h := sha256.New()
+	// The length comes first: otherwise "ab"+"c" and "a"+"bc" would be the same.
 	h.Write(binary.AppendUvarint(nil, uint64(len(name))))
 	h.Write([]byte(name))
 	h.Write([]byte(value))
@@ -97,5 +102,6 @@ func CutBytes(s string, most int) string {
 		most--
 	}
 
+	// A copy: the short text must not keep a long body in memory.
 	return strings.Clone(s[:most])
 }

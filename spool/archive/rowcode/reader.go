@@ -2,7 +2,8 @@ package rowcode
 
 import "encoding/binary"
 
-// Reader takes values off the front of bytes. After a fault it returns zero values. Not safe for concurrent use.
+// Reader takes values off the front of bytes. After a fault it returns zero values. Not
+// safe for concurrent use.
 type Reader struct {
 	Rest []byte // what was not read yet; nil after a fault
 	Err  error  // nil, or ErrRow
@@ -10,7 +11,7 @@ type Reader struct {
 
 func (r *Reader) fail() { r.Rest, r.Err = nil, ErrRow }
 
-// pass goes over a number that took so many bytes; none, or fewer, if there was no whole one.
+// pass skips a number that took this many bytes: 0 or fewer if there was no whole one.
 func (r *Reader) pass(used int) {
 	if used <= 0 {
 		r.fail()
@@ -35,6 +36,7 @@ func (r *Reader) Varint() int64 {
 
 // Take returns the next n bytes, which alias those that are read.
 func (r *Reader) Take(n uint64) []byte {
+	// The length comes from the bytes, which may be damaged.
 	if n > uint64(len(r.Rest)) {
 		r.fail()
 		return nil

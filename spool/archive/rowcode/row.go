@@ -11,13 +11,15 @@ import (
 // Clone returns a deep copy of a row that is valid only for a call.
 func Clone(row *wire.Row) wire.Row {
 	r := *row
+	// What the row points to is copied too: the scan may reuse it.
 	r.InputTokens, r.OutputTokens = clone(row.InputTokens), clone(row.OutputTokens)
 	r.CachedTokens, r.ReasoningTokens = clone(row.CachedTokens), clone(row.ReasoningTokens)
 	r.Price, r.Latency = clone(row.Price), clone(row.Latency)
 	r.StartTime, r.EndTime = clone(row.StartTime), clone(row.EndTime)
 	r.PromptName, r.PromptLabel = clone(row.PromptName), clone(row.PromptLabel)
 	r.PromptVersion = clone(row.PromptVersion)
-	r.Tags, r.Metadata, r.Scores = slices.Clone(row.Tags), slices.Clone(row.Metadata), slices.Clone(row.Scores)
+	r.Metadata, r.Scores = slices.Clone(row.Metadata), slices.Clone(row.Scores)
+	r.Tags = slices.Clone(row.Tags)
 	r.GroupIDs, r.ToolNames = slices.Clone(row.GroupIDs), slices.Clone(row.ToolNames)
 	return r
 }

@@ -9,7 +9,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// rowVersion begins the bytes of a row, without its time and id, which stores have in their keys:
+// rowVersion begins the bytes of a row, without its time and id, which stores have
+// in their keys:
 //
 //	1   version of this table, rowVersion
 //	then for each column from ColumnFunction on, in their order
@@ -35,6 +36,7 @@ var ErrRow = errors.New("the row is not one that this version writes")
 // Encode returns the bytes of a row, without its time and id.
 func Encode(row *wire.Row) []byte {
 	b := append(make([]byte, 0, 256), rowVersion)
+	// The length of a value comes before it, so each is written aside first.
 	var scratch []byte
 	for c := ColumnFunction; c < ColumnBody; c++ {
 		scratch = AppendValue(scratch[:0], c, row)
@@ -52,11 +54,13 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 	}
 
 	b = b[1:]
+	// An older version wrote fewer columns, so its rows end early.
 	for c := ColumnFunction; c < ColumnBody && len(b) > 0; c++ {
 		n, used := binary.Uvarint(b)
 		if used <= 0 || n > uint64(len(b)-used) {
 			return ErrRow
 		}
+		// The others are skipped by their length, without a copy of their text.
 		if want.Has(c) {
 			if err := ReadValue(b[used:used+int(n)], c, row); err != nil {
 				return err
@@ -163,6 +167,7 @@ func appendOptional(b []byte, s *string) []byte {
 	if s == nil {
 		return b
 	}
+	// The 1 tells an empty text from none.
 	return append(append(b, 1), *s...)
 }
 
@@ -173,8 +178,8 @@ func appendMoment(b []byte, t *time.Time) []byte {
 	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
 
-// ReadValue reads what AppendValue wrote into the row's field. An empty value means that the row
-// has nothing there.
+// ReadValue reads what AppendValue wrote into the row's field. An empty value means that
+// the row has nothing there.
 func ReadValue(b []byte, c Column, row *wire.Row) error {
 	r := rowReader{Reader{Rest: b}}
 	switch c {
@@ -201,12 +206,14 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 	case ColumnTools:
 		row.ToolNames = r.texts(nil)
 	case ColumnTags:
+		// As State.Row has it: no tags are an empty list, no groups or tools nil.
 		row.Tags = r.texts([]string{})
 	case ColumnGroups:
 		row.GroupIDs = r.texts(nil)
 	case ColumnMetadata:
 		row.Metadata = []wire.MetadataRow{}
 		for len(r.Rest) > 0 && r.Err == nil {
+			// Earlier versions kept long values whole.
 			key := r.Text()
 			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, r.Text())})
 		}
@@ -270,7 +277,8 @@ func (r *rowReader) moment() *time.Time {
 	return &t
 }
 
-// whole reads what a row has in a column of integers; nothing is left of a row that has none.
+// whole reads what a row has in a column of integers; nothing is left of a row
+// that has none.
 func (r *rowReader) whole(c Column, row *wire.Row) {
 	var p *int64
 	if len(r.Rest) > 0 {

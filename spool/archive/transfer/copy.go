@@ -10,19 +10,19 @@ import (
 
 // Progress is how far a Copy is.
 type Progress struct {
-	// Stage is "copying", then "counting" what the source holds if an earlier run copied some
-	// of it, then "checking".
+	// Stage is "copying", then "counting" what the source holds if an earlier run copied
+	// some of it, then "checking".
 	Stage string
 
-	// Done is what this stage has done; while copying, only what this run has copied. It may be
-	// read until told returns.
+	// Done is what this stage has done; while copying, only what this run has copied. It
+	// may be read until told returns.
 	Done Contents
 }
 
-// Copy copies everything in source into target, then proves that both hold the same. target must
-// be empty, or hold what an unfinished Copy of the same source left there, which it resumes.
-// told is called after each step. Copy returns what both hold. The error is wire.CodeConflict
-// if target holds something else; then nothing was changed.
+// Copy copies everything in source into target, then proves that both hold the same.
+// target must be empty, or hold what an unfinished Copy of the same source left there,
+// which it resumes. told is called after each step. Copy returns what both hold. The
+// error is wire.CodeConflict if target holds something else; then nothing was changed.
 func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
 	switch _, unfinished, err := source.Copying(ctx); {
 	case err != nil:
@@ -32,6 +32,8 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 			"The source is itself the target of a copy that is not finished. Finish that first.")
 	}
 
+	// A place is kept in the target itself, with the items that it counts:
+	// a copy that was killed goes on from there.
 	place, unfinished, err := target.Copying(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +74,8 @@ var errFound = errors.New("there is something")
 func empty(ctx context.Context, target Mover) error {
 	err := target.Export(ctx, "", func(Item, string) error { return errFound })
 	if errors.Is(err, errFound) {
-		return wire.Errorf(wire.CodeConflict, "The target is not empty. Give one in which no server has run yet.")
+		return wire.Errorf(wire.CodeConflict,
+			"The target is not empty. Give one in which no server has run yet.")
 	}
 	return err
 }
@@ -86,6 +89,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 		if len(batch) == 0 {
 			return nil
 		}
+		// The place of the batch's last item is stored with it, in one transaction.
 		err := target.Import(ctx, batch, place)
 		batch, bytes = batch[:0], 0
 		told(Progress{"copying", done})

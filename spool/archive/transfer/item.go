@@ -15,7 +15,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Item is one thing that is copied from one database to another. One of its pointers is set.
+// Item is one thing that is copied from one database to another. One of its
+// pointers is set.
 type Item struct {
 	// Of the server.
 	Account *wire.Account         `json:"account,omitempty"`
@@ -69,16 +70,17 @@ type Record struct {
 
 // Mover is a database that can be copied. Nobody else may write to either one meanwhile.
 type Mover interface {
-	// Export calls fn with every item behind place and the item's own place, always in the
-	// same order; "" is before the first. fn owns the item. Export ends with fn's error.
+	// Export calls fn with every item behind place and the item's own place,
+	// always in the same order; "" is before the first. fn owns the item. Export
+	// ends with fn's error.
 	Export(ctx context.Context, place string, fn func(item Item, place string) error) error
 
-	// Import stores items, and that a copy has come as far as place in its source, durably and
-	// in one transaction. Importing an item twice changes nothing.
+	// Import stores items, and that a copy has come as far as place in its source,
+	// durably and in one transaction. Importing an item twice changes nothing.
 	Import(ctx context.Context, items []Item, place string) error
 
-	// Copying returns how far an unfinished copy into this database has come. A server must not
-	// use a database meanwhile.
+	// Copying returns how far an unfinished copy into this database has come. A server
+	// must not use a database meanwhile.
 	Copying(ctx context.Context) (place string, unfinished bool, err error)
 
 	// Copied marks the copy as finished.
@@ -137,8 +139,8 @@ func (i *Item) Kind() string {
 	return "records"
 }
 
-// Contents counts what a database holds, by kind. A checksum that does not depend on the order of
-// items makes Contents equal only where the contents are.
+// Contents counts what a database holds, by kind. A checksum that does not depend on the
+// order of items makes Contents equal only where the contents are.
 type Contents map[string]Holding
 
 // Holding is what there is of one kind.
@@ -157,8 +159,8 @@ func (c Contents) String() string {
 	return strings.Join(kinds, ", ")
 }
 
-// Add counts an item. Times outside of histories are compared to the microsecond, because not
-// every database keeps more.
+// Add counts an item. Times outside of histories are compared to the microsecond, because
+// not every database keeps more.
 func (c Contents) Add(i Item) error {
 	i = i.rounded()
 	if i.Record != nil {
@@ -189,7 +191,8 @@ func (c Contents) Add(i Item) error {
 	return nil
 }
 
-// rounded is the item with the times that a database may round to the microsecond cut to it.
+// rounded is the item with the times that a database may round to the microsecond
+// cut to it.
 func (i Item) rounded() Item {
 	cut := func(t *time.Time) { *t = t.UTC().Truncate(time.Microsecond) }
 	cutPointer := func(t **time.Time) {
