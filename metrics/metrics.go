@@ -119,6 +119,7 @@ func New(role, version string) *Metrics {
 }
 
 func (m *Metrics) both(f factory, role, version string) {
+	// Prometheus has no metrics of text, so the labels of a constant carry it.
 	build := f.gaugeVec("promptspool_build_info", "Always 1; its labels say what runs.", "role", "version")
 	build.WithLabelValues(role, version).Set(1)
 
@@ -131,6 +132,8 @@ func (m *Metrics) both(f factory, role, version string) {
 			"once they are folded.")
 	m.Refused = f.counterVec("promptspool_refused_total",
 		"Calls that were refused, by the error's code.", "reason")
+	// All labels are there from the start: a rate needs
+	// the zero before the first refusal.
 	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json",
 		"unauthorized", "forbidden", "invalid", "conflict", "too_many_requests", "not_implemented",
 		"unavailable", "internal")
@@ -149,7 +152,8 @@ func (m *Metrics) both(f factory, role, version string) {
 
 	m.Shed = f.counterVec("promptspool_shed_total",
 		"Writes that were turned away with a moment to come back: the server held as many bytes as it "+
-			"may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).", "reason")
+			"may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).",
+		"reason")
 	each(m.Shed, "bytes", "share", "queue", "wait")
 	m.BatchBytes = f.gauge("promptspool_batch_bytes", "Bytes of batches that are being received or recorded.")
 
@@ -227,7 +231,9 @@ func (m *Metrics) forward(f factory) {
 
 	m.Redacted = f.counterVec("promptspool_redacted_total",
 		"Values that were redacted before they were spooled, by rule and action.", "rule", "action")
-	for _, rule := range []string{"email", "phone", "card", "bearer_token", "provider_key", "pattern", "path"} {
+	for _, rule := range []string{
+		"email", "phone", "card", "bearer_token", "provider_key", "pattern", "path",
+	} {
 		for _, action := range []string{"mask", "hash", "drop"} {
 			m.Redacted.WithLabelValues(rule, action)
 		}
@@ -274,7 +280,8 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
 		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
 	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
-		"Bytes of the archive's files that this process could not read from the disk. What was in them is lost.")
+		"Bytes of the archive's files that this process could not read from the disk. What was in them "+
+			"is lost.")
 
 	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars",
 		"Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")

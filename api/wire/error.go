@@ -143,11 +143,11 @@ func Unavailable(retryAfter time.Duration, format string, args ...any) *Error {
 // shortens long field names, which callers choose, to 200 bytes.
 func Invalid(fields ...FieldError) *Error {
 	for i := range fields {
+		// The cut may split a character, which must not be sent as invalid UTF-8.
 		if name := fields[i].Field; len(name) > 200 {
 			fields[i].Field = strings.ToValidUTF8(name[:200], "") + "..."
 		}
 	}
-
 	e := &Error{Code: CodeInvalid, Message: "The body was not accepted.", Fields: fields}
 	if len(fields) > 0 {
 		e.Message = fields[0].sentence()

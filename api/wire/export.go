@@ -88,6 +88,7 @@ func (r *Row) CSVLine(cursor string) []string {
 		strings.Join(r.GroupIDs, ","), r.Sidecar, cursor,
 	}
 	for i := range line {
+		// Every cell: names, tags and metadata are what callers sent.
 		line[i] = withoutFormula(line[i])
 	}
 

@@ -37,6 +37,7 @@ func DecodeFetch(object Object) (TemplateFetch, error) {
 	if skip, ok := f.raw("skip_input_variable_rendering", false); ok {
 		switch string(skip) {
 		case "true":
+			// Without variables nothing is filled in, which is what this asks for.
 			w.Variables = nil
 		case "false":
 		default:

@@ -153,6 +153,8 @@ func (f *fields) tags(name string) []string {
 			continue
 		}
 		tag := jsonscan.Unquote(e)
+		// Kept even if it is too long: the archive takes
+		// what it can of an accepted write.
 		f.bound(path, tag, NameRunesMax)
 		tags = append(tags, tag)
 	}
@@ -190,6 +192,7 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue
 		}
+		// A fault for the caller. The archive, which rejects nothing, keeps the last one.
 		if _, twice := metadata[e.Name]; twice {
 			f.fault(path, "is given twice")
 		}
@@ -212,6 +215,7 @@ func (f *fields) values(name string) map[string]json.RawMessage {
 
 	values := make(map[string]json.RawMessage)
 	for m := range jsonscan.Members(v) {
+		// An entry takes many times its bytes in the body, so there are only so many.
 		if len(values) == ObjectMembersMax {
 			f.fault(name, "has more than %d members", ObjectMembersMax)
 			break

@@ -55,6 +55,7 @@ func ParseID(s string) (string, error) {
 func DeriveID(idempotencyKey string) string {
 	sum := sha256.Sum256([]byte("promptspool idempotency-key\x00" + idempotencyKey))
 
+	// It must look like a UUIDv7, because ParseID takes nothing else.
 	var id uuid.UUID
 	copy(id[6:], sum[:10])
 	id[6] = id[6]&0x0f | 0x70 // version 7

@@ -22,6 +22,7 @@ func ParseObject(body []byte) (Object, error) { return Object(nil).Parse(body) }
 // Parse is ParseObject, but reuses o's memory: o's members are overwritten. A name that o
 // had in the same place is not allocated again.
 func (o Object) Parse(body []byte) (Object, error) {
+	// The members of the body before: their names are mostly the same, and save a copy.
 	before := o[:cap(o)]
 	o = o[:0]
 	if o == nil {

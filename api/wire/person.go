@@ -163,7 +163,6 @@ func masked(plain []byte) string {
 	mask := make([]byte, 2*len(plain))
 	_, _ = rand.Read(mask[:len(plain)]) // never fails
 	subtle.XORBytes(mask[len(plain):], plain, mask)
-
 	return base64.RawURLEncoding.EncodeToString(mask)
 }
 

@@ -28,8 +28,8 @@ func (u ProviderBaseURLs) Of(provider string) *ProviderBaseURL {
 	if !ok || url == "" {
 		return nil
 	}
-
 	base := &ProviderBaseURL{Name: provider, Provider: provider, URL: url}
+	// Counted, because a map has no order: the same providers always get the same ids.
 	for other := range u {
 		if other <= provider {
 			base.ID++

@@ -72,6 +72,7 @@ func DecodePublish(object Object) (Publish, error) {
 		Labels:        labels,
 	}
 
+	// Faults name the field by its path in the whole body.
 	for _, e := range base.errs {
 		f.fault("prompt_template."+e.Field, "%s", e.Reason)
 	}

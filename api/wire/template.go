@@ -50,6 +50,8 @@ func (t *Template) ResolveAt(s Selector, at time.Time) (version int, ok bool) {
 	switch {
 	case s.Label != "":
 		for _, m := range t.Moves {
+			// Oldest first, so the last one before the moment
+			// counts. A removal leaves version 0.
 			if m.Label == s.Label && !m.At.After(at) {
 				version = m.Version
 			}

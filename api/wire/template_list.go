@@ -100,6 +100,7 @@ func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
 	slices.SortFunc(matching, func(a, b Template) int { return q.Compare(&a, &b) })
 
 	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
+	// A page behind the last one is empty.
 	from := min(len(matching), (page-1)*perPage)
 	return matching[from:min(len(matching), from+perPage)], len(matching)
 }

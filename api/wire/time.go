@@ -17,6 +17,8 @@ func (f *fields) time(name string, required bool) time.Time {
 		return time.Time{}
 	}
 
+	// A number out of range is milliseconds or a mistake; the
+	// call is worth more than its time.
 	if isNumber(v) {
 		return unixTime(string(v))
 	}

@@ -68,7 +68,6 @@ func pathTo(body []byte, at int) string {
 		} else {
 			path = appendName(path, c.Name)
 		}
-
 		if body[c.At] != '{' && body[c.At] != '[' {
 			return string(path)
 		}

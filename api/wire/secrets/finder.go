@@ -47,6 +47,7 @@ type finder struct {
 // each calls fn for the secrets of an object, in order, until it returns false.
 func (f *finder) each(object wire.Object, fn func(secret) bool) {
 	for _, m := range object {
+		// The index is needed, because secrets are places in the source.
 		value := m.End - len(m.Value)
 		if m.Name == "api_key" {
 			if !fn(secret{wire.SecretName, value, m.End, true}) {

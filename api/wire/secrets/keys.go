@@ -190,6 +190,8 @@ func (f *finder) awsSecret(from, end int) {
 			runEnd = next
 		}
 
+		// The run may begin with the letters of an escape,
+		// which are no part of the secret.
 		for _, start := range starts(source, from, begin) {
 			if isAWSSecret(source, start, runEnd) {
 				f.add(wire.SecretAWS, start, runEnd)
