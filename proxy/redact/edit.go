@@ -47,6 +47,7 @@ func (p *pieces) edit(edits []edit) {
 			next++
 		}
 		p.ends[i] = end + grown
+		// The edit goes on in the next piece: this one ends behind the whole replacement.
 		if next < len(edits) && edits[next].from < end {
 			p.ends[i] = edits[next].from + grown + len(edits[next].text)
 		}
@@ -76,6 +77,7 @@ func unescape(text []byte) ([]byte, []escape) {
 			continue
 		}
 		from := i
+		// JSON in a text in a text has an escape's backslash doubled each time.
 		for i+1 < len(text) && text[i+1] == '\\' {
 			i++
 		}
@@ -110,6 +112,7 @@ func places(edits []edit, escapes []escape) {
 			before = escapes[next]
 			next++
 		}
+		// An escape is replaced as a whole, with its backslashes.
 		if next < len(escapes) && escapes[next].at == at {
 			return escapes[next].from
 		}

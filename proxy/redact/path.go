@@ -38,6 +38,8 @@ func parsePath(path string) ([]step, error) {
 	var steps []step
 	for rest != "" {
 		m := pathStep.FindStringSubmatch(rest)
+		// Each step may be a state of its own at every member
+		// of a body: their number is bounded.
 		if m == nil || len(steps) == 32 {
 			return nil, wrong(rest)
 		}
@@ -50,7 +52,6 @@ func parsePath(path string) ([]step, error) {
 			}
 		}
 		s.any = m[2] == "*" || m[3] == "*"
-
 		steps = append(steps, s)
 		rest = rest[len(m[0]):]
 	}
@@ -77,6 +78,7 @@ func (w *walker) step(states []state, object bool, name []byte, index int) (next
 	for _, s := range states {
 		rule := &w.r.paths[s.rule]
 		at := rule.steps[s.step]
+		// A deep step may match further down as well, also below a match.
 		if at.deep {
 			follow(s)
 		}

@@ -87,7 +87,6 @@ func (r *Rules) add(rule Rule) error {
 	if rule.Action == "" {
 		rule.Action = Mask
 	}
-
 	given := 0
 	for _, is := range []bool{len(rule.Builtin) > 0, rule.Path != "", rule.Pattern != ""} {
 		if is {
@@ -108,6 +107,7 @@ func (r *Rules) add(rule Rule) error {
 		if err != nil {
 			return fmt.Errorf("the pattern is not RE2: %w", err)
 		}
+		// It would put a replacement between any two characters.
 		if re.MatchString("") {
 			return fmt.Errorf("the pattern %q matches the empty string, and so everywhere", rule.Pattern)
 		}
@@ -124,6 +124,7 @@ func (r *Rules) add(rule Rule) error {
 		if !slices.Contains(Builtins, name) {
 			return fmt.Errorf("unknown builtin %q; use one of: %s", name, strings.Join(Builtins, ", "))
 		}
+		// One pass finds all builtins, so each can have one action only.
 		if before := r.builtin[kind(name)]; before != "" {
 			return fmt.Errorf("the builtin %s is named twice", name)
 		}
@@ -147,6 +148,7 @@ func (r *Rules) replace(k kind, action string, text []byte) string {
 	case Hash:
 		mac := hmac.New(sha256.New, r.secret)
 		mac.Write(normal(k, text))
+		// Eight bytes tell values apart well enough, and keep the text readable.
 		return "[" + string(k) + ":" + hex.EncodeToString(mac.Sum(nil)[:8]) + "]"
 	}
 	return "[" + string(k) + "]"

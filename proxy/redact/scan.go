@@ -68,6 +68,7 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 			continue
 		}
 
+		// An address is found from its @: most text has none, and is not read twice.
 		if text[i] == '@' {
 			if s.email {
 				if start, end := email(text, from, i); end > 0 {
@@ -88,7 +89,6 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 			}
 			continue
 		}
-
 		if s.bearer {
 			if start, end := bearer(text, i); end > 0 {
 				return "bearer_token", start, end
@@ -110,6 +110,7 @@ func email(text []byte, from, i int) (start, end int) {
 	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
 		start--
 	}
+	// Punctuation of the sentence around the address is no part of it.
 	for start < i && (text[start] == '.' || text[start] == '\'' || text[start] == '-') {
 		start++
 	}
@@ -148,6 +149,8 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	plus := text[i] == '+'
 	for j < len(text) {
 		if classes[text[j]]&isDigit != 0 {
+			// More digits than any card or phone number has: all
+			// of them are skipped together.
 			if n == len(digits) {
 				for j < len(text) && classes[text[j]]&isWord != 0 {
 					j++
@@ -164,6 +167,8 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 			continue
 		}
 
+		// What follows may be digits of something else, so a
+		// card counts wherever it may end.
 		if end > 0 && classes[text[j]]&isWord == 0 && s.card && isCard(digits[:n]) {
 			card = end
 		}
@@ -192,7 +197,6 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	if single > 0 {
 		end, n = single, singleN
 	}
-
 	if end < len(text) && (classes[text[end]]&isWord != 0) || end == 0 {
 		return "", -max(end, i+1)
 	}
@@ -224,6 +228,7 @@ func isPhone(text []byte, digits int, plus bool, groups int) bool {
 	if plus {
 		return digits >= 8 && digits <= 15
 	}
+	// Without a plus digits alone prove little: the way they are grouped must fit.
 	if digits < 10 || digits > 12 || groups < 3 || bytes.Count(text, []byte(".")) == 3 {
 		return false
 	}
@@ -249,7 +254,6 @@ func isCard(d []byte) bool {
 	default:
 		return false
 	}
-
 	sum := 0
 	for i := range d {
 		x := int(d[len(d)-1-i])
@@ -278,6 +282,7 @@ func bearer(text []byte, i int) (start, end int) {
 		start++
 	}
 	end = token(text, start)
+	// "bearers", or the word in prose.
 	if start == i+len(word) || end-start < 8 {
 		return 0, 0
 	}

@@ -113,6 +113,7 @@ func (s *stream) array(i int, place []byte, depth int) {
 	c := jsonscan.Enter(s.w.src, i)
 	for n := 0; c.Next(); n++ {
 		to := place
+		// A digit and a blank, which object replaces if the element names its own index.
 		if !together {
 			to = append(strconv.AppendInt(place, int64(n), 10), ' ')
 		}
@@ -133,6 +134,7 @@ func (s *stream) object(i int, place []byte, depth int) {
 
 	src := s.w.src
 	own := len(place)
+	// First the index, wherever it is among the members: it is part of the place of all.
 	for c := jsonscan.Enter(src, i); c.Next(); {
 		begin := c.At
 		c.At = jsonscan.SkipValue(src, begin)
@@ -164,6 +166,7 @@ func (s *stream) object(i int, place []byte, depth int) {
 
 // piece adds the text at an index of src to the lane of its place.
 func (s *stream) piece(at int, place []byte) {
+	// The map copies its key: place is a buffer that the next piece writes over.
 	l := s.lanes[string(place)]
 	if l == nil {
 		l = &lane{}
@@ -177,6 +180,7 @@ func (s *stream) piece(at int, place []byte) {
 	l.at = append(l.at, int32(at))
 	s.places = append(s.places, int32(at))
 
+	// Memory stays bounded; only a match across this boundary is missed.
 	if s.size += len(text); s.size > streamBytesMax {
 		s.flush()
 	}
@@ -195,6 +199,7 @@ func (s *stream) flush() {
 		for i, end := range p.ends {
 			at := int(l.at[i])
 			to := jsonscan.SkipString(s.w.src, at)
+			// Only pieces that changed: all others keep their bytes, escapes included.
 			if text := p.text[from:end]; !bytes.Equal(text, jsonscan.UnquoteBytes(s.w.src[at:to])) {
 				s.changed = append(s.changed, edit{at, to, string(jsonscan.AppendString(nil, string(text)))})
 			}

@@ -69,6 +69,8 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 	defer func() { w.depth-- }()
 
 	if !object && w.stream == nil && w.depth <= streamDepthMax && isStream(w.src, i) {
+		// Before any of its texts is reached: an address may
+		// be spread over several chunks.
 		w.stream = w.join(i)
 		defer func() { w.stream = nil }()
 	}
@@ -84,6 +86,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			name = jsonscan.UnquoteBytes(c.Name)
 		}
 
+		// Only at the top: further down, a member of this name is the app's own.
 		left := top && kept[string(name)]
 		next, action := w.step(states, object, name, n)
 		if left {
@@ -188,6 +191,7 @@ func pathKind(action string) kind {
 // its digits alone prove nothing.
 func (w *walker) number(i, end int, name []byte) {
 	text := w.src[i:end]
+	// Some languages write a whole number as 123.0.
 	if whole, fraction, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(fraction, "0")) == 0 {
 		text = whole
 	}
@@ -257,16 +261,18 @@ func (w *walker) redact(p *pieces) {
 	i := jsonscan.SkipSpace(p.text, 0)
 	isContainer := i < len(p.text) && (p.text[i] == '{' || p.text[i] == '[')
 	if isContainer && w.nested < nestedMax && jsonscan.Valid(p.text) {
+		// JSON is walked value by value: a match must not run
+		// across its quotes and brackets.
 		inner := walker{r: w.r, src: p.text, nested: w.nested + 1, count: w.count}
 		inner.value(i, nil, "", nil)
 		p.edit(inner.edits)
 		return
 	}
-
 	p.edit(w.scan(p.text))
 	for _, rule := range w.r.patterns {
 		var edits []edit
 		for _, at := range rule.re.FindAllIndex(p.text, -1) {
+			// An empty match hides nothing.
 			if at[0] < at[1] {
 				w.count("pattern", rule.action)
 				text := w.r.replace("pattern", rule.action, p.text[at[0]:at[1]])
