@@ -13,8 +13,8 @@ func (c *Cache) Age() (age time.Duration) {
 		if f.connected {
 			continue
 		}
-
 		since := f.heardAt
+		// A feed that never answered counts from its start.
 		if since.IsZero() {
 			since = f.born
 		}

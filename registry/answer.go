@@ -46,6 +46,8 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 func renderTemplate(
 	ctx context.Context, raw *wire.RawTemplate, p *render.Prepared, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, error) {
+	// An app that names no provider will call the
+	// template's own, so it gets that one's URL.
 	provider := f.Provider
 	if provider == "" {
 		provider = p.Provider()
@@ -128,7 +130,6 @@ func labelsOf(t *wire.Template, number int) []string {
 			names = append(names, l.Name)
 		}
 	}
-
 	return names
 }
 
@@ -148,6 +149,5 @@ func orNull(text string) *string {
 	}
 
 	notEmpty := text // a copy, so that only texts that are not empty go to the heap
-
 	return &notEmpty
 }

@@ -217,6 +217,7 @@ func (c *Cache) Version(account, ident string, sel wire.Selector) (version int, 
 	defer c.mu.Unlock()
 
 	e, state := c.lookupLocked(newKey(account, ident, sel))
+	// A guess would stay in the record for good. Without one, the server decides.
 	if state != current {
 		return 0, false
 	}
@@ -314,6 +315,7 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 		}
 	}
 
+	// What was missing may exist by now.
 	for k := range c.negatives {
 		if k.account == account {
 			delete(c.negatives, k)
@@ -325,7 +327,6 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 			delete(c.flights, k)
 		}
 	}
-
 	return marked
 }
 
@@ -339,7 +340,6 @@ func isVerdict(err error) bool {
 			return true
 		}
 	}
-
 	return false
 }
 

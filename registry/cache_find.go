@@ -139,6 +139,7 @@ func (c *Cache) lookupLocked(k key) (*entry, freshness) {
 	switch {
 	case e == nil:
 		return nil, absent
+	// The URL is part of the answer, so not even a version that never changes is current.
 	case connected && feed.isRedirected(e):
 		return e, outdated
 	case immutable:

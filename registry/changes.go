@@ -65,7 +65,8 @@ func (r *Registry) Watch(ctx context.Context) error {
 	return nil
 }
 
-// waiters wakes all callers that wait for a change of one account. The zero value is ready.
+// waiters wakes all callers that wait for a change of one account. The zero
+// value is ready.
 type waiters struct {
 	mu       sync.Mutex
 	accounts map[string]chan struct{} // one per account; wake closes and removes it
@@ -84,7 +85,6 @@ func (w *waiters) wait(account string) <-chan struct{} {
 		c = make(chan struct{})
 		w.accounts[account] = c
 	}
-
 	return c
 }
 
@@ -102,6 +102,7 @@ func (w *waiters) wake(account string) {
 	defer w.mu.Unlock()
 
 	if c := w.accounts[account]; c != nil {
+		// Forgotten as well: who asks from now on waits for the next change.
 		close(c)
 		delete(w.accounts, account)
 	}

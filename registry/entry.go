@@ -209,6 +209,7 @@ func (s *entries) keepOpened(e *entry, o *opened) {
 	e.opened.Store(o)
 	e.openedPlace = s.opened.PushFront(e)
 	s.openedBytes += o.prepared.Bytes()
+	// The entry itself is in front and fits, so it stays.
 	for s.openedBytes > s.openedBytesMax {
 		s.close(s.opened.Back().Value.(*entry))
 	}
@@ -234,7 +235,6 @@ func (s *entries) shrink() (dropped []key) {
 		s.drop(k)
 		dropped = append(dropped, k)
 	}
-
 	return dropped
 }
 
@@ -249,6 +249,5 @@ func (s *entries) lowestRevision(account string) uint64 {
 			lowest, isFirst = e.meta.revision, false
 		}
 	}
-
 	return lowest
 }

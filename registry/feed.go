@@ -126,7 +126,7 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 		}
 		limit = retryDelay
 	}
-
+	// Nobody hears of changes any more, so no copy is current.
 	c.mu.Lock()
 	f.connected = false
 	c.mu.Unlock()
@@ -154,6 +154,8 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// After an error too: fetches wait for it right after a
+	// start, and should not wait in vain.
 	defer f.first.Do(func() { close(f.answered) })
 
 	wasConnected := f.connected
@@ -240,7 +242,6 @@ func (f *feed) awaitFirst(ctx context.Context, now time.Time) bool {
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-
 	select {
 	case <-timer.C:
 	case <-ctx.Done():

@@ -77,7 +77,6 @@ func (c *Cache) wantedFlight(id wire.Identity, k key) *flight {
 
 	f := c.flightLocked(id, k)
 	f.isWanted = true
-
 	return f
 }
 
@@ -94,7 +93,6 @@ func (c *Cache) flightLocked(id wire.Identity, k key) *flight {
 		c.flights[k] = f
 		go c.runFlight(f, k)
 	}
-
 	return f
 }
 
@@ -151,10 +149,10 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 		c.entries.put(f.entry)
 
 		return append(c.entries.shrink(), k)
-
 	case !isVerdict(f.err):
+		// The feed may hang on a dead connection. Until it
+		// answers, it must not vouch for copies.
 		feed.distrustLocked()
-
 	case isLatest && wire.IsCode(f.err, wire.CodeNotFound):
 		// It was deleted: a copy must not bring it back after a restart.
 		c.entries.drop(k)

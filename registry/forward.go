@@ -14,7 +14,6 @@ import (
 func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
 	out, err := c.upstream.Publish(ctx, id, p)
 	c.edited(id, err, p.Name)
-
 	return out, orUnavailable(err)
 }
 
@@ -24,7 +23,6 @@ func (c *Cache) Patch(
 ) (wire.Published, error) {
 	out, err := c.upstream.Patch(ctx, id, ident, p)
 	c.edited(id, err, ident)
-
 	return out, orUnavailable(err)
 }
 
@@ -33,14 +31,12 @@ func (c *Cache) Source(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
 	raw, err := c.upstream.Source(ctx, id, ident, s)
-
 	return raw, orUnavailable(err)
 }
 
 // Labels forwards a request for a template's labels.
 func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
 	out, err := c.upstream.Labels(ctx, id, ident)
-
 	return out, orUnavailable(err)
 }
 
@@ -50,7 +46,6 @@ func (c *Cache) CreateLabel(
 ) (wire.PlacedLabel, error) {
 	out, err := c.upstream.CreateLabel(ctx, id, ident, w, by)
 	c.edited(id, err, ident)
-
 	return out, orUnavailable(err)
 }
 
@@ -60,7 +55,6 @@ func (c *Cache) MoveLabel(
 ) (wire.PlacedLabel, error) {
 	out, err := c.upstream.MoveLabel(ctx, id, label, version, by)
 	c.edited(id, err, "")
-
 	return out, orUnavailable(err)
 }
 
@@ -68,7 +62,6 @@ func (c *Cache) MoveLabel(
 func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error {
 	err := c.upstream.DeleteLabel(ctx, id, label, by)
 	c.edited(id, err, "")
-
 	return orUnavailable(err)
 }
 
@@ -76,7 +69,6 @@ func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, 
 func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident string) error {
 	err := c.upstream.Archive(ctx, id, ident)
 	c.edited(id, err, ident)
-
 	return orUnavailable(err)
 }
 
@@ -84,7 +76,6 @@ func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident string) err
 func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident string) error {
 	err := c.upstream.Restore(ctx, id, ident)
 	c.edited(id, err, ident)
-
 	return orUnavailable(err)
 }
 

@@ -201,12 +201,12 @@ func (r *Registry) update(
 		if err != nil || !changed {
 			return nil, false, err
 		}
-
 		t.UpdatedAt = now
-
 		return nil, true, nil
 	}
 	head, err := r.store.UpdateTemplate(ctx, account, name, changeHead)
+	// Not before the change is durable: a caller woken too
+	// early would find nothing, and wait on.
 	if err == nil && changed {
 		r.waiters.wake(account)
 	}
@@ -220,7 +220,6 @@ func labelByID(t *wire.Template, id int64) (wire.Label, error) {
 			return l, nil
 		}
 	}
-
 	return wire.Label{}, noLabel(id, nil)
 }
 

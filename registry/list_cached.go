@@ -50,7 +50,6 @@ func (c *Cache) hasAny(account string) bool {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -142,7 +141,6 @@ func largestPage(newest map[string]*entry, perPage int) (bytes int) {
 		sizes = append(sizes, e.textBytes)
 	}
 	slices.Sort(sizes)
-
 	for _, size := range sizes[max(0, len(sizes)-perPage):] {
 		bytes += size
 	}

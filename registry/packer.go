@@ -20,6 +20,8 @@ type packer struct {
 }
 
 func newPacker() (packer, error) {
+	// Both live as long as the sidecar, so they get as
+	// little memory as they can do with (G6).
 	encoder, err := zstd.NewWriter(nil,
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),

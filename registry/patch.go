@@ -162,6 +162,7 @@ func patchMetadata(metadata json.RawMessage, p wire.TemplatePatch) (json.RawMess
 		change["response_format"] = p.ResponseFormat
 	}
 
+	// From the inside out, so that everything that the patch does not name stays.
 	parameters, _ := jsonscan.Lookup(model, "parameters")
 	parameters, err := merge(parameters, change)
 	if err != nil {

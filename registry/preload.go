@@ -64,6 +64,7 @@ func (c *Cache) preload(ctx context.Context, id wire.Identity, spec string) erro
 	}
 
 	name, label, _ := strings.Cut(spec, preloadOfName)
+	// Raw leaves the copy on disk as Fetch does, and renders nothing.
 	_, err := c.Raw(ctx, id, name, wire.Selector{Label: label})
 
 	return err

@@ -31,11 +31,11 @@ func (r *Registry) Preview(
 		return wire.RenderedTemplate{}, nil, err
 	}
 	findings := expanded.Findings(p.Metadata)
-
 	prepared, err := render.Prepare(expanded.Blueprint, p.Metadata)
 	if err != nil {
 		return wire.RenderedTemplate{}, findings, err
 	}
+	// The findings say the same, with lines and columns.
 	prepared.Silence()
 
 	raw := wire.RawTemplate{

@@ -107,6 +107,7 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 
 		t.UpdatedAt = now
 		if unchanged {
+			// Labels or tags have changed: there is no new version to store.
 			return nil, true, nil
 		}
 		if t.Latest() >= versionsMax {
@@ -190,10 +191,10 @@ func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed
 	for _, name := range p.Labels {
 		changed = moveLabel(t, name, number, now, p.Author) || changed
 	}
+	// Only now, because a label that existed was moved and not added.
 	if err := checkLabelCount(t); err != nil {
 		return false, err
 	}
-
 	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
 		t.Tags, changed = p.Tags, true
 	}
@@ -280,6 +281,7 @@ func SameJSON(a, b json.RawMessage) bool {
 
 func decode(raw json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
+	// As float64 two different large numbers could be equal.
 	d.UseNumber()
 	err = d.Decode(&v)
 

@@ -50,12 +50,12 @@ func New(c Config) *Registry {
 
 	r := &Registry{store: c.Store, log: c.Logger, now: c.Now}
 	r.urls.Store(&c.ProviderBaseURLs)
-
 	return r
 }
 
 // SetProviderBaseURLs replaces the URLs of Config, and wakes all callers of Changes.
 func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
+	// Before the wake: those who are woken look for them.
 	r.urls.Store(&urls)
 
 	for _, account := range r.waiters.accountNames() {
@@ -155,7 +155,6 @@ func bounded(q wire.TemplateListQuery) wire.TemplateListQuery {
 		q.PerPage = 30
 	}
 	q.PerPage = min(q.PerPage, 100)
-
 	return q
 }
 
@@ -242,7 +241,6 @@ func noTemplate(ident string) error {
 // number, the store answers with that revision and no names.
 func (r *Registry) revision(ctx context.Context, account string) (uint64, error) {
 	c, err := r.store.TemplateChanges(ctx, account, math.MaxUint64)
-
 	return c.Revision, err
 }
 

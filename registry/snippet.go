@@ -51,7 +51,6 @@ func usedSnippets(x render.Expanded) []wire.UsedSnippet {
 	for i, u := range x.Used {
 		snippets[i] = wire.UsedSnippet(u)
 	}
-
 	return snippets
 }
 
@@ -84,6 +83,7 @@ func (r *Registry) users(ctx context.Context, account, name, label string) ([]st
 
 	var users []string
 	for _, head := range heads {
+		// A template does not keep itself in use.
 		if head.Name == name {
 			continue
 		}
@@ -99,7 +99,6 @@ func (r *Registry) users(ctx context.Context, account, name, label string) ([]st
 			break
 		}
 	}
-
 	return users, nil
 }
 
@@ -132,7 +131,6 @@ func refers(blueprint []byte, name, label string) bool {
 			return true
 		}
 	}
-
 	return false
 }
 

@@ -55,6 +55,7 @@ func parseTable(text string) (*Table, error) {
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		name := f[columnName]
+		// In order of days, because a look-up takes the last price that applies.
 		if have := t.models[name]; len(have) > 0 && !have[len(have)-1].from.Before(p.from) {
 			return nil, fmt.Errorf("line %d: %s is above for the same day or a later one", i+1, name)
 		}

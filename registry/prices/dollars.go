@@ -18,6 +18,7 @@ func (d Dollars) String() string {
 	sign := ""
 	n := uint64(d)
 	if d < 0 {
+		// As unsigned, because the smallest int64 has no positive counterpart.
 		sign, n = "-", -n
 	}
 
@@ -75,6 +76,7 @@ func parseDecimal(s string, places int) (int64, error) {
 	if hasExponent {
 		var err error
 		shift, err = strconv.Atoi(exponent)
+		// So many zeros may be written below, so their number is bounded.
 		if err != nil || shift > 400 || shift < -400 {
 			return 0, errDecimal
 		}

@@ -48,6 +48,8 @@ func candidates(provider, model string) []string {
 
 	if strings.Contains(model, "/") { // a cloud's path, or a gateway's provider/model
 		names = append(names, model)
+		// The community's file may list the whole path; our
+		// own table has the model alone.
 		model = model[strings.LastIndexByte(model, '/')+1:]
 	}
 	if strings.HasPrefix(model, "ft:") { // ft:gpt-4o-2024-08-06:organization::id

@@ -68,6 +68,7 @@ func (t *Table) Cost(provider, model string, at time.Time, u Usage) (cost Dollar
 	if u.Tier != "" {
 		tier, known := p.tiers[u.Tier]
 		switch {
+		// No price is better than the usual one, which a tier may be far from.
 		case !known:
 			return 0, false
 		case tier.percent > 0:

@@ -209,6 +209,5 @@ func clone(t wire.Template) wire.Template {
 
 func cloneVersion(v wire.Version) wire.Version {
 	v.Blueprint, v.Metadata = bytes.Clone(v.Blueprint), bytes.Clone(v.Metadata)
-
 	return v
 }

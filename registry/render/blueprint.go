@@ -174,7 +174,6 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 	if c.isData {
 		return o
 	}
-
 	// A list that the publisher wrote may hold more than the texts use, and stays.
 	path = join(path, "input_variables")
 	if raw, ok := o.Get("input_variables"); ok {
@@ -189,6 +188,7 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 		}
 	}
 
+	// Such a template could be published and never filled in.
 	if len(used) > language.VariablesMax {
 		c.fault(path, "would be more than %d; a fetch cannot give so many", language.VariablesMax)
 		return o

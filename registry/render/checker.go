@@ -45,8 +45,8 @@ func (c *checker) list(path string, raw json.RawMessage, most int) []json.RawMes
 		c.fault(path, "must be an array")
 		return nil
 	}
-
 	list := rawjson.Elements(raw)
+	// Its entries are not looked at: each could add a fault of its own.
 	if len(list) > most {
 		c.fault(path, "has more than %d entries", most)
 		return nil

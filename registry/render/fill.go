@@ -34,6 +34,7 @@ func fill(
 
 	f := filler{Rendering: language.NewRendering(vars)}
 	f.Done = done
+	// A copy: the prompt is shared by all calls of its template.
 	out := *p
 	out.Content = f.blocks(p.Content)
 	if p.Chat {
@@ -66,7 +67,6 @@ func (f *filler) allWarnings() []string {
 	if len(f.Missing) == 0 {
 		return f.warnings
 	}
-
 	names := make([]string, len(f.Missing))
 	for i, name := range f.Missing {
 		names[i] = language.Shorten(name)
@@ -175,6 +175,7 @@ func (f *filler) images(b *prompt.Block) []prompt.Block {
 		f.Miss(b.Variable)
 		return nil
 	}
+	// Images are not rendered either, but count as output.
 	if f.Output -= len(value); f.Output < 0 {
 		f.warn("%s was dropped: the outcome %v.", prompt.Place(b.At), language.ErrOutput)
 		return nil
@@ -220,7 +221,6 @@ func imageOf(b *prompt.Block, value json.RawMessage) (prompt.Block, bool) {
 		}
 		return out, out.Text != ""
 	}
-
 	o := rawjson.Object(value)
 	for _, inner := range []string{"image_url", "media"} {
 		if v, ok := o.Get(inner); ok {
@@ -228,6 +228,8 @@ func imageOf(b *prompt.Block, value json.RawMessage) (prompt.Block, bool) {
 			break
 		}
 	}
+	// All of these are taken: {"image_url": "..."},
+	// {"image_url": {"url": "..."}}, {"url": "..."}.
 	out.Text = rawjson.Text(value)
 	if out.Text == "" {
 		out.Text = rawjson.Text(rawjson.Member(value, "url"))

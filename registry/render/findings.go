@@ -16,8 +16,8 @@ import (
 // findingsMax bounds the findings of one blueprint.
 const findingsMax = language.FaultsMax
 
-// Findings reports what of a blueprint cannot be rendered. These are texts that a fetch would
-// leave as they are, and what the metadata's provider has no place for.
+// Findings reports what of a blueprint cannot be rendered. These are texts that a fetch
+// would leave as they are, and what the metadata's provider has no place for.
 //
 // A text with snippets is judged as a whole; what is wrong inside a snippet is reported
 // at the reference to it.
@@ -96,7 +96,7 @@ func faultsOf(b *prompt.Block) []*language.Error {
 	case b.Fault != nil:
 		return []*language.Error{{Message: b.Fault.Error()}}
 	}
-
+	// These fail only when they are reached, but people should know when they publish.
 	if t, ok := b.Template.(*jinja.Template); ok {
 		return t.Doubts()
 	}

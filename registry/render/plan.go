@@ -51,6 +51,8 @@ func (p *Prepared) plan(k planKey) *plan {
 	if pl == nil {
 		pl = p.addPlan(k)
 	}
+	// A plan that is not possible is kept too, so that it
+	// is not tried again for each call.
 	if pl == nil || !pl.possible {
 		return nil
 	}
@@ -206,6 +208,8 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 	for i := range pl.holes {
 		h := &pl.holes[i]
 		v, ok := c.Variables[h.name]
+		// Nothing that was written goes out then: the call
+		// is made again from the beginning.
 		if !ok || v[0] == '{' || v[0] == '[' || len(b)+len(v) > language.OutputBytesMax {
 			return nil, false
 		}

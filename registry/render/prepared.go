@@ -99,6 +99,7 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 		return nil, nil, nil
 	}
 
+	// Plans have no place for overrides, which differ from call to call.
 	if len(c.Overrides) == 0 {
 		if pl := p.plan(planKey{name, c.Model, c.Variables != nil}); pl != nil {
 			if kwargs, ok := pl.fill(c); ok {

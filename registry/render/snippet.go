@@ -86,6 +86,8 @@ func Expand(
 
 	e := &expander{resolve: resolve, known: make(map[Snippet]snippetText)}
 	if name != "" {
+		// Its own name is on the path, or a snippet that leads back here would
+		// be followed once before the circle is seen.
 		e.path = []string{name}
 	}
 	joined := make(map[string]joinedText)
@@ -170,6 +172,8 @@ func (e *expander) text(at, format, source string) (string, []snippetPlace, erro
 				"%s is in %s, and the snippet %s in %s; give both the same template_format",
 				at, format, language.Shorten(s.String()), t.format)
 		}
+		// Snippets within snippets can double at each level: a
+		// few lines would become gigabytes.
 		if e.bytes += len(t.text); e.bytes > snippetBytesMax {
 			return "", snippetFault("the snippets in %s are longer than %d MiB together",
 				at, snippetBytesMax>>20)

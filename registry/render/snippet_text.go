@@ -90,7 +90,7 @@ func parseSnippet(inner string) (Snippet, bool) {
 			return s, false
 		}
 	}
-
+	// A character has at most 4 bytes. A name that is too long all the same is not found.
 	isShort := len(s.Name) <= 4*snippetNameMax && len(s.Label) <= 4*snippetNameMax
 	isName := s.Name != "" && strings.TrimSpace(s.Name) == s.Name
 
@@ -149,6 +149,7 @@ func eachTextOf(o wire.Object, at string, change changeText) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Most texts have no snippets: their blocks keep their bytes.
 		if changed == t.text {
 			continue
 		}

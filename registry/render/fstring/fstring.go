@@ -84,8 +84,8 @@ func (f *Format) walk(visit func(name string)) {
 }
 
 // Marked returns the text with a mark in the place of each field. A mark is begin, the
-// number of the field, and end. Marked appends the variables to names; a field's number is
-// its index there.
+// number of the field, and end. Marked appends the variables to names; a field's number
+// is its index there.
 //
 // ok is false if a value decides on more than the text in its place, or if the text may
 // become blank.
@@ -98,7 +98,7 @@ func (f *Format) Marked(begin, end string, names []string) (text string, all []s
 		if p.field == nil {
 			continue
 		}
-
+		// Each of these makes more of a value than its text.
 		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.nested != nil || d.spec.IsGiven() {
 			return "", nil, false
 		}
@@ -283,7 +283,6 @@ func parseName(text string) (*field, error) {
 			end := strings.IndexByte(text, ']') // there is one: nameEnd found it
 			step, text = text[1:end], text[end+1:]
 		}
-
 		isJoined := text == "" || text[0] == '.' || text[0] == '['
 		if step == "" || !isJoined || len(f.path) == pathMax {
 			return nil, fmt.Errorf(

@@ -35,7 +35,6 @@ var errWork = errors.New(
 func (f *Format) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
 	r := language.NewRendering(vars)
 	b, err := f.AppendTo(nil, &r)
-
 	return string(b), r.Missing, err
 }
 
@@ -50,7 +49,8 @@ func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
 		if p.field == nil {
 			continue
 		}
-
+		// Counted after writing: how long a field becomes is known only then. One
+		// field is bounded by its value and its width.
 		before := len(b)
 		var err error
 		b, err = p.field.appendTo(b, r)

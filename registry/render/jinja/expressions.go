@@ -111,7 +111,6 @@ func (x *run) compare(op string, a, b any) bool {
 		return x.contains(b, a)
 	case "not in":
 		return !x.contains(b, a)
-
 	case "<":
 		return x.order(a, b) < 0
 	case "<=":
@@ -162,7 +161,6 @@ func (x *run) item(operand, key any) (any, bool) {
 	case *loopState:
 		name, _ := key.(string)
 		return v.member(name)
-
 	case *listValue:
 		if i, ok := resolveIndex(key, len(v.items)); ok {
 			return v.items[i], true

@@ -87,8 +87,8 @@ func init() {
 func textFilter(f func(x *run, s string, a arguments) any) filter {
 	return func(x *run, v any, a arguments) any {
 		s := x.str(v)
+		// Enough for most results; those that can be longer pay for themselves.
 		x.pay(2 * len(s))
-
 		return f(x, s, a)
 	}
 }
@@ -125,6 +125,5 @@ func filterWordwrap(x *run, s string, a arguments) any {
 	width := a.number(0, "width", 79)
 	breakLong := a.truth(1, "break_long_words", true)
 	lineBreak := a.text(2, "wrapstring", "\n")
-
 	return x.wrapped(s, width, breakLong, lineBreak)
 }

@@ -20,6 +20,7 @@ func filterBatch(x *run, v any, a arguments) any {
 	for len(items) > 0 {
 		k := min(n, len(items))
 		x.pay(48 + 16*k)
+		// A copy: filling it up must not write into the list.
 		batch := append([]any(nil), items[:k]...)
 		items = items[k:]
 		if filled && fill != nil {
@@ -194,6 +195,7 @@ func (x *run) attributePath(attribute any) []any {
 
 func filterMap(x *run, v any, a arguments) any {
 	items := x.list(v)
+	// Only by its name: what comes first by position is a filter.
 	if attribute, ok := a.get(len(a.list), "attribute"); ok {
 		absent, _ := a.get(len(a.list), "default")
 		return &listValue{items: x.attributes(items, attribute, absent)}

@@ -39,7 +39,6 @@ func filterSort(x *run, v any, a arguments) any {
 	attribute, _ := a.get(2, "attribute")
 	key := x.keyOf(attribute, !a.truth(1, "case_sensitive", false))
 	reverse := a.truth(0, "reverse", false)
-
 	return &listValue{items: x.sorted(x.list(v), key, false, reverse)}
 }
 

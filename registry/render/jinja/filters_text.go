@@ -11,6 +11,7 @@ import (
 
 func filterCenter(x *run, s string, a arguments) any {
 	if _, ok := a.get(0, "width"); !ok {
+		// The filter has a default width, the method has none.
 		a.list = []any{int64(80)}
 	}
 
@@ -98,7 +99,6 @@ func filterURLEncode(x *run, v any, _ arguments) any {
 func (x *run) urlQuoted(s string) string {
 	x.pay(3 * len(s))
 	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
-
 	return strings.ReplaceAll(s, "%7E", "~")
 }
 
@@ -153,6 +153,7 @@ func formatPercent(x *run, v any, a arguments) any {
 // percent formats one value. flags is what is written between % and the letter.
 func (x *run) percent(flags string, letter byte, v any) string {
 	notDigit := func(r rune) bool { return r < '0' || r > '9' }
+	// Before fmt sees them: it writes as many bytes as a width or a precision says.
 	for _, n := range strings.FieldsFunc(flags, notDigit) {
 		if len(n) > 4 {
 			fail("has a format with a width above %d", python.WidthMax)

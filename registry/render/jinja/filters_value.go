@@ -65,7 +65,6 @@ func filterFloat(x *run, v any, a arguments) any {
 // parseFloat reads what Python's float() does: Go's hexadecimal form is not part of it.
 func parseFloat(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
-
 	return f, err == nil && !strings.ContainsAny(s, "xXpP")
 }
 

@@ -96,7 +96,6 @@ func (t *Template) AppendTo(b []byte, r *language.Rendering) (out []byte, err er
 
 	x := &run{r: r, out: b, scope: &scope{}}
 	x.runBody(t.body)
-
 	return x.out, nil
 }
 
@@ -108,6 +107,5 @@ func (t *Template) AppendTo(b []byte, r *language.Rendering) (out []byte, err er
 func (t *Template) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
 	r := language.NewRendering(vars)
 	b, err := t.AppendTo(nil, &r)
-
 	return string(b), r.Missing, err
 }

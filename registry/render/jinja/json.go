@@ -13,7 +13,6 @@ import (
 func (x *run) toJSON(v any, indent int) string {
 	w := jsonWriter{x: x, indent: indent}
 	w.value(v, "\n")
-
 	return string(w.b)
 }
 
@@ -29,6 +28,7 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 	switch v := v.(type) {
 	case string:
 		w.x.step()
+		// One byte may become six: \u003c.
 		w.x.pay(6 * len(v))
 		w.b = appendASCII(w.b, v)
 	case nil:
@@ -39,7 +39,6 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 		w.float(v)
 	case int64, bigInteger:
 		w.x.appendRepr(&w.b, v)
-
 	case *listValue:
 		w.block("[]", len(v.items), lineBreak, func(i int, lineBreak string) {
 			w.value(v.items[i], lineBreak)
@@ -52,7 +51,6 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 			w.b = append(w.b, ": "...)
 			w.value(v.values[at], lineBreak)
 		})
-
 	default:
 		fail("makes JSON of %s", typeName(v))
 	}

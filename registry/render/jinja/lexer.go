@@ -30,6 +30,7 @@ type lexer struct {
 }
 
 func lex(source string) []token {
+	// Jinja drops the last line break, unless keep_trailing_newline is on.
 	l := &lexer{source: strings.TrimSuffix(language.UnixLines(source), "\n")}
 	for l.at < len(l.source) {
 		rest := l.source[l.at:]
@@ -129,6 +130,7 @@ func (l *lexer) raw(began int) bool {
 	}
 
 	for at := 0; ; at += 2 {
+		// What looks like another tag in between is text.
 		n := strings.Index(body[at:], "{%")
 		if n < 0 {
 			failAt(began, "has a raw block that is not closed with {%% endraw %%}")

@@ -57,10 +57,10 @@ func (x *run) dictMethod(d *dictValue, name string, a arguments) (any, bool) {
 		}
 		v, _ := a.get(1, "default")
 		return v, true
-
 	case "items":
 		return &listValue{items: x.pairs(d)}, true
 	case "keys":
+		// Not copied, because values never change.
 		return &listValue{items: d.keys}, true
 	case "values":
 		return &listValue{items: d.values}, true
@@ -78,7 +78,6 @@ func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
 			}
 		}
 		fail("calls index for a value that is not in the list")
-
 	case "count":
 		n := int64(0)
 		for _, item := range l.items {
@@ -107,7 +106,6 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 		return capitalized(s), true
 	case "swapcase":
 		return strings.Map(swapCase, s), true
-
 	case "strip", "lstrip", "rstrip":
 		return stripped(s, name, a), true
 	case "split", "rsplit":
@@ -118,7 +116,6 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 		return x.partition(s, a.text(0, "sep", ""), name == "rpartition"), true
 	case "join":
 		return x.joined(x.list(a.must(0, "iterable")), s), true
-
 	case "replace":
 		return x.replace(s, a.text(0, "old", ""), a.text(1, "new", ""), a.number(2, "count", -1)), true
 	case "zfill", "center", "ljust", "rjust":

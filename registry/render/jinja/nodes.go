@@ -45,6 +45,7 @@ func (n *forNode) exec(x *run) {
 		return
 	}
 
+	// One for all rounds, because loop.changed remembers the round before.
 	loop := &loopState{items: items}
 	for i, item := range items {
 		loop.index = i
@@ -106,6 +107,7 @@ func (n *setNode) exec(x *run) {
 	if n.value != nil {
 		value = n.value.eval(x)
 	} else {
+		// What the block sets is not seen behind it.
 		x.scoped(nil, func() { value = x.capture(n.body) })
 		for _, f := range n.filters {
 			value = f.apply(x, value)
@@ -180,7 +182,6 @@ func (l *loopState) member(name string) (any, bool) {
 		return int64(1), true
 	case "depth0":
 		return int64(0), true
-
 	case "previtem":
 		if l.index > 0 {
 			return l.items[l.index-1], true
@@ -201,7 +202,6 @@ func (x *run) loopMethod(l *loopState, name string, a arguments) (any, bool) {
 			fail("calls loop.cycle without values")
 		}
 		return a.list[l.index%len(a.list)], true
-
 	case "changed":
 		// The first call always counts as a change.
 		unchanged := l.called && x.equal(&listValue{items: l.changed}, &listValue{items: a.list})

@@ -33,6 +33,7 @@ func (x *run) equal(a, b any) bool {
 		return a == b
 	}
 
+	// What is left are none, large integers and, by identity, namespaces and loops.
 	return a == b
 }
 
@@ -157,11 +158,9 @@ func (x *run) contains(hay, needle any) bool {
 		}
 		x.read(4 * len(hay)) // searching is slower than reading
 		return strings.Contains(hay, s)
-
 	case *dictValue:
 		_, ok := hay.get(x, needle)
 		return ok
-
 	case *listValue:
 		for _, item := range hay.items {
 			if x.equal(item, needle) {
@@ -169,7 +168,6 @@ func (x *run) contains(hay, needle any) bool {
 			}
 		}
 		return false
-
 	case *undefined:
 		return false
 	}

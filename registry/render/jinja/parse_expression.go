@@ -104,6 +104,7 @@ func (p *parser) comparison() string {
 		return op
 	case p.takeName("in"):
 		return "in"
+	// A name is never the last token, so there is one behind it.
 	case p.isName("not") && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
 		p.at += 2
 		return "not in"

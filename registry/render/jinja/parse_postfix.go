@@ -11,7 +11,6 @@ func (p *parser) postfix(e expression) expression {
 			e = p.member(e)
 		case p.take("["):
 			e = p.subscript(e)
-
 		case p.is("("):
 			f, ok := e.(functionName)
 			if !ok {
@@ -141,6 +140,8 @@ func (p *parser) test(operand expression) expression {
 		e.args = p.arguments()
 	case kind == "name" && slices.Contains(afterTest, p.now().text):
 	case slices.Contains([]string{"name", "string", "int", "float", "[", "{"}, kind):
+		// Without parentheses the argument is one value: "a is
+		// divisibleby 3 + 1" tests with 3.
 		e.args = &argumentExprs{list: []expression{p.postfix(p.primary())}}
 	}
 

@@ -21,10 +21,10 @@ func (p *parser) now() token { return p.tokens[p.at] }
 
 func (p *parser) next() token {
 	t := p.tokens[p.at]
+	// The last token stays, so that no caller runs beyond the end.
 	if t.kind != "eof" {
 		p.at++
 	}
-
 	return t
 }
 
@@ -182,6 +182,7 @@ func (p *parser) ifTag(tag token) node {
 
 	switch p.next().text {
 	case "elif":
+		// An elif is an if within the else, so a long chain of them counts as nesting.
 		p.nested(func() { n.otherwise = []node{p.ifTag(tag)} })
 		return n // the inner one took the endif
 	case "else":
@@ -199,6 +200,7 @@ func (p *parser) forTag(tag token) node {
 	if !p.takeName("in") {
 		p.unexpected("in")
 	}
+	// Before the names are bound: a list may be called like one of its elements.
 	n.over = p.tupleWithoutIf()
 
 	p.scoped(func() {
@@ -231,6 +233,7 @@ func (p *parser) targets() []string {
 	parenthesis := p.take("(")
 	list := []string{p.target()}
 	for p.take(",") {
+		// A comma at the end makes a tuple of one, as in Python.
 		if !p.is("name") || p.isName("in") {
 			break
 		}

@@ -27,7 +27,6 @@ func (x *run) str(v any) string {
 func (x *run) repr(v any) string {
 	var b []byte
 	x.appendRepr(&b, v)
-
 	return string(b)
 }
 

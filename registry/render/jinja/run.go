@@ -85,6 +85,7 @@ func (x *run) deeper(f func()) {
 	if x.depth++; x.depth > valueDepthMax {
 		fail("makes values that are nested deeper than %d", valueDepthMax)
 	}
+	// Not deferred: a failure in f ends the whole rendering.
 	f()
 	x.depth--
 }

@@ -100,27 +100,23 @@ func init() {
 
 func testDivisibleBy(x *run, v any, a arguments) bool {
 	rest := (&binaryExpr{op: "%", left: constant{v}, right: constant{a.must(0, "num")}}).eval(x)
-
 	return !x.truth(rest)
 }
 
 func testSameAs(x *run, v any, a arguments) bool {
 	other := a.must(0, "other")
-
 	return typeName(v) == typeName(other) && x.equal(v, other)
 }
 
 func testLower(x *run, v any, _ arguments) bool {
 	s := x.str(v)
 	x.read(3 * len(s)) // changing the case is slower than reading
-
 	return s != strings.ToUpper(s) && s == strings.ToLower(s)
 }
 
 func testUpper(x *run, v any, _ arguments) bool {
 	s := x.str(v)
 	x.read(3 * len(s)) // changing the case is slower than reading
-
 	return s != strings.ToLower(s) && s == strings.ToUpper(s)
 }
 

@@ -60,6 +60,7 @@ func (x *run) key(v any) any {
 		return v
 	case *listValue:
 		if v.tuple {
+			// Go cannot compare lists, so a tuple is found by its text.
 			return x.repr(v)
 		}
 	}
@@ -128,7 +129,6 @@ func (x *run) decode(raw json.RawMessage) any {
 		return false
 	case 'n':
 		return nil
-
 	case '[':
 		l := &listValue{}
 		x.deeper(func() {
@@ -138,7 +138,6 @@ func (x *run) decode(raw json.RawMessage) any {
 			}
 		})
 		return l
-
 	case '{':
 		d := x.dict()
 		x.deeper(func() {

@@ -37,7 +37,6 @@ func Locate(err error, source string) error {
 func Position(text string, at int) (line, column int) {
 	before := UnixLines(text[:min(at, len(text))])
 	lastBreak := strings.LastIndexByte(before, '\n')
-
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[lastBreak+1:]) + 1
 }
 
@@ -56,6 +55,7 @@ func originalOffset(text string, n int) int {
 		if n == 0 {
 			return i
 		}
+		// Of a line break of two bytes only the second counts.
 		if text[i] != '\r' || i+1 == len(text) || text[i+1] != '\n' {
 			n--
 		}

@@ -102,6 +102,7 @@ func parseBlock(at, format string, o wire.Object) Block {
 		b.Variable = rawjson.Text(get("name"))
 	}
 
+	// Data has no variables, whatever its members are called.
 	if format == "" {
 		b.Variable = ""
 	} else {

@@ -34,6 +34,8 @@ func anthropic(c *call) (wire.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	// One text is a plain string, as most people write it;
+	// several keep their borders as blocks.
 	switch len(system) {
 	case 0:
 	case 1:
@@ -124,7 +126,6 @@ func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessa
 			return nil, nil
 		}
 		return textPart(b.Text), nil
-
 	case "thinking":
 		signature := b.StringMember("signature")
 		if m.Role != "assistant" || signature == "" {
@@ -139,6 +140,7 @@ func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessa
 
 	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result",
 		"text_editor_code_execution_tool_result":
+		// What Anthropic's own tools said goes back as it came.
 		return rawjson.Encode(b.Raw), nil
 	case "image_url", "media":
 		return c.anthropicFile(m, b)
@@ -231,6 +233,7 @@ func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {
 		rawjson.MemberOf("type", rawjson.Quote(known[1])),
 		rawjson.MemberOf("name", rawjson.Quote(known[0])),
 	}
+	// The published config may name a newer version than ours.
 	for _, m := range config {
 		out = rawjson.Set(out, m.Name, m.Value)
 	}

@@ -138,7 +138,6 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage
 			return nil, nil
 		}
 		return rawjson.NewObject().Str("text", b.Text).End(), nil
-
 	case "thinking":
 		if m.Role != "assistant" {
 			return nil, c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
@@ -149,7 +148,6 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage
 		}
 		text := rawjson.NewObject().Raw("reasoningText", reasoning.End()).End()
 		return rawjson.NewObject().Raw("reasoningContent", text).End(), nil
-
 	case "image_url", "media":
 		return c.bedrockFile(b)
 	}
@@ -175,6 +173,7 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 		video := rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()
 		return rawjson.NewObject().Raw("video", video).End(), nil
 	case f.mime == "application/pdf":
+		// Converse requires a name for a document.
 		pdf := rawjson.NewObject().Str("format", "pdf").Str("name", "document").Raw("source", source).End()
 		return rawjson.NewObject().Raw("document", pdf).End(), nil
 	}

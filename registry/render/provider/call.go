@@ -92,6 +92,7 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 
 	var b strings.Builder
 	for i := range blocks {
+		// Images that nobody gave are left out here as in a chat.
 		if blocks[i].IsUnfilled() {
 			continue
 		}

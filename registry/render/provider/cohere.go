@@ -36,6 +36,7 @@ func cohere(c *call) (wire.Object, error) {
 func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
 	mode := c.Choice.Mode
 	if mode == "function" {
+		// Cloned, because the prompt's tools are shared.
 		c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t prompt.Tool) bool {
 			return t.Name != c.Choice.Name
 		})

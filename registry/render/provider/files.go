@@ -73,7 +73,6 @@ func mimeOf(url string) string {
 	// A signed url has its signature behind the path.
 	url, _, _ = strings.Cut(url, "?")
 	url, _, _ = strings.Cut(url, "#")
-
 	return mimes[strings.ToLower(path.Ext(url))]
 }
 

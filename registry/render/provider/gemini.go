@@ -161,7 +161,6 @@ func (c *call) geminiPart(b *prompt.Block) (json.RawMessage, error) {
 			part = part.Str("thought_signature", signature)
 		}
 		return part.End(), nil
-
 	case "thinking":
 		part := rawjson.NewObject().
 			Str("text", b.StringMember("thinking")).
@@ -170,11 +169,9 @@ func (c *call) geminiPart(b *prompt.Block) (json.RawMessage, error) {
 			part = part.Str("thought_signature", signature)
 		}
 		return part.End(), nil
-
 	case "code":
 		code := rawjson.NewObject().Str("language", "PYTHON").Str("code", b.StringMember("code")).End()
 		return rawjson.NewObject().Raw("executable_code", code).End(), nil
-
 	case "code_execution_result":
 		outcome := b.StringMember("outcome")
 		if outcome == "" {
@@ -182,7 +179,6 @@ func (c *call) geminiPart(b *prompt.Block) (json.RawMessage, error) {
 		}
 		result := rawjson.NewObject().Str("outcome", outcome).Str("output", b.StringMember("output")).End()
 		return rawjson.NewObject().Raw("code_execution_result", result).End(), nil
-
 	case "image_url", "media":
 		return geminiFile(fileOf(b)), nil
 	}

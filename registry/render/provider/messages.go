@@ -7,8 +7,8 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// eachBlock lists what convert makes of each block of a message, without the blocks of which it
-// makes nothing.
+// eachBlock lists what convert makes of each block of a message, leaving out blocks that
+// it turns into nothing.
 func eachBlock(
 	m *prompt.Message, convert func(*prompt.Message, *prompt.Block) (json.RawMessage, error),
 ) (blocks []json.RawMessage, err error) {

@@ -51,7 +51,6 @@ func NormalAPI(provider, apiType string) string {
 func Settle(provider string, p *prompt.Prompt, m Model, model string) Model {
 	c := call{Prompt: *p, provider: provider}
 	c.settle(m, model)
-
 	return Model{Provider: provider, Name: c.model, APIType: c.apiType, Parameters: c.parameters}
 }
 
@@ -84,6 +83,8 @@ var withoutSeparators = strings.NewReplacer("_", "", "-", "")
 // whole configuration.
 func Redirecting(parameter string, value json.RawMessage) (path string) {
 	name := withoutSeparators.Replace(strings.ToLower(parameter))
+	// extra_headers, extra_body and the like go into the request as they
+	// are; aws_* are credentials and endpoints.
 	if clientParameters[name] || strings.HasSuffix(name, "apikey") ||
 		strings.HasPrefix(name, "extra") || strings.HasPrefix(name, "aws") {
 		return parameter

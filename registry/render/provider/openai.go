@@ -41,6 +41,7 @@ func openAI(c *call) (wire.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Functions are the older form of tools. OpenAI still takes them as they are.
 	if len(c.Functions) > 0 {
 		kwargs = append(kwargs, rawjson.MemberOf("functions", functionList(c.Functions)))
 		if c.Call.Raw != nil {
@@ -145,7 +146,7 @@ func (c *call) openAIContent(m *prompt.Message) (json.RawMessage, error) {
 		}
 		parts = append(parts, part)
 	}
-
+	// All of them were left out; an empty array would be rejected.
 	if len(parts) == 0 {
 		return rawjson.Quote(""), nil
 	}

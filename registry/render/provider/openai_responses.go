@@ -18,6 +18,7 @@ func openAIResponses(c *call) (wire.Object, error) {
 		text, err := c.completionText()
 		return c.withParameters(append(kwargs, rawjson.MemberOf("input", rawjson.Quote(text)))), err
 	}
+	// The Responses API knows tools only.
 	if err := c.useTools(); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func family(provider, model string) string {
 	case "anthropic.bedrock":
 		return "anthropic"
 	case "google", "vertexai":
+		// Vertex AI has Claude as well, which takes Anthropic's arguments.
 		if strings.HasPrefix(model, "claude") {
 			return "anthropic"
 		}
@@ -108,6 +109,7 @@ func (c *call) settle(m Model, wanted string) {
 		return
 	}
 
+	// One provider's api_type means nothing to another.
 	c.apiType = ""
 	if wanted == "" {
 		c.model, c.family = "", family(c.provider, "")

@@ -13,6 +13,7 @@ import (
 // builtIn returns the config of a tool that the provider runs.
 func (c *call) builtIn(t prompt.Tool) (wire.Object, error) {
 	by := rawjson.Text(rawjson.Member(t.Raw, "provider"))
+	// Providers name their own tools alike, but their configs differ.
 	if by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
 		return nil, cannotExpress(t.At, "is the tool %q of %s, which %s does not have; take it out",
 			language.Shorten(t.Kind), language.Shorten(by), c.provider)

@@ -58,6 +58,7 @@ func (c *call) turns(
 
 // turnsJSON writes turns as [{role, name: parts}].
 func turnsJSON(list []turn, name string) json.RawMessage {
+	// Sized first: prompts may be megabytes, and growing would copy them several times.
 	size := 2
 	for _, t := range list {
 		size += 48

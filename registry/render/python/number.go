@@ -56,6 +56,7 @@ func (s Spec) integer(number string) (string, error) {
 	case 'x', 'X':
 		base, groupSize = 16, 4
 	}
+	// Commas are for decimal digits only; the type n groups by the locale.
 	if s.grouping != 0 && (s.kind == 'n' || s.grouping == ',' && base != 10) {
 		return "", errGrouping
 	}
@@ -131,6 +132,7 @@ func (s Spec) floatText(x float64) string {
 
 	switch s.kind {
 	case 0:
+		// Without a type and a precision, format writes what str does.
 		if !s.precise {
 			return FloatRepr(x)
 		}

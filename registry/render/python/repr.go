@@ -74,6 +74,7 @@ func AppendScalar(b, token []byte) []byte {
 		return append(b, "False"...)
 	case "null":
 		return append(b, "None"...)
+	// Python reads it as an int, which has no negative zero.
 	case "-0":
 		return append(b, '0')
 	}
@@ -105,6 +106,7 @@ func FloatRepr(x float64) string {
 	if exponent := exponentOf(scientific); exponent < -4 || exponent >= 16 {
 		return scientific
 	}
+	// Python always shows that it is a float.
 	s := strconv.FormatFloat(x, 'f', -1, 64)
 	if IsInteger(s) {
 		s += ".0"
@@ -117,7 +119,6 @@ func FloatRepr(x float64) string {
 func exponentOf(scientific string) int {
 	_, exponent, _ := strings.Cut(scientific, "e")
 	n, _ := strconv.Atoi(exponent)
-
 	return n
 }
 

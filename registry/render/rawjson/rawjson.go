@@ -14,7 +14,6 @@ func Text(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
 	}
-
 	return jsonscan.Unquote(raw)
 }
 
@@ -27,7 +26,6 @@ func Object(raw json.RawMessage) wire.Object {
 	if err != nil {
 		return nil
 	}
-
 	return o
 }
 
@@ -74,7 +72,6 @@ func Without(o wire.Object, name string) wire.Object {
 			rest = append(rest, m)
 		}
 	}
-
 	return rest
 }
 
