@@ -18,11 +18,11 @@ type reading struct {
 	aside  bool // what it finds at the frontier goes to the held lane
 }
 
-// read starts the readings that there is memory for: one at the tail, and one of what was skipped
-// and is due. It returns when to look again.
+// read starts the readings that there is memory for: one at the tail, and one of what was
+// skipped and is due. It returns when to look again.
 func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
-	// While the server is away, the batches on their way find out when it is back. All other
-	// events need not be in memory meanwhile.
+	// While the server is away, the batches on their way find out when it is back. All
+	// other events need not be in memory meanwhile.
 	if d.reach.away.Load() && d.inFlight > 0 {
 		for _, q := range d.queues {
 			d.drop(q)
@@ -50,10 +50,12 @@ func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 	return sooner(wake, d.readAgain(ctx, now))
 }
 
-// readAgain starts a reading of what was skipped: of the events that pin the frontier, if they are
-// to be set aside, or else of the lowest range that is due. It returns when to look again.
+// readAgain starts a reading of what was skipped: of the events that pin the frontier,
+// if they are to be set aside, or else of the lowest range that is due. It returns when
+// to look again.
 func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time) {
-	// An event at the frontier that is in memory or on its way moves the frontier by itself.
+	// An event at the frontier that is in memory or on its way moves the
+	// frontier by itself.
 	pinned := d.ledger.pinned() > d.asideBytes && !now.Before(d.asideAt)
 	if pinned && !d.ledger.isTaken(d.ledger.frontier) {
 		d.rereading = true
@@ -107,8 +109,9 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, 
 		}
 		begun = d.sender.pacer.rest(begun)
 
-		// If everything that follows is lost, this would wait for the next write, and keep back
-		// what was read already. An error that lasts is met by the next reading.
+		// If everything that follows is lost, this would wait for the next
+		// write, and keep back what was read already. An error that lasts is met
+		// by the next reading.
 		short, cancel := context.WithTimeout(ctx, linger)
 		piece, notNow := d.spool.Read(short, from, wire.BatchEventsMax-len(events), pieceBytes)
 		cancel()
@@ -134,8 +137,8 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 		return r.err
 	}
 
-	// The spool leaves out what a damaged disk lost. That cannot be sent, so it is settled: otherwise
-	// the frontier would stop in front of it.
+	// The spool leaves out what a damaged disk lost. That cannot be sent, so it is
+	// settled: otherwise the frontier would stop in front of it.
 	at := r.from
 	for i, e := range r.events {
 		// A second reading stops at the tail: the reading there takes in what is new.
@@ -205,11 +208,12 @@ func (d *dispatch) admitAgain(now time.Time, r reading, last uint64) {
 	}
 }
 
-// setAside moves the events of the key that pins the frontier to the held lane, from where they go
-// out by themselves later. Only then can what was delivered behind them be removed from the disk.
+// setAside moves the events of the key that pins the frontier to the held lane, from
+// where they go out by themselves later. Only then can what was delivered behind them be
+// removed from the disk.
 func (d *dispatch) setAside(ctx context.Context, r reading) {
-	// The event at the frontier names the key. The key's other events go along, as far as they were
-	// read: each that stays would pin the frontier next.
+	// The event at the frontier names the key. The key's other events go along, as far as
+	// they were read: each that stays would pin the frontier next.
 	var b *batch
 	for _, e := range r.events {
 		if b == nil && e.Seq >= d.ledger.frontier {
@@ -227,8 +231,8 @@ func (d *dispatch) setAside(ctx context.Context, r reading) {
 		"fills the disk. They are held meanwhile, and are sent again automatically.",
 		"key", b.key, "events", len(b.events), "reason", b.aside)
 
-	// It does not count among those that inFlightMax lets out: they may all be hanging, which is
-	// why we are here.
+	// It does not count among those that inFlightMax lets out: they may all be hanging,
+	// which is why we are here.
 	d.inMemory += b.bytes
 	d.start(ctx, d.queue(b.key), b)
 }

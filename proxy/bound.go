@@ -11,15 +11,15 @@ const (
 	boundGrowth   = 64      // a batch that passes lets the bound grow by one part in so many
 )
 
-// bound is how large a batch may be. A proxy in front of the server that refuses a size halves it.
-// Every batch of about that size that passes lets it grow a little. So a limit that was lifted is
-// found out, and one that stays costs a batch in some sixty. Safe for concurrent use.
+// bound is how large a batch may be. A proxy in front of the server that refuses a size
+// halves it. Every batch of about that size that passes lets it grow a little. So a
+// limit that was lifted is found out, and one that stays costs a batch in some sixty.
+// Safe for concurrent use.
 type bound struct{ bytes atomic.Int64 }
 
 func newBound() *bound {
 	b := new(bound)
 	b.bytes.Store(batchBytesMax)
-
 	return b
 }
 

@@ -12,9 +12,9 @@ const (
 	retryDelayMax = 5 * time.Second
 )
 
-// circuit lets calls through to the server while it answers. After a failure it is open: it lets
-// one probe through at a time, after a full-jitter backoff, and all other callers wait for the
-// outcome. It never gives up. Safe for concurrent use.
+// circuit lets calls through to the server while it answers. After a failure it is open:
+// it lets one probe through at a time, after a full-jitter backoff, and all other callers
+// wait for the outcome. It never gives up. Safe for concurrent use.
 type circuit struct {
 	mu       sync.Mutex
 	failures int           // in a row, not counting calls that went out beside the first; 0 is closed
@@ -79,13 +79,13 @@ func (c *circuit) answers() uint64 {
 // abandoned notes that the call says nothing about the server.
 func (p pass) abandoned() { p.end(func(*circuit) {}) }
 
-// failed notes that the server gave no answer, or one that asks to come back. retryAfter is the
-// least delay before the next probe. Calls that were on their way together when the server went
-// away count as one failure.
+// failed notes that the server gave no answer, or one that asks to come back. retryAfter
+// is the least delay before the next probe. Calls that were on their way together when
+// the server went away count as one failure.
 func (p pass) failed(retryAfter time.Duration) {
 	p.end(func(c *circuit) {
-		// A call that was under way with others and failed after them tells nothing new, but the
-		// server may have asked it for a longer delay.
+		// A call that was under way with others and failed after them tells nothing new,
+		// but the server may have asked it for a longer delay.
 		wait := retryAfter
 		if p.probe || c.failures == 0 {
 			wait = max(wait, backoff(c.failures))
@@ -112,9 +112,9 @@ func (p pass) end(outcome func(*circuit)) {
 	c.changed = make(chan struct{})
 }
 
-// backoff is a random delay of at most retryDelayMin doubled by every failure before, and at most
-// retryDelayMax. With full jitter many sidecars do not come back at the same moment
-// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+// backoff is a random delay of at most retryDelayMin doubled by every failure before,
+// and at most retryDelayMax. With full jitter many sidecars do not come back at the same
+// moment (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 func backoff(failures int) time.Duration { return backoffTo(retryDelayMax, failures) }
 
 // backoffTo is backoff with another bound.
@@ -122,7 +122,8 @@ func backoffTo(delayMax time.Duration, failures int) time.Duration {
 	return 1 + rand.N(min(delayMax, retryDelayMin<<min(failures, 10)))
 }
 
-// sleep waits for a while, until wake closes, or until ctx ends. Only then it returns an error.
+// sleep waits for a while, until wake closes, or until ctx ends. Only then it
+// returns an error.
 func sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) error {
 	t := time.NewTimer(wait)
 	defer t.Stop()

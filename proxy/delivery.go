@@ -28,9 +28,9 @@ type sender struct {
 	pacer    *pacer
 }
 
-// delivery is the way of one batch, and what became of its events. At the end each event is in
-// exactly one of settled, later and rest. It has one owner: the goroutine that runs it, then the
-// dispatch.
+// delivery is the way of one batch, and what became of its events. At the end each event
+// is in exactly one of settled, later and rest. It has one owner: the goroutine that runs
+// it, then the dispatch.
 type delivery struct {
 	sender *sender
 	batch  *batch
@@ -39,8 +39,8 @@ type delivery struct {
 	later   []spool.Entry // each to be sent again, by itself
 	rest    []spool.Entry // nothing is known of these
 
-	// wait is how long the key is to be left alone because of why. With backoff it is at least
-	// that, and longer every time in a row.
+	// wait is how long the key is to be left alone because of why. With backoff it is at
+	// least that, and longer every time in a row.
 	wait    time.Duration
 	backoff bool
 	why     string
@@ -51,15 +51,17 @@ type delivery struct {
 	err    error // of the spool, or of the context
 }
 
-// run sends the batch until its events are judged, or wait for something that concerns them or
-// their key alone. What concerns all keys, a server that is away, it waits for here.
+// run sends the batch until its events are judged, or wait for something that
+// concerns them or their key alone. What concerns all keys, a server that is away, it
+// waits for here.
 func (d *delivery) run(ctx context.Context) {
 	if d.batch.aside != "" {
 		d.hold(d.batch.aside, d.batch)
 		return
 	}
 
-	// The spool names keys by number. If the file of one is lost, a person can still give another.
+	// The spool names keys by number. If the file of one is lost, a person can
+	// still give another.
 	secret, ok := d.sender.keys.secret(d.batch.key)
 	if !ok {
 		d.sender.logger.Error("The key of these events is lost. They are held.",
@@ -71,8 +73,8 @@ func (d *delivery) run(ctx context.Context) {
 	d.deliver(ctx, secret, d.batch)
 }
 
-// deliver sends one batch, or its halves when one of its events is at fault. It reports whether to
-// go on with the next.
+// deliver sends one batch, or its halves when one of its events is at fault. It reports
+// whether to go on with the next.
 func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (goOn bool) {
 	// A body that is compressed now serves every attempt with it.
 	var body []byte
@@ -94,7 +96,8 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 			}
 			return d.bury(b, []invalidEvent{{b.events[0], v.reason}})
 		case tooLarge:
-			// It may be the proxy's limit and no fault of an event: nothing goes to the dead letters.
+			// It may be the proxy's limit and no fault of an event: nothing goes to
+			// the dead letters.
 			d.sender.bound.refused(b.bytes)
 			if len(b.events) == 1 {
 				d.later, d.large, d.why = append(d.later, b.events...), true, v.reason
@@ -115,7 +118,8 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 	}
 }
 
-// halve delivers the two halves of a batch one after the other, to find the event at fault.
+// halve delivers the two halves of a batch one after the other, to find the
+// event at fault.
 func (d *delivery) halve(ctx context.Context, secret wire.Secret, b *batch) bool {
 	// If the first half has to wait, so does the second: its events come after them.
 	half := len(b.events) / 2
@@ -147,7 +151,8 @@ func (d *delivery) take(b *batch, v taken) bool {
 		}
 	}
 
-	// Events that were taken clear the server of the suspicion that it refuses everything.
+	// Events that were taken clear the server of the suspicion that
+	// it refuses everything.
 	if n := len(d.settled) - before; n > 0 {
 		d.sender.reach.delivered(d.settled[len(d.settled)-1].At)
 		d.sender.guard.taken(b.key, n)
@@ -164,11 +169,11 @@ func (d *delivery) take(b *batch, v taken) bool {
 func (d *delivery) leave(events []spool.Entry, wait time.Duration, backoff bool, why string) bool {
 	d.rest = append(d.rest, events...)
 	d.wait, d.backoff, d.why = wait, backoff, why
-
 	return false
 }
 
-// pause leaves a key alone for long, when sidecar and server do not understand each other.
+// pause leaves a key alone for long, when sidecar and server do not
+// understand each other.
 func (d *delivery) pause(events []spool.Entry, why string) bool {
 	d.paused = true
 	d.sender.logger.Error("The sidecar and the server do not understand each other. "+
@@ -179,7 +184,8 @@ func (d *delivery) pause(events []spool.Entry, why string) bool {
 	return d.leave(events, pauseDelay, false, why)
 }
 
-// bury moves events to the dead letters, as long as the events can be believed to be at fault.
+// bury moves events to the dead letters, as long as the events can be believed to
+// be at fault.
 func (d *delivery) bury(b *batch, events []invalidEvent) bool {
 	for i, e := range events {
 		// A server that refuses everything would have the whole spool buried.
@@ -228,12 +234,12 @@ func entriesOf(events []invalidEvent) (entries []spool.Entry) {
 	for _, e := range events {
 		entries = append(entries, e.entry)
 	}
-
 	return entries
 }
 
-// send makes one attempt, when the circuit lets it. body is nil for a batch that is compressed
-// while it is sent. answers is what the last attempt with this batch returned, 0 before the first.
+// send makes one attempt, when the circuit lets it. body is nil for a batch that is
+// compressed while it is sent. answers is what the last attempt with this batch returned,
+// 0 before the first.
 func (d *delivery) send(
 	ctx context.Context, secret wire.Secret, b *batch, body []byte, answers uint64,
 ) (verdict, uint64) {
@@ -242,7 +248,8 @@ func (d *delivery) send(
 		return ended{err}, 0
 	}
 
-	// A server that takes the batch and never answers must not keep this delivery for ever.
+	// A server that takes the batch and never answers must not keep this
+	// delivery for ever.
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	var answer wire.BatchAnswer
@@ -277,13 +284,13 @@ func (d *delivery) send(
 	return v, 0
 }
 
-// failed ends an attempt that the server did not answer, or answered that it is not well. It
-// returns what send does.
+// failed ends an attempt that the server did not answer, or answered that it is not well.
+// It returns what send does.
 func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint64) (verdict, uint64) {
 	d.sender.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
 
-	// If others were answered between two failures of this batch, the server is there. Then the
-	// fault is with this key, and no other key should wait.
+	// If others were answered between two failures of this batch, the server is there.
+	// Then the fault is with this key, and no other key should wait.
 	now := d.sender.circuit.answers()
 	others := answers > 0 && now != answers
 	if !others {
@@ -295,7 +302,6 @@ func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint6
 	}
 
 	pass.failed(v.after)
-
 	return v, now
 }
 

@@ -9,9 +9,9 @@ import (
 	"promptspool/spool"
 )
 
-// dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine owns all
-// of it but spool, reach and sender. Readings and deliveries run in goroutines of their own, and
-// come back by channels.
+// dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine
+// owns all of it but spool, reach and sender. Readings and deliveries run in goroutines
+// of their own, and come back by channels.
 type dispatch struct {
 	spool      *spool.Spool
 	reach      *reach
@@ -43,7 +43,8 @@ func newDispatch(f *Forwarder) *dispatch {
 		queues:      map[uint32]*queue{},
 		settledKeys: map[uint32]bool{},
 
-		// There is room for all that may be under way, so no worker waits for the dispatch.
+		// There is room for all that may be under way, so no worker waits
+		// for the dispatch.
 		readings:   make(chan reading, 2),
 		deliveries: make(chan *delivery, inFlightMax+1),
 	}
@@ -95,12 +96,11 @@ func (d *dispatch) queue(key uint32) *queue {
 		q = &queue{key: key}
 		d.queues[key] = q
 	}
-
 	return q
 }
 
-// send starts the batches that may go out now, the one with the oldest event first. It returns
-// when to look again.
+// send starts the batches that may go out now, the one with the oldest event first. It
+// returns when to look again.
 func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 	for d.inFlight < inFlightMax {
 		// Every time anew: the batch that went out has changed its queue.
@@ -132,7 +132,8 @@ func (d *dispatch) start(ctx context.Context, q *queue, b *batch) {
 	d.inFlight++
 	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
 
-	// The network is slow, and the dispatch must not wait for it: it has other keys to look after.
+	// The network is slow, and the dispatch must not wait for it: it has other keys
+	// to look after.
 	delivery := &delivery{sender: d.sender, batch: b}
 	d.workers.Go(func() {
 		delivery.run(ctx)
@@ -157,8 +158,8 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 	}
 	d.postpone(now, q, v)
 
-	// A large event must be gone before the next one is read. The collector would start too late
-	// for that in a small sidecar, so we let go of every reference and start it.
+	// A large event must be gone before the next one is read. The collector would start
+	// too late for that in a small sidecar, so we let go of every reference and start it.
 	if v.batch.bytes > compressBytesMax {
 		*v = delivery{batch: &batch{}}
 		debug.FreeOSMemory()
@@ -170,8 +171,8 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 	return d.acknowledge()
 }
 
-// acknowledge tells the spool when the frontier has moved, and the ring which keys may not be
-// needed any more.
+// acknowledge tells the spool when the frontier has moved, and the ring which keys may
+// not be needed any more.
 func (d *dispatch) acknowledge() error {
 	if !d.ledger.advance() {
 		return nil
@@ -221,8 +222,8 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 		q.laters = 0
 	}
 
-	// The rest goes back to the front of its queue, unless the key is blocked by now: then it is
-	// read again from the disk.
+	// The rest goes back to the front of its queue, unless the key is blocked by now:
+	// then it is read again from the disk.
 	if q.blocked(now) {
 		for _, e := range v.rest {
 			d.ledger.putBack(e.Seq)
@@ -234,10 +235,11 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 	d.inMemory += bytesOf(v.rest)
 }
 
-// postponeLater puts back the events that are to be sent again by themselves. Others of their key
-// go on.
+// postponeLater puts back the events that are to be sent again by themselves. Others of
+// their key go on.
 func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
-	// They leave the memory, because it may take long, and are found again by their range.
+	// They leave the memory, because it may take long, and are found again
+	// by their range.
 	for _, e := range v.later {
 		d.ledger.putBack(e.Seq)
 		q.later.add(e.Seq)
@@ -251,8 +253,8 @@ func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 		return
 	}
 
-	// If not even single events pass, the key waits: trying one event after the other would read
-	// the whole backlog for nothing.
+	// If not even single events pass, the key waits: trying one event after the other
+	// would read the whole backlog for nothing.
 	q.large++
 	if q.large > rowMax {
 		q.until = now.Add(backoff(q.large))
@@ -260,8 +262,8 @@ func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 	}
 }
 
-// drop lets go of a blocked key's events in memory. Otherwise the memory would fill with them, and
-// other keys' events would not come in.
+// drop lets go of a blocked key's events in memory. Otherwise the memory would fill with
+// them, and other keys' events would not come in.
 func (d *dispatch) drop(q *queue) {
 	for _, e := range q.events {
 		d.inMemory -= len(e.Data)
@@ -279,6 +281,5 @@ func (d *dispatch) updatePaused() {
 			paused = 1
 		}
 	}
-
 	d.sender.metrics.ForwardPaused.Set(paused)
 }

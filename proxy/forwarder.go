@@ -23,33 +23,33 @@ const (
 	pinnedPart     = 8
 )
 
-// Upstream is the server that takes batches: events as newline-delimited JSON, compressed with
-// zstd. An error is a *wire.Error, with a *wire.Away in its chain when it was not the server that
-// answered. Upstream is called from several goroutines at the same time, and keeps nothing of
-// the batch.
+// Upstream is the server that takes batches: events as newline-delimited JSON, compressed
+// with zstd. An error is a *wire.Error, with a *wire.Away in its chain when it was not
+// the server that answered. Upstream is called from several goroutines at the same time,
+// and keeps nothing of the batch.
 type Upstream interface {
 	Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error)
 
-	// SendStream sends a batch that is not held as a whole: each call of open returns a reader
-	// from its beginning.
+	// SendStream sends a batch that is not held as a whole: each call of open returns a
+	// reader from its beginning.
 	SendStream(
 		ctx context.Context, key wire.Secret, events int, open func() io.Reader,
 	) (wire.BatchAnswer, error)
 }
 
-// Forwarder brings the spool's events to the server. It sends batches of one key, several at the
-// same time, again and again until the server has judged each event. It acknowledges to the
-// spool only what the server has, or what a lane holds.
+// Forwarder brings the spool's events to the server. It sends batches of one key, several
+// at the same time, again and again until the server has judged each event. It
+// acknowledges to the spool only what the server has, or what a lane holds.
 //
-// Three parts own its state: reach knows whether the server is there, sender what all deliveries
-// share, and dispatch what waits and what is on its way.
+// Three parts own its state: reach knows whether the server is there, sender what all
+// deliveries share, and dispatch what waits and what is on its way.
 type Forwarder struct {
 	spool  *spool.Spool
 	reach  *reach
 	sender *sender
 
-	// asideBytes may be delivered and not acknowledged, because one key waits, before the key's
-	// events are set aside.
+	// asideBytes may be delivered and not acknowledged, because one key waits, before the
+	// key's events are set aside.
 	asideBytes int64
 }
 
@@ -81,9 +81,9 @@ func NewForwarder(
 	}
 }
 
-// Run forwards until ctx ends, and returns nil then. Batches on their way are abandoned: they are
-// still in the spool, and the server recognises an event that it gets twice. Any other return is
-// a fault of the spool. Call it once.
+// Run forwards until ctx ends, and returns nil then. Batches on their way are abandoned:
+// they are still in the spool, and the server recognises an event that it gets twice. Any
+// other return is a fault of the spool. Call it once.
 func (f *Forwarder) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	d := newDispatch(f)
@@ -99,5 +99,6 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return err
 }
 
-// Away reports whether the last attempt to deliver found no server. It is false before the first.
+// Away reports whether the last attempt to deliver found no server. It is false
+// before the first.
 func (f *Forwarder) Away() bool { return f.reach.away.Load() }

@@ -19,9 +19,9 @@ type heldRetry struct {
 	delay time.Duration
 }
 
-// Run gives held events back to the spool when the server accepts their key, until ctx ends. Then
-// it returns nil. So held events go out by themselves, also after a restart. What a person must
-// decide about stays: dead letters, and events whose key is lost.
+// Run gives held events back to the spool when the server accepts their key, until ctx
+// ends. Then it returns nil. So held events go out by themselves, also after a restart.
+// What a person must decide about stays: dead letters, and events whose key is lost.
 func (p *Proxy) Run(ctx context.Context) error {
 	tick := time.NewTicker(heldAskEvery)
 	defer tick.Stop()
@@ -56,13 +56,14 @@ func (p *Proxy) retryHeld(ctx context.Context, next map[uint32]heldRetry) {
 			continue
 		}
 
-		// Counted before the try: the server may accept a key and still refuse its events, which
-		// come back to the lane then.
+		// Counted before the try: the server may accept a key and still refuse its
+		// events, which come back to the lane then.
 		r.delay = min(heldRetryDelayMax, max(heldRetryDelay, 2*r.delay))
 		r.at = now.Add(r.delay)
 		next[number] = r
 
-		// Each event goes out under the key that it came with: this is what the server accepts now.
+		// Each event goes out under the key that it came with: this is what the
+		// server accepts now.
 		ofKey := func(e spool.LaneEntry) bool { return e.Key == number }
 		n, err := p.replay(ctx, spool.LaneHeld, ofKey, "")
 		if n > 0 {

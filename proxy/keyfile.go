@@ -18,9 +18,10 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// keyFile is the content of a key's file, which is named by the key's number: one line of JSON, and
-// one with the CRC32C of the first in hexadecimal. With a flipped bit the key's events would go out
-// under another key, or its app would read another account's templates.
+// keyFile is the content of a key's file, which is named by the key's number: one
+// line of JSON, and one with the CRC32C of the first in hexadecimal. With a flipped
+// bit the key's events would go out under another key, or its app would read
+// another account's templates.
 type keyFile struct {
 	Number  uint32          `json:"number"`
 	Secret  string          `json:"key"`
@@ -45,8 +46,8 @@ func encodeKey(key *key) ([]byte, error) {
 	return fmt.Appendf(line, "\n%08x\n", crc32.Checksum(line, castagnoli)), nil
 }
 
-// decodeKey reads what encodeKey wrote under this number. Its errors do not show the content, which
-// is secret.
+// decodeKey reads what encodeKey wrote under this number. Its errors do not show the
+// content, which is secret.
 func decodeKey(text []byte, number uint32) (*key, error) {
 	// The checksum first: what does not match it says nothing of its key.
 	line, sum, _ := bytes.Cut(text, []byte("\n"))
@@ -76,9 +77,9 @@ func decodeKey(text []byte, number uint32) (*key, error) {
 	}, nil
 }
 
-// readKeys reads the files of a ring's folder, which it creates when absent. It sets damaged files
-// aside. A later start removes those whose key no event needs any more, and files that were not
-// written to their end.
+// readKeys reads the files of a ring's folder, which it creates when absent. It sets
+// damaged files aside. A later start removes those whose key no event needs any more, and
+// files that were not written to their end.
 func readKeys(dir string, needed []uint32, logger *slog.Logger) ([]*key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of the keys: %w", err)
@@ -123,7 +124,8 @@ func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
 		return nil, damage
 	}
 
-	// It is kept for a person: the key in it may be readable to them, and events may need it.
+	// It is kept for a person: the key in it may be readable to them, and events
+	// may need it.
 	if damage != nil {
 		bad := strings.TrimSuffix(path, keySuffix) + badSuffix
 		logger.Error("The file of a key is damaged and was set aside. "+
@@ -138,7 +140,6 @@ func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
 // numberOf reads a key's number from its file's name.
 func numberOf(base string) (uint32, bool) {
 	n, err := strconv.ParseUint(base, 10, 32)
-
 	return uint32(n), err == nil && n > 0
 }
 
@@ -146,8 +147,8 @@ func (k *Keyring) path(key *key) string {
 	return filepath.Join(k.dir, strconv.FormatUint(uint64(key.number), 10)+keySuffix)
 }
 
-// saveLocked writes a key's file so that it is there whole or not at all, also after a power cut.
-// An error is logged.
+// saveLocked writes a key's file so that it is there whole or not at all, also after a
+// power cut. An error is logged.
 func (k *Keyring) saveLocked(key *key) error {
 	text, err := encodeKey(key)
 	if err == nil {
@@ -159,11 +160,11 @@ func (k *Keyring) saveLocked(key *key) error {
 	}
 
 	key.saved = true
-
 	return nil
 }
 
-// remove removes a key's file. After a power cut it may be back; the next start removes it again.
+// remove removes a key's file. After a power cut it may be back; the next start
+// removes it again.
 func (k *Keyring) remove(key *key) {
 	if err := os.Remove(k.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.logger.Error("The file of a key that is not needed any more could not be removed.",

@@ -53,14 +53,13 @@ func (key *key) identity() wire.Identity {
 	}
 
 	v := key.verdict
-
 	return wire.Identity{Account: v.Account, KeyID: v.KeyID, Scope: v.Scope, Key: key.secret, Verified: true}
 }
 
-// Keyring knows the keys that apps have used. It gives each a number, by which the spool names it.
-// It keeps one small file per key (0600) with the last verdict, so that a restart while the server
-// is away changes nothing. A key that is not good is erased when no event needs it any more. Safe
-// for concurrent use.
+// Keyring knows the keys that apps have used. It gives each a number, by which the spool
+// names it. It keeps one small file per key (0600) with the last verdict, so that a
+// restart while the server is away changes nothing. A key that is not good is erased when
+// no event needs it any more. Safe for concurrent use.
 type Keyring struct {
 	dir    string
 	asker  Asker
@@ -72,8 +71,8 @@ type Keyring struct {
 	end    context.CancelFunc
 	asking sync.WaitGroup
 
-	// mu is held while a key's file is written, which happens when its verdict changes. Other calls
-	// wait for that fsync.
+	// mu is held while a key's file is written, which happens when its verdict changes.
+	// Other calls wait for that fsync.
 	mu        sync.Mutex
 	byHash    map[[32]byte]*key
 	byNumber  map[uint32]*key
@@ -91,8 +90,8 @@ type KeyringConfig struct {
 	Logger        *slog.Logger
 }
 
-// OpenKeyring reads the ring from its folder, which it creates when absent. It sets aside a file
-// that it cannot read; the events of that key will be held.
+// OpenKeyring reads the ring from its folder, which it creates when absent. It sets aside
+// a file that it cannot read; the events of that key will be held.
 func OpenKeyring(c KeyringConfig) (*Keyring, error) {
 	needed := c.Spool.Keys()
 	keys, err := readKeys(c.Dir, needed, c.Logger)
@@ -140,8 +139,8 @@ func (k *Keyring) createLocked(hash [32]byte, secret wire.Secret) *key {
 		return nil
 	}
 
-	// The number is random, so that none is ever given to a second key: events of the first that
-	// came back, from a damaged spool, would go out under it.
+	// The number is random, so that none is ever given to a second key: events of the
+	// first that came back, from a damaged spool, would go out under it.
 	number := rand.Uint32()
 	for number == 0 || k.byNumber[number] != nil {
 		number = rand.Uint32()
@@ -157,8 +156,8 @@ func (k *Keyring) addLocked(key *key) {
 	k.byNumber[key.number] = key
 }
 
-// evictLocked erases one good key that no event needs, in the spool or in a lane. If it is used
-// again, the server is asked about it anew.
+// evictLocked erases one good key that no event needs, in the spool or in a lane. If it
+// is used again, the server is asked about it anew.
 func (k *Keyring) evictLocked() bool {
 	var idle []*key
 	for _, key := range k.byNumber {
@@ -167,8 +166,8 @@ func (k *Keyring) evictLocked() bool {
 		}
 	}
 
-	// The lanes come second. An event that went from the spool to a lane since then is in the lane
-	// now, and one that came back is in the spool.
+	// The lanes come second. An event that went from the spool to a lane since then is in
+	// the lane now, and one that came back is in the spool.
 	needed := k.spool.Keys()
 	var oldest *key
 	for _, key := range idle {
@@ -182,20 +181,19 @@ func (k *Keyring) evictLocked() bool {
 	}
 
 	k.eraseLocked(oldest)
-
 	return true
 }
 
-// inUseLocked reports whether an event in the spool, or on its way there, goes by this key.
+// inUseLocked reports whether an event in the spool, or on its way there, goes
+// by this key.
 func (k *Keyring) inUseLocked(key *key) bool {
 	events, _ := k.spool.KeyUsage(key.number)
-
 	return events > 0 || key.writes > 0
 }
 
-// eraseUnusedLocked erases a key that is not good once no event needs it, in the spool or in a
-// lane. It looks after a while: what was acknowledged a moment ago comes back if the process is
-// killed now, and must find its key.
+// eraseUnusedLocked erases a key that is not good once no event needs it, in the spool or
+// in a lane. It looks after a while: what was acknowledged a moment ago comes back if the
+// process is killed now, and must find its key.
 func (k *Keyring) eraseUnusedLocked(key *key) {
 	if key.state == keyGood || key.erasing || k.inUseLocked(key) {
 		return
@@ -218,18 +216,18 @@ func (k *Keyring) eraseUnusedLocked(key *key) {
 
 // eraseLocked forgets a key and removes its file.
 func (k *Keyring) eraseLocked(key *key) {
-	// A refused key is remembered, or its next use would ask the server, and wait for that.
+	// A refused key is remembered, or its next use would ask the server, and
+	// wait for that.
 	delete(k.byHash, key.hash)
 	delete(k.byNumber, key.number)
 	if key.state == keyRefused {
 		k.rememberLocked(key.hash, key.askAt)
 	}
-
 	k.remove(key)
 }
 
-// rememberLocked keeps a refused key's hash until it is asked about again. When there are too many,
-// any one makes room.
+// rememberLocked keeps a refused key's hash until it is asked about again. When there are
+// too many, any one makes room.
 func (k *Keyring) rememberLocked(hash [32]byte, askAt time.Time) {
 	if _, ok := k.refusals[hash]; !ok && len(k.refusals) >= refusedMax {
 		for h := range k.refusals {
@@ -273,8 +271,8 @@ func (k *Keyring) acked(number uint32) {
 	}
 }
 
-// Identities returns one verified identity for each account, for what is asked of the server in an
-// account's name.
+// Identities returns one verified identity for each account, for what is asked of the
+// server in an account's name.
 func (k *Keyring) Identities() []wire.Identity {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -294,6 +292,5 @@ func (k *Keyring) Identities() []wire.Identity {
 
 func hashOf(secret wire.Secret) [32]byte {
 	var buffer [128]byte // a key is shorter, so that its bytes need no memory of their own
-
 	return sha256.Sum256(append(buffer[:0], secret...))
 }

@@ -11,9 +11,9 @@ const (
 	unverifiedPart    = 20 // their events may fill one part in so many of the spool
 )
 
-// acquire returns the number of an identity's key for events of size bytes, and keeps the key until
-// release. The key is on disk when it returns: an event whose key is lost could not be delivered.
-// Writes of keys without a verdict are bounded in keys and bytes.
+// acquire returns the number of an identity's key for events of size bytes, and keeps the
+// key until release. The key is on disk when it returns: an event whose key is lost could
+// not be delivered. Writes of keys without a verdict are bounded in keys and bytes.
 func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 	hash := hashOf(id.Key)
 	k.mu.Lock()
@@ -25,7 +25,8 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 		return 0, errRefused
 	}
 
-	// Whoever reaches the sidecar may invent keys while the server is away, and fill the disk.
+	// Whoever reaches the sidecar may invent keys while the server is away, and
+	// fill the disk.
 	if !id.Verified && (key == nil || key.state == keyUnknown) {
 		if err := k.admitUnverifiedLocked(key, size); err != nil {
 			return 0, err
@@ -39,7 +40,8 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 				"Use fewer, or wait until their events are delivered.", keysMax)
 		}
 	}
-	// Most calls stop here: the file is written once. If that fails, the next write tries again.
+	// Most calls stop here: the file is written once. If that fails, the next
+	// write tries again.
 	if !key.saved {
 		if err := k.saveLocked(key); err != nil {
 			k.eraseUnusedLocked(key)
@@ -48,10 +50,10 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 		}
 	}
 
-	// From now on nothing erases the key, until its events are in the spool and counted there.
+	// From now on nothing erases the key, until its events are in the spool
+	// and counted there.
 	key.writes++
 	key.writeBytes += size
-
 	return key.number, nil
 }
 
@@ -66,8 +68,9 @@ func (k *Keyring) release(number uint32, size int64) {
 	k.eraseUnusedLocked(key)
 }
 
-// admitUnverifiedLocked bounds what is taken on trust. known is nil for a key that is not in the
-// ring. Bytes that are being appended count twice for that moment, so the bound is never passed.
+// admitUnverifiedLocked bounds what is taken on trust. known is nil for a key that is
+// not in the ring. Bytes that are being appended count twice for that moment, so the
+// bound is never passed.
 func (k *Keyring) admitUnverifiedLocked(known *key, size int64) error {
 	keys, bytes := 1, size
 	for _, key := range k.byNumber {
@@ -75,7 +78,8 @@ func (k *Keyring) admitUnverifiedLocked(known *key, size int64) error {
 			continue
 		}
 
-		// A key that the call comes with counts once, whether or not it has events already.
+		// A key that the call comes with counts once, whether or not it
+		// has events already.
 		events, b := k.spool.KeyUsage(key.number)
 		if key != known && (events > 0 || key.writes > 0) {
 			keys++

@@ -19,8 +19,8 @@ const (
 	questionsMax    = 64                     // at the same time; beyond them the server counts as away
 )
 
-// Asker is where verdicts come from. CodeUnauthorized and CodeForbidden are a refusal; any other
-// error means that the server cannot be asked now.
+// Asker is where verdicts come from. CodeUnauthorized and CodeForbidden are a refusal;
+// any other error means that the server cannot be asked now.
 type Asker interface {
 	Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error)
 }
@@ -28,11 +28,11 @@ type Asker interface {
 var errRefused = wire.Errorf(wire.CodeUnauthorized, "The server does not know this key, or it was revoked. "+
 	"`promptspool keys create`, run beside the server, makes one.")
 
-// Authenticate judges a key. Only its first use waits for the server, for firstUseWait at most, as
-// does one that was refused longer ago than verdictAge. Other verdicts are refreshed in the
-// background, here and by Run, so that a revocation is seen within verdictAge, refreshEvery and a
-// round trip. While the server cannot be asked the last verdict holds, and a key never seen gets an
-// Identity that is not Verified.
+// Authenticate judges a key. Only its first use waits for the server, for firstUseWait at
+// most, as does one that was refused longer ago than verdictAge. Other verdicts are
+// refreshed in the background, here and by Run, so that a revocation is seen within
+// verdictAge, refreshEvery and a round trip. While the server cannot be asked the last
+// verdict holds, and a key never seen gets an Identity that is not Verified.
 func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Identity, error) {
 	if secret == "" || len(secret) > keyBytesMax {
 		return wire.Identity{}, errRefused
@@ -72,8 +72,8 @@ func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Id
 func (k *Keyring) lookLocked(
 	hash [32]byte, secret wire.Secret,
 ) (id wire.Identity, state keyState, stale bool) {
-	// A good key is not asked about while the server is away: its verdict holds. A refused one is,
-	// because its caller waits for better news.
+	// A good key is not asked about while the server is away: its verdict holds. A
+	// refused one is, because its caller waits for better news.
 	now := time.Now()
 	if key := k.byHash[hash]; key != nil {
 		stale := !now.Before(key.askAt) && (key.state == keyRefused || !now.Before(k.awayUntil))
@@ -88,15 +88,15 @@ func (k *Keyring) lookLocked(
 	return unverified, keyUnseen, true
 }
 
-// askLocked asks the server about a key in the background, unless a question about it is under way.
-// The channel closes when there is an answer, or none to be had.
+// askLocked asks the server about a key in the background, unless a question about it is
+// under way. The channel closes when there is an answer, or none to be had.
 func (k *Keyring) askLocked(hash [32]byte, secret wire.Secret) <-chan struct{} {
 	if answered, ok := k.questions[hash]; ok {
 		return answered
 	}
 
-	// So many at the same time are an attack or an outage, and not worth a goroutine each. Callers
-	// without an answer are treated as if the server were away.
+	// So many at the same time are an attack or an outage, and not worth a goroutine
+	// each. Callers without an answer are treated as if the server were away.
 	answered := make(chan struct{})
 	if len(k.questions) >= questionsMax || k.life.Err() != nil {
 		close(answered)
@@ -131,7 +131,8 @@ func (k *Keyring) learnLocked(hash [32]byte, secret wire.Secret, v wire.KeyVerdi
 		return
 	}
 
-	// There was no answer. The last verdict holds, and the server is left alone for a while.
+	// There was no answer. The last verdict holds, and the server is left alone
+	// for a while.
 	askAt := time.Now().Add(askAgainDelay)
 	k.awayUntil = askAt
 	if key := k.byHash[hash]; key != nil {
@@ -152,7 +153,8 @@ func (k *Keyring) acceptLocked(hash [32]byte, secret wire.Secret, v wire.KeyVerd
 		}
 	}
 
-	// The file is written only for news, which is rare; an fsync each half a minute would not be.
+	// The file is written only for news, which is rare; an fsync each half a minute
+	// would not be.
 	key.askAt = time.Now().Add(verdictAge)
 	if key.state != keyGood || key.verdict != v || !key.saved {
 		key.state, key.verdict = keyGood, v
@@ -179,7 +181,8 @@ func (k *Keyring) refuseLocked(hash [32]byte) {
 	k.eraseUnusedLocked(key)
 }
 
-// Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then it returns nil.
+// Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then
+// it returns nil.
 func (k *Keyring) Run(ctx context.Context) error {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -196,13 +199,15 @@ func (k *Keyring) Run(ctx context.Context) error {
 
 // refresh asks about the keys whose verdicts are too old.
 func (k *Keyring) refresh(ctx context.Context) {
-	// The first question goes alone: without an answer the server is away, and the verdicts hold.
+	// The first question goes alone: without an answer the server is away, and
+	// the verdicts hold.
 	stale := k.stale()
 	if len(stale) == 0 || !k.recheck(ctx, stale[0]) {
 		return
 	}
 
-	// Then several are under way, so that a round of thousands of keys is over in seconds.
+	// Then several are under way, so that a round of thousands of keys is
+	// over in seconds.
 	round, end := context.WithCancel(ctx)
 	defer end()
 	numbers := make(chan uint32)
@@ -227,8 +232,8 @@ func (k *Keyring) refresh(ctx context.Context) {
 	asking.Wait()
 }
 
-// stale returns the keys whose verdicts are too old, the oldest first. Refused ones are asked about
-// when they are used, or when events of theirs are held.
+// stale returns the keys whose verdicts are too old, the oldest first. Refused ones are
+// asked about when they are used, or when events of theirs are held.
 func (k *Keyring) stale() []uint32 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -246,11 +251,11 @@ func (k *Keyring) stale() []uint32 {
 	for _, key := range keys {
 		numbers = append(numbers, key.number)
 	}
-
 	return numbers
 }
 
-// recheck asks the server about a key, waits for the answer, and reports whether there was one.
+// recheck asks the server about a key, waits for the answer, and reports whether
+// there was one.
 func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
 	k.mu.Lock()
 	key := k.byNumber[number]
@@ -274,7 +279,8 @@ func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
 	return key.askAt.After(time.Now().Add(askAgainDelay))
 }
 
-// accepted asks the server about a key, and reports whether it accepts it. No answer is a no.
+// accepted asks the server about a key, and reports whether it accepts it. No answer
+// is a no.
 func (k *Keyring) accepted(ctx context.Context, number uint32) bool {
 	if !k.recheck(ctx, number) {
 		return false

@@ -5,15 +5,16 @@ import "math/bits"
 // chunkEvents is how many events a chunk of the ledger covers: 16 words of 64.
 const chunkEvents = 1024
 
-// ledger remembers, of the events from the frontier on, which are settled (at the server, in a
-// lane, or lost with the disk) and which are taken: in memory, or on their way. Two bits an
-// event, so that memory does not grow with what waits:
+// ledger remembers, of the events from the frontier on, which are settled (at the server,
+// in a lane, or lost with the disk) and which are taken: in memory, or on their way. Two
+// bits an event, so that memory does not grow with what waits:
 //
 //	     frontier            tail
 //	        │ s s . t t . s s │
 //	acked ──┘                 └── not read yet        s settled   t taken   . skipped, to be read again
 //
-// Only what is below the frontier is acknowledged to the spool. It has one owner and no lock.
+// Only what is below the frontier is acknowledged to the spool. It has one owner
+// and no lock.
 type ledger struct {
 	frontier uint64 // the lowest sequence that is not settled
 	tail     uint64 // everything below was read at least once
@@ -36,18 +37,17 @@ func (l *ledger) place(seq uint64) (c *chunk, word int, bit uint64) {
 	for uint64(len(l.chunks)) <= i {
 		l.chunks = append(l.chunks, new(chunk))
 	}
-
 	return l.chunks[i], int(seq % chunkEvents / 64), 1 << (seq % 64)
 }
 
 // isTaken reports whether an event at or above the frontier is in memory or on its way.
 func (l *ledger) isTaken(seq uint64) bool {
 	c, word, bit := l.place(seq)
-
 	return c.taken[word]&bit != 0
 }
 
-// take marks an event as taken. It reports false if the event is taken or settled already.
+// take marks an event as taken. It reports false if the event is taken
+// or settled already.
 func (l *ledger) take(seq uint64) bool {
 	if seq < l.frontier {
 		return false
@@ -56,7 +56,6 @@ func (l *ledger) take(seq uint64) bool {
 	if (c.settled[word]|c.taken[word])&bit != 0 {
 		return false
 	}
-
 	c.taken[word] |= bit
 
 	return true
@@ -84,8 +83,8 @@ func (l *ledger) settle(seq uint64, bytes int) {
 	c.bytes += int64(bytes)
 }
 
-// settleMissing settles what the spool left out between two events: it is lost, and was counted
-// there.
+// settleMissing settles what the spool left out between two events: it is lost, and
+// was counted there.
 func (l *ledger) settleMissing(from, end uint64) {
 	for seq := max(from, l.frontier); seq < end; seq++ {
 		c, word, bit := l.place(seq)
@@ -101,7 +100,8 @@ func (l *ledger) advance() bool {
 	before := l.frontier
 	for l.frontier < l.tail {
 		c, word, _ := l.place(l.frontier)
-		// As many as are settled in a row within this word, but never beyond what was read.
+		// As many as are settled in a row within this word, but never beyond
+		// what was read.
 		offset := l.frontier % 64
 		run := uint64(bits.TrailingZeros64(^(c.settled[word] >> offset)))
 		if run == 0 {
@@ -124,13 +124,12 @@ func (l *ledger) advance() bool {
 	return l.frontier > before
 }
 
-// pinned is about how many bytes are settled and cannot be acknowledged, because something before
-// them waits.
+// pinned is about how many bytes are settled and cannot be acknowledged, because
+// something before them waits.
 func (l *ledger) pinned() (bytes int64) {
 	for _, c := range l.chunks {
 		bytes += c.bytes
 	}
-
 	return bytes
 }
 

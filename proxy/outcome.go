@@ -8,9 +8,9 @@ import (
 	"promptspool/spool"
 )
 
-// verdict is the result of an attempt to deliver a batch. After retry, busy, tooLarge and misfit
-// nothing is known of the batch, and it is sent again, forever. With taken, keyRefusal and
-// contentRefusal the server has judged it, for good.
+// verdict is the result of an attempt to deliver a batch. After retry, busy, tooLarge and
+// misfit nothing is known of the batch, and it is sent again, forever. With taken,
+// keyRefusal and contentRefusal the server has judged it, for good.
 type verdict interface{ isVerdict() }
 
 // retry means that the server is away, or not well. All keys wait.
@@ -26,11 +26,12 @@ type busy struct {
 	alone  bool // the server did not ask: it fails for this key, and answers others
 }
 
-// tooLarge means that a proxy in front of the server rejected the size. Smaller batches may pass.
+// tooLarge means that a proxy in front of the server rejected the size. Smaller
+// batches may pass.
 type tooLarge struct{ reason string }
 
-// misfit means that the server gave an answer that has no meaning here. The batch is sent again,
-// without hurry; a person has to look.
+// misfit means that the server gave an answer that has no meaning here. The batch is sent
+// again, without hurry; a person has to look.
 type misfit struct{ reason string }
 
 // taken means that the server has the batch, but for the events named here.
@@ -48,7 +49,8 @@ type invalidEvent struct {
 // keyRefusal means that the server does not accept the key.
 type keyRefusal struct{ reason string }
 
-// contentRefusal means that the server rejects the batch as it is. One of its events is at fault.
+// contentRefusal means that the server rejects the batch as it is. One of its events
+// is at fault.
 type contentRefusal struct{ reason string }
 
 // ended means that the sender itself is stopping.
@@ -63,8 +65,8 @@ func (keyRefusal) isVerdict()     {}
 func (contentRefusal) isVerdict() {}
 func (ended) isVerdict()          {}
 
-// judge reads the outcome of a call. Only what the server itself answered can refuse anything: a
-// proxy's 403 or 413 is a retry.
+// judge reads the outcome of a call. Only what the server itself answered can refuse
+// anything: a proxy's 403 or 413 is a retry.
 func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	if err == nil {
 		return divide(events, answer)
@@ -81,7 +83,8 @@ func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 		return retry{after: e.RetryAfter, reason: "foreign"}
 	}
 
-	// The server itself has answered. A status that is not listed is none that it should send.
+	// The server itself has answered. A status that is not listed is none that
+	// it should send.
 	switch e.Status() {
 	case 401, 403:
 		return keyRefusal{e.Message}
@@ -96,12 +99,13 @@ func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 	return misfit{e.Error()}
 }
 
-// divide sorts a batch's events by the server's answer. An answer that does not account for every
-// event of this batch, and for no other, counts as none: believing it could lose the rest.
+// divide sorts a batch's events by the server's answer. An answer that does not account
+// for every event of this batch, and for no other, counts as none: believing it could
+// lose the rest.
 //
-// An id may be in a batch twice, with different events, if a program sent them so. The answer
-// then does not tell which of them was refused: all of them count as refused. For one that was
-// taken this does no harm.
+// An id may be in a batch twice, with different events, if a program sent them so. The
+// answer then does not tell which of them was refused: all of them count as refused. For
+// one that was taken this does no harm.
 func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
 	sum := answer.Accepted + answer.Duplicate + len(answer.Refused)
 	if answer.Accepted < 0 || answer.Duplicate < 0 || sum != len(events) {
@@ -111,7 +115,8 @@ func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
 		return taken{}
 	}
 
-	// The answer names events by id alone, and an event that is not in this batch may be named, too.
+	// The answer names events by id alone, and an event that is not in this batch may
+	// be named, too.
 	refused := make(map[string]wire.Result, len(answer.Refused))
 	open := make(map[string]int, len(answer.Refused)) // refusals that no event of the batch has met
 	for _, r := range answer.Refused {

@@ -8,8 +8,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// OwnKey judges calls to a sidecar that has a key of its own. That key replaces whatever apps send:
-// they hold no secret of the server's. Safe for concurrent use.
+// OwnKey judges calls to a sidecar that has a key of its own. That key replaces whatever
+// apps send: they hold no secret of the server's. Safe for concurrent use.
 type OwnKey struct {
 	keys *Keyring
 	now  atomic.Pointer[ownKeys]
@@ -25,16 +25,15 @@ type ownKeys struct {
 func NewOwnKey(keys *Keyring, own, local wire.Secret) *OwnKey {
 	o := &OwnKey{keys: keys}
 	o.Set(own, local)
-
 	return o
 }
 
-// Set changes both keys for the calls that begin from now on. What was written before goes out
-// under the key of its time; if the server refuses that one by then, it is held.
+// Set changes both keys for the calls that begin from now on. What was written before
+// goes out under the key of its time; if the server refuses that one by then, it is held.
 func (o *OwnKey) Set(own, local wire.Secret) { o.now.Store(&ownKeys{own, local}) }
 
-// Authenticate compares what an app presents with the local key, if there is one, and judges the
-// sidecar's own.
+// Authenticate compares what an app presents with the local key, if there is one, and
+// judges the sidecar's own.
 func (o *OwnKey) Authenticate(ctx context.Context, presented wire.Secret) (wire.Identity, error) {
 	now := o.now.Load()
 	if now.local != "" {
@@ -46,7 +45,8 @@ func (o *OwnKey) Authenticate(ctx context.Context, presented wire.Secret) (wire.
 		}
 	}
 
-	// The app did nothing wrong if the server refuses our key: the message is for the operator.
+	// The app did nothing wrong if the server refuses our key: the message is
+	// for the operator.
 	id, err := o.keys.Authenticate(ctx, now.own)
 	if wire.IsCode(err, wire.CodeUnauthorized) {
 		return id, wire.Errorf(wire.CodeUnauthorized, "The server does not know this sidecar's own key, "+

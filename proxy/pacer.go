@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// pacer keeps forwarding from slowing down an app that writes. Reading and compressing a backlog
-// takes a processor for milliseconds on end. That is longer than Go or the kernel let a write
-// wait that needs it for a moment, several times over: for its call, its commit, its answer. So
-// while the app writes, the work is done in pieces of some tenths of a millisecond, with a rest of
-// the same length after each. A backlog then drains at about half of the speed. When the app is
-// quiet nothing rests. Safe for concurrent use.
+// pacer keeps forwarding from slowing down an app that writes. Reading and compressing a
+// backlog takes a processor for milliseconds on end. That is longer than Go or the kernel
+// let a write wait that needs it for a moment, several times over: for its call, its
+// commit, its answer. So while the app writes, the work is done in pieces of some tenths
+// of a millisecond, with a rest of the same length after each. A backlog then drains at
+// about half of the speed. When the app is quiet nothing rests. Safe for concurrent use.
 type pacer struct {
 	next func() uint64 // the sequence that the next event will get
 
@@ -28,7 +28,8 @@ const (
 
 func newPacer(next func() uint64) *pacer { return &pacer{next: next, seen: next()} }
 
-// writing reports whether the app has written within the last second, as far as anything looked.
+// writing reports whether the app has written within the last second, as far
+// as anything looked.
 func (p *pacer) writing() bool {
 	// The sequence grows with every write, so writes need not tell us of themselves.
 	next, now := p.next(), time.Now()
@@ -42,8 +43,8 @@ func (p *pacer) writing() bool {
 	return now.Sub(p.at) < writingFor
 }
 
-// rest lets writers go first, if there are any and the work since begun was a piece. It returns
-// when the next piece begins.
+// rest lets writers go first, if there are any and the work since begun was a piece. It
+// returns when the next piece begins.
 func (p *pacer) rest(begun time.Time) time.Time {
 	took := time.Since(begun)
 	if took < pieceTime {
@@ -53,6 +54,5 @@ func (p *pacer) rest(begun time.Time) time.Time {
 	if p.writing() {
 		time.Sleep(min(took, restMax))
 	}
-
 	return time.Now()
 }

@@ -1,32 +1,33 @@
-// Package proxy is what a sidecar does with a write. It names the write's key by a number, puts
-// the event into the spool, and forwards what is there to the server, for as long as that takes.
-// It also judges keys: by the server's verdict while that can be had, by the last one while it
-// cannot.
+// Package proxy is what a sidecar does with a write. It names the write's key by a
+// number, puts the event into the spool, and forwards what is there to the server, for as
+// long as that takes. It also judges keys: by the server's verdict while that can be had,
+// by the last one while it cannot.
 //
 //	Record ─▶ Keyring (number, bound of unverified keys) ─▶ spool ─▶ Forwarder ─▶ server
 //
-// A write that Record accepted is on disk. It leaves the spool only when the server has it, or for
-// one of the two lanes: held, when the server refuses its key; dead letters, when it refuses its
-// content.
+// A write that Record accepted is on disk. It leaves the spool only when the server has
+// it, or for one of the two lanes: held, when the server refuses its key; dead letters,
+// when it refuses its content.
 //
 // # Who waits for whom
 //
-// All keys wait for a server that is away, or unwell: one attempt at a time goes out, after a
-// backoff. No key waits for another one that the server asks to come back, that has events which
-// the server wants later or no lane has room for, or that a person has to look at. Such a key's
-// events are let go of, others are read on and delivered, and the key's are read again when their
-// time has come.
+// All keys wait for a server that is away, or unwell: one attempt at a time goes out,
+// after a backoff. No key waits for another one that the server asks to come back, that
+// has events which the server wants later or no lane has room for, or that a person has
+// to look at. Such a key's events are let go of, others are read on and delivered, and
+// the key's are read again when their time has come.
 //
-// The app's writes go first: while there are some, the work of forwarding is done in short pieces
-// with rests between (pacer.go), and a backlog drains at about half of the speed.
+// The app's writes go first: while there are some, the work of forwarding is done
+// in short pieces with rests between (pacer.go), and a backlog drains at about half
+// of the speed.
 //
-// What is delivered out of order stays on the disk until everything before it is settled. So two
-// bounds hold for how far reading goes ahead of the oldest event that waits (ahead.go). When more
-// than an eighth of the spool, at most 64 MiB, was delivered behind it, its key's events are moved
-// to the held lane, from where they go out by themselves when the server takes them. When the
-// lanes are full as well, reading goes on for 4 Mi events and then waits for room. Memory holds
-// 8 MiB of events (or one that is larger), what is compressed of four batches, and two bits for
-// each event read ahead.
+// What is delivered out of order stays on the disk until everything before it is settled.
+// So two bounds hold for how far reading goes ahead of the oldest event that waits
+// (ahead.go). When more than an eighth of the spool, at most 64 MiB, was delivered behind
+// it, its key's events are moved to the held lane, from where they go out by themselves
+// when the server takes them. When the lanes are full as well, reading goes on for 4 Mi
+// events and then waits for room. Memory holds 8 MiB of events (or one that is larger),
+// what is compressed of four batches, and two bits for each event read ahead.
 package proxy
 
 import (
@@ -58,12 +59,13 @@ func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) 
 	return &Proxy{s, keys, versions, logger}
 }
 
-// appendBytesMax bounds what Record puts into one commit; a batch from another sidecar is larger.
+// appendBytesMax bounds what Record puts into one commit; a batch from another
+// sidecar is larger.
 const appendBytesMax = 256 << 10
 
-// Record spools events: on return without an error all are durable, on one machine. An event that
-// is recorded twice is forwarded twice, and folded once. The spool owns the bytes of the bodies
-// from then on.
+// Record spools events: on return without an error all are durable, on one machine. An
+// event that is recorded twice is forwarded twice, and folded once. The spool owns the
+// bytes of the bodies from then on.
 func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	lines, size := make([][][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))
@@ -81,10 +83,11 @@ func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Even
 	}
 	defer p.keys.release(number, int64(size))
 
-	// A commit takes milliseconds, and we must know whether the write is on disk: it does not end
-	// with the caller's patience.
+	// A commit takes milliseconds, and we must know whether the write is on disk: it does
+	// not end with the caller's patience.
 	ctx = context.WithoutCancel(ctx)
-	// Several commits for a large batch: one would keep all other writes waiting for its fsync.
+	// Several commits for a large batch: one would keep all other writes waiting
+	// for its fsync.
 	for len(lines) > 0 {
 		n, bytes := 1, lineBytes(lines[0])
 		for n < len(lines) && bytes+lineBytes(lines[n]) <= appendBytesMax {
@@ -104,13 +107,14 @@ func lineBytes(parts [][]byte) (bytes int) {
 	for _, part := range parts {
 		bytes += len(part)
 	}
-
 	return bytes
 }
 
-// resolveVersion notes the version that a link means at this moment, where the cache knows it.
+// resolveVersion notes the version that a link means at this moment, where the
+// cache knows it.
 func (p *Proxy) resolveVersion(id wire.Identity, e *wire.Event) {
-	// Later it may mean another one. What names its version, or has it from another sidecar, keeps it.
+	// Later it may mean another one. What names its version, or has it from another
+	// sidecar, keeps it.
 	link := e.Link
 	fixed := link.Version > 0 && link.Label == ""
 	if e.Version > 0 || link.Name == "" || !id.Verified || fixed {
@@ -132,7 +136,8 @@ func (p *Proxy) refusal(err error) error {
 		return wire.Unavailable(time.Second, "This sidecar is stopping. Send this again in a moment.")
 	}
 
-	// It may have been written before the failure: the app must not take this for a plain no.
+	// It may have been written before the failure: the app must not take this for
+	// a plain no.
 	p.logger.Error("The spool refused a write.", "error", err)
 	e := wire.Unavailable(5*time.Second, "The disk under the spool failed; the sidecar's log has the cause. "+
 		"This write may not be on disk: send it again.")

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// linger is how long events wait for more to go with them, while others of their key are on
-	// their way, or just went.
+	// linger is how long events wait for more to go with them, while others of their key
+	// are on their way, or just went.
 	linger        = 20 * time.Millisecond
 	perKeyMax     = inFlightMax - 1  // batches of one key on their way: one that hangs leaves room for others
 	laterDelayMax = 30 * time.Second // between two tries of an event that the server wants later
 )
 
-// queue is what the forwarder knows of one key with events above the frontier. It has one owner
-// and no lock.
+// queue is what the forwarder knows of one key with events above the frontier. It has one
+// owner and no lock.
 type queue struct {
 	key      uint32
 	events   []spool.Entry // in memory, to be sent, in order
@@ -34,8 +34,8 @@ type queue struct {
 	large   int      // single events in a row that a proxy in front of the server finds too large
 }
 
-// seqRange are sequences low to high. Some of a key's events among them are not taken, and are
-// read again from dueAt on.
+// seqRange are sequences low to high. Some of a key's events among them are not taken,
+// and are read again from dueAt on.
 type seqRange struct {
 	any       bool
 	low, high uint64
@@ -57,7 +57,8 @@ func (s *seqRange) holds(seq uint64) bool { return s.any && s.low <= seq && seq 
 
 // passed notes that all of from to last were looked at.
 func (s *seqRange) passed(from, last, frontier uint64) {
-	// The range shrinks from its low end only. What was looked at in its middle is read once more.
+	// The range shrinks from its low end only. What was looked at in its middle is
+	// read once more.
 	s.low = max(s.low, frontier)
 	if from <= s.low && s.low <= last {
 		s.low = last + 1
@@ -69,8 +70,8 @@ func (s *seqRange) passed(from, last, frontier uint64) {
 // blocked reports whether the key is to be left alone now.
 func (q *queue) blocked(now time.Time) bool { return now.Before(q.until) }
 
-// due returns those of a key's ranges that are to be read again now, and when to look for the
-// others; zero if there are none.
+// due returns those of a key's ranges that are to be read again now, and when to look for
+// the others; zero if there are none.
 func (q *queue) due(now time.Time) (due []*seqRange, wake time.Time) {
 	for _, s := range []*seqRange{&q.skipped, &q.later} {
 		if !s.any {
@@ -92,8 +93,8 @@ func (q *queue) due(now time.Time) (due []*seqRange, wake time.Time) {
 	return due, wake
 }
 
-// ready reports whether a batch should go out now, and if not, when to look again; zero means not
-// before something happens.
+// ready reports whether a batch should go out now, and if not, when to look again; zero
+// means not before something happens.
 func (q *queue) ready(now time.Time, sizes *bound) (bool, time.Time) {
 	switch {
 	case len(q.events) == 0 || q.inFlight >= q.inFlightMax():
@@ -104,7 +105,8 @@ func (q *queue) ready(now time.Time, sizes *bound) (bool, time.Time) {
 		return true, time.Time{}
 	}
 
-	// Batches of this key are on their way: only a full one follows before linger is over.
+	// Batches of this key are on their way: only a full one follows before
+	// linger is over.
 	bytes := 0
 	for i, e := range q.events {
 		if !sizes.fits(i, bytes, len(e.Data)) {
@@ -116,8 +118,8 @@ func (q *queue) ready(now time.Time, sizes *bound) (bool, time.Time) {
 	return false, q.since.Add(linger)
 }
 
-// inFlightMax is how many batches of the key may be on their way. It is one after a failure,
-// until the server has taken a batch again.
+// inFlightMax is how many batches of the key may be on their way. It is one after a
+// failure, until the server has taken a batch again.
 func (q *queue) inFlightMax() int {
 	if q.failures > 0 || q.paused {
 		return 1
@@ -126,10 +128,11 @@ func (q *queue) inFlightMax() int {
 	return perKeyMax
 }
 
-// cut takes a batch from the front. Of a key that a person has to look at it takes one event, to
-// try it.
+// cut takes a batch from the front. Of a key that a person has to look at it takes one
+// event, to try it.
 func (q *queue) cut(now time.Time, sizes *bound) *batch {
-	// Entries that go are cleared in the array, which lives on: their data must not stay in memory.
+	// Entries that go are cleared in the array, which lives on: their data must not
+	// stay in memory.
 	b := &batch{key: q.key, alone: q.alone}
 	for len(q.events) > 0 && sizes.fits(len(b.events), b.bytes, len(q.events[0].Data)) {
 		if q.paused && len(b.events) == 1 {

@@ -8,7 +8,8 @@ import (
 	"promptspool/metrics"
 )
 
-// reach is what deliveries have found out about the server as a whole. Safe for concurrent use.
+// reach is what deliveries have found out about the server as a whole. Safe
+// for concurrent use.
 type reach struct {
 	metrics *metrics.Metrics
 	logger  *slog.Logger
@@ -33,8 +34,8 @@ func (r *reach) delivered(at time.Time) {
 	}
 }
 
-// note records whether an attempt found the server, and logs when the server goes away and when
-// it is back.
+// note records whether an attempt found the server, and logs when the server goes away
+// and when it is back.
 func (r *reach) note(away bool, err error) {
 	up := 1.0
 	if away {

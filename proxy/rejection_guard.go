@@ -9,9 +9,10 @@ const (
 	judgedParts   = 10     // judgedRecent is counted in so many parts
 )
 
-// rejectionGuard tells a few bad events from a server that rejects everything. Burying what such a
-// server rejects would empty the spool into the dead letters, for a fault that is not the
-// events'. It watches each key, and what comes in a row over all keys. Safe for concurrent use.
+// rejectionGuard tells a few bad events from a server that rejects everything. Burying
+// what such a server rejects would empty the spool into the dead letters, for a fault
+// that is not the events'. It watches each key, and what comes in a row over all keys.
+// Safe for concurrent use.
 type rejectionGuard struct {
 	mu   sync.Mutex
 	row  int                    // under mu; rejections in a row, of all keys
@@ -51,14 +52,16 @@ func (g *rejectionGuard) taken(key uint32, events int) {
 	h.count(events, 0)
 }
 
-// refused notes that the server rejected an event for its content, and reports whether to believe
-// it. A rejection that is not believed does not count: the event will be sent again.
+// refused notes that the server rejected an event for its content, and reports
+// whether to believe it. A rejection that is not believed does not count: the event
+// will be sent again.
 func (g *rejectionGuard) refused(key uint32) (believed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
 	h := g.historyLocked(key)
-	// This one counts, too: refusedRecent is how many may be refused, not how many may precede.
+	// This one counts, too: refusedRecent is how many may be refused, not how
+	// many may precede.
 	recent := 1
 	for _, n := range h.refused {
 		recent += n

@@ -14,13 +14,13 @@ const (
 	replayBytes  = 4 << 20
 )
 
-// Replay moves the events of a lane that pick selects to the spool's tail. It takes them out of the
-// lane once they are fsynced there. They go out under secret, or each under the key that it came
-// with if secret is empty. It returns how many were moved.
+// Replay moves the events of a lane that pick selects to the spool's tail. It takes them
+// out of the lane once they are fsynced there. They go out under secret, or each under
+// the key that it came with if secret is empty. It returns how many were moved.
 //
-// What cannot be read stays where it is, holds up nothing, and is reported by an error at the end.
-// After any other error, or a crash, some events may be in both places: the server recognises an
-// event that it gets twice.
+// What cannot be read stays where it is, holds up nothing, and is reported by an error at
+// the end. After any other error, or a crash, some events may be in both places: the
+// server recognises an event that it gets twice.
 func (p *Proxy) Replay(
 	ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret,
 ) (int, error) {
@@ -109,7 +109,8 @@ func (p *Proxy) replayBatch(
 			batch[0].Seq)
 	}
 
-	// Into the spool first: a crash between the two leaves the events in both places, not in none.
+	// Into the spool first: a crash between the two leaves the events in both places,
+	// not in none.
 	if err := p.spool.Append(context.WithoutCancel(ctx), number, lines...); err != nil {
 		return p.refusal(err)
 	}
@@ -125,13 +126,15 @@ func (p *Proxy) replayBatch(
 	return nil
 }
 
-// Purge removes the events of a lane that pick selects for good, and returns how many. That includes
-// those that cannot be read. Keys that are not needed any more go with them.
+// Purge removes the events of a lane that pick selects for good, and returns how
+// many. That includes those that cannot be read. Keys that are not needed any more
+// go with them.
 func (p *Proxy) Purge(lane spool.Lane, pick func(seq uint64) bool) (int, error) {
 	var seqs []uint64
 	keys := map[uint32]bool{}
 	for e, err := range p.spool.Lane(lane) {
-		// Of an event that cannot be read the sequence is known; of a whole file it is not.
+		// Of an event that cannot be read the sequence is known; of a whole file
+		// it is not.
 		if err != nil && e.Seq == 0 {
 			return 0, err
 		}
