@@ -22,7 +22,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// violation is what axe-core says against a page.
+// violation is something that axe-core finds wrong with a page.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }
@@ -34,7 +34,7 @@ func (b *browser) look(source string) {
 	b.do("axe-core", chromedp.Evaluate[chromedp.Void](source+";undefined"))
 }
 
-// violations are what axe-core finds wrong with the page as it is, by some of its rules, or by all of them.
+// violations returns what axe-core finds wrong with the page as it is, by all of its rules, or by the given ones.
 func (b *browser) violations(rules ...string) []violation {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
@@ -48,8 +48,12 @@ func (b *browser) violations(rules ...string) []violation {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	run := fmt.Sprintf(`axe.run(document, %s).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
-		nodes: v.nodes.slice(0, 3).map(n => ({html: n.html.slice(0, 200), failureSummary: n.failureSummary}))})))`, text)
+	run := fmt.Sprintf(`axe.run(document, %s).then(r => r.violations.map(v => ({
+		id: v.id, impact: v.impact, help: v.help,
+		nodes: v.nodes.slice(0, 3).map(n => ({
+			html: n.html.slice(0, 200), failureSummary: n.failureSummary,
+		})),
+	})))`, text)
 	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]violation](run, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("axe-core: %v", err)
@@ -57,8 +61,8 @@ func (b *browser) violations(rules ...string) []violation {
 	return found
 }
 
-// accessible fails the test if axe-core finds something serious on the page, light or dark. In the dark only colours
-// differ.
+// accessible fails the test if axe-core finds something serious on the page, light or dark. In the dark only
+// colours differ.
 func (b *browser) accessible(source, page string) {
 	b.t.Helper()
 	b.look(source)
@@ -81,12 +85,19 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		b.accessible(source, path+", empty")
 	}
 	publishGreet(server)
-	startSidecar(t, t.TempDir(), server.addr).track("/rest/track-metadata", adminKey, map[string]any{"request_id": fmt.Sprintf("01a1fcdb-6cb7-7ca5-a7cd-%012d", 1), "metadata": map[string]string{"a": "b"}})
+	startSidecar(t, t.TempDir(), server.addr).track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": fmt.Sprintf("01a1fcdb-6cb7-7ca5-a7cd-%012d", 1), "metadata": map[string]string{"a": "b"},
+	})
 	id := server.track("/rest/track-request", adminKey, map[string]any{
-		"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
-			map[string]any{"role": "user", "content": "Hello. " + strings.Repeat("long ", 2000)}}},
-		"request_response":   map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "message": map[string]any{"role": "assistant", "content": `{"a": 1}`}}}},
-		"request_start_time": 1, "request_end_time": 2.5, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+			map[string]any{"role": "user", "content": "Hello. " + strings.Repeat("long ", 2000)},
+		}},
+		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{
+			"index": 0, "message": map[string]any{"role": "assistant", "content": `{"a": 1}`},
+		}}},
+		"request_start_time": 1, "request_end_time": 2.5,
+		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
 	})
 	failed := asked("Hello.", "")
 	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
@@ -95,26 +106,31 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	reset := linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := linkPath(t, peopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
-		"/", "/requests", "/requests?field=tags&op=is&value=demo&key=", "/requests?field=nonsense&op=is&value=x", "/requests/" + id, "/requests/unknown",
-		"/requests/" + failedID, "/requests?model=gpt4o", "/nowhere", reset, "/reset-password?code=none", invite, "/sign-up?code=none",
-		"/templates", "/template?name=greet+customers", "/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
+		"/", "/requests", "/requests?field=tags&op=is&value=demo&key=",
+		"/requests?field=nonsense&op=is&value=x", "/requests/" + id, "/requests/unknown",
+		"/requests/" + failedID, "/requests?model=gpt4o", "/nowhere",
+		reset, "/reset-password?code=none", invite, "/sign-up?code=none",
+		"/templates", "/template?name=greet+customers",
+		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
 	} {
 		b.visit(path)
 		b.accessible(source, path)
 		switch path {
-		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere", "/reset-password?code=none", "/sign-up?code=none":
+		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere",
+			"/reset-password?code=none", "/sign-up?code=none":
 			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
 		case "/docs", "/docs/log-curl":
 			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
 			b.do("look by phone", chromedp.EmulateViewport(390, 900))
-			b.holds(path+" fits a phone", `document.documentElement.scrollWidth <= 390 && !document.querySelector(".contents").open`)
+			b.holds(path+" fits a phone",
+				`document.documentElement.scrollWidth <= 390 && !document.querySelector(".contents").open`)
 			b.do("as before", chromedp.EmulateViewport(1440, 900))
 		}
 	}
 
-	// What forms answer.
+	// The pages that answer forms.
 	b.visit("/keys")
 	b.press("form.row .primary")
 	b.accessible(source, "a new key")
@@ -122,7 +138,11 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.press("form.card .primary")
 	b.accessible(source, "a new invitation")
 	b.visit("/requests?tags=demo")
-	b.do("unfold", chromedp.Click(".export summary"), chromedp.Click(".columns summary"), chromedp.Click(".filter .more summary"))
+	b.do("unfold",
+		chromedp.Click(".export summary"),
+		chromedp.Click(".columns summary"),
+		chromedp.Click(".filter .more summary"),
+	)
 	b.accessible(source, "what unfolds on the list")
 	b.visit("/template/edit")
 	b.fill("[name=name]", "tickets")
@@ -131,7 +151,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.shows("main", "Not saved")
 	b.accessible(source, "a refused text")
 
-	// A session that ends, and what was typed.
+	// A session ends, and what was typed is kept.
 	b.leaves("/requests/" + id)
 	b.fill("[name=score]", "87")
 	choosePassword(t, b, reset, "another good password")
@@ -151,9 +171,10 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.shows("main", "The current password is wrong.")
 	b.accessible(source, "a wrong password")
 
-	// What judges can say no.
+	// The judge itself can say no.
 	b.do("spoil", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.querySelector("label").replaceWith(document.querySelector("label input")); true`))
+		unlabel := `document.querySelector("label").replaceWith(document.querySelector("label input")); true`
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](unlabel))
 		return err
 	}))
 	b.look(source)

@@ -25,7 +25,9 @@ func TestWhatWasAckedSurvivesTheServersAbsenceAndAKill(t *testing.T) {
 	if status := sidecar.spoolStatus(); status["gaps"] != 0.0 || status["events"].(float64) < 21 {
 		t.Errorf("after the kill the spool holds %v", status)
 	}
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": ids[0], "metadata": map[string]string{"k": "v"}})
+	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": ids[0], "metadata": map[string]string{"k": "v"},
+	})
 	server = startServer(t, serverData, addr)
 	for i, id := range ids {
 		count := 1
@@ -53,14 +55,17 @@ func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 		}
 	}
 	if r := sidecar.call("POST", "/prompt-templates/x", nil, "X-API-KEY", adminKey); r.Status != 503 {
-		t.Errorf("a template with a key that nobody has judged: %d %s", r.Status, r.Body)
+		t.Errorf("a template with a key that no server has judged: %d %s", r.Status, r.Body)
 	}
+
+	// The server comes, and judges both keys.
 	server := startServer(t, t.TempDir(), addr)
 	server.record(good.JSON["request_id"].(string), events(1))
 	sidecar.emptied()
 	if s := sidecar.spoolStatus(); s["held"] != 1.0 || s["dead"] != 0.0 {
 		t.Errorf("the event of the unknown key is not held: %v", s)
 	}
+
 	if r := sidecar.call("POST", "/rest/track-request", with(chat(), "api_key", "nobody's key")); r.Status != 401 {
 		t.Errorf("the unknown key, now judged: %d %s", r.Status, r.Body)
 	}
@@ -85,7 +90,8 @@ func TestStoppingWithAServerAwayIsQuickAndSaysWhatIsLeft(t *testing.T) {
 
 func TestASpoolIsOpenedByOneProcess(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))
-	_, errs, code := runCommand(t, nil, "sidecar", "--data", sidecar.data, "--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	_, errs, code := runCommand(t, nil, "sidecar", "--data", sidecar.data, "--upstream", "http://127.0.0.1:1",
+		"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
 	if code != 1 || !strings.Contains(errs, "process") {
 		t.Errorf("a second sidecar on the folder: %d %s", code, errs)
 	}

@@ -12,10 +12,12 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	server := startPlainServer(t, freePort(t))
 	var mu sync.Mutex
+
 	var acked []string
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
 	enough := make(chan struct{})
+
 	for range 4 {
 		writers.Go(func() {
 			for {
@@ -34,14 +36,17 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 				if len(acked) == 200 {
 					close(enough)
 				}
+
 				mu.Unlock()
 			}
 		})
 	}
+	// The backup is made while they write.
 	<-enough
 	mu.Lock()
 	before := append([]string(nil), acked...)
 	mu.Unlock()
+
 	file := filepath.Join(t.TempDir(), "backup")
 	out, errs, code := runCommand(t, nil, "backup", "--data", server.data, file)
 	if code != 0 || !strings.Contains(out, "verified") {
@@ -49,27 +54,32 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 	}
 	close(stop)
 	writers.Wait()
-	if out, errs, code := runCommand(t, nil, "archive", "check", "--data", server.data); code != 0 || !strings.HasPrefix(out, "Sound: ") {
+	out, errs, code = runCommand(t, nil, "archive", "check", "--data", server.data)
+	if code != 0 || !strings.HasPrefix(out, "Sound: ") {
 		t.Errorf("archive check of a running server: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := runCommand(t, nil, "backup", "--data", server.data, file); code != 1 || !strings.Contains(errs, "already exists") {
+	_, errs, code = runCommand(t, nil, "backup", "--data", server.data, file)
+	if code != 1 || !strings.Contains(errs, "already exists") {
 		t.Errorf("a backup over another: %d %s", code, errs)
 	}
 
 	elsewhere := t.TempDir()
-	if out, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 0 || !strings.Contains(out, "verified") {
+	out, errs, code = runCommand(t, nil, "restore", "--data", elsewhere, file)
+	if code != 0 || !strings.Contains(out, "verified") {
 		t.Fatalf("restore: %d %s%s", code, out, errs)
 	}
 	if out, errs, code := runCommand(t, nil, "archive", "check", "--data", elsewhere); code != 0 {
 		t.Errorf("archive check of a stopped server: %d %s%s", code, out, errs)
 	}
+
 	restored := launch(t, elsewhere, "127.0.0.1:0", "server")
 	for _, id := range before {
 		if r := restored.get("/api/public/v2/requests/" + id); r.Status != 200 {
 			t.Errorf("%s was acknowledged before the backup and is not in it: %d", id, r.Status)
 		}
 	}
-	if _, errs, code := runCommand(t, nil, "restore", "--data", elsewhere, file); code != 1 || !strings.Contains(errs, "already exists") {
+	_, errs, code = runCommand(t, nil, "restore", "--data", elsewhere, file)
+	if code != 1 || !strings.Contains(errs, "already exists") {
 		t.Errorf("a restore over an archive: %d %s", code, errs)
 	}
 }
@@ -78,13 +88,16 @@ func TestABackupThatCannotBeIsNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "backup")
-	if _, errs, code := runCommand(t, nil, "backup", "--data", dir, file); code != 2 || !strings.Contains(errs, "holds no archive") {
+	_, errs, code := runCommand(t, nil, "backup", "--data", dir, file)
+	if code != 2 || !strings.Contains(errs, "holds no archive") {
 		t.Errorf("of nothing: %d %s", code, errs)
 	}
+
 	if err := os.WriteFile(file, []byte("no backup\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := runCommand(t, nil, "restore", "--data", filepath.Join(dir, "data"), file); code != 1 || !strings.Contains(errs, "not a promptspool backup") {
+	_, errs, code = runCommand(t, nil, "restore", "--data", filepath.Join(dir, "data"), file)
+	if code != 1 || !strings.Contains(errs, "not a promptspool backup") {
 		t.Errorf("a restore of something else: %d %s", code, errs)
 	}
 }

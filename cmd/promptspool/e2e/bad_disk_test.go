@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// longChat is a call of some 8 KB that no packing makes shorter.
+// longChat returns a call of some 8 KB that packing does not make shorter.
 func longChat() map[string]any {
 	noise := make([]byte, 6000)
 	for i := range noise {
@@ -26,7 +26,7 @@ func longChat() map[string]any {
 	return call
 }
 
-// trackLong writes so many long chats and returns their ids.
+// trackLong writes count long chats and returns their ids.
 func trackLong(n *node, count int) (ids []string) {
 	n.t.Helper()
 	for range count {
@@ -35,17 +35,17 @@ func trackLong(n *node, count int) (ids []string) {
 	return ids
 }
 
-// fileOf finds the first of the files with a name.
+// fileOf returns the first file that a pattern matches.
 func fileOf(t *testing.T, pattern string) string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("there is no file %s (%v)", pattern, err)
+		t.Fatalf("no file matches %s (%v)", pattern, err)
 	}
 	return paths[0]
 }
 
-// One block under a killed sidecar's backlog is unreadable. Its tools say what is lost, and it
+// One block under a killed sidecar's backlog is unreadable. Its tools report what is lost, and it
 // starts, delivers the rest, counts what it lost, and takes writes.
 func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	t.Parallel()
@@ -77,24 +77,28 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	if lost == 0 {
 		t.Fatalf("spool check says %s", checked)
 	}
+
 	status, _ := promptspool(t, 0, "spool", "status", "--data", data)
 	if !strings.Contains(status, quantity(lost)+", by damage") {
 		t.Errorf("spool status says %s", status)
 	}
+
 	file := filepath.Join(t.TempDir(), "events")
 	_, said := promptspool(t, 1, "spool", "export", "--data", data, file)
 	if want := fmt.Sprintf("the disk lost %s", quantity(lost)); !strings.Contains(said, want) {
 		t.Errorf("spool export says %s", said)
 	}
 	if exported, err := os.ReadFile(file); err != nil || strings.Count(string(exported), "\n") != written-lost {
-		t.Errorf("not all that is whole was exported: %v", err)
+		t.Errorf("not everything that is whole was exported: %v", err)
 	}
+
 	repaired, _ := promptspool(t, 0, "spool", "repair", "--data", data)
 	if !strings.Contains(repaired, "no whole copy") || !strings.Contains(repaired, "Nothing was changed") {
 		t.Errorf("spool repair says %s", repaired)
 	}
 
 	server := startPlainServer(t, upstream)
+
 	_, said = promptspool(t, 1, "spool", "drain", "--data", copied, "--upstream", "http://"+upstream)
 	if want := fmt.Sprintf("it lost %s", quantity(lost)); !strings.Contains(said, want) {
 		t.Errorf("spool drain says %s", said)
@@ -102,6 +106,7 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	if got := server.total(nil); got != written-lost {
 		t.Errorf("%d events were drained", got)
 	}
+
 	if sidecar = start(); !sidecar.takes() {
 		t.Fatalf("the sidecar does not start on the disk:\n%s", sidecar.logged())
 	}
@@ -114,13 +119,13 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 		t.Errorf("%d events are lost, the spool says %v", lost, s)
 	}
 	if want := fmt.Sprintf("promptspool_spool_gaps_total %d\n", lost); !strings.Contains(sidecar.metrics(), want) {
-		t.Errorf("the metrics do not say %s", want)
+		t.Errorf("the metrics lack %s", want)
 	}
 	sidecar.stop()
 }
 
-// A block of an older value log goes bad. Whoever reads it ends the server, with the file's name;
-// the next start leaves the block out and says so, and from then on the server runs.
+// A block of an older value log goes bad. A read of it ends the server, with the file's name; the
+// next start leaves the block out and says so, and from then on the server runs.
 func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	t.Parallel()
 	disk := disktest.Mount(t)
@@ -139,24 +144,25 @@ func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	disk.Break(bad, 50_000)
 
 	if server = start(); !server.takes() {
-		t.Fatalf("a block that is not needed keeps it from starting:\n%s", server.logged())
+		t.Fatalf("a block that is not needed keeps the server from starting:\n%s", server.logged())
 	}
 	for _, id := range ids {
 		if _, err := server.try("GET", "/api/public/v2/requests/"+id, nil, "X-API-KEY", adminKey); err != nil {
 			break
 		}
 	}
-	server.eventually(server.ended, func() string { return "it meets the block and goes on:\n" + server.logged() })
+	server.eventually(server.ended,
+		func() string { return "the server meets the block and goes on:\n" + server.logged() })
 	if signal := server.diedOf(); signal > 0 || !strings.Contains(lastLine(server.logged()), bad) {
-		t.Errorf("it ends with signal %v, and says last: %s", signal, lastLine(server.logged()))
+		t.Errorf("the server ends with signal %v, and its last line is %s", signal, lastLine(server.logged()))
 	}
 
 	if server = start(); !server.takes() {
-		t.Fatalf("it does not start again:\n%s", server.logged())
+		t.Fatalf("the server does not start again:\n%s", server.logged())
 	}
 	for _, want := range []string{"crashed", bad, "archive check"} {
 		if !strings.Contains(server.logged(), want) {
-			t.Errorf("it does not say what it met and lost: %q is missing in\n%s", want, server.logged())
+			t.Errorf("the log does not report what was met and lost: %q is missing in\n%s", want, server.logged())
 		}
 	}
 	whole := 0
@@ -171,28 +177,29 @@ func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	if whole < len(ids)-2 || whole == len(ids) {
 		t.Errorf("%d of %d records are whole", whole, len(ids))
 	}
+
 	trackLong(server, 1)
 	if m := server.metrics(); !strings.Contains(m, "promptspool_archive_quarantined 1\n") {
-		t.Error("the metrics do not say that a file was set aside")
+		t.Error("the metrics do not report the file that was set aside")
 	}
 
-	// A fault in a goroutine of Badger's: it writes to a file that was cut under it.
+	// A fault in a goroutine of Badger's: it writes to a file that was truncated under it.
 	if err := os.Truncate(fileOf(t, filepath.Join(data, "archive", "*.mem")), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = server.try("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
-	server.eventually(server.ended, func() string { return "it writes where no file is, and goes on" })
+	server.eventually(server.ended, func() string { return "the server writes where no file is, and goes on" })
 	if server = start(); !server.takes() || !strings.Contains(server.logged(), "reading every file") {
 		t.Fatalf("after a crash:\n%s", server.logged())
 	}
 	server.stop()
 	if server = start(); !server.takes() || strings.Contains(server.logged(), "crashed") {
-		t.Errorf("it still speaks of the crash:\n%s", server.logged())
+		t.Errorf("the server still reports the crash:\n%s", server.logged())
 	}
 	server.stop()
 }
 
-// quantity is a number of events as the commands print it.
+// quantity returns a number of events as the commands print it.
 func quantity(events int) string {
 	if events == 1 {
 		return "1 event"

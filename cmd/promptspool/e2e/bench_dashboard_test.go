@@ -25,15 +25,16 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// What the dashboard promises of each page.
+// The dashboard's promises for each page.
 const (
 	firstByteMax = 150 * time.Millisecond // p95
 	pageBytesMax = 100 << 10
 )
 
-// BenchmarkDashboard asks a real server for each of its pages and tells the time to the first byte and the weight, beside the floor: a page
-// that asks the database for nothing but who is signed in. PROMPTSPOOL_BENCH_RECORDS says how many records the account has (50,000 by
-// default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR where they are kept from run to run.
+// BenchmarkDashboard asks a real server for each of its pages and prints the time to the first byte and the
+// weight, beside the floor: a page that reads nothing but who is signed in. PROMPTSPOOL_BENCH_RECORDS sets how many
+// records the account has (50,000 by default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is
+// where they are kept from run to run.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -43,7 +44,9 @@ func BenchmarkDashboard(b *testing.B) {
 		weight := 0
 		for _, p := range s.pages(b) {
 			got := s.ask(b, p.path)
-			fmt.Printf("%-34s %9s %9s %9s %9s %10d %10d%s\n", p.name, short(got.first), short(got.median), short(got.p95), short(got.max), got.bytes, got.served, got.verdict())
+			fmt.Printf("%-34s %9s %9s %9s %9s %10d %10d%s\n", p.name,
+				short(got.first), short(got.median), short(got.p95), short(got.max),
+				got.bytes, got.served, got.verdict())
 			worst, weight = max(worst, got.p95), max(weight, got.bytes)
 		}
 		b.ReportMetric(float64(worst.Microseconds())/1000, "worst-p95-ms")
@@ -54,7 +57,7 @@ func BenchmarkDashboard(b *testing.B) {
 // pageCalls is how often each page is asked for.
 const pageCalls = 40
 
-// pagesStage is a server with many records and somebody who is signed in.
+// pagesStage is a server with many records and a person who is signed in.
 type pagesStage struct {
 	records int
 	calls   *archivetest.Calls
@@ -69,16 +72,19 @@ func newPagesStage(b *testing.B) *pagesStage {
 	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_RECORDS")); err == nil {
 		s.records = n
 	}
+
 	data := os.Getenv("PROMPTSPOOL_BENCH_DIR")
 	if data == "" {
 		data = b.TempDir()
 	}
+
 	s.fill(b, data)
 	s.server = beginPlain(b, data, freePort(b), "server")
 	b.Cleanup(s.server.kill)
 	if !s.server.takes() {
 		b.Fatal("the server does not start")
 	}
+
 	s.publish(b)
 	s.signIn(b)
 	return s
@@ -89,7 +95,7 @@ const (
 	benchPassword = "correct horse battery"
 )
 
-// fill makes an account with somebody in it and the records that are not there yet.
+// fill makes an account with a person, and the records that are not there yet.
 func (s *pagesStage) fill(b *testing.B, data string) {
 	b.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -98,24 +104,29 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 		b.Fatal(err)
 	}
 	defer db.Close()
+
 	ctx := context.Background()
 	key, err := auth.New(auth.Config{Store: db}).Bootstrap(ctx, adminKey)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	people := auth.NewPeople(auth.PeopleConfig{Store: db})
 	if code, err := people.Setup(ctx); err != nil {
 		b.Fatal(err)
 	} else if code != "" {
-		if _, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code}, "192.0.2.1"); err != nil {
+		application := wire.Application{Email: benchEmail, Password: benchPassword, Code: code}
+		if _, err := people.Join(ctx, application, "192.0.2.1"); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	span := 20 * 24 * time.Hour
 	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
 	s.calls = archivetest.NewCalls(b, begin, span/time.Duration(s.records))
 	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
 	const batch = 500
+
 	begun := time.Now()
 	for from := made; from < s.records; from += 20 * batch {
 		to := min(from+20*batch, s.records)
@@ -134,12 +145,13 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 		work.Wait()
 		s.note(data, begin, to)
 	}
+
 	if made < s.records {
 		b.Logf("%d records made at %.0f/s", s.records-made, float64(s.records-made)/time.Since(begun).Seconds())
 	}
 }
 
-// progress is where an earlier run ended.
+// progress returns where an earlier run ended.
 func (s *pagesStage) progress(data string, begin time.Time) (time.Time, int) {
 	text, _ := os.ReadFile(filepath.Join(data, "bench-progress"))
 	var records, made int
@@ -151,7 +163,8 @@ func (s *pagesStage) progress(data string, begin time.Time) (time.Time, int) {
 }
 
 func (s *pagesStage) note(data string, begin time.Time, made int) {
-	_ = os.WriteFile(filepath.Join(data, "bench-progress"), fmt.Appendf(nil, "%d %d %d", s.records, made, begin.Unix()), 0o600)
+	text := fmt.Appendf(nil, "%d %d %d", s.records, made, begin.Unix())
+	_ = os.WriteFile(filepath.Join(data, "bench-progress"), text, 0o600)
 }
 
 // publish makes the templates that the records name, unless they are there.
@@ -165,8 +178,10 @@ func (s *pagesStage) publish(b *testing.B) {
 			t := chatOf2KB(fmt.Sprint("template-", template))
 			v := t["prompt_version"].(map[string]any)
 			v["commit_message"] = fmt.Sprint("change ", version+1)
-			v["metadata"].(map[string]any)["model"].(map[string]any)["parameters"] = map[string]any{"temperature": float64(version) / 10}
-			if r := s.server.call("POST", "/rest/prompt-templates", t, "X-API-KEY", adminKey); r.Status != http.StatusCreated {
+			model := v["metadata"].(map[string]any)["model"].(map[string]any)
+			model["parameters"] = map[string]any{"temperature": float64(version) / 10}
+			r := s.server.call("POST", "/rest/prompt-templates", t, "X-API-KEY", adminKey)
+			if r.Status != http.StatusCreated {
 				b.Fatalf("publish: %d %s", r.Status, r.Body)
 			}
 		}
@@ -176,11 +191,14 @@ func (s *pagesStage) publish(b *testing.B) {
 // signIn gets the cookie of a session. It is kept as a text, for over plain HTTP Go's own jar would not send it.
 func (s *pagesStage) signIn(b *testing.B) {
 	b.Helper()
-	s.browser = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	s.browser = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	res, err := s.browser.PostForm(s.base()+"/sign-in", url.Values{"email": {benchEmail}, "password": {benchPassword}})
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
 		b.Fatalf("signing in gives %d", res.StatusCode)
@@ -192,27 +210,44 @@ func (s *pagesStage) base() string { return "http://" + s.server.addr }
 
 type benchPage struct{ name, path string }
 
-// pages are all that there are, the heavier ones in several ways.
+// pages returns all pages, the heavier ones in several ways.
 func (s *pagesStage) pages(b *testing.B) []benchPage {
 	b.Helper()
 	record := s.calls.ID(s.records/2, 0)
 	all := []benchPage{
 		{"floor: password", "/password"},
-		{"overview, all time", "/"}, {"overview, 30 days", "/?span=30d"}, {"overview, 7 days", "/?span=7d"}, {"overview, 24 hours", "/?span=24h"}, {"overview, last hour", "/?span=1h"},
+		{"overview, all time", "/"},
+		{"overview, 30 days", "/?span=30d"},
+		{"overview, 7 days", "/?span=7d"},
+		{"overview, 24 hours", "/?span=24h"},
+		{"overview, last hour", "/?span=1h"},
 		{"overview, by the hour", "/?span=7d&bucket=hour"},
-		{"overview of a tag", "/?field=tags&key=&op=is&value=tag-7"}, {"overview of a model", "/?field=model&key=&op=contains&value=mini"},
+		{"overview of a tag", "/?field=tags&key=&op=is&value=tag-7"},
+		{"overview of a model", "/?field=model&key=&op=contains&value=mini"},
 		{"overview of a template", "/?field=prompt_name&key=&op=is&value=template-3"},
 		{"requests", "/requests"}, {"requests of a tag", "/requests?field=tags&key=&op=is&value=tag-7"},
 		{"requests of a rare tag", "/requests?field=tags&key=&op=is&value=" + url.QueryEscape(archivetest.RareTag)},
-		{"requests of a user", "/requests?field=metadata&key=user&op=is&value=user-3"}, {"requests, slow ones", "/requests?field=latency_ms&key=&op=gt&value=9000"},
+		{"requests of a user", "/requests?field=metadata&key=user&op=is&value=user-3"},
+		{"requests, slow ones", "/requests?field=latency_ms&key=&op=gt&value=9000"},
 		{"requests with a word", "/requests?q=function"},
-		{"requests, all columns", "/requests?col=model&col=provider&col=template&col=latency&col=tokens&col=cost&col=scores&col=status&col=tags&col=metadata&col=tools&col=finish&col=function&col=sidecar&col=groups"},
-		{"a request", "/requests/" + record}, {"a request in a filter", "/requests/" + record + "?field=tags&key=&op=is&value=tag-7"},
-		{"templates", "/templates"}, {"a template", "/template?name=template-3"}, {"compare", "/template/compare?name=template-3&a=1&b=9"},
-		{"statistics, all time", "/template/statistics?name=template-3"}, {"statistics, 7 days", "/template/statistics?name=template-3&span=7d"},
-		{"backtest", "/template/backtest?name=template-3&v=9"}, {"edit", "/template/edit?name=template-3"},
-		{"sidecars", "/sidecars"}, {"keys", "/keys"}, {"people", "/people"}, {"audit", "/audit"}, {"sign in", "/sign-in"},
+		{"requests, all columns", "/requests?col=model&col=provider&col=template&col=latency&col=tokens&col=cost" +
+			"&col=scores&col=status&col=tags&col=metadata&col=tools&col=finish&col=function&col=sidecar&col=groups"},
+		{"a request", "/requests/" + record},
+		{"a request in a filter", "/requests/" + record + "?field=tags&key=&op=is&value=tag-7"},
+		{"templates", "/templates"},
+		{"a template", "/template?name=template-3"},
+		{"compare", "/template/compare?name=template-3&a=1&b=9"},
+		{"statistics, all time", "/template/statistics?name=template-3"},
+		{"statistics, 7 days", "/template/statistics?name=template-3&span=7d"},
+		{"backtest", "/template/backtest?name=template-3&v=9"},
+		{"edit", "/template/edit?name=template-3"},
+		{"sidecars", "/sidecars"},
+		{"keys", "/keys"},
+		{"people", "/people"},
+		{"audit", "/audit"},
+		{"sign in", "/sign-in"},
 	}
+
 	if res, body := s.get(b, "/requests", nil, ""); res.StatusCode == http.StatusOK {
 		_, rest, _ := strings.Cut(string(body), `href="/requests?cursor=`)
 		cursor, _, _ := strings.Cut(rest, `"`)
@@ -221,7 +256,7 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 	return all
 }
 
-// pageFigures are what is measured of a page.
+// pageFigures are the measurements of a page.
 type pageFigures struct {
 	first, median, p95, max time.Duration
 	bytes, served           int
@@ -245,13 +280,15 @@ func (s *pagesStage) ask(b *testing.B, path string) (f pageFigures) {
 	for range pageCalls {
 		var first time.Duration
 		begun := time.Now()
-		res, body := s.get(b, path, &httptrace.ClientTrace{GotFirstResponseByte: func() { first = time.Since(begun) }}, "")
+		trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { first = time.Since(begun) }}
+		res, body := s.get(b, path, trace, "")
 		if res.StatusCode != http.StatusOK {
 			b.Fatalf("%s: %d\n%s", path, res.StatusCode, body)
 		}
 		took = append(took, first)
 		f.bytes = len(body)
 	}
+
 	f.first = took[0]
 	slices.Sort(took)
 	f.median, f.p95, f.max = took[len(took)/2], took[(len(took)*95+99)/100-1], took[len(took)-1]
@@ -260,8 +297,11 @@ func (s *pagesStage) ask(b *testing.B, path string) (f pageFigures) {
 	return f
 }
 
-// get asks for a page. Without an encoding it takes what a browser takes, and unpacks it; else it returns the body as it was served.
-func (s *pagesStage) get(b *testing.B, path string, trace *httptrace.ClientTrace, encoding string) (*http.Response, []byte) {
+// get asks for a page. Without an encoding it takes what a browser takes, and unpacks it; otherwise it returns the
+// body as it was served.
+func (s *pagesStage) get(
+	b *testing.B, path string, trace *httptrace.ClientTrace, encoding string,
+) (*http.Response, []byte) {
 	b.Helper()
 	r, err := http.NewRequest(http.MethodGet, s.base()+path, nil)
 	if err != nil {
@@ -273,12 +313,14 @@ func (s *pagesStage) get(b *testing.B, path string, trace *httptrace.ClientTrace
 	if encoding != "" {
 		r.Header.Set("Accept-Encoding", encoding)
 	}
+
 	r.Header.Set("Cookie", s.cookie)
 	res, err := s.browser.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		b.Fatal(err)

@@ -27,13 +27,13 @@ import (
 	"promptspool/spool"
 )
 
-// longVariable makes the benchmarks of draining as long as what they claim: a million events.
+// longVariable makes the benchmarks of draining as long as their claim: a million events.
 const longVariable = "PROMPTSPOOL_BENCH_LONG"
 
 const (
 	drainBytes = 4096            // of an event's text
 	besideRate = 200             // writes a second beside a draining
-	besideTime = 5 * time.Second // for so long
+	besideTime = 5 * time.Second // how long they go on
 )
 
 func drainEvents() int {
@@ -43,8 +43,8 @@ func drainEvents() int {
 	return 100_000
 }
 
-// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the floor, the same when the
-// page cache has let go of the backlog, then the real one.
+// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the
+// floor; the same when the page cache has let go of the backlog; then the real one.
 func BenchmarkDraining(b *testing.B) {
 	for _, who := range []string{"sink", "sink-from-disk", "server"} {
 		b.Run(who, func(b *testing.B) {
@@ -60,6 +60,7 @@ func drainTo(b *testing.B, who string, events int) {
 	dir := b.TempDir()
 	defer os.RemoveAll(dir)
 	fillSpool(b, filepath.Join(dir, "sidecar"), events)
+
 	upstream := freePort(b)
 	sidecar := beginMeasured(b, filepath.Join(dir, "sidecar"), upstream)
 	if !sidecar.takes() {
@@ -68,6 +69,7 @@ func drainTo(b *testing.B, who string, events int) {
 	if who == "sink-from-disk" {
 		evict(b, filepath.Join(sidecar.data, "spool"))
 	}
+
 	var server *node
 	if who == "server" {
 		server = beginPlain(b, filepath.Join(dir, "server"), upstream, "server")
@@ -77,18 +79,22 @@ func drainTo(b *testing.B, who string, events int) {
 	} else {
 		startSink(b, upstream)
 	}
+
 	before, begun := cpuOf(b, sidecar), time.Now()
 	peak := int64(0)
 	for sidecar.waiting() != 0 {
 		peak = max(peak, memoryOf(b, sidecar, "RssAnon"))
 		if time.Since(begun) > backlogPatience {
-			b.Fatal("it does not end")
+			b.Fatal("the draining does not end")
 		}
 		pauseFor(20 * time.Millisecond)
 	}
+
 	took, cpu := time.Since(begun), cpuOf(b, sidecar)-before
-	fmt.Printf("\n%d events of %d bytes to the %s: %.0f/s, %.2f core-seconds of the sidecar per 10,000, at most %.1f MiB anonymous",
-		events, drainBytes, who, float64(events)/took.Seconds(), cpu.Seconds()/float64(events)*10_000, float64(peak)/(1<<20))
+	fmt.Printf("\n%d events of %d bytes to the %s: %.0f/s, %.2f core-seconds of the sidecar per 10,000, "+
+		"at most %.1f MiB anonymous",
+		events, drainBytes, who, float64(events)/took.Seconds(), cpu.Seconds()/float64(events)*10_000,
+		float64(peak)/(1<<20))
 	if who != "server" {
 		c := counted(b, upstream)
 		fmt.Printf(", %.3f of the payload on the wire", float64(c.Travelled)/float64(c.Unpacked))
@@ -98,11 +104,12 @@ func drainTo(b *testing.B, who string, events int) {
 	} else {
 		server.kill()
 	}
+
 	fmt.Println()
 	sidecar.kill()
 }
 
-// evict has the kernel let go of what it keeps in memory of a folder's files.
+// evict makes the kernel drop a folder's files from the page cache.
 func evict(b *testing.B, dir string) {
 	b.Helper()
 	unix.Sync()
@@ -122,46 +129,64 @@ func evict(b *testing.B, dir string) {
 	}
 }
 
-// BenchmarkLatencyWhileDraining measures writes at an even pace: to a sidecar with nothing else to do, then to the same while it
-// drains a backlog. Sidecar, sink and loads share the processors, so a handler that does nothing is called beside it, in both: what
-// it waits for is the machine's.
+// BenchmarkLatencyWhileDraining measures writes at an even pace: to an idle sidecar, then to the same while it
+// drains a backlog. Sidecar, sink and loads share the processors, so both times a handler that does nothing is
+// called beside it: how long that takes is the machine's share.
 func BenchmarkLatencyWhileDraining(b *testing.B) {
 	for range b.N {
 		dir := b.TempDir()
 		fillSpool(b, dir, 3*drainEvents())
-		unix.Sync() // what filling has left to be written would make the quiet time unquiet
+		unix.Sync() // or writing back what was filled would disturb the quiet time
 		upstream, nothing := freePort(b), startFloor(b)
 		sidecar := beginMeasured(b, dir, upstream)
+
 		if !sidecar.takes() {
 			b.Fatal("the sidecar does not start")
 		}
+
 		quiet, floorQuiet := pressBoth(b, sidecar.addr, nothing)
 		startSink(b, upstream)
-		sidecar.eventually(func() bool { return counted(b, upstream).Events > 0 }, func() string { return "it does not begin to drain" })
+		sidecar.eventually(
+			func() bool { return counted(b, upstream).Events > 0 },
+			func() string { return "the draining does not begin" },
+		)
+
 		before, begun := counted(b, upstream).Events, time.Now()
 		draining, floorDraining := pressBoth(b, sidecar.addr, nothing)
 		took := time.Since(begun)
+
 		if sidecar.waiting() <= 0 {
 			b.Fatal("the backlog is too small to measure beside it")
 		}
-		fmt.Printf("\n%d writes a second: server away p50 %s p99 %s; draining %.0f/s p50 %s p99 %s, p99 %.2f of that; a handler that does nothing p99 %s, then %s\n",
-			besideRate, short(quiet.P50), short(quiet.P99), float64(counted(b, upstream).Events-before)/took.Seconds(), short(draining.P50), short(draining.P99),
+		fmt.Printf("\n%d writes a second: server away p50 %s p99 %s; "+
+			"draining %.0f/s p50 %s p99 %s, p99 %.2f of that; a handler that does nothing p99 %s, then %s\n",
+			besideRate, short(quiet.P50), short(quiet.P99),
+			float64(counted(b, upstream).Events-before)/took.Seconds(), short(draining.P50), short(draining.P99),
 			float64(draining.P99)/float64(quiet.P99), short(floorQuiet.P99), short(floorDraining.P99))
 		sidecar.kill()
 		os.RemoveAll(dir)
 	}
 }
 
-// pressBoth writes to two addresses at once, from a process each.
+// pressBoth writes to two addresses, each from a process of its own.
 func pressBoth(b *testing.B, one, other string) (ofOne, ofOther pace) {
 	b.Helper()
-	p := pressure{Addr: other, Connections: 16, Bytes: drainBytes, Time: besideTime, PerSecond: besideRate, Requests: int64(besideRate * besideTime.Seconds())}
+	p := pressure{
+		Addr:        other,
+		Connections: 16,
+		Bytes:       drainBytes,
+		Time:        besideTime,
+		PerSecond:   besideRate,
+		Requests:    int64(besideRate * besideTime.Seconds()),
+	}
+
 	failed := make(chan error, 1)
 	go func() {
 		var err error
 		ofOther, err = tryPress(p)
 		failed <- err
 	}()
+
 	q := p
 	q.Addr = one
 	ofOne, err := tryPress(q)
@@ -171,7 +196,7 @@ func pressBoth(b *testing.B, one, other string) (ofOne, ofOther pace) {
 	return ofOne, ofOther
 }
 
-// BenchmarkVisible measures, with nothing else to do, from the sidecar's 200 until the server finds the record.
+// BenchmarkVisible measures the time from an idle sidecar's 200 until the server finds the record.
 func BenchmarkVisible(b *testing.B) {
 	for range b.N {
 		upstream := freePort(b)
@@ -180,6 +205,7 @@ func BenchmarkVisible(b *testing.B) {
 		if !server.takes() || !sidecar.takes() {
 			b.Fatal("server or sidecar do not start")
 		}
+
 		var all []time.Duration
 		for range 300 {
 			id := sidecar.track("/rest/track-request", adminKey, chat())
@@ -189,8 +215,10 @@ func BenchmarkVisible(b *testing.B) {
 			all = append(all, time.Since(begun))
 			pauseFor(time.Duration(rand.IntN(int(10 * time.Millisecond))))
 		}
+
 		slices.Sort(all)
-		fmt.Printf("\nfrom the sidecar's 200 to found at the server: p50 %s p99 %s\n", short(all[len(all)/2]), short(all[len(all)*99/100]))
+		fmt.Printf("\nfrom the sidecar's 200 to found at the server: p50 %s p99 %s\n",
+			short(all[len(all)/2]), short(all[len(all)*99/100]))
 		server.kill()
 		sidecar.kill()
 	}
@@ -205,6 +233,7 @@ func startSink(b *testing.B, addr string) {
 	sink := exec.Command(os.Args[0])
 	sink.Env = append(os.Environ(), helperVariable+"=sink", "SINK="+addr)
 	sink.Stderr = os.Stderr
+
 	out, err := sink.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -212,6 +241,7 @@ func startSink(b *testing.B, addr string) {
 	if err := sink.Start(); err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() { _, _ = sink.Process.Kill(), sink.Wait() })
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		b.Fatal("the sink: ", err)
@@ -233,7 +263,7 @@ func counted(b *testing.B, addr string) (c sinkCount) {
 	return c
 }
 
-// cpuOf is the processor time that a process has used.
+// cpuOf returns the processor time that a process has used.
 func cpuOf(b testing.TB, n *node) time.Duration { return cpuOfProcess(b, n.cmd.Process.Pid) }
 
 func cpuOfProcess(b testing.TB, pid int) time.Duration {
@@ -244,12 +274,13 @@ func cpuOfProcess(b testing.TB, pid int) time.Duration {
 	}
 	_, after, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(after)
+
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
 }
 
-// knows is a server that takes every key, and knows no template.
+// knows is a server that accepts every key, and has no template.
 type knows struct{}
 
 func (knows) Verdict(context.Context, wire.Secret) (wire.KeyVerdict, error) {
@@ -262,11 +293,22 @@ func (knows) Version(string, string, wire.Selector) (int, bool) { return 0, fals
 func fillSpool(b *testing.B, data string, events int) {
 	b.Helper()
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	queue, err := spool.Open(spool.Config{Dir: filepath.Join(data, "spool"), BytesMax: 16 << 30, GenerationBytes: 16 << 20, Logger: logger})
+	queue, err := spool.Open(spool.Config{
+		Dir:             filepath.Join(data, "spool"),
+		BytesMax:        16 << 30,
+		GenerationBytes: 16 << 20,
+		Logger:          logger,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{Dir: filepath.Join(data, "keys"), Asker: knows{}, Spool: queue, SpoolBytesMax: 16 << 30, Logger: logger})
+	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
+		Dir:           filepath.Join(data, "keys"),
+		Asker:         knows{},
+		Spool:         queue,
+		SpoolBytesMax: 16 << 30,
+		Logger:        logger,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -275,32 +317,41 @@ func fillSpool(b *testing.B, data string, events int) {
 	if err != nil || !id.Verified {
 		b.Fatal(id, err)
 	}
+
 	text := newProse(b)
 	for events > 0 {
 		batch := make([]wire.Event, min(events, 60))
 		for i := range batch {
-			batch[i] = wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "pod-1", Body: text.body(drainBytes)}
+			batch[i] = wire.Event{
+				ID:         wire.NewID(),
+				Kind:       wire.KindRequest,
+				RequestID:  wire.NewID(),
+				AcceptedAt: time.Now(),
+				Sidecar:    "pod-1",
+				Body:       text.body(drainBytes),
+			}
 		}
 		if _, err := p.Record(context.Background(), id, batch); err != nil {
 			b.Fatal(err)
 		}
 		events -= len(batch)
 	}
+
 	keys.Close()
 	if err := queue.Close(); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// prose makes texts that pack about as well as English does (measured with zstd's fastest level: 0.335, the book itself 0.322): four
-// words at a time from a book that comes with Go.
+// prose makes texts that pack about as well as English does (measured with zstd's fastest level: 0.335, the book
+// itself 0.322): four words at a time from a book that comes with Go.
 type prose struct{ words []string }
 
 func newProse(b *testing.B) prose {
 	b.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		b.Fatal("where Go lies: ", err)
+		b.Fatal("where Go is: ", err)
 	}
 	book, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "src/testdata/Isaac.Newton-Opticks.txt"))
 	if err != nil {
@@ -309,7 +360,7 @@ func newProse(b *testing.B) prose {
 	return prose{strings.Fields(string(book))}
 }
 
-// body is a write of about so many bytes.
+// body returns a write of about size bytes.
 func (p prose) body(size int) []byte {
 	var text strings.Builder
 	for text.Len() < size-400 {
@@ -317,7 +368,10 @@ func (p prose) body(size int) []byte {
 		text.WriteString(strings.Join(p.words[i:i+4], " ") + " ")
 	}
 	quoted, _ := json.Marshal(text.String())
-	return fmt.Appendf(nil, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":"gpt-4","messages":[{"role":"user","content":%s}]},`+
-		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}},"request_start_time":1687000000.25,"request_end_time":1687000001.5,"tags":["bench"]}`,
+
+	return fmt.Appendf(nil, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
+		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":%s}]},"request_response":{"id":"x",`+
+		`"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}},`+
+		`"request_start_time":1687000000.25,"request_end_time":1687000001.5,"tags":["bench"]}`,
 		quoted, rand.IntN(4000), rand.IntN(2000))
 }

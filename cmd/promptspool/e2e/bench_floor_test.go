@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runFloor is the main of a process that does as little as a sidecar could do: read a call, keep it if FLOOR names a folder,
-// and answer 200, with FLOOR_ANSWER if it is given. It prints where it listens and runs until it is killed.
+// runFloor runs a process that does as little as a sidecar could do: read a call, keep it if FLOOR names a folder, and
+// answer 200, with FLOOR_ANSWER if it is set. It prints its address and runs until it is killed.
 func runFloor() {
 	keep := func([]byte) error { return nil }
 	if dir := os.Getenv("FLOOR"); dir != "" {
@@ -26,13 +26,16 @@ func runFloor() {
 		log.free.L = &log.mu
 		keep = log.append
 	}
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	answer := cmp.Or(os.Getenv("FLOOR_ANSWER"), `{"success":true,"message":"Request logged.","request_id":"01890c3e-7c2b-7000-8000-000000000001"}`)
+	answer := cmp.Or(os.Getenv("FLOOR_ANSWER"),
+		`{"success":true,"message":"Request logged.","request_id":"01890c3e-7c2b-7000-8000-000000000001"}`)
 	fmt.Println(ln.Addr())
+
 	s := fasthttp.Server{MaxRequestBodySize: 64 << 20, Handler: func(c *fasthttp.RequestCtx) {
 		if err := keep(c.PostBody()); err != nil {
 			c.Error(err.Error(), 503)
@@ -44,7 +47,7 @@ func runFloor() {
 	fmt.Fprintln(os.Stderr, s.Serve(ln))
 }
 
-// floorLog is a file to which writes are appended, all that wait by one write and one fdatasync.
+// floorLog is a file to which writes are appended: all that wait share one write and one fdatasync.
 type floorLog struct {
 	file *os.File
 
@@ -61,27 +64,31 @@ type floorGroup struct {
 	err   error
 }
 
-// append returns when body is on the disk. Who finds nobody syncing syncs for all that wait.
+// append returns when body is on the disk. A caller that finds nobody syncing syncs for everybody who waits.
 func (l *floorLog) append(body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting == nil {
 		l.waiting = &floorGroup{}
 	}
+
 	group := l.waiting
 	group.bytes = append(group.bytes, body...)
 	for l.syncing && !group.done {
 		l.free.Wait()
 	}
+
 	if group.done {
 		return group.err
 	}
 	l.syncing, l.waiting = true, nil
 	l.mu.Unlock()
+
 	_, err := l.file.Write(group.bytes)
 	if err == nil {
 		err = unix.Fdatasync(int(l.file.Fd()))
 	}
+
 	l.mu.Lock()
 	l.syncing, group.done, group.err = false, true, err
 	l.free.Broadcast()

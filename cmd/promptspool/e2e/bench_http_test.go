@@ -19,13 +19,19 @@ const (
 	backlogPatience = 10 * time.Minute
 )
 
-// BenchmarkBesideTheFloors measures the sidecar, as it is shipped and with its server away, beside two floors in the same run: a
-// handler that does nothing, and one that appends to a file with one fdatasync for all that wait. It prints a table.
+// BenchmarkBesideTheFloors measures the sidecar, as it is shipped and with its server away, beside two floors in
+// the same run: a handler that does nothing, and one that appends to a file with one fdatasync for all that wait. It
+// prints a table.
 func BenchmarkBesideTheFloors(b *testing.B) {
 	for _, bytes := range []int{4096, 100_000} {
 		for _, connections := range []int{1, 64, 256} {
 			b.Run(fmt.Sprintf("%dKB/%d", bytes/1000, connections), func(b *testing.B) {
-				p := pressure{Connections: connections, Bytes: bytes, Time: benchTime, Requests: benchBytesMax / int64(bytes)}
+				p := pressure{
+					Connections: connections,
+					Bytes:       bytes,
+					Time:        benchTime,
+					Requests:    benchBytesMax / int64(bytes),
+				}
 				for range b.N {
 					besideTheFloors(b, p)
 				}
@@ -34,14 +40,16 @@ func BenchmarkBesideTheFloors(b *testing.B) {
 	}
 }
 
-// besideTheFloors prints some rows of the table.
+// besideTheFloors prints the rows of one cell.
 func besideTheFloors(b *testing.B, p pressure) {
 	b.Helper()
-	fmt.Printf("\n%-9s %5s  %-8s %9s %9s %9s %7s %9s\n", "body", "conns", "who", "req/s", "p50", "p99", "of file", "p99/file")
+	fmt.Printf("\n%-9s %5s  %-8s %9s %9s %9s %7s %9s\n",
+		"body", "conns", "who", "req/s", "p50", "p99", "of file", "p99/file")
 	var file pace
 	for _, who := range []string{"nothing", "file", "sidecar"} {
 		got := pressOn(b, who, p)
-		fmt.Printf("%-9d %5d  %-8s %9.0f %9s %9s", p.Bytes, p.Connections, who, got.PerSecond, short(got.P50), short(got.P99))
+		fmt.Printf("%-9d %5d  %-8s %9.0f %9s %9s",
+			p.Bytes, p.Connections, who, got.PerSecond, short(got.P50), short(got.P99))
 		if who == "file" {
 			file = got
 		}
@@ -52,40 +60,52 @@ func besideTheFloors(b *testing.B, p pressure) {
 	}
 }
 
-// BenchmarkBacklog leaves a million events with the sidecar while its server is away, and says what they cost.
+// BenchmarkBacklog leaves a million events with a sidecar while its server is away, and prints what they cost.
 func BenchmarkBacklog(b *testing.B) {
 	for range b.N {
 		upstream := freePort(b)
 		sidecar := startMeasured(b, b.TempDir(), upstream)
 		idle := heldBy(b, sidecar)
 		idlePeak := memoryOf(b, sidecar, "VmHWM")
-		got := press(b, pressure{Addr: sidecar.addr, Connections: 64, Bytes: backlogBytes, Time: backlogPatience, Requests: backlogEvents})
+		got := press(b, pressure{
+			Addr:        sidecar.addr,
+			Connections: 64,
+			Bytes:       backlogBytes,
+			Time:        backlogPatience,
+			Requests:    backlogEvents,
+		})
+
 		full := heldBy(b, sidecar)
 		payload := got.Requests * backlogBytes
 		fmt.Printf("\nidle: %v, peak resident %d MiB\n", idle, idlePeak>>20)
 		fmt.Printf("after %d events of %d bytes at %.0f/s: %v, peak resident %d MiB, disk/payload %.3f\n",
-			got.Requests, backlogBytes, got.PerSecond, full, memoryOf(b, sidecar, "VmHWM")>>20, float64(full.disk)/float64(payload))
+			got.Requests, backlogBytes, got.PerSecond, full, memoryOf(b, sidecar, "VmHWM")>>20,
+			float64(full.disk)/float64(payload))
 		fmt.Printf("five seconds later: %v\n", heldLater(b, sidecar))
+
 		sidecar.kill()
+
 		begun := time.Now()
 		sidecar = beginMeasured(b, sidecar.data, upstream)
 		if !sidecar.takes() {
-			b.Fatal("it does not start again")
+			b.Fatal("the sidecar does not start again")
 		}
 		press(b, pressure{Addr: sidecar.addr, Connections: 1, Bytes: backlogBytes, Time: time.Minute, Requests: 1})
-		fmt.Printf("killed and started again: %.2f s to the first 200, which includes some 0.05 s of starting the load\n", time.Since(begun).Seconds())
+		fmt.Printf("killed and started again: %.2f s to the first 200, "+
+			"which includes some 0.05 s of starting the load\n",
+			time.Since(begun).Seconds())
 		sidecar.kill()
 	}
 }
 
-// heldLater is what a sidecar holds once the load has been over for some time.
+// heldLater returns what a sidecar holds some time after the load.
 func heldLater(b *testing.B, sidecar *node) holding {
 	b.Helper()
 	<-time.After(5 * time.Second)
 	return heldBy(b, sidecar)
 }
 
-// pressOn presses on one of the three, fresh.
+// pressOn runs a load on a fresh one of the three.
 func pressOn(b *testing.B, who string, p pressure) pace {
 	b.Helper()
 	dir := b.TempDir()
@@ -103,7 +123,7 @@ func pressOn(b *testing.B, who string, p pressure) pace {
 	return press(b, p)
 }
 
-// startFloor starts a floor that runs until the benchmark's end, and returns where it listens.
+// startFloor starts a floor that runs until the benchmark's end, and returns its address.
 func startFloor(b *testing.B, env ...string) string {
 	b.Helper()
 	addr, _ := startFloorProcess(b, env...)
@@ -121,6 +141,7 @@ func startFloorProcess(b *testing.B, env ...string) (addr string, pid int) {
 	if err := floor.Start(); err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() { _, _ = floor.Process.Kill(), floor.Wait() })
 	if addr, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		b.Fatal("the floor: ", err)
@@ -128,8 +149,8 @@ func startFloorProcess(b *testing.B, env ...string) (addr string, pid int) {
 	return strings.TrimSpace(addr), floor.Process.Pid
 }
 
-// startMeasured starts a sidecar that knows the key and whose server is away. With a key that it does not know it would take
-// only a part of what the spool may hold.
+// startMeasured starts a sidecar that knows the key and whose server is away. With a key that it does not know it
+// would accept only a part of what the spool may hold.
 func startMeasured(b *testing.B, data, upstream string) *node {
 	b.Helper()
 	server := beginPlain(b, filepath.Join(data, "server"), upstream, "server")
@@ -138,7 +159,10 @@ func startMeasured(b *testing.B, data, upstream string) *node {
 		b.Fatal("server or sidecar do not start")
 	}
 	sidecar.track("/rest/track-request", adminKey, chat())
-	sidecar.eventually(func() bool { return sidecar.waiting() == 0 }, func() string { return "the spool does not empty" })
+	sidecar.eventually(
+		func() bool { return sidecar.waiting() == 0 },
+		func() string { return "the spool does not empty" },
+	)
 	server.kill()
 	return sidecar
 }

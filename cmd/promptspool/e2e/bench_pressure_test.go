@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// pressure is a load as hard as the other side bears: each connection sends its next write when the last was answered.
+// pressure is a load as hard as the other side bears: each connection sends its next write after the last answer.
 type pressure struct {
 	Addr        string        `json:"addr"`
 	Connections int           `json:"connections"`
@@ -24,10 +24,10 @@ type pressure struct {
 	Body        []byte        `json:"body"`       // with Path
 	Time        time.Duration `json:"time"`       // at most
 	Requests    int64         `json:"requests"`   // at most
-	PerSecond   float64       `json:"per_second"` // at an even pace, if the connections suffice; 0: as many as the other side bears
+	PerSecond   float64       `json:"per_second"` // at an even pace, as far as the connections suffice; 0: unpaced
 }
 
-// pace is what a pressure came to.
+// pace is the result of a pressure.
 type pace struct {
 	Requests  int64         `json:"requests"` // answered 200
 	Failed    int64         `json:"failed"`   // answered otherwise, or not at all
@@ -37,7 +37,7 @@ type pace struct {
 	Failure   string        `json:"failure"` // one of them
 }
 
-// press runs a pressure in a process of its own, so that whoever is pressed meets the same one.
+// press runs a pressure in a process of its own, so that whatever is pressed meets the same one.
 func press(b *testing.B, p pressure) pace {
 	b.Helper()
 	got, err := tryPress(p)
@@ -52,6 +52,7 @@ func tryPress(p pressure) (got pace, err error) {
 	if err != nil {
 		return got, err
 	}
+
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperVariable+"=pressure", "PRESSURE="+string(order))
 	cmd.Stderr = os.Stderr
@@ -63,12 +64,13 @@ func tryPress(p pressure) (got pace, err error) {
 		return got, fmt.Errorf("the load: %w", err)
 	}
 	if got.Requests == 0 || got.Failed > 0 {
-		return got, fmt.Errorf("of the load %d failed and %d succeeded; one failure: %s", got.Failed, got.Requests, got.Failure)
+		return got, fmt.Errorf("of the load %d failed and %d succeeded; one failure: %s",
+			got.Failed, got.Requests, got.Failure)
 	}
 	return got, nil
 }
 
-// runPressure is the main of the process that press starts.
+// runPressure is the process that press starts.
 func runPressure() {
 	var p pressure
 	if err := json.Unmarshal([]byte(os.Getenv("PRESSURE")), &p); err != nil {
@@ -79,16 +81,25 @@ func runPressure() {
 }
 
 func (p pressure) run() pace {
-	client := &fasthttp.HostClient{Addr: p.Addr, MaxConns: p.Connections, MaxIdemponentCallAttempts: 1, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	client := &fasthttp.HostClient{
+		Addr:                      p.Addr,
+		MaxConns:                  p.Connections,
+		MaxIdemponentCallAttempts: 1,
+		ReadTimeout:               time.Minute,
+		WriteTimeout:              time.Minute,
+	}
+
 	path, body := p.Path, p.Body
 	if path == "" {
 		path, body = "/rest/track-request", bodyOf(p.Bytes)
 	}
+
 	var tickets atomic.Int64
 	var all []time.Duration
 	var got pace
 	var mu sync.Mutex // of all and got
 	var connections sync.WaitGroup
+
 	begun := time.Now()
 	for range p.Connections {
 		connections.Go(func() {
@@ -97,9 +108,11 @@ func (p pressure) run() pace {
 			req.Header.SetMethod("POST")
 			req.Header.Set("X-API-KEY", adminKey)
 			req.SetBodyRaw(body)
+
 			var times []time.Duration
 			var failed int64
 			var failure string
+
 			for ticket := tickets.Add(1); ticket <= p.Requests && time.Since(begun) < p.Time; ticket = tickets.Add(1) {
 				if p.PerSecond > 0 {
 					pauseFor(time.Until(begun.Add(time.Duration(float64(ticket) / p.PerSecond * float64(time.Second)))))
@@ -115,6 +128,7 @@ func (p pressure) run() pace {
 				}
 				times = append(times, time.Since(start))
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, times...)
@@ -123,6 +137,7 @@ func (p pressure) run() pace {
 		})
 	}
 	connections.Wait()
+
 	if len(all) == 0 {
 		return got
 	}
@@ -132,10 +147,14 @@ func (p pressure) run() pace {
 	return got
 }
 
-// bodyOf is a write of exactly so many bytes.
+// bodyOf returns a write of exactly size bytes.
 func bodyOf(size int) []byte {
-	const head = `{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"`
-	const tail = `"}]},"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`
+	const head = `{"function_name":"openai.ChatCompletion.create","provider_type":"openai",` +
+		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"`
+	const tail = `"}]},"request_response":{"id":"x","choices":[],` +
+		`"usage":{"prompt_tokens":1,"completion_tokens":2}},` +
+		`"request_start_time":1687000000.25,"request_end_time":1687000001.5}`
+
 	text := strings.Repeat("All happy families are alike. ", size/30+1)
 	return []byte(head + text[:size-len(head)-len(tail)] + tail)
 }

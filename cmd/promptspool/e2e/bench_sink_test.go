@@ -11,8 +11,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// runSink is the main of a process that does as little as a server could do: it unpacks batches, counts their lines and answers that it
-// has them. It prints where it listens and runs until it is killed. /counted tells events, and bytes as they travelled and unpacked.
+// runSink runs a process that does as little as a server could do: it unpacks batches, counts their lines and answers
+// that it has them. It prints its address and runs until it is killed. /counted answers the number of events, and of
+// their bytes on the wire and unpacked.
 func runSink() {
 	ln, err := net.Listen("tcp", os.Getenv("SINK"))
 	if err != nil {
@@ -20,11 +21,13 @@ func runSink() {
 		os.Exit(1)
 	}
 	fmt.Println(ln.Addr())
+
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(4))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	var events, travelled, unpacked atomic.Int64
 	s := fasthttp.Server{MaxRequestBodySize: 64 << 20, Handler: func(c *fasthttp.RequestCtx) {
 		c.Response.Header.Set("Promptspool-Version", "sink")
@@ -44,7 +47,8 @@ func runSink() {
 			unpacked.Add(int64(len(lines)))
 			fmt.Fprintf(c, `{"success":true,"accepted":%d,"duplicate":0,"refused":[]}`, n)
 		case "/counted":
-			fmt.Fprintf(c, `{"events":%d,"travelled":%d,"unpacked":%d}`, events.Load(), travelled.Load(), unpacked.Load())
+			fmt.Fprintf(c, `{"events":%d,"travelled":%d,"unpacked":%d}`,
+				events.Load(), travelled.Load(), unpacked.Load())
 		default:
 			c.SetStatusCode(501)
 			c.SetBodyString(`{"success":false,"error":"not_implemented","message":"This counts.","fields":[]}`)

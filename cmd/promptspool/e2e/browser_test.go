@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a window of the tests' Chromium. What its console says against a page fails the test.
+// browser is a window of the tests' Chromium. An error in its console fails the test.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
@@ -30,18 +30,18 @@ type browser struct {
 // stepTimeMax bounds one step in a browser.
 const stepTimeMax = time.Minute
 
-// pollEvery is how often a page is looked at that is waited for. Without it that is done whenever the page is painted, which on a busy machine
-// may be never.
+// pollEvery is how often poll looks at a page. By default it would look whenever the page is painted, which
+// on a busy machine may be never.
 const pollEvery = 50 * time.Millisecond
 
 // stopChromium ends the Chromium that chromium started.
 var stopChromium = func() {}
 
-// chromium starts the Chromium in which all tests open their windows, because starting one costs as much as a
-// short scene. Debian's is what `make test` installs.
+// chromium starts the Chromium in which all tests open their windows: to start one costs as much as a
+// short scene. `make test` installs Debian's.
 var chromium = sync.OnceValues(func() (context.Context, error) {
-	// As root a sandbox cannot be made. The rest keeps it from calling anybody but us, and from spending processes on
-	// keeping sites apart and on pages that nobody goes back to: all pages here are ours.
+	// As root a sandbox cannot be made. The other flags keep Chromium from calling anybody but us, and from
+	// spending processes on isolating sites and on pages that nobody returns to: all pages here are ours.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-features", "Translate,BackForwardCache,SpareRendererForSitePerProcess,PaintHolding"),
@@ -58,7 +58,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 	return ctx, chromedp.Do(ctx) // starts it; it must not end with a step's timeout
 })
 
-// openBrowser opens a window that looks at a server, with cookies and storage of its own.
+// openBrowser opens a window on a server, with cookies and storage of its own.
 func openBrowser(t *testing.T, server *node) *browser {
 	t.Helper()
 
@@ -67,7 +67,7 @@ func openBrowser(t *testing.T, server *node) *browser {
 		t.Fatalf("chromium: %v (make test installs it)", err)
 	}
 	_, port, _ := strings.Cut(server.addr, ":")
-	b := &browser{t: t, base: "http://localhost:" + port} // of localhost a browser keeps cookies that want TLS elsewhere
+	b := &browser{t: t, base: "http://localhost:" + port} // where cookies that want TLS are kept without it
 
 	ctx, closeWindow := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
@@ -88,14 +88,15 @@ func openBrowser(t *testing.T, server *node) *browser {
 	return b
 }
 
-// hear collects what the console says against a page, until the tab is closed. That a page which tells an error has the status of
-// one is nothing against it.
+// hear collects what the console says against a page, until the tab is closed. A page that reports an
+// error rightly has the status of one.
 func (b *browser) hear(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	for m, err := range console {
 		if err != nil {
 			return
 		}
-		if m.Type != chromedp.ConsoleError && !m.IsException() || strings.Contains(m.Text, "responded with a status of 4") {
+		expected := strings.Contains(m.Text, "responded with a status of 4")
+		if m.Type != chromedp.ConsoleError && !m.IsException() || expected {
 			continue
 		}
 		b.mu.Lock()
@@ -107,13 +108,13 @@ func (b *browser) hear(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 // step is one thing to do in a browser.
 type step = chromedp.Action[chromedp.Void]
 
-// do carries out steps; one that cannot be done fails the test, with what the page showed.
-func (b *browser) do(what string, steps ...step) {
+// do carries out steps. One that cannot be done fails the test, with what the page showed.
+func (b *browser) do(name string, steps ...step) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatalf("%s: %v\nthe page shows:\n%s", what, err, b.text("main"))
+		b.t.Fatalf("%s: %v\nthe page shows:\n%s", name, err, b.text("main"))
 	}
 }
 
@@ -123,7 +124,7 @@ func (b *browser) visit(path string) {
 	b.do("visit "+path, chromedp.Navigate(b.base+path))
 }
 
-// press clicks on what leads to another page, and waits until that is there.
+// press clicks on what leads to another page, and waits for that page.
 func (b *browser) press(selector string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
@@ -133,14 +134,15 @@ func (b *browser) press(selector string) {
 	}
 }
 
-// fill writes into a field what was not there before, all in one go, as from the clipboard: a key press costs as much
-// as all of it.
+// fill writes a text into a field, all in one go, as from the clipboard: a key press costs as much as all of
+// it. What was in the field is replaced.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
-	b.do("fill "+selector, chromedp.Focus(selector), selectAll, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+	insert := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
 		return err
-	}))
+	})
+	b.do("fill "+selector, chromedp.Focus(selector), selectAll, insert)
 }
 
 // selectAll selects what is in the field that has the focus.
@@ -152,15 +154,17 @@ func (b *browser) choose(selector, value string) {
 	b.do("choose "+selector, chromedp.SetValue(selector, value))
 }
 
-// text is what a part of the page shows; "" if it is not there.
+// text returns the text of a part of the page; "" if there is no such part.
 func (b *browser) text(selector string) (text string) {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
-	text, _ = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector)))
+	expression := fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector)
+	text, _ = chromedp.Run(ctx, chromedp.Evaluate[string](expression))
+
 	return text
 }
 
-// shows fails the test unless a part of the page shows all texts.
+// shows fails the test unless a part of the page shows all the texts.
 func (b *browser) shows(selector string, texts ...string) {
 	b.t.Helper()
 	shown := b.text(selector)
@@ -171,7 +175,7 @@ func (b *browser) shows(selector string, texts ...string) {
 	}
 }
 
-// poll waits until an expression is true. A page that is just being replaced is asked again.
+// poll waits until an expression is true. It asks again when the page is just being replaced.
 func (b *browser) poll(expression string) error {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
@@ -183,7 +187,7 @@ func (b *browser) poll(expression string) error {
 	}
 }
 
-// waitsFor waits until a part of the page shows a text, which the script puts there.
+// waitsFor waits until a script makes a part of the page show a text.
 func (b *browser) waitsFor(selector, text string) {
 	b.t.Helper()
 	condition := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text)
@@ -192,7 +196,8 @@ func (b *browser) waitsFor(selector, text string) {
 	}
 }
 
-// screenshots takes the page as it is, light and dark, wide and narrow, into the folder PROMPTSPOOL_SCREENSHOTS, if that is set.
+// screenshots saves the page as it is, light and dark, wide and narrow, in the folder
+// PROMPTSPOOL_SCREENSHOTS, if that is set.
 func (b *browser) screenshots(name string) {
 	b.t.Helper()
 	dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS")
@@ -215,10 +220,14 @@ func (b *browser) screenshots(name string) {
 	b.do("as before", prefers("light"), chromedp.EmulateViewport(1440, 900))
 }
 
-// prefers makes the browser's user prefer a colour scheme, and no motion: a click must not meet a page that still scrolls.
+// prefers sets the colour scheme that the browser's user prefers, and no motion: a click must not meet a
+// page that still scrolls.
 func prefers(scheme string) step {
 	return emulates(emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"},
+		},
 	})
 }
 

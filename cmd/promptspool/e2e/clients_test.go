@@ -20,15 +20,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// clientCall is a call that a provider's client is to make.
+// clientCall is a call for a provider's client to make.
 type clientCall struct {
 	Name     string         `json:"name"`
 	Provider string         `json:"provider"`
 	Kwargs   map[string]any `json:"kwargs"`
 }
 
-// TestTheProvidersOwnClientsTakeLLMKwargs makes every call of the goldens of llm_kwargs with the client that the provider publishes, and
-// compares what the client sends with what it was given.
+// TestTheProvidersOwnClientsTakeLLMKwargs makes every call of the goldens of llm_kwargs with the client that the
+// provider publishes, and compares what the client sends with what it was given.
 func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 	t.Parallel()
 	calls := goldenCalls(t)
@@ -45,7 +45,7 @@ func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 		sent[name] = body
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest) // the answer is of no interest, and every client knows this one
+		w.WriteHeader(http.StatusBadRequest) // nobody reads the answer, and every client knows this one
 		_, _ = io.WriteString(w, `{"message":"no model here"}`)
 	}))
 	listener.Config.Protocols = new(http.Protocols)
@@ -58,12 +58,14 @@ func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	node := exec.CommandContext(ctx, "node", "clients.mjs", listener.URL)
 	node.Dir = npmModules(t, "testdata/clients")
 	node.Stdin = bytes.NewReader(input)
 	out, err := node.Output()
+
 	var errors map[string]string
 	if err == nil {
 		err = json.Unmarshal(out, &errors)
@@ -71,6 +73,7 @@ func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 	if err != nil {
 		t.Fatalf("node: %v\n%s", err, out)
 	}
+
 	if cmp.Equal(any(onTheWire(calls[0])), plain(sent[calls[1].Name])) {
 		t.Errorf("%s and %s are taken for the same; the comparison does not work", calls[0].Name, calls[1].Name)
 	}
@@ -86,7 +89,7 @@ func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 	}
 }
 
-// goldenCalls are the goldens of llm_kwargs.
+// goldenCalls returns the goldens of llm_kwargs.
 func goldenCalls(t *testing.T) []clientCall {
 	t.Helper()
 	const dir = "../../../registry/render/testdata/kwargs"
@@ -94,6 +97,7 @@ func goldenCalls(t *testing.T) []clientCall {
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d goldens, error %v", len(files), err)
 	}
+
 	var calls []clientCall
 	for _, file := range files {
 		c := clientCall{Name: strings.TrimSuffix(filepath.Base(file), ".golden")}
@@ -118,13 +122,14 @@ func goldenCalls(t *testing.T) []clientCall {
 	return calls
 }
 
-// onTheWire is the body in which a client sends its arguments: as they are, but for the following.
+// onTheWire returns the body in which a client sends its arguments: as they are, with a few exceptions.
 func onTheWire(c clientCall) map[string]any {
 	body := maps.Clone(c.Kwargs)
 	switch {
 	case c.Provider == "amazon.bedrock": // in the URL
 		delete(body, "modelId")
-	case body["generation_config"] != nil: // Google: the model is in the URL, the names are in camel case, and some of the configuration stands beside it
+	// Google: the model is in the URL, the names are in camel case, and some of the configuration is beside it.
+	case body["generation_config"] != nil:
 		config := camel(body["generation_config"]).(map[string]any)
 		contents := body["contents"]
 		if contents == nil {
@@ -138,10 +143,11 @@ func onTheWire(c clientCall) map[string]any {
 			}
 		}
 	}
+
 	return body
 }
 
-// plain takes out what clients add by themselves, and writes the types of schemas small, as they were given.
+// plain removes what clients add by themselves, and writes the types of schemas in lower case, as they were given.
 func plain(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -152,7 +158,9 @@ func plain(v any) any {
 		for name, value := range v {
 			kind, isText := value.(string)
 			switch {
-			case name == "stream" && value == false, name == "prefix" && value == false, name == "index" && value == 0.0:
+			case name == "stream" && value == false,
+				name == "prefix" && value == false,
+				name == "index" && value == 0.0:
 				delete(v, name)
 			case name == "type" && isText:
 				v[name] = strings.ToLower(kind)
@@ -161,10 +169,11 @@ func plain(v any) any {
 			}
 		}
 	}
+
 	return v
 }
 
-// camel brings names into camel case, but those of a caller's own.
+// camel turns names into camel case, except those that the caller chose.
 func camel(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -185,5 +194,6 @@ func camel(v any) any {
 		}
 		return out
 	}
+
 	return v
 }

@@ -15,16 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A container is a process with a root of its own that it cannot write, a user without rights, volumes, and a memory cgroup. These
-// scenes make one without a runtime for them: so what the Dockerfile builds runs as the manifests say, on any Linux and as root.
+// A container is a process with a root that it cannot write, a user without rights, volumes, and a memory cgroup.
+// These scenes make one without a container runtime: so the Dockerfile's binary runs as the manifests say, on any
+// Linux and as root.
 
 // containerUser runs in the image.
 const containerUser = 65532
 
-// containerVariable tells the helper where the container's root and its volume lie, apart by a colon.
+// containerVariable gives the helper the container's root and its volume, separated by a colon.
 const containerVariable = "PROMPTSPOOL_TEST_CONTAINER"
 
-// container is what these scenes use of a container of a manifest.
+// container is the part of a manifest's container that these scenes use.
 type container struct {
 	Name string
 	Args []string
@@ -39,7 +40,7 @@ type probe struct {
 	HTTPGet struct{ Path string } `yaml:"httpGet"`
 }
 
-// containerIn reads a container of a file of deploy/kubernetes.
+// containerIn reads a container from a file of deploy/kubernetes.
 func containerIn(t *testing.T, file, name string) container {
 	t.Helper()
 	f, err := os.Open("../deploy/kubernetes/" + file)
@@ -71,7 +72,7 @@ func containerIn(t *testing.T, file, name string) container {
 	}
 }
 
-// contained is a container of a manifest.
+// contained is a running container of a manifest.
 type contained struct {
 	t      *testing.T
 	spec   container
@@ -89,60 +90,75 @@ func newContained(t *testing.T, spec container, secrets map[string]string) *cont
 	dir := t.TempDir()
 	c := &contained{t: t, spec: spec, volume: filepath.Join(dir, "volume"), script: filepath.Join(dir, "run")}
 	root := filepath.Join(dir, "root")
-	for _, path := range []string{root, root + "/data", root + "/secrets", root + "/proc", root + "/sys/fs/cgroup", c.volume} {
+	for _, path := range []string{
+		root, root + "/data", root + "/secrets", root + "/proc", root + "/sys/fs/cgroup", c.volume,
+	} {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for name, value := range secrets {
 		if err := os.WriteFile(filepath.Join(root, "secrets", name), []byte(value), 0o444); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	tool(t, "cp", shipped, root+"/promptspool")
+
 	// As the kubelet hands over a volume with fsGroup: it belongs to root, and the group may write.
 	if err := os.Chown(c.volume, 0, containerUser); err != nil {
-		t.Fatalf("this test becomes another user, which only root may: run it as root (or leave it out with go test -skip Container): %v", err)
+		t.Fatalf("this test becomes another user, which only root may: "+
+			"run it as root (or leave it out with go test -skip Container): %v", err)
 	}
+
 	if err := os.Chmod(c.volume, 0o770|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
+
 	helper := filepath.Join(dir, "helper")
-	text := fmt.Sprintf("#!/bin/sh\nexport %s=contained %s=%s:%s\nexec %s \"$@\"\n", helperVariable, containerVariable, root, c.volume, os.Args[0])
+	text := fmt.Sprintf("#!/bin/sh\nexport %s=contained %s=%s:%s\nexec %s \"$@\"\n",
+		helperVariable, containerVariable, root, c.volume, os.Args[0])
 	if err := os.WriteFile(helper, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	c.script = limited(t, helper, cgroupBytes)
 	return c
 }
 
-// start runs the container with the manifest's arguments and variables, some arguments changed.
+// start runs the container with the manifest's arguments and variables. change replaces parts of the arguments.
 func (c *contained) start(listen string, change ...string) *node {
 	c.t.Helper()
-	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY="} // the manifests give a file
+	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY="} // the manifests use a file
 	for _, v := range c.spec.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
+
 	args := strings.Split(strings.NewReplacer(change...).Replace(strings.Join(c.spec.Args, "\x00")), "\x00")
+
 	n := begin(c.t, c.script, env, "/data/"+args[0], listen, args...)
 	n.data = filepath.Join(c.volume, args[0])
 	if !n.takes() {
 		c.t.Fatalf("%s ended before it took calls:\n%s", args[0], n.logged())
 	}
+
 	return n
 }
 
-// runContained makes this process the container: it takes a root, a user and no rights, and then becomes the program.
+// runContained makes this process the container: it takes a root, a user and no rights, and then runs the program.
 func runContained() {
-	runtime.LockOSThread() // what follows is of one thread, which becomes the program
+	runtime.LockOSThread() // the settings below are of one thread, which then runs the program
 	root, volume, _ := strings.Cut(os.Getenv(containerVariable), ":")
 	_ = os.Unsetenv(containerVariable)
 	_ = os.Unsetenv(helperVariable)
+
 	must := func(err error) {
 		if err != nil {
 			panic(err)
 		}
 	}
+
 	must(unix.Unshare(unix.CLONE_NEWNS))
 	must(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	must(unix.Mount(root, root, "", unix.MS_BIND, ""))
@@ -150,42 +166,52 @@ func runContained() {
 	for _, kernel := range []string{"/proc", "/sys/fs/cgroup"} {
 		must(unix.Mount(kernel, root+kernel, "", unix.MS_BIND|unix.MS_REC, ""))
 	}
+
 	must(unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
 	must(unix.Chroot(root))
 	must(os.Chdir("/"))
 	for right := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, right, 0, 0, 0) == nil; right++ {
 	}
+
 	must(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 	must(syscall.Setgroups(nil))
 	must(syscall.Setresgid(containerUser, containerUser, containerUser))
 	must(syscall.Setresuid(containerUser, containerUser, containerUser))
-	must(unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)) // another user's process has none
+	must(unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)) // becoming another user reset it
+
 	must(syscall.Exec("/promptspool", append([]string{"promptspool"}, os.Args[1:]...), os.Environ()))
 }
 
-// wantContained checks from outside that a process is what its manifest wants.
+// wantContained checks from outside that a process runs as its manifest wants.
 func wantContained(t *testing.T, n *node) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := strings.Join(strings.Fields(string(status)), " ")
-	for _, want := range []string{"Uid: 65532 65532 65532 65532", "Gid: 65532 65532 65532 65532", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "NoNewPrivs: 1"} {
-		if !strings.Contains(told, want) {
+	fields := strings.Join(strings.Fields(string(status)), " ")
+	for _, want := range []string{
+		"Uid: 65532 65532 65532 65532", "Gid: 65532 65532 65532 65532",
+		"CapEff: 0000000000000000", "CapBnd: 0000000000000000", "NoNewPrivs: 1",
+	} {
+		if !strings.Contains(fields, want) {
 			t.Errorf("it does not run as it should: no %q in\n%s", want, status)
 		}
 	}
-	if group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", n.cmd.Process.Pid)); err != nil || !strings.Contains(string(group), cgroupPrefix) {
-		t.Errorf("it runs in the cgroup of all: %v\n%s", err, group)
+
+	group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", n.cmd.Process.Pid))
+	if err != nil || !strings.Contains(string(group), cgroupPrefix) {
+		t.Errorf("it runs outside its cgroup: %v\n%s", err, group)
 	}
+
 	info, err := os.Stat(n.data)
-	if err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o700 && info.Mode() != os.ModeDir|0o700 || info.Sys().(*syscall.Stat_t).Uid != containerUser {
+	if err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o700 && info.Mode() != os.ModeDir|0o700 ||
+		info.Sys().(*syscall.Stat_t).Uid != containerUser {
 		t.Errorf("its folder is %v, %v", info, err)
 	}
 }
 
-// probe asks what the manifest's probes ask.
+// probe calls what the manifest's probes call.
 func (c *contained) probe(n *node) {
 	c.t.Helper()
 	for _, p := range []probe{c.spec.StartupProbe, c.spec.ReadinessProbe, c.spec.LivenessProbe} {
@@ -202,12 +228,13 @@ func (c *contained) probe(n *node) {
 	}
 }
 
-// The whole story in containers of 96 MiB whose root cannot be written: templates, calls and what is attached to them, while server and
-// sidecar are killed in turn.
+// The whole story in containers of 96 MiB whose root cannot be written: templates, calls and what is attached to them,
+// while server and sidecar are killed in turn.
 func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 	t.Parallel()
 	addr := freePort(t)
-	centre := newContained(t, containerIn(t, "base/server.yaml", "server"), map[string]string{"bootstrap-key": adminKey})
+	spec := containerIn(t, "base/server.yaml", "server")
+	centre := newContained(t, spec, map[string]string{"bootstrap-key": adminKey})
 	beside := newContained(t, containerIn(t, "emptydir/sidecar.yaml", "promptspool"), nil)
 	startSidecar := func() *node { return beside.start("127.0.0.1:0", "http://promptspool:8788", "http://"+addr) }
 
@@ -216,31 +243,41 @@ func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 		wantContained(t, n)
 		c.probe(n)
 	}
-	if r := sidecar.call("POST", "/rest/prompt-templates", greeting("Hello {name}", "prod"), "X-API-KEY", adminKey); r.Status != 201 {
-		t.Fatalf("publishing: %d %s", r.Status, r.Body)
+	created := sidecar.call("POST", "/rest/prompt-templates", greeting("Hello {name}", "prod"), "X-API-KEY", adminKey)
+	if created.Status != 201 {
+		t.Fatalf("publishing: %d %s", created.Status, created.Body)
 	}
 	fetch := func(cached string) {
 		t.Helper()
 		var r reply
 		sidecar.eventually(func() bool {
-			r = sidecar.call("POST", "/prompt-templates/team/greet", `{"label": "prod", "input_variables": {"name": "Ann"}}`, "X-API-KEY", adminKey)
-			return r.Status == 200 && strings.Contains(string(r.Body), "Hello Ann") && strings.Contains(cached, r.Header.Get("X-Cache"))
+			ask := `{"label": "prod", "input_variables": {"name": "Ann"}}`
+			r = sidecar.call("POST", "/prompt-templates/team/greet", ask, "X-API-KEY", adminKey)
+			return r.Status == 200 && strings.Contains(string(r.Body), "Hello Ann") &&
+				strings.Contains(cached, r.Header.Get("X-Cache"))
 		}, func() string {
 			return fmt.Sprintf("the template: %d %s, %s", r.Status, r.Header.Get("X-Cache"), r.Body)
 		})
 	}
 	fetch("hit miss")
+
 	var ids []string
 	log := func() {
 		t.Helper()
 		for range 10 {
 			id := sidecar.track("/rest/track-request", adminKey, chat())
 			sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 87})
-			sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": id, "metadata": map[string]string{"user_id": "ann"}})
-			sidecar.track("/rest/track-prompt", adminKey, map[string]any{"request_id": id, "prompt_name": "team/greet", "label": "prod", "prompt_input_variables": map[string]string{"name": "Ann"}})
+			sidecar.track("/rest/track-metadata", adminKey, map[string]any{
+				"request_id": id, "metadata": map[string]string{"user_id": "ann"},
+			})
+			sidecar.track("/rest/track-prompt", adminKey, map[string]any{
+				"request_id": id, "prompt_name": "team/greet", "label": "prod",
+				"prompt_input_variables": map[string]string{"name": "Ann"},
+			})
 			ids = append(ids, id)
 		}
 	}
+
 	log()
 	sidecar.kill() // in the midst of delivering
 	sidecar = startSidecar()
@@ -253,18 +290,24 @@ func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 	log()
 	server = centre.start(addr)
 	sidecar.emptied()
+
 	for _, id := range ids {
 		rec := server.record(id, events(4))
-		if rec.Scores[0].Score != 87 || rec.Metadata["user_id"] != "ann" || rec.Prompt == nil || *rec.Prompt.Version != 1 {
+		prompted := rec.Prompt != nil && *rec.Prompt.Version == 1
+		if rec.Scores[0].Score != 87 || rec.Metadata["user_id"] != "ann" || !prompted {
 			t.Errorf("%s: %+v", id, rec)
 		}
 	}
 	if got := server.total(nil); got != len(ids) {
 		t.Errorf("%d records, want %d", got, len(ids))
 	}
-	t.Logf("at most resident: sidecar %d MiB, server %d MiB", memoryOf(t, sidecar, "VmHWM")>>20, memoryOf(t, server, "VmHWM")>>20)
+
+	t.Logf("at most resident: sidecar %d MiB, server %d MiB",
+		memoryOf(t, sidecar, "VmHWM")>>20, memoryOf(t, server, "VmHWM")>>20)
+
 	sidecar.stop()
 	server.stop()
+
 	for _, n := range []*node{sidecar, server} {
 		if strings.Contains(n.logged(), `"level":"ERROR"`) {
 			t.Errorf("an error was logged:\n%s", n.logged())
@@ -272,7 +315,7 @@ func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 	}
 }
 
-// What a container writes outside its volume fails, or the root would not be read-only; and what is not its user's is not read.
+// A container cannot write outside its volume, or the root would not be read-only.
 func TestAContainerCannotWriteItsRoot(t *testing.T) {
 	t.Parallel()
 	c := newContained(t, containerIn(t, "emptydir/sidecar.yaml", "promptspool"), nil)

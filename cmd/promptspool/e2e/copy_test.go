@@ -20,7 +20,8 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	o := startOracle(t, adminKey)
 	o.loaded(server, 16, 500, 4*transfer.ImportItemsMax)
 	copyArgs := func(from, to string) []string { return []string{"archive", "copy", "--from", from, "--to", to} }
-	if _, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...); code != 1 || !strings.Contains(errs, "stop it first") {
+	_, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...)
+	if code != 1 || !strings.Contains(errs, "stop it first") {
 		t.Errorf("a copy of a running server: %d %s", code, errs)
 	}
 	server.stop()
@@ -35,13 +36,15 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 		var place string
 		return conn.QueryRow(t.Context(), `SELECT place FROM copying`).Scan(&place) == nil
 	}, "nothing is copied")
-	execute(t, conn, `BEGIN; LOCK TABLE record_states IN SHARE MODE`) // so that it cannot end before it is killed
+	execute(t, conn, `BEGIN; LOCK TABLE record_states IN SHARE MODE`) // so that it cannot end before the kill
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	execute(t, conn, `ROLLBACK`)
 	var there int
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM record_states`).Scan(&there); err != nil || there == 0 || there >= o.count().Acked {
-		t.Fatalf("the copy was to be killed in its middle, and has copied %d of %d (%v)", there, o.count().Acked, err)
+
+	err := conn.QueryRow(t.Context(), `SELECT count(*) FROM record_states`).Scan(&there)
+	if err != nil || there == 0 || there >= o.count().Acked {
+		t.Fatalf("the kill was to come in the middle, and %d of %d are copied (%v)", there, o.count().Acked, err)
 	}
 	refused := begin(t, program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), freePort(t), "server")
 	if refused.takes() || !strings.Contains(refused.logged(), "archive copy") {
@@ -50,14 +53,15 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 
 	out, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...)
 	if code != 0 || !strings.Contains(out, "proved the same") {
-		t.Fatalf("the copy goes on: %d %s%s", code, out, errs)
+		t.Fatalf("resuming the copy: %d %s%s", code, out, errs)
 	}
 	shared := startShared(t, dsn, "shared", freePort(t))
 	o.wantAll(shared)
-	if _, errs, code := runCommand(t, nil, copyArgs(dsn, "badger:"+t.TempDir())...); code != 1 || !strings.Contains(errs, "stop them first") {
+	_, errs, code = runCommand(t, nil, copyArgs(dsn, "badger:"+t.TempDir())...)
+	if code != 1 || !strings.Contains(errs, "stop them first") {
 		t.Errorf("a copy of a database with a server: %d %s", code, errs)
 	}
-	o.loaded(shared, 4, 500, o.count().Acked+50) // it goes on
+	o.loaded(shared, 4, 500, o.count().Acked+50) // the server on the copy accepts writes
 	shared.stop()
 
 	back := filepath.Join(t.TempDir(), "back")
@@ -68,7 +72,8 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 		t.Errorf("archive check of the copy: %d %s%s", code, out, errs)
 	}
 	o.wantAll(startServer(t, back, freePort(t)))
-	if _, errs, code := runCommand(t, nil, copyArgs("badger:"+data, dsn)...); code != 1 || !strings.Contains(errs, "not empty") {
+	_, errs, code = runCommand(t, nil, copyArgs("badger:"+data, dsn)...)
+	if code != 1 || !strings.Contains(errs, "not empty") {
 		t.Errorf("a copy over another archive: %d %s", code, errs)
 	}
 }

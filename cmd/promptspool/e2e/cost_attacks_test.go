@@ -10,12 +10,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// attacks are what the cost of a server is measured with: the smallest parts, the longest lines, the most names.
+// attacks measure the cost of a server: with the smallest parts, the longest lines, the most names.
 var attacks = append([]attack{
-	// First, for it looks at all that the account holds.
+	// First, for it looks at everything that the account holds.
 	{name: "suggestions: values of a field", n: 100, brief: true, send: func(p target, n int) int {
 		size := batch(p, n, func(i int) wire.Event {
-			body := fmt.Sprintf(`{"function_name":"f","tags":["%s"],"request_response":{"v":"%s"}}`, wire.NewID(), wire.NewID())
+			body := fmt.Sprintf(`{"function_name":"f","tags":["%s"],"request_response":{"v":"%s"}}`,
+				wire.NewID(), wire.NewID())
 			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(body)}
 		})
 		p.call("GET", "/api/public/v2/requests/suggestions?field=tags&prefix=x", "")
@@ -25,23 +26,29 @@ var attacks = append([]attack{
 
 	// Writes.
 	inBrief(write("text parts of an answer", 4000, func(n int) string {
-		return `"request_response":{"choices":[{"message":{"role":"assistant","content":[` + elements(n, `{"type":"text","text":"abcdefgh"}`) + `]}}]}`
+		return `"request_response":{"choices":[{"message":{"role":"assistant","content":[` +
+			elements(n, `{"type":"text","text":"abcdefgh"}`) + `]}}]}`
 	})),
 	write("pieces of a tool's arguments", 6000, func(n int) string {
-		return `"request_response":[` + elements(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefgh"}}]}}]}`) + `]`
+		part := `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefgh"}}]}}]}`
+		return `"request_response":[` + elements(n, part) + `]`
 	}),
 	inBrief(write("text and reasoning in turn", 2000, func(n int) string {
-		return `"request_response":[` + elements(n, `{"choices":[{"delta":{"reasoning":"abcd"}}]},{"choices":[{"delta":{"content":"abcd"}}]}`) + `]`
+		turn := `{"choices":[{"delta":{"reasoning":"abcd"}}]},{"choices":[{"delta":{"content":"abcd"}}]}`
+		return `"request_response":[` + elements(n, turn) + `]`
 	})),
 	write("messages", 16_000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"abcd"}`) + `]}`
 	}),
 	write("tools", 24_000, func(n int) string {
-		return `"kwargs":{"tools":[` + elements(n, `{"type":"function","function":{"name":"abcd","parameters":{}}}`) + `]}`
+		tool := `{"type":"function","function":{"name":"abcd","parameters":{}}}`
+		return `"kwargs":{"tools":[` + elements(n, tool) + `]}`
 	}),
 	write("members of kwargs", 64_000, func(n int) string { return `"kwargs":{` + members(n, `"abcd"`) + `}` }),
 	write("members that nobody knows", 200_000, func(n int) string { return `"more":{` + members(n, `"abcd"`) + `}` }),
-	write("variables", 200_000, func(n int) string { return `"prompt_input_variables":{` + members(n, `"abcd"`) + `}` }),
+	write("variables", 200_000, func(n int) string {
+		return `"prompt_input_variables":{` + members(n, `"abcd"`) + `}`
+	}),
 	write("escapes", 640_000, func(n int) string {
 		return `"request_response":"` + strings.Repeat(`\u0061`, n) + `"`
 	}),
@@ -59,15 +66,17 @@ var attacks = append([]attack{
 	}),
 	{name: "write: parts of a blueprint", n: 64_000, send: func(p target, n int) int {
 		body := `{"provider":"openai","model":"m","input":{"type":"chat","messages":[` +
-			elements(n, `{"role":"user","content":[{"type":"text","text":"abcd"}]}`) + `]},"output":{"type":"chat","messages":[]}}`
+			elements(n, `{"role":"user","content":[{"type":"text","text":"abcd"}]}`) +
+			`]},"output":{"type":"chat","messages":[]}}`
 		p.call("POST", "/log-request", body)
 		return len(body)
 	}},
-	// The state of a record is written with each batch. It has 10,000 events at most, which took 1.5 s in all.
+	// The state of a record is written with each batch. A record has 10,000 events at most, which cost 1.5 s in all.
 	{name: "batch: scores of one record", n: 400, most: 400, send: func(p target, n int) int {
 		id := wire.NewID()
 		return batch(p, n, func(i int) wire.Event {
-			return wire.Event{Kind: wire.KindScore, RequestID: id, Body: json.RawMessage(fmt.Sprintf(`{"score":1,"name":"n%d"}`, i))}
+			body := fmt.Sprintf(`{"score":1,"name":"n%d"}`, i)
+			return wire.Event{Kind: wire.KindScore, RequestID: id, Body: json.RawMessage(body)}
 		})
 	}},
 	{name: "page: names of scores", n: 300, brief: true, send: func(p target, n int) int {
@@ -88,13 +97,15 @@ var attacks = append([]attack{
 	}},
 	{name: "batch: requests", n: 1600, send: func(p target, n int) int {
 		return batch(p, n, func(int) wire.Event {
-			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(`{"function_name":"f"}`)}
+			body := json.RawMessage(`{"function_name":"f"}`)
+			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: body}
 		})
 	}},
 
 	// Reading what was written.
 	inBrief(read("record with many variables", 8000, func(n int) string {
-		return `"kwargs":{"messages":[` + elements(n/10, `{"role":"user","content":"abcd value1 value2"}`) + `]},"prompt_name":"x","prompt_input_variables":{` + members(n, `"value1"`) + `}`
+		return `"kwargs":{"messages":[` + elements(n/10, `{"role":"user","content":"abcd value1 value2"}`) +
+			`]},"prompt_name":"x","prompt_input_variables":{` + members(n, `"value1"`) + `}`
 	}, "/requests/%s")),
 	read("record with many messages", 2000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"**abcd** [a](b)"}`) + `]}`
@@ -108,7 +119,8 @@ var attacks = append([]attack{
 
 	// Templates.
 	{name: "template: messages", n: 4000, send: func(p target, n int) int {
-		body := `{"prompt_template":{"prompt_name":"messages"},"prompt_version":{"prompt_template":{"type":"chat","messages":[` +
+		body := `{"prompt_template":{"prompt_name":"messages"},` +
+			`"prompt_version":{"prompt_template":{"type":"chat","messages":[` +
 			elements(n, `{"role":"user","content":[{"type":"text","text":"Say {a} {b}."}]}`) + `]}}}`
 		p.call("POST", "/rest/prompt-templates", body)
 		p.call("POST", "/prompt-templates/messages", `{"input_variables":{"a":"1"}}`)
@@ -130,7 +142,7 @@ var attacks = append([]attack{
 		return len(body)
 	}},
 	{name: "template: versions compared", n: 2000, brief: true, send: func(p target, n int) int {
-		name := fmt.Sprint("compared ", n) // whose versions 1 and 2 these are
+		name := fmt.Sprint("compared ", n) // which has only the versions 1 and 2
 		line := strings.Repeat("word ", n)
 		lines := strings.Repeat("some word of a line\n", n/4)
 		size := publish(p, name, line+"left\n"+lines)
@@ -148,15 +160,18 @@ var attacks = append([]attack{
 	{name: "export: what was written", n: 400, send: func(p target, n int) int {
 		tag := wire.NewID()
 		size := batch(p, n, func(i int) wire.Event {
-			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(`{"function_name":"f","tags":["` + tag + `"]}`)}
+			body := json.RawMessage(`{"function_name":"f","tags":["` + tag + `"]}`)
+			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: body}
 		})
 		for _, format := range []string{"ndjson", "csv"} {
-			p.call("POST", "/api/public/v2/requests/export", `{"format":"`+format+`","filter_group":{"filters":[{"field":"tags","operator":"is","value":"`+tag+`"}]}}`)
+			p.call("POST", "/api/public/v2/requests/export", `{"format":"`+format+
+				`","filter_group":{"filters":[{"field":"tags","operator":"is","value":"`+tag+`"}]}}`)
 		}
 		return size
 	}},
 	{name: "search: many filters", n: 20_000, send: func(p target, n int) int {
-		body := `{"filter_group":{"logic":"OR","filters":[` + elements(n, `{"field":"tags","operator":"is","value":"a"}`) + `]}}`
+		filter := `{"field":"tags","operator":"is","value":"a"}`
+		body := `{"filter_group":{"logic":"OR","filters":[` + elements(n, filter) + `]}}`
 		p.call("POST", "/api/public/v2/requests/search", body)
 		p.call("POST", "/api/public/v2/requests/analytics", body)
 		return 2 * len(body)
@@ -174,7 +189,7 @@ func inBrief(a attack) attack {
 	return a
 }
 
-// write is a track-request with these members.
+// write is an attack by a track-request with these members.
 func write(name string, n int, members func(n int) string) attack {
 	return attack{name: "write: " + name, n: n, send: func(p target, n int) int {
 		_, size := track(p, members(n))
@@ -182,7 +197,7 @@ func write(name string, n int, members func(n int) string) attack {
 	}}
 }
 
-// read is a track-request, and a look at its record at a path.
+// read is an attack by a track-request and a read of its record at a path.
 func read(name string, n int, members func(n int) string, path string) attack {
 	return attack{name: "read: " + name, n: n, send: func(p target, n int) int {
 		id, size := track(p, members(n))
@@ -208,7 +223,7 @@ func track(p target, members string) (id string, size int) {
 	return id, len(body)
 }
 
-// batch sends n events in batches as a sidecar does, and returns their size.
+// batch sends n events in batches, as a sidecar does, and returns their size.
 func batch(p target, n int, event func(i int) wire.Event) int {
 	size := 0
 	var lines []byte

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meter reads what a process has used.
+// meter reads what a process uses.
 type meter struct {
 	t   testing.TB
 	pid int
 }
 
-// of returns the meter of a part of a test.
-func (m meter) of(t testing.TB) meter { return meter{t, m.pid} }
+// in returns the meter for a subtest.
+func (m meter) in(t testing.TB) meter { return meter{t, m.pid} }
 
-// processor is the time that all threads of the process have taken, by a clock of nanoseconds: the one in /proc/PID/stat
-// ticks each 10 ms.
+// processor returns the time that all threads of the process have taken. It reads a clock of nanoseconds;
+// the one in /proc/PID/stat ticks each 10 ms.
 func (m meter) processor() time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, in the clock's lowest bits; see clock_getcpuclockid(3)
 	var spent unix.Timespec
@@ -29,7 +29,7 @@ func (m meter) processor() time.Duration {
 	return time.Duration(spent.Nano())
 }
 
-// memory is what is the process's own, without the files that it maps.
+// memory returns the memory of the process itself, without the files that it maps.
 func (m meter) memory() int64 { return memoryOfProcess(m.t, m.pid, "RssAnon") }
 
 // costs is what a call took.
@@ -41,7 +41,8 @@ type costs struct {
 }
 
 func (c costs) String() string {
-	return fmt.Sprintf("%d parts, %d KB: %v, %d MiB", c.n, c.bytes>>10, c.processor.Round(time.Millisecond/10), c.memory>>20)
+	return fmt.Sprintf("%d parts, %d KB: %v, %d MiB",
+		c.n, c.bytes>>10, c.processor.Round(time.Millisecond/10), c.memory>>20)
 }
 
 // growth is what an attack of n, of 2n and of 4n parts cost.
@@ -50,11 +51,12 @@ type growth [3]costs
 func (g growth) String() string {
 	once, fourfold := g[0], g[2]
 
-	return fmt.Sprintf("%v; %v; %v; 4n takes %.1f times the time of n, and %.1f bytes of memory for each of its own", once, g[1], fourfold,
+	return fmt.Sprintf("%v; %v; %v; 4n takes %.1f times the time of n, and %.1f bytes of memory for each of its own",
+		once, g[1], fourfold,
 		float64(fourfold.processor)/float64(once.processor), float64(fourfold.memory)/float64(fourfold.bytes))
 }
 
-// measure carries out an attack. What it left to the process's background is counted too: it is waited for.
+// measure carries out an attack. It waits for what the attack left to the process's background, and counts it.
 func (m meter) measure(p target, a attack, n int) costs {
 	before, held := m.processor(), m.memory()
 	stop, peak := make(chan struct{}), make(chan int64)
@@ -80,7 +82,7 @@ func (m meter) measure(p target, a attack, n int) costs {
 	return costs{processor: m.processor() - before, memory: <-peak - held, bytes: size, n: n}
 }
 
-// rest waits until the process does nothing.
+// rest waits until the process is idle.
 func (m meter) rest() {
 	for last := m.processor(); ; {
 		pauseFor(10 * time.Millisecond)
@@ -92,7 +94,7 @@ func (m meter) rest() {
 	}
 }
 
-// isBusy looks for a moment whether the process does more than what it always does.
+// isBusy reports whether the process does more for a moment than an idle one does.
 func (m meter) isBusy() bool {
 	before := m.processor()
 	pauseFor(100 * time.Millisecond)
@@ -100,8 +102,8 @@ func (m meter) isBusy() bool {
 	return m.processor()-before > 30*time.Millisecond
 }
 
-// judge compares an attack of size n with one of 4n, which is a larger one of some 50 ms. It returns what is wrong; "" if
-// nothing is.
+// judge compares an attack of size n with one of 4n, where n is chosen so that it takes some 50 ms. It
+// returns the fault, "" if there is none.
 func (m meter) judge(p target, a attack, least time.Duration) (sizes growth, fault string) {
 	once, twice, fourfold := &sizes[0], &sizes[1], &sizes[2]
 	for n := a.n; ; n *= 2 {
@@ -123,7 +125,8 @@ func (m meter) judge(p target, a attack, least time.Duration) (sizes growth, fau
 
 		*fourfold, fault = m.measure(p, a, 4*once.n), ""
 		if fourfold.processor > costRatioMax*max(once.processor, least) {
-			fault = fmt.Sprintf("processor time grows faster than the bytes: %v, then %v, then %v", *once, *twice, *fourfold)
+			fault = fmt.Sprintf("processor time grows faster than the bytes: %v, then %v, then %v",
+				*once, *twice, *fourfold)
 		}
 		if fourfold.memory > costMemoryMax*int64(fourfold.bytes)+costSlack {
 			fault += fmt.Sprintf(" it takes more than %d times its bytes of memory: %v", costMemoryMax, *fourfold)

@@ -17,8 +17,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// withoutInput are the routes that take nothing whose size a caller chooses, and that show nothing of such a size: they are
-// not attacked.
+// withoutInput are the routes that are not attacked: they take nothing whose size a caller chooses, and
+// show nothing of such a size.
 var withoutInput = map[string]string{
 	"GET /sync/key":               "it answers what the key is",
 	"GET /docs":                   "a list of our own pages",
@@ -44,7 +44,7 @@ var withoutInput = map[string]string{
 	"POST /template/restore":      "a name",
 }
 
-// servedRoutes are all routes of the API and of the dashboard.
+// servedRoutes returns all routes of the API and of the dashboard.
 func servedRoutes() []string {
 	all := api.Routes()
 	for _, r := range dashboard.Routes() {
@@ -54,7 +54,7 @@ func servedRoutes() []string {
 	return all
 }
 
-// Each route has an attack, or a word why it has none.
+// Each route has an attack, or a reason why it has none.
 func TestEveryRouteIsAttacked(t *testing.T) {
 	var mu sync.Mutex
 	visited := map[string]bool{}
@@ -80,7 +80,7 @@ func TestEveryRouteIsAttacked(t *testing.T) {
 	for call := range visited {
 		i := slices.IndexFunc(routes, func(route string) bool { return routePattern(route).MatchString(call) })
 		if i < 0 {
-			t.Errorf("%s is attacked, and there is no such route", call)
+			t.Errorf("%s is attacked, but there is no such route", call)
 			continue
 		}
 		attacked[routes[i]] = true
@@ -103,7 +103,7 @@ func TestEveryRouteIsAttacked(t *testing.T) {
 // pathPlace is a quoted {id} of a page, which is one segment; {} of the API may be several.
 var pathPlace = regexp.MustCompile(`\\\{[^}]+\\\}`)
 
-// routePattern is what the calls of a route look like.
+// routePattern returns a pattern that matches the calls of a route.
 func routePattern(route string) *regexp.Regexp {
 	pattern := regexp.QuoteMeta(strings.TrimSuffix(route, "{$}"))
 	pattern = strings.ReplaceAll(pattern, `\{\}`, ".+")
@@ -129,10 +129,10 @@ func TestARoutesPatternFitsItsCalls(t *testing.T) {
 	}
 }
 
-// inHead bounds what stands in a call's head, of which 16 KiB are read.
+// inHead bounds what an attack puts into a call's head, of which 16 KiB are read.
 const inHead = 3000
 
-// routeAttacks are those of routes that the others leave out.
+// routeAttacks are attacks on routes that no other attack calls.
 func routeAttacks() []attack {
 	all := []attack{
 		{name: "label: many of a template", n: 50, most: 400, send: func(p target, n int) int {
@@ -180,7 +180,8 @@ func routeAttacks() []attack {
 		}},
 		{name: "orphans: many", n: 400, most: 1600, send: func(p target, n int) int {
 			size := batch(p, n, func(int) wire.Event {
-				return wire.Event{Kind: wire.KindScore, RequestID: wire.NewID(), Body: json.RawMessage(`{"score":1,"name":"n"}`)}
+				body := json.RawMessage(`{"score":1,"name":"n"}`)
+				return wire.Event{Kind: wire.KindScore, RequestID: wire.NewID(), Body: body}
 			})
 			p.call("GET", "/api/public/v2/requests/orphans?per_page=1000", "")
 			return size
@@ -188,7 +189,8 @@ func routeAttacks() []attack {
 		{name: "fleet: many sidecars", n: 100, most: 800, send: func(p target, n int) int {
 			size := 0
 			for range n {
-				body := `{"id":"` + wire.NewID() + `","name":"` + strings.Repeat("n", 200) + `","version":"v","started_at":"2026-01-01T00:00:00Z"}`
+				body := `{"id":"` + wire.NewID() + `","name":"` + strings.Repeat("n", 200) +
+					`","version":"v","started_at":"2026-01-01T00:00:00Z"}`
 				p.call("POST", "/sync/heartbeat", body)
 				size += len(body)
 			}
@@ -207,7 +209,8 @@ func routeAttacks() []attack {
 			return size
 		}},
 		{name: "search: deep filters", n: 100, most: 400, send: func(p target, n int) int {
-			body := strings.Repeat(`{"logic":"AND","filters":[`, n) + `{"field":"tags","operator":"is","value":"a"}` + strings.Repeat(`]}`, n)
+			body := strings.Repeat(`{"logic":"AND","filters":[`, n) +
+				`{"field":"tags","operator":"is","value":"a"}` + strings.Repeat(`]}`, n)
 			for _, path := range []string{"search", "analytics", "template-statistics", "reprice", "scan", "export"} {
 				p.call("POST", "/api/public/v2/requests/"+path, `{"filter_group":`+body+`}`)
 			}
@@ -215,13 +218,19 @@ func routeAttacks() []attack {
 		}},
 		{name: "pages: long filters", n: 100, most: inHead, send: func(p target, n int) int {
 			query := strings.Repeat("&field=tags&op=is&value=a", n/25) + "&q=" + strings.Repeat("w", n)
-			for _, path := range []string{"/", "/requests", "/requests/export", "/suggestions", "/requests/" + wire.NewID() + "/raw", "/audit", "/keys", "/people"} {
+			for _, path := range []string{
+				"/", "/requests", "/requests/export", "/suggestions",
+				"/requests/" + wire.NewID() + "/raw", "/audit", "/keys", "/people",
+			} {
 				p.call("GET", path+"?"+query[1:], "")
 			}
 			return 8 * len(query)
 		}},
 		{name: "editor: messages", n: 200, send: func(p target, n int) int {
-			form := url.Values{"name": {"edited"}, "new": {"true"}, "kind": {"chat"}, "do": {"preview"}, "settings": {"{}"}, "variables": {"{}"}}
+			form := url.Values{
+				"name": {"edited"}, "new": {"true"}, "kind": {"chat"}, "do": {"preview"},
+				"settings": {"{}"}, "variables": {"{}"},
+			}
 			for range n {
 				form.Add("role", "user")
 				form.Add("text", "Say {a} and {b}.")
@@ -247,15 +256,18 @@ func routeAttacks() []attack {
 
 	// What is attached to a request, by each spelling of its route: the most members, and a long value.
 	for _, path := range []string{
-		"/rest/track-request", "/rest/track-score", "/library-track-score", "/rest/track-metadata", "/library-track-metadata",
-		"/rest/track-prompt", "/library-track-prompt", "/rest/create-group", "/create-group", "/rest/track-group", "/track-group",
+		"/rest/track-request", "/rest/track-score", "/library-track-score",
+		"/rest/track-metadata", "/library-track-metadata", "/rest/track-prompt", "/library-track-prompt",
+		"/rest/create-group", "/create-group", "/rest/track-group", "/track-group",
 		"/library-publish-prompt-template", "/rest/publish-prompt-template",
 	} {
 		all = append(all, attack{name: "members: " + path, n: 20_000, send: func(p target, n int) int {
-			id, _ := track(p, `"tags":[]`) // few wait for a request that does not come
+			id, _ := track(p, `"tags":[]`) // only few events may wait for a request that does not come
 			long := strings.Repeat("v", n)
-			body := `{"request_id":"` + id + `","score":1,"name":"n","function_name":"f","prompt_name":"p","group_id":"g","kwargs":{},` +
-				`"request_response":{},"metadata":{` + members(min(n, 250), `"abcd"`) + `},"prompt_input_variables":{` + members(n, `"abcd"`) + `},"long":"` + long + `"}`
+			body := `{"request_id":"` + id + `","score":1,"name":"n","function_name":"f","prompt_name":"p",` +
+				`"group_id":"g","kwargs":{},"request_response":{},` +
+				`"metadata":{` + members(min(n, 250), `"abcd"`) + `},` +
+				`"prompt_input_variables":{` + members(n, `"abcd"`) + `},"long":"` + long + `"}`
 			p.call("POST", path, body)
 			return len(body)
 		}})
@@ -267,7 +279,8 @@ func routeAttacks() []attack {
 		wire.KindPrompt:   `{"prompt_name":"p%d","version":1,"prompt_input_variables":{"a":"b"}}`,
 		wire.KindGroup:    `{"group_id":"g%d"}`,
 	} {
-		all = append(all, attack{name: "batch: " + string(kind) + " of one record", n: 400, most: 400, send: func(p target, n int) int {
+		name := "batch: " + string(kind) + " of one record"
+		all = append(all, attack{name: name, n: 400, most: 400, send: func(p target, n int) int {
 			id := wire.NewID()
 			return batch(p, n, func(i int) wire.Event {
 				return wire.Event{Kind: kind, RequestID: id, Body: json.RawMessage(fmt.Sprintf(body, i))}

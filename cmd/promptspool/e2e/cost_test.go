@@ -18,20 +18,20 @@ import (
 	"promptspool/api/wire"
 )
 
-// What somebody sends may cost processor time and memory in proportion to its bytes, on every route and page. The scenes
-// here send adversarial input of size n and 4n to the real binary, and compare.
+// What a caller sends may cost processor time and memory in proportion to its bytes, on every route and
+// page. The scenes here send adversarial input of size n and 4n to the real binary, and compare.
 //
-// To add a case, add a line to attacks in cost_attacks_test.go. TestEveryRouteIsAttacked says which routes have none.
-// Those that are brief are part of `make test`, all of `make soak`.
+// To add a case, add a line to attacks in cost_attacks_test.go. TestEveryRouteIsAttacked reports routes
+// that have none. The brief ones are part of `make test`, all of them of `make soak`.
 
 const (
-	costTimeMin   = 60 * time.Millisecond // of a call of size n, so that what happens beside it does not matter
+	costTimeMin   = 60 * time.Millisecond // of a call of size n, so that other work beside it does not matter
 	costTimeBrief = 15 * time.Millisecond // the same in the short form
 	costRatioMax  = 6                     // of processor time, of 4n to n
 	costMemoryMax = 8                     // of memory beyond idle, to the unpacked body
 	costTries     = 3
 	costSlack     = 96 << 20 // bytes that garbage may take before the collector runs
-	costSizeMax   = 6 << 20  // of a body of size n; that of 4n must be taken
+	costSizeMax   = 6 << 20  // of a body of size n; the server must accept a body of 4n
 	crowdCallers  = 16
 	crowdSize     = 2 << 20 // of each one's body
 	crowdBrief    = 512 << 10
@@ -45,11 +45,11 @@ type attack struct {
 	name string
 	// send sends input of n parts to a target, and returns its size in unpacked bytes.
 	send func(p target, n int) int
-	// n is with how many parts to begin.
+	// n is the number of parts to begin with.
 	n int
-	// most is how many parts n may become; 0: as many as it takes to be measured.
+	// most bounds the parts; 0: as many as a measurement takes.
 	most int
-	// brief is of the short form: it found something once, or stands for its kind.
+	// brief attacks are part of the short form: they found something once, or represent their kind.
 	brief bool
 }
 
@@ -60,14 +60,14 @@ type target struct {
 	cookie string // of somebody who is signed in
 	csrf   string // for that session's forms
 	client *http.Client
-	// partly lets the target serve some of the routes only: a sidecar.
+	// partly lets the target be a sidecar, which serves only some of the routes.
 	partly bool
-	// leaves is after how long a caller goes away; 0: when it has its answer.
+	// leaves is the time after which a caller goes away; 0: when it has its answer.
 	leaves time.Duration
 }
 
-// of returns the target of a part of a test.
-func (p target) of(t testing.TB) target {
+// in returns the target for a subtest.
+func (p target) in(t testing.TB) target {
 	p.t = t
 
 	return p
@@ -112,7 +112,7 @@ func (p target) call(method, path, body string, header ...string) (status int, a
 	return res.StatusCode, string(text)
 }
 
-// signIn makes the cookie of the first person of a server.
+// signIn signs up the first person of a server and keeps the cookie.
 func (p *target) signIn(server *node) {
 	form := url.Values{"code": {setupCode(server)}, "email": {"ann@example.com"}, "password": {"correct horse battery"}}
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -136,7 +136,7 @@ func (p *target) signIn(server *node) {
 	p.csrf = found[1]
 }
 
-// submit sends a form of somebody who is signed in, and returns its size.
+// submit sends a form as the person who is signed in, and returns its size.
 func (p target) submit(path string, form url.Values) int {
 	form.Set("csrf", p.csrf)
 	body := form.Encode()
@@ -164,7 +164,7 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 			continue
 		}
 		t.Run(a.name, func(t *testing.T) {
-			sizes, fault := m.of(t).judge(p.of(t), a, least)
+			sizes, fault := m.in(t).judge(p.in(t), a, least)
 			t.Logf("%s, %s", a.name, sizes)
 			if fault != "" {
 				t.Error(fault)
@@ -172,16 +172,16 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 		})
 	}
 
-	t.Run("leaving", func(t *testing.T) { workEndsWithItsCaller(p.of(t), m.of(t)) })
+	t.Run("leaving", func(t *testing.T) { workEndsWithItsCaller(p.in(t), m.in(t)) })
 
-	// Sixteen at once stay within what a server may take.
+	// Sixteen callers together stay within the memory of a server.
 	for _, a := range attacks {
 		if !long && a.name != "write: text parts of an answer" {
 			continue
 		}
 		t.Run("crowd, "+a.name, func(t *testing.T) {
 			peak := watchMemory(t, server)
-			crowdOf(p.of(t), a, size, m.of(t))
+			crowdOf(p.in(t), a, size, m.in(t))
 			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
 		})
 	}
@@ -192,9 +192,10 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 	}
 }
 
-// crowdOf carries out an attack sixteen times at once, each with some bytes, or with as many as take crowdTime of the processes.
+// crowdOf carries out an attack sixteen times together. Each is of the given bytes, or of as many as take
+// crowdTime of the processes.
 func crowdOf(p target, a attack, bytes int, processes ...meter) {
-	// The first size is far from what is asked for: there, what does not grow weighs most.
+	// The first size is far from the wanted one: there, fixed costs weigh most.
 	n := a.n
 	for range 2 {
 		before := spentBy(processes)
@@ -213,7 +214,7 @@ func crowdOf(p target, a attack, bytes int, processes ...meter) {
 	callers.Wait()
 }
 
-// spentBy is the processor time of all processes.
+// spentBy returns the processor time of all processes.
 func spentBy(processes []meter) (spent time.Duration) {
 	for _, m := range processes {
 		spent += m.processor()
@@ -233,7 +234,8 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := startPlainServer(t, "127.0.0.1:0")
-	sidecar := begin(t, limited(t, plain, cgroupBytes), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
+	sidecar := begin(t, limited(t, plain, cgroupBytes), nil, t.TempDir(), "127.0.0.1:0",
+		"sidecar", "--upstream", "http://"+server.addr)
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
@@ -243,7 +245,7 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			peak := watchMemory(t, sidecar)
-			crowdOf(p.of(t), a, crowdSize, meter{t, sidecar.cmd.Process.Pid}, meter{t, server.cmd.Process.Pid})
+			crowdOf(p.in(t), a, crowdSize, meter{t, sidecar.cmd.Process.Pid}, meter{t, server.cmd.Process.Pid})
 			t.Logf("%s, sixteen at once: %d MiB", a.name, peak()>>20)
 		})
 		if sidecar.ended() {
@@ -251,7 +253,8 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 		}
 	}
 
-	// The server takes only so many events of requests that never come; the rest waits in the spool, and nobody behind it.
+	// The server bounds the events of requests that never come: the rest waits in the spool, and must not
+	// hold up what is behind it.
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	reached(t, 5*time.Minute, func() bool {
 		return server.get("/api/public/v2/requests/"+id).Status == 200
@@ -277,13 +280,14 @@ func TestAQuadraticServerIsNoticed(t *testing.T) {
 	}
 
 	p := target{t: t, addr: addr, client: ownClient(t, 1)}
-	// With fewer parts, what a process needs in any case weighs too much.
+	// With fewer parts, the fixed cost of a call weighs too much.
 	a := attack{name: "many parts", n: 4000, send: func(p target, n int) int {
 		body := strings.Repeat("abcdefghijklmnop", n)
 		p.call("POST", "/", body)
 		return len(body)
 	}}
-	if sizes, fault := (meter{t, program.Process.Pid}).judge(p, a, costTimeBrief); !strings.Contains(fault, "grows faster") {
+	sizes, fault := (meter{t, program.Process.Pid}).judge(p, a, costTimeBrief)
+	if !strings.Contains(fault, "grows faster") {
 		t.Errorf("nothing was noticed: %v", sizes)
 	}
 }
@@ -306,10 +310,11 @@ func runQuadratic() {
 	}))
 }
 
-// workEndsWithItsCaller sees that work for a caller who has gone ends.
+// workEndsWithItsCaller checks that the work for a caller who has gone ends.
 func workEndsWithItsCaller(p target, m meter) {
 	p.t.Helper()
-	publish(p, "spin", "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}")
+	publish(p, "spin",
+		"{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}")
 	for range 20 {
 		p.call("POST", "/rest/track-request", callsBody(200<<10))
 	}
@@ -333,7 +338,7 @@ func workEndsWithItsCaller(p target, m meter) {
 		}
 		leave()
 
-		// Mostly it ends sooner than it must. A second of the processor's, which others may need as well.
+		// Mostly it ends long before. The bound is in processor time, for others may need the processor too.
 		began, left := time.Now(), m.processor()
 		for m.isBusy() && m.processor()-left <= leftMax {
 		}
@@ -341,7 +346,7 @@ func workEndsWithItsCaller(p target, m meter) {
 		p.t.Logf("%s ends after %v of processor time, and within %v, of its caller's leaving",
 			name, took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 		if took > leftMax {
-			p.t.Errorf("%s: it goes on a second after its caller left", name)
+			p.t.Errorf("%s: the work goes on for %v after its caller left", name, took)
 		}
 	}
 }
@@ -359,16 +364,18 @@ func request(ctx context.Context, p target, method, path, body string) *http.Req
 
 // publish makes a version of a jinja2 template.
 func publish(p target, name, text string) int {
-	body := `{"prompt_template":{"prompt_name":` + quoted(name) + `},"prompt_version":{"prompt_template":{"type":"chat",` +
-		`"messages":[{"role":"user","template_format":"jinja2","content":[{"type":"text","text":` + quoted(text) + `}]}]}}}`
-	if status, answer := p.call("POST", "/rest/prompt-templates", body); status >= 300 && status != http.StatusServiceUnavailable && !p.partly {
+	body := `{"prompt_template":{"prompt_name":` + quoted(name) +
+		`},"prompt_version":{"prompt_template":{"type":"chat","messages":[{"role":"user",` +
+		`"template_format":"jinja2","content":[{"type":"text","text":` + quoted(text) + `}]}]}}}`
+	status, answer := p.call("POST", "/rest/prompt-templates", body)
+	if status >= 300 && status != http.StatusServiceUnavailable && !p.partly {
 		p.t.Errorf("publishing %s: %d %.300s", name, status, answer)
 	}
 
 	return len(body)
 }
 
-// calls is a request with a prompt of so many bytes.
+// callsBody returns a request with a prompt of about size bytes.
 func callsBody(size int) string {
 	return `{"request_id":"` + wire.NewID() + `","function_name":"f","kwargs":{"messages":[{"role":"user","content":` +
 		quoted(strings.Repeat("all work and no play ", size/21)) + `}]},"request_response":{}}`

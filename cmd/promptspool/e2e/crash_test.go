@@ -12,9 +12,11 @@ import (
 	"promptspool/spool"
 )
 
-// crashBinary is the command with the tag crashpoints: it ends where PROMPTSPOOL_CRASH_AT says. Without the race detector, which
-// would make filling generations take minutes.
-var crashBinary = sync.OnceValues(func() (string, error) { return build("promptspool-crashpoints", "-tags", "crashpoints") })
+// crashBinary is the command with the tag crashpoints: it ends at the point PROMPTSPOOL_CRASH_AT. It has
+// no race detector, with which filling generations would take minutes.
+var crashBinary = sync.OnceValues(func() (string, error) {
+	return build("promptspool-crashpoints", "-tags", "crashpoints")
+})
 
 // beginCrashing starts a sidecar of crashBinary, and does not wait for it.
 func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *node {
@@ -23,8 +25,9 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *no
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Small bodies reach their bound late, so the bound of what is taken on trust is moved away.
-	return begin(t, program, env, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream, "--spool-bytes-max", "4GiB", "--drain", "5s")
+	// Small bodies fill the spool late, so the bound of unsettled bytes is moved out of the way.
+	return begin(t, program, env, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream,
+		"--spool-bytes-max", "4GiB", "--drain", "5s")
 }
 
 func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
@@ -36,9 +39,11 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	launchSidecar := func() *node {
 		return launch(t, sidecarData, sidecarAddr, "sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
 	}
+
 	sidecar := launchSidecar()
 	o := startOracle(t, adminKey)
 	o.load(sidecar, 4, 2000, 0)
+
 	for round := range rounds(t, 8, 0.15) {
 		wait := time.NewTimer(time.Duration(100+rand.IntN(400)) * time.Millisecond)
 		<-wait.C
@@ -50,6 +55,8 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 			server = startServer(t, serverData, addr)
 		}
 	}
+
+	// Both are up again: everything acked arrives.
 	o.halt()
 	sidecar.emptied()
 	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["dead"] != 0.0 || s["held"] != 0.0 {
@@ -68,28 +75,33 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 	var sidecars [2]*node
 	var data, at [2]string
 	start := func(i int) {
-		sidecars[i] = launch(t, data[i], at[i], "sidecar", "--name", fmt.Sprintf("pod-%d", i+1), "--upstream", "http://"+addr)
+		sidecars[i] = launch(t, data[i], at[i],
+			"sidecar", "--name", fmt.Sprintf("pod-%d", i+1), "--upstream", "http://"+addr)
 	}
 	for i := range sidecars {
 		data[i], at[i] = t.TempDir(), freePort(t)
 		start(i)
 	}
+
 	o := startOracle(t, adminKey)
 	o.loadBoth(sidecars[0], sidecars[1], 4, 1000)
+
 	for round := range rounds(t, 9, 0.15) {
 		pauseFor(time.Duration(100+rand.IntN(400)) * time.Millisecond)
-		who := rand.IntN(3)
+		victim := rand.IntN(3) // a sidecar, or 2: the server
 		if round < 3 {
-			who = round // each at least once
+			victim = round // each at least once
 		}
-		if who == 2 {
+		if victim == 2 {
 			server.kill()
 			server = startServer(t, serverData, addr)
 			continue
 		}
-		sidecars[who].kill()
-		start(who)
+
+		sidecars[victim].kill()
+		start(victim)
 	}
+
 	o.halt()
 	for _, s := range sidecars {
 		s.emptied()
@@ -97,6 +109,7 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 			t.Errorf("the spool says %v", status)
 		}
 	}
+
 	if a := o.wantAll(server); a.Acked < 20 || a.Scored < 40 {
 		t.Errorf("only %d writes and %d scores were acked; the test shows nothing", a.Acked, a.Scored)
 	}
@@ -106,8 +119,8 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {
 		for _, point := range spool.CrashPoints {
-			// The first time that a point is reached, and in later rounds a later one where there surely is one: a life makes
-			// two generations at least and fills one.
+			// The first time that a point is reached; in later rounds a later time, if there surely is one: a life
+			// makes two generations at least and fills one.
 			count := 1
 			switch point {
 			case spool.CrashBeforeCommit, spool.CrashAfterCommit, spool.CrashBetweenSendAndAck:
@@ -120,30 +133,42 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// dieAt takes a sidecar through its life until it dies at a point: writes while the server is away, a key that the server then
-// refuses, delivery of more than a generation holds; a kill, a new start, a stop. Then it starts one that does not die, and
-// looks for everything that was acked. After the kill the point counts the first time that it is met.
+// dieAt takes a sidecar through its life until it dies at a point: writes while the server is away, a key
+// that the server then refuses, delivery of more than a generation holds; a kill, a new start, a stop.
+// Then it starts one that does not die, and looks for everything that was acked. After the kill, the
+// point counts the first time that it is reached.
 func dieAt(t *testing.T, point string, count int) {
 	data, sidecarAddr, serverAddr := t.TempDir(), freePort(t), freePort(t)
 	start := func(count int) *node {
 		return beginCrashing(t, data, sidecarAddr, serverAddr, fmt.Sprintf("PROMPTSPOOL_CRASH_AT=%s:%d", point, count))
 	}
+
 	good, bad := startOracle(t, adminKey), startOracle(t, "a key that no server knows")
 	sidecar := start(count)
+
 	alive := func() bool { return !sidecar.ended() }
+
 	loaded := func(o *oracle, writers, bytes, acks int) {
 		o.load(sidecar, writers, bytes, o.count().Acked+acks)
-		sidecar.eventually(func() bool { return !alive() || !o.count().Loading }, func() string { return fmt.Sprintf("the load does not end: %+v", o.count()) })
+		sidecar.eventually(
+			func() bool { return !alive() || !o.count().Loading },
+			func() string { return fmt.Sprintf("the load does not end: %+v", o.count()) },
+		)
 		o.halt()
 	}
+
 	emptied := func() {
-		sidecar.eventually(func() bool { return !alive() || sidecar.waiting() == 0 }, func() string { return "the spool does not empty" })
+		sidecar.eventually(
+			func() bool { return !alive() || sidecar.waiting() == 0 },
+			func() string { return "the spool does not empty" },
+		)
 	}
 
 	if sidecar.takes() {
 		loaded(bad, 2, 2000, 20)
 		loaded(good, 2, 2000, 20)
 	}
+	// The server comes. What does not fit in one generation is delivered.
 	server := startPlainServer(t, serverAddr)
 	if alive() {
 		loaded(good, 4, 64<<10, 320) // some 20 MiB, more than a generation holds
@@ -160,24 +185,29 @@ func dieAt(t *testing.T, point string, count int) {
 		_ = sidecar.cmd.Process.Signal(syscall.SIGTERM)
 	}
 	if sidecar.diedOf() != syscall.SIGKILL || sidecar.killed {
-		t.Fatalf("the point %s was not reached, or the sidecar ended otherwise", point)
+		t.Fatalf("the point %s was not reached, or the sidecar ended in another way", point)
 	}
 
 	sidecar = beginCrashing(t, data, sidecarAddr, serverAddr)
 	if !sidecar.takes() {
-		t.Fatal("after the crash it does not start")
+		t.Fatal("the sidecar does not start after the crash")
 	}
+
 	good.loaded(sidecar, 4, 2000, good.count().Acked+20)
 	sidecar.emptied()
+
 	a, b, s := good.wantAll(server), bad.count(), sidecar.spoolStatus()
 	held := int(s["held"].(float64))
+
 	if s["gaps"] != 0.0 || s["dead"] != 0.0 || held < b.Acked || held > b.Acked+b.Unsure {
-		t.Errorf("%d writes of the key that the server refuses were acked and %d were under way; the spool says %v", b.Acked, b.Unsure, s)
+		t.Errorf("of the key that the server refuses, %d writes were acked and %d unsure; the spool says %v",
+			b.Acked, b.Unsure, s)
 	}
+
 	t.Logf("%d acked, %d unsure, %d held", a.Acked, a.Unsure, held)
 }
 
-// waiting is how many events wait for the server, -1 if the process does not say.
+// waiting returns how many events wait for the server, -1 if the process does not answer.
 func (n *node) waiting() int {
 	status, err := n.trySpoolStatus()
 	if err != nil {
@@ -186,7 +216,7 @@ func (n *node) waiting() int {
 	return int(status["events"].(float64))
 }
 
-// diedOf is the signal that ended the process, -1 if it ended itself. It waits for the end.
+// diedOf waits for the process's end and returns the signal that ended it, -1 if it ended itself.
 func (n *node) diedOf() syscall.Signal {
 	n.t.Helper()
 	<-n.eof
@@ -194,7 +224,8 @@ func (n *node) diedOf() syscall.Signal {
 		_ = n.cmd.Wait()
 	}
 	if log := n.logged(); strings.Contains(log, "panic: ") || strings.Contains(log, "fatal error: ") {
-		n.t.Errorf("the process broke down:\n%s", log)
+		n.t.Errorf("the process panicked:\n%s", log)
 	}
+
 	return n.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
 }

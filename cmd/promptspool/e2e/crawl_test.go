@@ -17,7 +17,7 @@ import (
 
 const crawlPassword = "correct horse battery"
 
-// newCrawler is a browser with nobody signed in.
+// newCrawler returns a browser with nobody signed in.
 func newCrawler(t *testing.T, base string) *crawler {
 	t.Helper()
 	return &crawler{
@@ -28,14 +28,15 @@ func newCrawler(t *testing.T, base string) *crawler {
 		},
 		answers: map[string]string{
 			"q": "Oslo", "span": "7d", "field": "tags", "value": "web", "label": "prod", "tag": "shop", "bucket": "day",
-			"score": "80", "name": "crawled", "message": "as the crawler wants it", "provider": "openai", "model": "gpt-4o-mini",
+			"score": "80", "name": "crawled", "message": "as the crawler wants it",
+			"provider": "openai", "model": "gpt-4o-mini",
 			"text": "Say hello to {name}.", "v": "2", "sent": "1", "account": "crawlers", "code": "none",
 			"email": "nobody@example.com", "old": crawlPassword, "password": crawlPassword, "tags": "crawled",
 		},
 	}
 }
 
-// signs sends one of the forms that somebody who is not signed in sees.
+// signs sends a form that is shown to somebody who is not signed in.
 func (c *crawler) signs(t *testing.T, path string, form url.Values) {
 	t.Helper()
 	res, body, err := c.fetch(pressing{from: c.base, to: c.base.JoinPath(path), form: form})
@@ -46,7 +47,7 @@ func (c *crawler) signs(t *testing.T, path string, form url.Values) {
 
 var inviteCode = regexp.MustCompile(`code=([a-z2-7-]+)|id="code">([a-z2-7-]+)<`)
 
-// invites makes an invitation for somebody of a role, and has them sign up with it.
+// invites makes an invitation for a role, and has a guest sign up with it.
 func (c *crawler) invites(t *testing.T, email string, role wire.Role) *crawler {
 	t.Helper()
 	p := pressing{
@@ -68,13 +69,13 @@ func (c *crawler) invites(t *testing.T, email string, role wire.Role) *crawler {
 	return guest
 }
 
-// logEverything fills a server with whatever its pages can show.
+// logEverything fills a server with everything that its pages can show.
 func logEverything(server *node) {
 	server.t.Helper()
 	publishVersions(server)
 	logDays(server, 7)
 
-	// A template that is out of use, and one that is a completion in Jinja's language.
+	// A template that is archived, and a completion in Jinja's language.
 	for _, t := range []struct {
 		name string
 		text map[string]any
@@ -93,7 +94,8 @@ func logEverything(server *node) {
 			server.t.Fatalf("publish: %d %s", r.Status, r.Body)
 		}
 	}
-	if r := server.call("DELETE", "/rest/prompt-templates/old%20greeting", nil, "X-API-KEY", adminKey); r.Status >= 300 {
+	r := server.call("DELETE", "/rest/prompt-templates/old%20greeting", nil, "X-API-KEY", adminKey)
+	if r.Status >= 300 {
 		server.t.Fatalf("archive: %d %s", r.Status, r.Body)
 	}
 
@@ -109,7 +111,8 @@ func logEverything(server *node) {
 	tools := asked("What is the weather in Oslo?", "")
 	tools["request_response"] = json.RawMessage(`{"model": "gpt-4o",
 		"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [
-			{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}}]}}],
+			{"id": "call_1", "type": "function",
+				"function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}}]}}],
 		"usage": {"prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}}`)
 	tools["tags"], tools["metadata"] = []string{"web", "weather"}, map[string]string{"user_id": "ann"}
 	id := server.track("/rest/track-request", adminKey, tools)
@@ -140,7 +143,7 @@ func logEverything(server *node) {
 	}
 }
 
-// crawlStarts are addresses that people send each other, beside what is reached from the first page.
+// crawlStarts are addresses that people send each other, beside the pages that links lead to.
 var crawlStarts = []string{
 	"/", "/?tags=web&span=7d&bucket=day", "/requests", "/requests?tags=web&span=7d&q=Oslo",
 	"/requests?field=metadata&key=customer&op=is&value=Brisa", "/requests?status=ERROR&col=status&col=model&col=tools",
@@ -189,7 +192,8 @@ func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 	pages := map[string]string{
 		"/": page(`<a href="/requests?tags=web&amp;span=7d">The list</a> <a href="/gone">Broken</a>
 			<a href="/data">As data</a> <a href="/nil">An empty place</a>
-			<form method="post" action="/refused"><input type="hidden" name="csrf" value="x"><button>Do it</button></form>`),
+			<form method="post" action="/refused">` +
+			`<input type="hidden" name="csrf" value="x"><button>Do it</button></form>`),
 		"/requests": page(`<p class="count">3 requests, newest first</p><a href="/requests/export" download>Export</a>
 			<a href="/requests/1?tags=web&amp;span=7d">Row</a>`),
 		"/requests/1": page(`<a href="/requests?tags=web&amp;span=7d">Back</a>

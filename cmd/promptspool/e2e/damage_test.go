@@ -16,7 +16,7 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// damageFaults is how many faults the short test makes. It takes them at random from all files and ways.
+// damageFaults is how many faults the short test makes, at random from all files and ways.
 const damageFaults = 15
 
 func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
@@ -25,6 +25,7 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
+
 	files := w.files(t)
 	type way struct{ file, how string }
 	var ways []way
@@ -33,7 +34,9 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 			ways = append(ways, way{f, how})
 		}
 	}
+
 	random.Shuffle(len(ways), func(i, j int) { ways[i], ways[j] = ways[j], ways[i] })
+
 	refused, lost := 0, 0
 	for i := range rounds(t, damageFaults, 0.2) {
 		way := ways[i%len(ways)]
@@ -47,48 +50,60 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 			}
 		})
 	}
+
 	t.Logf("%d faults were refused with a reason, %d lost events that were counted", refused, lost)
 	if lost == 0 {
 		t.Error("no fault lost anything; the test shows nothing")
 	}
 }
 
-// wreck is a sidecar's data folder after a rich life that ended by SIGKILL, and those who know what was acked.
+// wreck is a sidecar's data folder after a rich life that ended by SIGKILL, with the oracles that know what was acked.
 type wreck struct {
 	data      string
 	good, bad *oracle // bad's writes are in the held lane
 	upstream  string
 }
 
-// newWreck makes a folder with events of a good key in generations that were closed and one that was not, some of them
+// newWreck makes a folder with events of a good key in generations that were closed and in one that was not, some
 // delivered before, some larger than a frame, and events of a refused key in the held lane.
 func newWreck(t *testing.T) *wreck {
 	t.Helper()
-	w := &wreck{data: t.TempDir(), upstream: freePort(t), good: startOracle(t, adminKey), bad: startOracle(t, "a key that no server knows")}
+	w := &wreck{
+		data:     t.TempDir(),
+		upstream: freePort(t),
+		good:     startOracle(t, adminKey),
+		bad:      startOracle(t, "a key that no server knows"),
+	}
+
 	sidecar := startSidecar(t, w.data, w.upstream)
 	w.bad.loaded(sidecar, 1, 500, 10)
+
 	server := startServer(t, t.TempDir(), w.upstream)
-	startOracle(t, adminKey).loaded(sidecar, 1, 500, 20) // delivered: of no interest any more
+	startOracle(t, adminKey).loaded(sidecar, 1, 500, 20) // delivered: nobody asks for them later
 	sidecar.emptied()
 	server.kill()
-	sidecar.stop() // after a kill the cursor might be older, and the delivered ones count as waiting again
+	sidecar.stop() // after a kill the cursor might be older, and delivered events would wait again
+
 	sidecar = startSidecar(t, w.data, w.upstream)
 	w.good.loaded(sidecar, 4, 1000, w.good.count().Acked+30)
 	w.good.loaded(sidecar, 1, 4<<20, w.good.count().Acked+1)
 	sidecar.kill()
+
 	sidecar = startSidecar(t, w.data, w.upstream, "--drain", "0s")
 	w.good.loaded(sidecar, 4, 1000, w.good.count().Acked+30)
 	sidecar.stop()
+
 	sidecar = startSidecar(t, w.data, w.upstream)
 	w.good.loaded(sidecar, 4, 1000, w.good.count().Acked+30)
 	sidecar.kill()
+
 	if a, b := w.good.count(), w.bad.count(); a.Unsure+b.Unsure > 0 {
-		t.Fatalf("some writes were not answered, so nobody can say what must be there: %+v %+v", a, b)
+		t.Fatalf("some writes were not answered, so it is unknown what must be there: %+v %+v", a, b)
 	}
 	return w
 }
 
-// files are the files of the spool and the keys, from the top of the folder.
+// files returns the files of the spool and the keys, relative to the folder.
 func (w *wreck) files(t *testing.T) (files []string) {
 	t.Helper()
 	for _, part := range []string{"spool", "keys"} {
@@ -106,14 +121,16 @@ func (w *wreck) files(t *testing.T) (files []string) {
 	return files
 }
 
-// survive starts a sidecar on a copy of the folder with one fault. It must end with a reason, or deliver: then every acked event
-// is at the server as it was sent, or in a lane, or counted as lost. It says how many are not at the server or in a lane.
+// survive starts a sidecar on a copy of the folder with one fault. It must end with a reason, or deliver: then every
+// acked event is at the server as it was sent, or in a lane, or counted as lost. It returns how many are lost.
 func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
 	data := w.copyWith(t, f)
 	server := startPlainServer(t, w.upstream)
 	sidecar := beginPlain(t, data, "127.0.0.1:0", "sidecar", "--name", "pod-1", "--upstream", "http://"+w.upstream)
 	if !sidecar.takes() {
-		if sidecar.diedOf() > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(sidecar.logged(), "promptspool: ") {
+		signal := sidecar.diedOf() // waits for the end
+		gaveReason := sidecar.cmd.ProcessState.ExitCode() == 1 && strings.Contains(sidecar.logged(), "promptspool: ")
+		if signal > 0 || !gaveReason {
 			t.Errorf("it ends with %v and gives no reason:\n%s", sidecar.cmd.ProcessState, sidecar.logged())
 		}
 		if f.how == "bad block" && filepath.Base(f.file) != "FORMAT" {
@@ -122,21 +139,24 @@ func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
 		t.Logf("refused: %s", lastLine(sidecar.logged()))
 		return 0, false
 	}
+
 	sidecar.emptied()
 	s := sidecar.spoolStatus()
 	a, b := w.good.verify(server), w.bad.count()
 	away := a.Lost + b.Acked
 	counted := int(s["gaps"].(float64) + s["uncertain"].(float64) + s["held"].(float64) + s["dead"].(float64))
 	if away != counted || a.There+a.Lost != a.Acked || len(a.Different)+len(a.Twice) > 0 {
-		t.Errorf("%d acked events are not at the server, of them %v; different %v, twice %v; the spool counts %d: %v", away, a.Missing, a.Different, a.Twice, counted, s)
+		t.Errorf("%d acked events are not at the server, of them %v; different %v, twice %v; the spool counts %d: %v",
+			away, a.Missing, a.Different, a.Twice, counted, s)
 	}
+
 	if sidecar.ended() {
-		t.Error("it died")
+		t.Error("the sidecar ended")
 	}
 	return int(s["gaps"].(float64)), true
 }
 
-// copyWith copies the folder and inflicts a fault on the copy.
+// copyWith copies the folder and damages the copy.
 func (w *wreck) copyWith(t *testing.T, f fault) (data string) {
 	t.Helper()
 	if f.how != "bad block" {
@@ -190,6 +210,7 @@ func (f fault) inflict(data string) error {
 		return err
 	}
 	defer file.Close()
+
 	at, err := f.offset(file)
 	if err != nil {
 		return err
@@ -197,9 +218,10 @@ func (f fault) inflict(data string) error {
 	if f.how == "cut" {
 		return file.Truncate(at)
 	}
+
 	b := make([]byte, 1)
 	if _, err := file.ReadAt(b, at); errors.Is(err, io.EOF) {
-		return nil // an empty file cannot be damaged so
+		return nil // an empty file cannot be damaged in this way
 	} else if err != nil {
 		return err
 	}
@@ -208,7 +230,7 @@ func (f fault) inflict(data string) error {
 	return err
 }
 
-// offset is where in a file the fault is.
+// offset returns the place of the fault in a file.
 func (f fault) offset(file *os.File) (int64, error) {
 	parts, size, err := dataParts(file)
 	at := int64(f.at * float64(size))
@@ -224,7 +246,7 @@ func (f fault) offset(file *os.File) (int64, error) {
 // dataPart is a run of bytes that occupies the disk.
 type dataPart struct{ from, size int64 }
 
-// dataParts finds what a sparse file holds, less the zeros at its end, which faults would meet most of the time.
+// dataParts returns the data of a sparse file, without the zeros at its end, which most faults would hit.
 func dataParts(file *os.File) (parts []dataPart, size int64, err error) {
 	for end := int64(0); ; {
 		from, err := file.Seek(end, unix.SEEK_DATA)
@@ -240,6 +262,7 @@ func dataParts(file *os.File) (parts []dataPart, size int64, err error) {
 		parts = append(parts, dataPart{from, end - from})
 		size += end - from
 	}
+
 	if n := len(parts); n > 0 {
 		last := &parts[n-1]
 		b := make([]byte, last.size)

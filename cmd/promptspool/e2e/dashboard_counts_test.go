@@ -22,8 +22,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// slowStore is a store on a machine that is busy with something else: each row that is counted by itself takes a while. Of what
-// a filter finds it hands out no more rows than it may, until it may.
+// slowStore is a store on a machine that is busy with something else: each row that is counted by itself takes
+// a while. A scan waits after as many rows as may allows, until may grows.
 type slowStore struct {
 	archive.Store
 	each time.Duration
@@ -36,7 +36,9 @@ func (s *slowStore) spin() {
 	}
 }
 
-func (s *slowStore) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
+func (s *slowStore) Sum(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums,
+) error {
 	return s.Store.Sum(ctx, account, q, want, slowSums{sums, s})
 }
 
@@ -51,7 +53,9 @@ func (s slowSums) Add(row *wire.Row) error {
 	return s.Sums.Add(row)
 }
 
-func (s *slowStore) Scan(ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(*wire.Row) (bool, error)) (*query.Position, error) {
+func (s *slowStore) Scan(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(*wire.Row) (bool, error),
+) (*query.Position, error) {
 	n := int64(0)
 
 	return s.Store.Scan(ctx, account, q, want, func(row *wire.Row) (bool, error) {
@@ -82,7 +86,8 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := people.Join(ctx, wire.Application{Email: benchEmail, Password: benchPassword, Code: code}, "192.0.2.1")
+	application := wire.Application{Email: benchEmail, Password: benchPassword, Code: code}
+	owner, err := people.Join(ctx, application, "192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +96,15 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	records := archive.New(archive.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet})
 	var events []wire.Event
 	for n := range calls {
-		events = append(events, wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "host",
-			Body: fmt.Appendf(nil, `{"function_name":"openai.chat","kwargs":{"model":"gpt-%d"},"request_response":{},"prompt_id":"greet","prompt_version":1}`, n%2)})
+		events = append(events, wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindRequest,
+			RequestID:  wire.NewID(),
+			AcceptedAt: time.Now(),
+			Sidecar:    "host",
+			Body: fmt.Appendf(nil, `{"function_name":"openai.chat","kwargs":{"model":"gpt-%d"},`+
+				`"request_response":{},"prompt_id":"greet","prompt_version":1}`, n%2),
+		})
 	}
 	if _, err := records.Record(ctx, wire.Identity{Account: owner.User.AccountID}, events); err != nil {
 		t.Fatal(err)
@@ -101,13 +113,23 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	counting := archive.NewCounting(records)
 	t.Cleanup(counting.Close)
 	templates := registry.New(registry.Config{Store: db, Logger: quiet})
-	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{Name: "greet", Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`)})
+	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{
+		Name:      "greet",
+		Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages := httptest.NewServer(dashboard.New(dashboard.Config{
-		People: people, Keys: auth.New(auth.Config{Store: db}), Records: counting, Recorder: records, Templates: templates,
-		Sidecars: db, Storage: db, Version: "test", Logger: quiet,
+		People:    people,
+		Keys:      auth.New(auth.Config{Store: db}),
+		Records:   counting,
+		Recorder:  records,
+		Templates: templates,
+		Sidecars:  db,
+		Storage:   db,
+		Version:   "test",
+		Logger:    quiet,
 	}))
 	t.Cleanup(pages.Close)
 
@@ -125,7 +147,8 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	store, b := slowDashboard(t, calls)
 	const tile = ".tiles dd"
 
-	// Without a filter every reload shows all calls, though to count them takes longer than a page may wait for a filter.
+	// Without a filter every reload shows all calls, though counting them takes longer than a page may
+	// wait for a filter.
 	for range 4 {
 		b.visit("/")
 		if shown := b.text(tile); shown != "3\u202f000" {
@@ -133,10 +156,10 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 		}
 	}
 	if strings.Contains(b.text("main"), "Partial result") {
-		t.Error("all of the calls are called a part")
+		t.Error("the count of all calls is marked as partial")
 	}
 
-	// With a filter a part is marked, on the number itself, and does not shrink.
+	// With a filter a partial count is marked, on the number itself, and does not shrink.
 	last := 0
 	shown := func() int {
 		t.Helper()
@@ -167,14 +190,14 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	store.may.Store(calls)
 	b.waitsFor(tile, "1\u202f500")
 	if shown(); strings.Contains(b.text("main"), "Partial result") {
-		t.Error("all of the calls are called a part")
+		t.Error("the count of all calls is marked as partial")
 	}
 	b.screenshots("overview-complete")
 	store.may.Store(0)
 	b.visit("/?model=gpt-0")
 	shown()
 
-	// So does that of a template's versions.
+	// So does the page of a template's versions.
 	last = 0
 	store.may.Store(100)
 	b.visit("/template/statistics?name=greet")
@@ -197,6 +220,6 @@ func TestEverythingIsCountedForWhoeverAsksForIt(t *testing.T) {
 	b.press(".notice a")
 	b.shows(".tiles dd", "150")
 	if strings.Contains(b.text(".tiles dd"), "+") {
-		t.Error("what was asked to be everything is called a part")
+		t.Error("the count of everything is marked as partial")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// founded is a server whose first owner has just signed up in a browser.
+// founded starts a server whose first owner has just signed up in a browser.
 func founded(t *testing.T) (*node, *browser) {
 	t.Helper()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
@@ -30,7 +30,7 @@ func founded(t *testing.T) (*node, *browser) {
 
 var printedCode = regexp.MustCompile(`setup code ([a-z2-7-]+)`)
 
-// setupCode is what a fresh server prints.
+// setupCode returns the code that a fresh server prints.
 func setupCode(server *node) string {
 	server.t.Helper()
 	var found []string
@@ -53,6 +53,7 @@ func TestSomebodySignsUpAndGetsAKeyThatWorks(t *testing.T) {
 		t.Errorf("the key is refused: %d %s", r.Status, r.Body)
 	}
 	b.screenshots("keys")
+
 	b.visit("/keys")
 	if b.text("#secret") != "" {
 		t.Error("the secret is shown again")
@@ -64,10 +65,13 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.shows("main", "Nothing has been logged yet", server.addr[strings.Index(server.addr, ":"):])
 	for _, tag := range []string{"demo", "other"} {
 		server.track("/rest/track-request", adminKey, map[string]any{
-			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-" + tag, "messages": []any{}},
-			"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
+			"function_name":      "openai.ChatCompletion.create",
+			"kwargs":             map[string]any{"model": "gpt-" + tag, "messages": []any{}},
+			"request_response":   map[string]any{},
+			"request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
 		})
 	}
+
 	b.visit("/requests")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
 	b.do("unfold", chromedp.Click(".more summary"))
@@ -79,24 +83,32 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	if strings.Contains(b.text("table"), "gpt-other") {
 		t.Error("the filter finds what it should not")
 	}
+
 	b.press(".chips a")
 	b.shows("main", "2 requests")
+
 	b.visit("/requests?col=sidecar&col=model")
 	b.shows("thead", "Received", "Model", "Sidecar")
 	if strings.Contains(b.text("thead"), "Status") {
 		t.Error("a column is shown that was not chosen")
 	}
+
 	b.do("follow", chromedp.Click("[data-live]"))
 	server.track("/rest/track-request", adminKey, map[string]any{
-		"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-later", "messages": []any{}},
-		"request_response": map[string]any{}, "request_start_time": 1, "request_end_time": 2,
+		"function_name":      "openai.ChatCompletion.create",
+		"kwargs":             map[string]any{"model": "gpt-later", "messages": []any{}},
+		"request_response":   map[string]any{},
+		"request_start_time": 1, "request_end_time": 2,
 	})
 	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelector("#list").innerText.includes("gpt-later")`, chromedp.WithPollingInterval(pollEvery)))
+		listed := `document.querySelector("#list").innerText.includes("gpt-later")`
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](listed, chromedp.WithPollingInterval(pollEvery)))
 		return err
 	}))
+
 	b.shows("#count", "3 requests, newest first")
-	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`, chromedp.EvalAwaitPromise))
+	export := `fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](export, chromedp.EvalAwaitPromise))
 	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
 		t.Errorf("the view is exported as %q, %v", lines, err)
 	}
@@ -115,15 +127,26 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 			map[string]any{"role": "tool", "tool_call_id": "call_1", "content": `{"sky":"clear"}`},
 			map[string]any{"role": "user", "content": strings.Repeat("long ", 200_000)},
 		}},
-		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
-			"message": map[string]any{"role": "assistant", "content": "Clear."}}}, "usage": map[string]any{"prompt_tokens": 1200, "completion_tokens": 3}},
-		"request_start_time": 1, "request_end_time": 2.5, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"request_response": map[string]any{
+			"model": "gpt-4o-mini",
+			"choices": []any{map[string]any{
+				"index":         0,
+				"finish_reason": "stop",
+				"message":       map[string]any{"role": "assistant", "content": "Clear."},
+			}},
+			"usage": map[string]any{"prompt_tokens": 1200, "completion_tokens": 3},
+		},
+		"request_start_time": 1, "request_end_time": 2.5,
+		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
 		"prompt_id": "weather", "prompt_input_variables": map[string]string{"city": "Oslo"},
 	})
+
 	b.visit("/requests/" + id)
-	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`, "more bytes are in the raw record", "response", "Clear.")
+	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`,
+		"more bytes are in the raw record", "response", "Clear.")
 	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
 	b.shows("mark", "Oslo")
+
 	b.fill("[name=score]", "87")
 	b.fill(".facts [name=name]", "taste")
 	b.press(".facts form button")
@@ -133,11 +156,19 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 		t.Errorf("scores are %+v", record.Scores)
 	}
 
-	// An older request under the same id takes the record over, and hides nothing.
-	older := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: id, AcceptedAt: time.Now().Add(-time.Hour), Sidecar: "pod-7",
-		Body: json.RawMessage(`{"function_name":"f","kwargs":{"model":"gpt-4o","messages":[{"role":"user","content":"Is it raining in Bergen?"}]},` +
-			`"request_response":{"choices":[{"index":0,"message":{"role":"assistant","content":"Always."}}]}}`)}
-	if r := server.call("POST", "/sync/events", older.AppendLine(nil), "X-API-KEY", adminKey); r.Status != http.StatusOK {
+	// An older request under the same id takes the record over, and the newer one stays visible.
+	older := wire.Event{
+		ID:         wire.NewID(),
+		Kind:       wire.KindRequest,
+		RequestID:  id,
+		AcceptedAt: time.Now().Add(-time.Hour),
+		Sidecar:    "pod-7",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{"model":"gpt-4o",` +
+			`"messages":[{"role":"user","content":"Is it raining in Bergen?"}]},"request_response":` +
+			`{"choices":[{"index":0,"message":{"role":"assistant","content":"Always."}}]}}`),
+	}
+	r := server.call("POST", "/sync/events", older.AppendLine(nil), "X-API-KEY", adminKey)
+	if r.Status != http.StatusOK {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	b.visit("/requests/" + id)
@@ -155,9 +186,17 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 			status = "ERROR"
 		}
 		id := server.track("/rest/track-request", adminKey, map[string]any{
-			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"messages": []any{}}, "status": status,
-			"request_response":   map[string]any{"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2], "usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20}},
-			"request_start_time": 1, "request_end_time": 1.2 + float64(n)/20, "tags": []string{"demo"}, "metadata": map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
+			"function_name": "openai.ChatCompletion.create",
+			"kwargs":        map[string]any{"messages": []any{}},
+			"status":        status,
+			"request_response": map[string]any{
+				"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2],
+				"usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20},
+			},
+			"request_start_time": 1,
+			"request_end_time":   1.2 + float64(n)/20,
+			"tags":               []string{"demo"},
+			"metadata":           map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
 		})
 		server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 50 + n})
 	}
@@ -187,7 +226,7 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		b.press(".empty a")
 		b.shows("main", "20", "Model is gpt-4o")
 	}
-	for _, c := range []struct{ flag, value, says string }{
+	for _, c := range []struct{ flag, value, want string }{
 		{"--status", "error", ""},
 		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20)\n"},
 		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
@@ -195,10 +234,11 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		for _, command := range []string{"search", "stats"} {
 			got := say(t, "requests", command, c.flag, c.value, "--url", "http://"+server.addr, "--key", adminKey)
 			if c.flag == "--status" {
-				if strings.Contains(got.Out, "No requests match") || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
+				foundAll := !strings.Contains(got.Out, "No requests match")
+				if !foundAll || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
 					t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
 				}
-			} else if got.Out != c.says {
+			} else if got.Out != c.want {
 				t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
 			}
 		}

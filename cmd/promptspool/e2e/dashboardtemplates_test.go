@@ -15,10 +15,14 @@ import (
 var greetVersions = []struct{ text, message string }{
 	{"You greet customers of {shop}.\nAnswer in one sentence.", "first version"},
 	{"You greet customers of {shop}.\nAnswer in one short sentence, and use their name.", "use the name"},
-	{"You greet customers of {shop} warmly.\nAnswer in one short sentence, and use their name.\nNever promise a discount.", "warmer, no discounts"},
+	{
+		"You greet customers of {shop} warmly.\nAnswer in one short sentence, and use their name.\n" +
+			"Never promise a discount.",
+		"warmer, no discounts",
+	},
 }
 
-// publishVersions publishes them.
+// publishVersions publishes greetVersions.
 func publishVersions(server *node) {
 	server.t.Helper()
 	for n := range greetVersions {
@@ -31,32 +35,57 @@ func publishVersion(server *node, n int) {
 	v := greetVersions[n]
 	r := server.call("POST", "/rest/prompt-templates", map[string]any{
 		"prompt_template": map[string]any{"prompt_name": "greet customers", "tags": []string{"shop"}},
-		"prompt_version": map[string]any{"commit_message": v.message, "prompt_template": map[string]any{"messages": []any{
-			map[string]any{"role": "system", "content": v.text}, map[string]any{"role": "user", "content": "{question}"},
-		}}, "metadata": map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-4o-mini", "parameters": map[string]any{"temperature": 0.4}}}},
+		"prompt_version": map[string]any{
+			"commit_message": v.message,
+			"prompt_template": map[string]any{"messages": []any{
+				map[string]any{"role": "system", "content": v.text},
+				map[string]any{"role": "user", "content": "{question}"},
+			}},
+			"metadata": map[string]any{"model": map[string]any{
+				"provider":   "openai",
+				"name":       "gpt-4o-mini",
+				"parameters": map[string]any{"temperature": 0.4},
+			}},
+		},
 		"release_labels": []string{[]string{"prod", "staging", "staging"}[n]},
 	}, "X-API-KEY", adminKey)
+
 	if r.Status != http.StatusCreated {
 		server.t.Fatalf("publish: %d %s", r.Status, r.Body)
 	}
 }
 
-// publishGreet publishes them, and logs calls with each.
+// publishGreet publishes greetVersions, and logs calls with each.
 func publishGreet(server *node) {
 	server.t.Helper()
 	for n, v := range greetVersions {
 		publishVersion(server, n)
+
 		for k := range 4 {
 			now := float64(time.Now().UnixMilli()) / 1000
 			id := server.track("/rest/track-request", adminKey, map[string]any{
-				"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
-					map[string]any{"role": "system", "content": strings.ReplaceAll(v.text, "{shop}", "Nordlys")}, map[string]any{"role": "user", "content": "Do you ship to Oslo?"}}},
-				"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
-					"message": map[string]any{"role": "assistant", "content": "Yes, we do!"}}}, "usage": map[string]any{"prompt_tokens": 40 + 10*n, "completion_tokens": 12 + 4*n}},
-				"request_start_time": now - 1.4 + 0.3*float64(n), "request_end_time": now,
-				"prompt_id": "greet customers", "prompt_version": n + 1, "prompt_input_variables": map[string]string{"shop": "Nordlys", "question": "Do you ship to Oslo?"},
+				"function_name": "openai.ChatCompletion.create",
+				"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+					map[string]any{"role": "system", "content": strings.ReplaceAll(v.text, "{shop}", "Nordlys")},
+					map[string]any{"role": "user", "content": "Do you ship to Oslo?"},
+				}},
+				"request_response": map[string]any{
+					"model": "gpt-4o-mini",
+					"choices": []any{map[string]any{
+						"index":         0,
+						"finish_reason": "stop",
+						"message":       map[string]any{"role": "assistant", "content": "Yes, we do!"},
+					}},
+					"usage": map[string]any{"prompt_tokens": 40 + 10*n, "completion_tokens": 12 + 4*n},
+				},
+				"request_start_time":     now - 1.4 + 0.3*float64(n),
+				"request_end_time":       now,
+				"prompt_id":              "greet customers",
+				"prompt_version":         n + 1,
+				"prompt_input_variables": map[string]string{"shop": "Nordlys", "question": "Do you ship to Oslo?"},
 			})
-			server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 60 + 12*n + k, "name": "tone"})
+			score := map[string]any{"request_id": id, "score": 60 + 12*n + k, "name": "tone"}
+			server.track("/rest/track-score", adminKey, score)
 		}
 	}
 }
@@ -71,7 +100,8 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.screenshots("templates")
 
 	b.press("table a")
-	b.shows("main", "Version 3 the latest", "Never promise a discount.", "warmer, no discounts", "use the name", "staging")
+	b.shows("main", "Version 3 the latest", "Never promise a discount.", "warmer, no discounts",
+		"use the name", "staging")
 	b.screenshots("template")
 
 	b.visit("/template/compare?name=greet+customers&a=1&b=3")
@@ -90,7 +120,8 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.visit("/template/backtest?name=greet+customers&v=1&sent=1")
 	b.shows("main", "The same would be sent.")
 
-	// The editor: the preview follows what is typed; saving makes a version, which keeps what the form has no field for.
+	// The editor: the preview follows the typing. Saving makes a version, which keeps what the form has
+	// no field for.
 	b.visit("/template/edit?name=greet+customers")
 	b.shows("#preview", "You greet customers of Nordlys warmly.", `"model": "gpt-4o-mini"`)
 	b.fill("#text-0", "Greet the customers of {shop} like old friends.")
@@ -111,9 +142,11 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 		} `json:"prompt_template"`
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	if r := server.get("/prompt-templates/greet%20customers"); json.Unmarshal(r.Body, &raw) != nil || raw.Author != "ann@example.com" ||
-		fmt.Sprint(raw.Blueprint.Messages) != "[{system} {user} {assistant}]" || !strings.Contains(string(raw.Metadata), `"temperature":0.4`) {
-		t.Errorf("what was saved is %s", r.Body)
+	r := server.get("/prompt-templates/greet%20customers")
+	if json.Unmarshal(r.Body, &raw) != nil || raw.Author != "ann@example.com" ||
+		fmt.Sprint(raw.Blueprint.Messages) != "[{system} {user} {assistant}]" ||
+		!strings.Contains(string(raw.Metadata), `"temperature":0.4`) {
+		t.Errorf("the saved version is %s", r.Body)
 	}
 	b.visit("/template/edit?name=greet+customers")
 	b.press("[value=save]")

@@ -21,25 +21,30 @@ import (
 	"promptspool/api/wire"
 )
 
-// press a key of the keyboard, as somebody does who has no mouse.
+// key presses a key of the keyboard, as somebody without a mouse does.
 func (b *browser) key(keys string) {
 	b.t.Helper()
 	b.do("key "+keys, chromedp.KeyEvent(keys))
 }
 
-// holds fails the test unless an expression comes to be true in the page.
-func (b *browser) holds(what, expression string) {
+// holds fails the test unless an expression becomes true in the page.
+func (b *browser) holds(name, expression string) {
 	b.t.Helper()
 	if err := b.poll(expression); err != nil {
-		b.t.Fatalf("%s: %v\nthe page shows:\n%s", what, err, b.text("main"))
+		b.t.Fatalf("%s: %v\nthe page shows:\n%s", name, err, b.text("main"))
 	}
 }
 
-// asked is a call that somebody logs.
+// asked returns a call to log.
 func asked(content any, answer string) map[string]any {
 	return map[string]any{
-		"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{map[string]any{"role": "user", "content": content}}},
-		"request_response":   map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0, "message": map[string]any{"role": "assistant", "content": answer}}}},
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{
+			"model": "gpt-4o-mini", "messages": []any{map[string]any{"role": "user", "content": content}},
+		},
+		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{
+			"index": 0, "message": map[string]any{"role": "assistant", "content": answer},
+		}}},
 		"request_start_time": 1, "request_end_time": 2.5,
 	}
 }
@@ -50,20 +55,27 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 	for n := range 3 {
 		ids = append(ids, server.track("/rest/track-request", adminKey, asked(fmt.Sprint("question ", n), "answer")))
 	}
+
 	b.visit("/requests")
 	b.key("/")
 	b.holds("/ searches", `document.activeElement.matches("[name=q]")`)
 	b.key("j?")
-	b.holds("a field takes letters as letters", `document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
+	b.holds("a field takes letters as letters",
+		`document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
 	b.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	b.key("?")
 	b.holds("? helps", `document.querySelector("#help").open`)
 	b.do("close it", chromedp.Click("#help button"))
 	b.holds("its button ends it", `!document.querySelector("#help").open`)
+
 	b.visit("/requests")
 	row := func(n int) string {
-		return fmt.Sprintf(`[...document.querySelectorAll("tr[data-href]")].findIndex((row) => row.contains(document.activeElement)) === %d`, n)
+		const focused = `[...document.querySelectorAll("tr[data-href]")].findIndex(` +
+			`(row) => row.contains(document.activeElement)) === %d`
+
+		return fmt.Sprintf(focused, n)
 	}
+
 	for i, step := range []struct {
 		keys string
 		row  int
@@ -71,6 +83,7 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 		b.key(step.keys)
 		b.holds(fmt.Sprintf("step %d, %s, moves", i, step.keys), row(step.row))
 	}
+
 	if _, err := chromedp.RunResponse(b.ctx, chromedp.KeyEvent("\r")); err != nil {
 		t.Fatal(err)
 	}
@@ -85,18 +98,24 @@ func TestValuesAreOfferedWhileAFilterIsTyped(t *testing.T) {
 		call["metadata"] = map[string]string{"user_id": "user of " + model}
 		server.track("/rest/track-request", adminKey, call)
 	}
-	offers := func(what string, values ...string) {
+	offers := func(name string, values ...string) {
 		t.Helper()
 		list, err := json.Marshal(append([]string{}, values...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.holds(what, fmt.Sprintf(`JSON.stringify([...document.querySelectorAll("#values option")].map((o) => o.value).sort()) === JSON.stringify(%s)`, list))
+		const offered = `JSON.stringify([...document.querySelectorAll("#values option")]` +
+			`.map((o) => o.value).sort()) === JSON.stringify(%s)`
+		b.holds(name, fmt.Sprintf(offered, list))
 	}
-	refill := func(selector, text string) { // what is offered keeps the browser from clearing the field by keys
+
+	// Keys cannot clear the field: what is offered keeps the browser from it.
+	refill := func(selector, text string) {
 		t.Helper()
-		b.do("refill "+selector, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).value = ""`, selector)), chromedp.SendKeys(selector, text))
+		empty := fmt.Sprintf(`document.querySelector(%q).value = ""`, selector)
+		b.do("refill "+selector, chromedp.Evaluate[chromedp.Void](empty), chromedp.SendKeys(selector, text))
 	}
+
 	b.visit("/requests")
 	b.do("unfold", chromedp.Click(".more summary"))
 	b.choose(".more [name=field]", "model")
@@ -104,10 +123,12 @@ func TestValuesAreOfferedWhileAFilterIsTyped(t *testing.T) {
 	offers("models are offered", "gpt-4.1", "gpt-4o")
 	refill(".more [name=value]", "cl")
 	offers("those that begin so", "claude-sonnet-4-5")
+
 	b.choose(".more [name=field]", "metadata")
 	refill(".more [name=key]", "user_id")
 	refill(".more [name=value]", "user of g")
 	offers("values of a key", "user of gpt-4.1", "user of gpt-4o")
+
 	b.choose(".more [name=field]", "latency_ms")
 	refill(".more [name=value]", "1")
 	offers("a number has none")
@@ -127,17 +148,20 @@ func TestImagesInARequestAreShownAndNothingIsFetched(t *testing.T) {
 		map[string]any{"type": "image_url", "image_url": map[string]any{"url": other.URL + "/a.png"}},
 		map[string]any{"type": "image_url", "image_url": map[string]any{"url": `data:image/svg+xml;base64,PHN2Zy8+`}},
 	}, "A red pixel."))
+
 	b.visit("/requests/" + id)
-	b.holds("the image is drawn", `document.querySelectorAll(".talk img").length === 1 && document.querySelector(".talk img").naturalWidth === 1`)
-	b.holds("the other is a link", fmt.Sprintf(`document.querySelector('.talk a[href="%s/a.png"]').rel === "noopener noreferrer"`, other.URL))
+	b.holds("the image is drawn", `document.querySelectorAll(".talk img").length === 1 && `+
+		`document.querySelector(".talk img").naturalWidth === 1`)
+	b.holds("the other is a link", fmt.Sprintf(
+		`document.querySelector('.talk a[href="%s/a.png"]').rel === "noopener noreferrer"`, other.URL))
 	b.screenshots("images")
 	if elsewhere.Load() > 0 {
 		t.Errorf("the page fetched %d things from elsewhere", elsewhere.Load())
 	}
 }
 
-// logDays logs calls over the last days with three versions of a template, of which each is better than the one before, as sidecars would
-// have delivered them.
+// logDays logs calls over the last days as sidecars would have delivered them, with three versions of a template,
+// each better than the one before.
 func logDays(server *node, days int) (calls int) {
 	server.t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -157,7 +181,9 @@ func logDays(server *node, days int) (calls int) {
 		if at.After(now) {
 			break
 		}
+
 		calls++
+
 		age := now.Sub(at).Hours() / 24 / float64(days)
 		version := 1
 		if age < 0.7 && r.IntN(4) > 0 {
@@ -166,38 +192,68 @@ func logDays(server *node, days int) (calls int) {
 		if age < 0.35 && r.IntN(5) > 0 {
 			version = 3
 		}
+
 		status, model := "SUCCESS", []string{"gpt-4o-mini", "gpt-4o-mini", "gpt-4o"}[r.IntN(3)]
 		if r.IntN(40) == 0 {
 			status = "ERROR"
 		}
+
 		took, id := 0.4+0.3*float64(4-version)+r.ExpFloat64()*0.5, wire.NewID()
 		add(wire.KindRequest, id, at, map[string]any{
-			"function_name": "openai.chat.completions.create", "provider_type": "openai", "status": status, "kwargs": map[string]any{"model": model, "messages": []any{
-				map[string]any{"role": "user", "content": "Do you ship to Oslo?"}}},
-			"request_response": map[string]any{"model": model, "choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
-				"message": map[string]any{"role": "assistant", "content": "Yes, we do!"}}}, "usage": map[string]any{"prompt_tokens": 300 + r.IntN(300), "completion_tokens": 40 + r.IntN(90)}},
-			"request_start_time": float64(at.UnixMilli())/1000 - took, "request_end_time": float64(at.UnixMilli()) / 1000,
-			"tags": []string{[]string{"web", "mobile"}[r.IntN(2)]}, "metadata": map[string]string{"customer": []string{"Nordlys", "Brisa", "Kawa"}[r.IntN(3)]},
-			"prompt_id": "greet customers", "prompt_version": version, "prompt_input_variables": map[string]string{"shop": "Nordlys"},
+			"function_name": "openai.chat.completions.create",
+			"provider_type": "openai",
+			"status":        status,
+			"kwargs": map[string]any{"model": model, "messages": []any{
+				map[string]any{"role": "user", "content": "Do you ship to Oslo?"},
+			}},
+			"request_response": map[string]any{
+				"model": model,
+				"choices": []any{map[string]any{
+					"index":         0,
+					"finish_reason": "stop",
+					"message":       map[string]any{"role": "assistant", "content": "Yes, we do!"},
+				}},
+				"usage": map[string]any{"prompt_tokens": 300 + r.IntN(300), "completion_tokens": 40 + r.IntN(90)},
+			},
+			"request_start_time":     float64(at.UnixMilli())/1000 - took,
+			"request_end_time":       float64(at.UnixMilli()) / 1000,
+			"tags":                   []string{[]string{"web", "mobile"}[r.IntN(2)]},
+			"metadata":               map[string]string{"customer": []string{"Nordlys", "Brisa", "Kawa"}[r.IntN(3)]},
+			"prompt_id":              "greet customers",
+			"prompt_version":         version,
+			"prompt_input_variables": map[string]string{"shop": "Nordlys"},
 		})
 		if r.IntN(2) == 0 {
-			add(wire.KindScore, id, at.Add(time.Second), map[string]any{"request_id": id, "name": "tone", "score": min(45+12*version+r.IntN(20), 100)})
+			add(wire.KindScore, id, at.Add(time.Second), map[string]any{
+				"request_id": id, "name": "tone", "score": min(45+12*version+r.IntN(20), 100),
+			})
 		}
 	}
-	if r := server.call("POST", "/sync/events", lines, "X-API-KEY", adminKey); r.Status != http.StatusOK || strings.Contains(string(r.Body), "invalid") {
-		server.t.Fatalf("%d %s", r.Status, r.Body)
+	res := server.call("POST", "/sync/events", lines, "X-API-KEY", adminKey)
+	if res.Status != http.StatusOK || strings.Contains(string(res.Body), "invalid") {
+		server.t.Fatalf("%d %s", res.Status, res.Body)
 	}
+
 	return calls
 }
 
-// prints fails the test unless the page as it is printed shows all that a selector finds and nothing to press, in black on white, also
-// for somebody who prefers dark pages.
+// prints fails the test unless the page, printed, shows everything that a selector finds and nothing to press, in
+// black on white, also for somebody who prefers dark pages.
 func (b *browser) prints(content string) {
 	b.t.Helper()
-	b.do("print", emulates(emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}))
-	b.holds("the paper shows what the page says", fmt.Sprintf(`[...document.querySelectorAll(%q)].some((part) => part.checkVisibility())`, content))
-	b.holds("the paper shows nothing to press", `[...document.querySelectorAll("button, .button, input, main > form select, .bucket, nav, .filter > .row, .filter .more, .pager")].every((part) => !part.checkVisibility())`)
-	b.holds("it is black on white", `getComputedStyle(document.documentElement).color === "rgb(0, 0, 0)" && getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"`)
+	b.do("print", emulates(emulation.SetEmulatedMediaParams{
+		Media:    "print",
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
+	}))
+	b.holds("the paper shows what the page says", fmt.Sprintf(
+		`[...document.querySelectorAll(%q)].some((part) => part.checkVisibility())`, content))
+	b.holds("the paper shows nothing to press", `[...document.querySelectorAll("button, .button, input, `+
+		`main > form select, .bucket, nav, .filter > .row, .filter .more, .pager")]`+
+		`.every((part) => !part.checkVisibility())`)
+	b.holds("it is black on white",
+		`getComputedStyle(document.documentElement).color === "rgb(0, 0, 0)" && `+
+			`getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"`)
+
 	if dir := os.Getenv("PROMPTSPOOL_SCREENSHOTS"); dir != "" {
 		image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		if err != nil || os.WriteFile(filepath.Join(dir, "print.png"), image, 0o600) != nil {
@@ -213,13 +269,17 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	calls := logDays(server, 7)
 	b.visit("/?span=7d")
 	b.shows(".tiles", fmt.Sprint(calls))
-	b.holds("there is a bar for every four hours", `document.querySelectorAll(".charts figure:first-child .chart a").length > 20`)
+	b.holds("there is a bar for every four hours",
+		`document.querySelectorAll(".charts figure:first-child .chart a").length > 20`)
 	b.screenshots("overview")
 	b.holds("no label of a chart is cut", `[...document.querySelectorAll(".chart text")].every((label) => {
 		const [at, chart] = [label.getBoundingClientRect(), label.closest("svg").getBoundingClientRect()];
-		return at.width > 0 && at.left >= chart.left && at.right <= chart.right && at.top >= chart.top && at.bottom <= chart.bottom + 1;
+		return at.width > 0 && at.left >= chart.left && at.right <= chart.right &&
+			at.top >= chart.top && at.bottom <= chart.bottom + 1;
 	})`)
+
 	b.prints("h1, .tiles, .chart, table")
+
 	b.do("unfold", chromedp.Click(".charts figure:first-child summary"))
 	counted := strings.Fields(b.text(".charts figure:first-child tbody tr:last-child"))
 	b.press(".charts figure:first-child tbody tr:last-child a")

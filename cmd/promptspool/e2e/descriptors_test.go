@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fewFiles wraps a program so that it may have only so many files open.
+// fewFiles wraps a program so that it may have only a few files open.
 func fewFiles(t *testing.T, program string, files int) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "few-files")
@@ -23,7 +23,7 @@ func fewFiles(t *testing.T, program string, files int) string {
 	return script
 }
 
-// More connections than files may be open come to either role and say nothing. It goes on, and
+// More connections than files may be open come to either role and say nothing. The role goes on, and
 // others are answered.
 func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,8 @@ func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 	if !server.takes() {
 		t.Fatal("the server does not start")
 	}
-	sidecar := begin(t, program, nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
+	sidecar := begin(t, program, nil, t.TempDir(), "127.0.0.1:0",
+		"sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
@@ -44,20 +45,23 @@ func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 			begun(t, n.ops, "")
 		}
 	}
+
 	var ids []string
 	for range 5 {
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
 	}
+
 	sidecar.emptied()
 	for _, id := range ids {
 		server.record(id, events(1))
 	}
+
 	for _, n := range []*node{sidecar, server} {
 		n.stop()
 	}
 }
 
-// While no file can be opened, whoever calls waits; then all is answered: calls, probes, and the
+// While no file can be opened, callers wait; then everything is answered: calls, probes, and the
 // commands that go through the control socket.
 func TestCallsWaitWhileTooManyFilesAreOpen(t *testing.T) {
 	t.Parallel()
@@ -95,13 +99,15 @@ func TestCallsWaitWhileTooManyFilesAreOpen(t *testing.T) {
 		}()
 		return answered
 	}())
+
 	server.eventually(func() bool {
 		return strings.Count(server.logged(), "Cannot accept a connection") >= 3 || server.ended()
-	},
-		func() string { return "nothing was refused for want of files" })
+	}, func() string { return "nothing was refused for want of files" })
+
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	for i, answered := range calls {
 		if err := <-answered; err != nil {
 			t.Errorf("call %d: %v", i, err)

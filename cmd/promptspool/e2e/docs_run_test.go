@@ -32,7 +32,7 @@ func examplesOf(page string) (all []example) {
 	return all
 }
 
-// programs say how a block of a language is run and compiled.
+// programs has the commands that run and compile a block of a language.
 var programs = map[string]struct{ extension, run, compile string }{
 	"python":     {".py", "python3 %s", "python3 -m py_compile %s"},
 	"javascript": {".mjs", "node %s", "node --check %s"},
@@ -41,14 +41,14 @@ var programs = map[string]struct{ extension, run, compile string }{
 	"json":       {".json", "", ""},
 }
 
-// settled stands for sleep: pages tell people to wait a moment, and here the sidecar says when it has delivered.
+// settled replaces sleep: pages ask people to wait a moment, but a script can wait until the sidecar has delivered.
 const settled = `sleep() {
 	until promptspool spool status --data .promptspool -o json | grep -q '"events": 0'; do command sleep 0.1; done
 }
 `
 
-// script is the shell text that runs a page's examples in a folder, in their order. It fails the test for a block that
-// does not say whether it is run.
+// script returns the shell text that runs a page's examples in a folder, in their order. It fails the test for a
+// block without a mark that says whether it is run.
 func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 	t.Helper()
 	var text strings.Builder
@@ -65,7 +65,7 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 			text.WriteString(code)
 			continue
 		case program.extension == "" || e.mark != "run" && e.mark != "compile":
-			t.Errorf("%s: its example %d is marked %q %q", page, i, e.mark, e.rest)
+			t.Errorf("%s: example %d is marked %q %q", page, i, e.mark, e.rest)
 			continue
 		}
 
@@ -90,8 +90,8 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 	return text.String()
 }
 
-// examplesRun runs the examples of all pages in the folder where up was started, one page after the other, as somebody
-// would who reads them in their order.
+// examplesRun runs the examples of all pages in the folder where up was started, page after page, as a reader
+// would.
 func examplesRun(t *testing.T, dir, sidecar, server string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -122,22 +122,23 @@ func examplesRun(t *testing.T, dir, sidecar, server string) {
 	}
 }
 
-// documentedAtBoth asks both roles for the documentation, without a key.
+// documentedAtBoth checks that both roles serve the documentation without a key.
 func documentedAtBoth(t *testing.T, sidecar, server string) {
 	t.Helper()
-	for addr, own := range map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"} {
-		for path, says := range map[string]string{
+	bases := map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"}
+	for addr, base := range bases {
+		for path, want := range map[string]string{
 			"/docs": "Ten-minute tutorial", "/docs/log-curl": "/rest/track-score", "/docs/limits.md": "# Limits",
 			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose", "/openapi.yaml": "openapi: 3.1.0",
 		} {
-			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, says) {
+			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, want) {
 				t.Errorf("%s%s: %d %.200s", addr, path, status, body)
 			}
 		}
 
 		_, tutorial := documentation(t, "http://"+addr+"/docs/tutorial")
 		_, search := documentation(t, "http://"+addr+"/docs/search")
-		if !strings.Contains(tutorial+search, own) {
+		if !strings.Contains(tutorial+search, base) {
 			t.Errorf("the examples at %s do not have its address", addr)
 		}
 		if status, _ := documentation(t, "http://"+addr+"/docs/none"); status != 404 {

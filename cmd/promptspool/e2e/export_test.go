@@ -21,33 +21,46 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	var ids []string
 	for i := range 120 {
 		id := from.track("/rest/track-request", adminKey, map[string]any{
-			"function_name": "openai.Completion.create", "kwargs": map[string]any{"engine": "gpt-4o", "prompt": fmt.Sprint("<ü> ", i)},
-			"request_response": map[string]any{"usage": map[string]any{"prompt_tokens": i}}, "request_start_time": 1.5, "request_end_time": 2,
-			"tags": []string{[]string{"even", "odd"}[i%2]}, "metadata": map[string]string{"n": fmt.Sprint(i)},
+			"function_name":      "openai.Completion.create",
+			"kwargs":             map[string]any{"engine": "gpt-4o", "prompt": fmt.Sprint("<ü> ", i)},
+			"request_response":   map[string]any{"usage": map[string]any{"prompt_tokens": i}},
+			"request_start_time": 1.5,
+			"request_end_time":   2,
+			"tags":               []string{[]string{"even", "odd"}[i%2]},
+			"metadata":           map[string]string{"n": fmt.Sprint(i)},
 		})
 		ids = append(ids, id)
 		from.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": i % 101})
 		from.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 7}) // overtakes the first
-		from.track("/rest/track-metadata", adminKey, map[string]any{"request_id": id, "metadata": map[string]string{"by": "<me>"}})
+		from.track("/rest/track-metadata", adminKey, map[string]any{
+			"request_id": id, "metadata": map[string]string{"by": "<me>"},
+		})
 		from.track("/rest/track-group", adminKey, map[string]any{"request_id": id, "group_id": fmt.Sprint("g", i%3)})
-		from.track("/rest/track-prompt", adminKey, map[string]any{"request_id": id, "prompt_name": "greet", "version": 3, "prompt_input_variables": map[string]any{"name": i}})
+		from.track("/rest/track-prompt", adminKey, map[string]any{
+			"request_id": id, "prompt_name": "greet", "version": 3,
+			"prompt_input_variables": map[string]any{"name": i},
+		})
 	}
 	orphan := wire.NewID()
 	from.track("/rest/track-score", adminKey, map[string]any{"request_id": orphan, "score": 5})
 
 	env := []string{"PROMPTSPOOL_KEY=" + adminKey}
 	file := filepath.Join(t.TempDir(), "events")
-	if out, errs, code := runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr); code != 0 || !strings.Contains(errs, "721 events") {
+	out, errs, code := runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr)
+	if code != 0 || !strings.Contains(errs, "721 events") {
 		t.Fatalf("export: %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code := runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr); code != 1 || !strings.Contains(errs, "exists") {
+	_, errs, code = runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr)
+	if code != 1 || !strings.Contains(errs, "exists") {
 		t.Errorf("an export over a file: %d %s", code, errs)
 	}
 	for round, want := range []string{"accepted         721", "already present  721"} {
-		if out, errs, code := runCommand(t, env, "requests", "import", file, "--url", "http://"+to.addr); code != 0 || !strings.Contains(out, want) {
+		out, errs, code = runCommand(t, env, "requests", "import", file, "--url", "http://"+to.addr)
+		if code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("import, round %d: %d\n%s%s", round, code, out, errs)
 		}
 	}
+
 	read := func(n *node, id string) (r wire.Record) {
 		answer := n.get("/api/public/v2/requests/" + id)
 		if answer.Status != 200 || json.Unmarshal(answer.Body, &r) != nil {
@@ -56,34 +69,43 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 		return r
 	}
 	for _, id := range ids {
-		if diff := cmp.Diff(read(from, id), read(to, id), cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt")); diff != "" {
+		here, there := read(to, id), read(from, id)
+		if diff := cmp.Diff(there, here, cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt")); diff != "" {
 			t.Fatalf("record %s, there (-) and here (+):\n%s", id, diff)
 		}
 	}
+
 	if n := to.total(map[string]any{}); n != len(ids) {
 		t.Errorf("%d records arrived, of %d", n, len(ids))
 	}
+
 	var orphans wire.OrphanPage
-	if r := to.get("/api/public/v2/requests/orphans"); json.Unmarshal(r.Body, &orphans) != nil || orphans.Total != 1 || orphans.Items[0].RequestID != orphan {
+	r := to.get("/api/public/v2/requests/orphans")
+	if json.Unmarshal(r.Body, &orphans) != nil || orphans.Total != 1 || orphans.Items[0].RequestID != orphan {
 		t.Errorf("orphans: %s", r.Body)
 	}
-	out, errs, code := runCommand(t, env, "requests", "orphans", "--url", "http://"+to.addr)
+	out, errs, code = runCommand(t, env, "requests", "orphans", "--url", "http://"+to.addr)
 	if code != 0 || !strings.Contains(out, orphan) {
 		t.Errorf("requests orphans: %d\n%s%s", code, out, errs)
 	}
 
-	// A filter narrows it; a wrong one is told before the first line.
+	// A filter narrows it; an invalid one is refused before the first line.
 	out, errs, code = runCommand(t, env, "requests", "export", "--tag", "odd", "--url", "http://"+from.addr)
 	if got := strings.Count(out, "\n"); code != 0 || got != 60*6 {
 		t.Errorf("of one tag: %d, %d lines\n%s", code, got, errs)
 	}
-	if r := from.call("POST", "/api/public/v2/requests/export", `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`, "X-API-KEY", adminKey); r.Status != http.StatusUnprocessableEntity {
-		t.Errorf("a wrong filter: %d %s", r.Status, r.Body)
+	const invalid = `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`
+	r = from.call("POST", "/api/public/v2/requests/export", invalid, "X-API-KEY", adminKey)
+	if r.Status != http.StatusUnprocessableEntity {
+		t.Errorf("an invalid filter: %d %s", r.Status, r.Body)
 	}
-	out, errs, code = runCommand(t, env, "requests", "export", "--format", "csv", "--tag", "odd", "--url", "http://"+from.addr)
-	if got := strings.Count(out, "\n"); code != 0 || got != 61 || !strings.HasPrefix(out, "request_id,") || !strings.Contains(errs, "60 records") {
+	out, errs, code = runCommand(t, env, "requests", "export", "--format", "csv", "--tag", "odd",
+		"--url", "http://"+from.addr)
+	isTable := strings.HasPrefix(out, "request_id,") && strings.Contains(errs, "60 records")
+	if got := strings.Count(out, "\n"); code != 0 || got != 61 || !isTable {
 		t.Errorf("as CSV: %d, %d lines\n%s", code, got, errs)
 	}
+
 	_ = os.Remove(file)
 
 	// A sidecar passes it through.
@@ -92,11 +114,13 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	if got := strings.Count(out, "\n"); code != 0 || got != 60*6 {
 		t.Errorf("of one tag, through a sidecar: %d, %d lines\n%s", code, got, errs)
 	}
-	if r := sidecar.call("POST", "/api/public/v2/requests/export", `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`, "X-API-KEY", adminKey); r.Status != http.StatusUnprocessableEntity {
-		t.Errorf("a wrong filter, through a sidecar: %d %s", r.Status, r.Body)
+	r = sidecar.call("POST", "/api/public/v2/requests/export", invalid, "X-API-KEY", adminKey)
+	if r.Status != http.StatusUnprocessableEntity {
+		t.Errorf("an invalid filter, through a sidecar: %d %s", r.Status, r.Body)
 	}
 	from.stop()
-	if r := sidecar.call("POST", "/api/public/v2/requests/export", `{}`, "X-API-KEY", adminKey); r.Status != http.StatusServiceUnavailable {
+	r = sidecar.call("POST", "/api/public/v2/requests/export", `{}`, "X-API-KEY", adminKey)
+	if r.Status != http.StatusServiceUnavailable {
 		t.Errorf("through a sidecar, without the server: %d %s", r.Status, r.Body)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// between is what stands between sidecar and server: it passes calls on, or does something else with batches, as told.
+// between is a proxy between sidecar and server: it passes calls on, or does something else with batches.
 type between struct {
 	t    *testing.T
-	addr string // where it listens
+	addr string // its own
 	next string // the server's
 
 	mu    sync.Mutex
@@ -64,6 +64,7 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.met++
 	}
 	b.mu.Unlock()
+
 	if fault == nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -82,7 +83,7 @@ type passed struct {
 	body   []byte
 }
 
-// pass hands a call to the server.
+// pass forwards a call to the server.
 func (b *between) pass(r *http.Request, body []byte) passed {
 	req, err := http.NewRequest(r.Method, "http://"+b.next+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
@@ -118,7 +119,7 @@ func readAll(r *http.Request) []byte {
 	return body
 }
 
-// html is what a proxy says in its own name.
+// html is an answer in the proxy's own name.
 func html(status int) mischief {
 	return func(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		readAll(r)
@@ -128,7 +129,7 @@ func html(status int) mischief {
 	}
 }
 
-// ours is an answer in the server's name, with a Retry-After if it is not empty.
+// ours is an answer in the server's name, with a Retry-After if that is not empty.
 func ours(status int, code, retryAfter string) mischief {
 	return func(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		readAll(r)
@@ -144,7 +145,7 @@ func ours(status int, code, retryAfter string) mischief {
 	}
 }
 
-// cut resets the connection, so that the other side does not take it for an end.
+// cut resets the connection, so that the other side does not take it for an orderly end.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -189,7 +190,7 @@ func cutsTheBatchShort(b *between, w http.ResponseWriter, r *http.Request, _ <-c
 	answer(w, b.pass(r, body[:len(body)/2]))
 }
 
-// takesSmallOnes refuses what is larger than some bytes as a proxy would, or as the server itself.
+// takesSmallOnes refuses batches larger than most bytes, as a proxy would, or as the server itself.
 func takesSmallOnes(most int, refusal mischief) mischief {
 	return func(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
 		body := readAll(r)
@@ -202,7 +203,7 @@ func takesSmallOnes(most int, refusal mischief) mischief {
 	}
 }
 
-// isSlow takes a batch and gives the answer in small pieces.
+// isSlow reads a batch and gives the answer in small pieces.
 func isSlow(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 	var body []byte
 	piece := make([]byte, 512)
@@ -214,6 +215,7 @@ func isSlow(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{
 		}
 		pauseFor(time.Millisecond)
 	}
+
 	p := b.pass(r, body)
 	w.Header().Set("Promptspool-Version", "test")
 	for _, c := range p.body {

@@ -23,8 +23,9 @@ import (
 	"promptspool/api/wire"
 )
 
-// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a sidecar and a server. During each, requests are
-// logged and scored twice; when the fault is over each must be at the server once, with the newer score.
+// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a sidecar and a server. During
+// each, requests are logged and scored twice; when the fault is over each must be at the server once, with the newer
+// score.
 func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	t.Parallel()
 	watchForRaces(t)
@@ -32,6 +33,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	b := startBetween(t, server.addr)
 	sidecar := startSidecar(t, t.TempDir(), b.addr)
 	total := 0
+
 	for _, tt := range []struct {
 		scene string
 		fault mischief
@@ -57,6 +59,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 		ok := t.Run(tt.scene, func(t *testing.T) {
 			sidecar.t, server.t = t, t
 			b.set(tt.fault)
+
 			var ids []string
 			for i := range 12 {
 				id := sidecar.track("/rest/track-request", adminKey, chat())
@@ -64,13 +67,19 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 				sidecar.track("/rest/track-score", adminKey, score(id, 100-i))
 				ids = append(ids, id)
 			}
+
 			if tt.fault != nil {
-				sidecar.eventually(func() bool { return b.timesMet() >= 2 || sidecar.waiting() == 0 }, func() string { return "the fault is not met" })
+				sidecar.eventually(
+					func() bool { return b.timesMet() >= 2 || sidecar.waiting() == 0 },
+					func() string { return "the fault is not met" },
+				)
+
 				met := b.timesMet()
 				if met == 0 || met > tt.most {
 					t.Errorf("%d batches met the fault; want 1 to %d", met, tt.most)
 				}
 			}
+
 			b.set(nil)
 			total += len(ids)
 			for i, id := range ids {
@@ -79,6 +88,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 					t.Errorf("%s has %d events and scores %v; want 3, and %d", id, len(r.Events), r.Scores, 100-i)
 				}
 			}
+
 			sidecar.emptied()
 			if s := sidecar.spoolStatus(); s["held"] != 0.0 || s["dead"] != 0.0 || s["gaps"] != 0.0 {
 				t.Errorf("the spool says %v", s)
@@ -88,14 +98,14 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 			}
 		})
 		if !ok {
-			t.Fatalf("%s: the rest is not looked at", tt.scene)
+			t.Fatalf("%s: the other faults are not tried", tt.scene)
 		}
 	}
 	sidecar.t, server.t = t, t
 }
 
-// A batch that is cut on its way is no zstd any more. The server refuses it for its content, as it must, and the sidecar must not bury
-// what is whole on its own side.
+// A batch that is cut on its way is no longer valid zstd. The server refuses it for its content, as it must, and the
+// sidecar must not bury what is whole on its own side.
 func TestABatchThatIsCutOnItsWayPausesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := startPlainServer(t, freePort(t))
@@ -103,15 +113,21 @@ func TestABatchThatIsCutOnItsWayPausesAndLosesNothing(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), b.addr)
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	server.record(id, events(1))
+
 	b.set(cutsTheBatchShort)
 	for range 8 {
 		sidecar.track("/rest/track-score", adminKey, score(id, 1))
 	}
-	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), "do not understand each other") }, func() string { return "it does not pause" })
+	sidecar.eventually(
+		func() bool { return strings.Contains(sidecar.logged(), "do not understand each other") },
+		func() string { return "the sidecar does not pause" },
+	)
+
 	b.set(nil)
 	if s := sidecar.spoolStatus(); s["dead"].(float64) > 5 {
-		t.Errorf("it buried %v events before it suspected the contract; want 5 at most", s["dead"])
+		t.Errorf("the sidecar buried %v events before it suspected the contract; want 5 at most", s["dead"])
 	}
+
 	promptspool(t, 0, "dead", "replay", "--all", "--data", sidecar.data)
 	sidecar.kill() // the pause would last half a minute
 	sidecar = startSidecar(t, sidecar.data, b.addr)
@@ -135,12 +151,17 @@ func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
 	web.StartTLS()
 	defer web.Close()
 
-	sidecar := begin(t, program(t), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
+	sidecar := begin(t, program(t), nil, t.TempDir(), "127.0.0.1:0",
+		"sidecar", "--upstream", web.URL, "--upstream-ca-file", file)
 	if !sidecar.takes() {
 		t.Fatal(sidecar.logged())
 	}
 	id := sidecar.track("/rest/track-request", adminKey, chat())
-	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), "certificate has expired") }, func() string { return "the log does not say that the certificate expired" })
+	sidecar.eventually(
+		func() bool { return strings.Contains(sidecar.logged(), "certificate has expired") },
+		func() string { return "the log does not say that the certificate expired" },
+	)
+
 	if n := sidecar.waiting(); n != 1 {
 		t.Errorf("%d events wait; want 1", n)
 	}
@@ -149,13 +170,13 @@ func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
 	sidecar.emptied()
 }
 
-// authority signs certificates of 127.0.0.1.
+// authority signs certificates for 127.0.0.1.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// newAuthority makes one, and a file by which it is trusted.
+// newAuthority makes an authority, and a file with its certificate.
 func newAuthority(t *testing.T) (a authority, file string) {
 	t.Helper()
 	var err error
@@ -163,13 +184,19 @@ func newAuthority(t *testing.T) (a authority, file string) {
 		t.Fatal(err)
 	}
 	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the tests' authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "the tests' authority"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, a.key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file = filepath.Join(t.TempDir(), "authority.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
@@ -177,7 +204,7 @@ func newAuthority(t *testing.T) (a authority, file string) {
 	return a, file
 }
 
-// certificate signs one that is good until then.
+// certificate signs a certificate that is valid until a time.
 func (a authority) certificate(t *testing.T, until time.Time) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -185,7 +212,10 @@ func (a authority) certificate(t *testing.T, until time.Time) *tls.Certificate {
 		t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		SerialNumber: big.NewInt(2),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     until,
 	}, a.cert, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)

@@ -41,21 +41,29 @@ messages:
 func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	at := func(args ...string) []string { return append(args, "--url", "http://"+server.addr) }
-	dir := templateFiles(t, map[string]string{"team/greet.yaml": greetFile, "zz/tone.yml": "content: Be brief.\n", "README.md": "# ours"})
+	dir := templateFiles(t, map[string]string{
+		"team/greet.yaml": greetFile, "zz/tone.yml": "content: Be brief.\n", "README.md": "# ours",
+	})
 
-	if out, _ := promptspool(t, 0, at("templates", "diff", dir)...); !strings.Contains(out, "2 of 2 templates would be published.") || !strings.Contains(out, "+      Hello {name}.") {
+	out, _ := promptspool(t, 0, at("templates", "diff", dir)...)
+	if !strings.Contains(out, "2 of 2 templates would be published.") ||
+		!strings.Contains(out, "+      Hello {name}.") {
 		t.Errorf("diff: %s", out)
 	}
+
 	if r := server.get("/prompt-templates/team/greet"); r.Status != 404 {
 		t.Errorf("after the diff: %d", r.Status)
 	}
+
 	pushed, _ := promptspool(t, 0, at("templates", "push", dir, "--message", "first", "--label", "prod")...)
 	if !strings.Contains(pushed, "new    team/greet        1\n2 of 2 templates published.") {
 		t.Errorf("push: %s", pushed)
 	}
-	if again, _ := promptspool(t, 0, at("templates", "push", dir, "--label", "prod")...); again != "0 of 2 templates published.\n" {
+	again, _ := promptspool(t, 0, at("templates", "push", dir, "--label", "prod")...)
+	if again != "0 of 2 templates published.\n" {
 		t.Errorf("pushed again: %s", again)
 	}
+
 	pulled := filepath.Join(t.TempDir(), "new")
 	promptspool(t, 0, at("templates", "pull", pulled)...)
 	if out, _ := promptspool(t, 0, at("templates", "push", pulled)...); out != "0 of 2 templates published.\n" {
@@ -68,7 +76,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 		t.Errorf("%v: %s", err, kept)
 	}
 
-	// A change here, one there, and a new label.
+	// A change here, a version there, and a new label.
 	file := filepath.Join(pulled, "team/greet.yaml")
 	content, err := os.ReadFile(file)
 	if err == nil {
@@ -77,20 +85,26 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := promptspool(t, 0, at("templates", "diff", pulled)...); !strings.Contains(out, "1 of 2 templates") || !strings.Contains(out, "-      Hello {name}.\n+      Good day {name}.\n") {
+	out, _ = promptspool(t, 0, at("templates", "diff", pulled)...)
+	if !strings.Contains(out, "1 of 2 templates") ||
+		!strings.Contains(out, "-      Hello {name}.\n+      Good day {name}.\n") {
 		t.Errorf("diff of a change: %s", out)
 	}
+
 	promptspool(t, 0, at("templates", "push", pulled, "--message", "second")...)
 	if r := server.get("/prompt-templates/team/greet?label=prod"); !strings.Contains(string(r.Body), "Hello") {
 		t.Errorf("the label moved by itself: %s", r.Body)
 	}
-	if out, _ := promptspool(t, 0, at("templates", "push", pulled, "--label", "prod")...); !strings.Contains(out, "labelled  team/greet        2\n1 of 2 ") {
+	out, _ = promptspool(t, 0, at("templates", "push", pulled, "--label", "prod")...)
+	if !strings.Contains(out, "labelled  team/greet        2\n1 of 2 ") {
 		t.Errorf("push with a label: %s", out)
 	}
-	if r := server.get("/prompt-templates/team/greet?label=prod"); !strings.Contains(string(r.Body), "Good day") || r.JSON["commit_message"] != "second" {
+	r := server.get("/prompt-templates/team/greet?label=prod")
+	if !strings.Contains(string(r.Body), "Good day") || r.JSON["commit_message"] != "second" {
 		t.Errorf("the label: %s", r.Body)
 	}
-	if out, _ := promptspool(t, 0, at("templates", "pull", dir)...); out != "FILE             NAME        VERSION\nteam/greet.yaml  team/greet  2\n1 of 2 templates written.\n" {
+	out, _ = promptspool(t, 0, at("templates", "pull", dir)...)
+	if out != "FILE             NAME        VERSION\nteam/greet.yaml  team/greet  2\n1 of 2 templates written.\n" {
 		t.Errorf("pull: %s", out)
 	}
 }
@@ -99,15 +113,21 @@ func TestABadFileStopsAPushBeforeAnythingIsPublished(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	for file, c := range map[string]struct{ content, says string }{
 		"b.yaml": {"messages:\n- role: nobody\n", "b.yaml:2: messages[0].role must be"},
-		"c.yaml": {"content: '@@@nowhere@@@'\n", "c.yaml:1: snippet @@@nowhere@@@ is neither in the folder nor on the server"},
+		"c.yaml": {
+			"content: '@@@nowhere@@@'\n",
+			"c.yaml:1: snippet @@@nowhere@@@ is neither in the folder nor on the server",
+		},
 		"d.yaml": {"content: '@@@d@@@'\n", "d.yaml:1: cannot be expanded: the snippets go in a circle: d -> d"},
-		"e.yaml": {"content: '@@@a@label:prod@@@'\n", "e.yaml:1: snippet @@@a@label:prod@@@ is neither"}, // a is there, its label only with --label prod
+		// a is there, but its label only with --label prod.
+		"e.yaml": {"content: '@@@a@label:prod@@@'\n", "e.yaml:1: snippet @@@a@label:prod@@@ is neither"},
 	} {
 		dir := templateFiles(t, map[string]string{"a.yaml": "content: good\n", file: c.content})
-		if _, errs := promptspool(t, 1, "templates", "push", dir, "--url", "http://"+server.addr); !strings.Contains(errs, c.says) {
+		_, errs := promptspool(t, 1, "templates", "push", dir, "--url", "http://"+server.addr)
+		if !strings.Contains(errs, c.says) {
 			t.Errorf("push says %s, want %s", errs, c.says)
 		}
 	}
+
 	if r := server.get("/prompt-templates"); strings.Contains(string(r.Body), "good") || r.Status != 200 {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
@@ -120,21 +140,31 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 	for _, text := range []string{"Hello {name}", "Good day {name}{rest}"} {
 		server.call("POST", "/rest/prompt-templates", greeting(text), "X-API-KEY", adminKey)
 	}
+
 	for _, c := range []struct {
 		says string
 		code int
 		args []string
 	}{
 		{`"content": "Hello Ann=1"`, 0, []string{"render", "team/greet", "--version", "1", "--var", "name=Ann=1"}},
-		{"warning: These variables were not given and are empty: name.", 0, []string{"render", "team/greet", "--var", "rest:=[1]"}},
+		{
+			"warning: These variables were not given and are empty: name.", 0,
+			[]string{"render", "team/greet", "--var", "rest:=[1]"},
+		},
 		{"label `none`", 1, []string{"render", "team/greet", "--label", "none"}},
 		{`"inferenceConfig"`, 0, []string{"render", "team/greet", "--provider", "amazon.bedrock"}},
 		{"The label prod points to version 1 of team/greet.", 0, []string{"label", "team/greet", "prod", "1"}},
-		{"The label prod of team/greet now points to version 2 (was 1).", 0, []string{"label", "team/greet", "prod", "2"}},
+		{
+			"The label prod of team/greet now points to version 2 (was 1).", 0,
+			[]string{"label", "team/greet", "prod", "2"},
+		},
 		{`"content": "Good day Bob"`, 0, []string{"render", "team/greet", "--label", "prod", "--var", "name=Bob"}},
 		{"prod=2", 0, []string{"list"}},
 		{"Version 3 of `team/greet` does not exist; the latest is 2.", 1, []string{"label", "team/greet", "prod", "3"}},
-		{"The label prod is removed from version 2 of team/greet.", 0, []string{"label", "team/greet", "prod", "--delete"}},
+		{
+			"The label prod is removed from version 2 of team/greet.", 0,
+			[]string{"label", "team/greet", "prod", "--delete"},
+		},
 		{`team/greet has no label "prod"`, 1, []string{"label", "team/greet", "prod", "--delete"}},
 		{"give a template's name, a label and a version's number", 2, []string{"label", "team/greet", "prod"}},
 		{"is not name=text", 2, []string{"render", "team/greet", "--var", "name"}},
@@ -143,7 +173,8 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		{"team/greet is in use again.", 0, []string{"restore", "team/greet"}},
 		{`"Hello "`, 0, []string{"render", "team/greet", "--version", "1"}},
 	} {
-		out, errs := promptspool(t, c.code, append(append([]string{"templates"}, c.args...), "--url", "http://"+server.addr)...)
+		args := append(append([]string{"templates"}, c.args...), "--url", "http://"+server.addr)
+		out, errs := promptspool(t, c.code, args...)
 		if !strings.Contains(out+errs, c.says) {
 			t.Errorf("%q: %s%s, want %s", c.args, out, errs, c.says)
 		}

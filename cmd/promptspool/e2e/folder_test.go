@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// folder holds all that this run of the tests writes: binaries, data folders, images of disks. It goes with the run; what a run
-// leaves that was killed, the next one takes away.
+// folder holds everything that this run of the tests writes: binaries, data folders, images of disks. It is removed
+// at the end; what a killed run leaves, the next one removes.
 var folder string
 
-// folderPrefix names such a folder, in the folder of temporary files; the pid of its process follows.
+// folderPrefix begins the name of such a folder, among the temporary files; the pid of its process follows.
 const folderPrefix = "promptspool-tests-"
 
-// ownFolder makes the folder of this process, in which all temporary files are from now on, and takes away those of processes
-// that have ended.
+// ownFolder makes the folder of this process, in which all temporary files are from now on, and removes those of
+// processes that have ended.
 func ownFolder() error {
 	if err := removeStale(os.TempDir()); err != nil {
 		return fmt.Errorf("what an earlier run of the tests left cannot be removed: %w", err)
@@ -43,8 +43,8 @@ func removeStale(dir string) error {
 	return err
 }
 
-// unmountBelow detaches the loop devices of files below a folder and unmounts what is mounted there, innermost first. The devices
-// come first, while their files still have these names; a device in use goes with its mount.
+// unmountBelow detaches the loop devices of files below a folder and unmounts what is mounted there, innermost first.
+// The devices come first, while their files still have these names; a device in use goes with its mount.
 func unmountBelow(dir string) error {
 	if err := detachBelow(dir); err != nil {
 		return err
@@ -53,6 +53,7 @@ func unmountBelow(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	var below []string
 	for line := range strings.Lines(string(mounts)) {
 		if path := strings.Fields(line)[1]; strings.HasPrefix(path, dir+"/") {
@@ -69,12 +70,13 @@ func unmountBelow(dir string) error {
 
 func detachBelow(dir string) error {
 	if _, err := exec.LookPath("losetup"); err != nil {
-		return nil // nor was it there for the run before
+		return nil // nor was it there for the earlier run
 	}
 	out, err := exec.Command("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").Output()
 	if err != nil {
 		return fmt.Errorf("losetup --list: %w", err)
 	}
+
 	for line := range strings.Lines(string(out)) {
 		device, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !strings.HasPrefix(strings.TrimSpace(file), dir+"/") {
@@ -93,8 +95,11 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
+
 	stale := filepath.Join(dir, folderPrefix+strconv.Itoa(ended.Process.Pid))
-	others := []string{folderPrefix + strconv.Itoa(os.Getpid()), folderPrefix + strconv.Itoa(os.Getppid()), folderPrefix + "x", "else"}
+	others := []string{
+		folderPrefix + strconv.Itoa(os.Getpid()), folderPrefix + strconv.Itoa(os.Getppid()), folderPrefix + "x", "else",
+	}
 	for _, path := range append([]string{filepath.Base(stale)}, others...) {
 		if err := os.Mkdir(filepath.Join(dir, path), 0o700); err != nil {
 			t.Fatal(err)
@@ -104,10 +109,12 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(disk.mount, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := removeStale(dir); err != nil {
 		t.Fatal(err)
 	}
-	if devices := strings.Fields(tool(t, "losetup", "--list", "--noheadings", "--output", "NAME")); slices.Contains(devices, disk.loop) {
+	devices := strings.Fields(tool(t, "losetup", "--list", "--noheadings", "--output", "NAME"))
+	if slices.Contains(devices, disk.loop) {
 		t.Errorf("the loop device %s is left", disk.loop)
 	} else {
 		disk.loop = "" // nothing is left to detach

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The image of the disk lies on a tmpfs that is smaller, and then full: what the kernel writes to it gets an I/O error, and so does
-// whoever syncs. Callers must be told, the process must end, and the next one must deliver what was acked.
+// The image of the disk is on a tmpfs that is smaller, and then full: what the kernel writes to it gets an I/O error,
+// and so does every sync. Callers must learn of it, the process must end, and the next one must deliver what was acked.
 func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	t.Parallel()
 	under := mountTmpfs(t, t.TempDir())
@@ -22,28 +22,38 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	o := startOracle(t, adminKey)
 	o.load(sidecar, 1, 2000, 0)
 	callers := callUntilRefused(sidecar, 8)
-	sidecar.eventually(func() bool { return o.count().Acked >= 50 }, func() string { return "the load does not proceed" })
+	sidecar.eventually(
+		func() bool { return o.count().Acked >= 50 },
+		func() string { return "the load does not proceed" },
+	)
 
 	filler := filepath.Join(under, "filler")
 	fill(t, filler)
 	full := time.Now()
 	sidecar.eventually(sidecar.ended, func() string { return "the sidecar goes on:\n" + sidecar.logged() })
-	if signal := sidecar.diedOf(); signal > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(sidecar.logged()), "the spool failed") {
-		t.Errorf("it ends with %v, and says last: %s", sidecar.cmd.ProcessState, lastLine(sidecar.logged()))
+	signal := sidecar.diedOf()
+	saidWhy := strings.Contains(lastLine(sidecar.logged()), "the spool failed")
+	if signal > 0 || sidecar.cmd.ProcessState.ExitCode() != 1 || !saidWhy {
+		t.Errorf("the sidecar ends with %v, and its last line is %s",
+			sidecar.cmd.ProcessState, lastLine(sidecar.logged()))
 	}
+
 	took := time.Since(full)
 	if took > 10*time.Second {
-		t.Errorf("it ended %v after the disk was full; want a few seconds", took)
+		t.Errorf("the sidecar ended %v after the disk was full; want a few seconds", took)
 	}
+
+	// How many waited at that moment is chance: none did if all were in a commit that hung until the process
+	// ended. One of them may be the oracle's.
 	ids, refusals := callers()
-	// How many waited at that moment is chance: nobody did if all were in a commit that hung until the process ended. One of
-	// them may be the oracle's.
 	if waited := strings.Count(sidecar.logged(), "The spool refused a write"); len(refusals) < waited-1 {
-		t.Errorf("of %d who waited %d callers were told", waited, len(refusals))
+		t.Errorf("of %d writes that waited, %d callers were answered", waited, len(refusals))
 	}
+
 	for _, r := range refusals {
-		if r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "The disk under the spool failed") {
-			t.Errorf("somebody who waited was told %d %s", r.Status, r.Body)
+		isExplained := strings.Contains(string(r.Body), "The disk under the spool failed")
+		if r.Status != 503 || r.Header.Get("Retry-After") == "" || !isExplained {
+			t.Errorf("a write that waited was answered %d %s", r.Status, r.Body)
 		}
 	}
 	o.halt()
@@ -59,11 +69,13 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["held"] != 0.0 || s["dead"] != 0.0 {
 		t.Errorf("the spool says %v", s)
 	}
+
 	a := o.wantAll(server)
 	for _, id := range ids {
 		server.record(id, events(1))
 	}
-	t.Logf("%d and %d acked, %d of 8 callers were told; it ended after %v", a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
+	t.Logf("%d and %d acked, %d of 8 callers were answered; it ended after %v",
+		a.Acked, len(ids), len(refusals), took.Round(time.Millisecond))
 }
 
 // mountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.
@@ -76,20 +88,22 @@ func mountTmpfs(t *testing.T, dir string) string {
 		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil && !errors.Is(err, os.ErrNotExist) { // else the test took it away
+		err := syscall.Unmount(dir, 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // the test may have removed it
 			t.Errorf("the tmpfs %s stays mounted: %v", dir, err)
 		}
 	})
 	return dir
 }
 
-// callUntilRefused has callers write to a node, each until it gets no 200. What it returns waits for them, and gives the ids that were
-// acked and the answers that were no 200; a caller whose connection broke has none.
+// callUntilRefused has callers write to a node, each until an answer other than 200. The function that it returns
+// waits for them, and returns the ids that were acked and the other answers; a caller whose connection broke has none.
 func callUntilRefused(n *node, callers int) func() (ids []string, refusals []reply) {
 	var mu sync.Mutex
 	var ids []string
 	var refusals []reply
 	var all sync.WaitGroup
+
 	for range callers {
 		all.Go(func() {
 			for {
@@ -123,13 +137,20 @@ func TestASyncThatFailsEndsTheServerWithTheReason(t *testing.T) {
 	data := filepath.Join(disk.mount, "data")
 	server := startServer(t, data, "127.0.0.1:0")
 	callers := callUntilRefused(server, 4)
-	server.eventually(func() bool { return server.total(map[string]any{}) >= 20 }, func() string { return "the load does not proceed" })
+	server.eventually(
+		func() bool { return server.total(map[string]any{}) >= 20 },
+		func() string { return "the load does not proceed" },
+	)
+
 	filler := filepath.Join(under, "filler")
 	fill(t, filler)
 	server.eventually(server.ended, func() string { return "the server goes on:\n" + server.logged() })
 	callers()
-	if signal := server.diedOf(); signal > 0 || server.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(lastLine(server.logged()), "could not be made durable") {
-		t.Errorf("it ends with %v, and says last: %s", server.cmd.ProcessState, lastLine(server.logged()))
+	signal := server.diedOf()
+	saidWhy := strings.Contains(lastLine(server.logged()), "could not be made durable")
+	if signal > 0 || server.cmd.ProcessState.ExitCode() != 1 || !saidWhy {
+		t.Errorf("the server ends with %v, and its last line is %s",
+			server.cmd.ProcessState, lastLine(server.logged()))
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

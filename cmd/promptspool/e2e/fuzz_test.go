@@ -26,26 +26,32 @@ import (
 	"promptspool/api/wire"
 )
 
-// Requests that are broken in every way come to a sidecar and a server, as they are shipped, on several connections at once. Both stay
-// up and small, nothing panics, and beside them a good client's calls are answered 200, all of them, and what it wrote arrives.
+// Requests that are broken in every way come to a sidecar and a server, as they are shipped, on several
+// connections. Both stay up and small, nothing panics, all calls of a good client beside them are answered
+// 200, and what it wrote arrives.
 func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 	t.Parallel()
 	server := &besieged{node: startPlainServer(t, "127.0.0.1:0"), name: "server", memoryMax: 256 << 20}
-	sidecar := &besieged{node: beginPlain(t, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr), name: "sidecar", memoryMax: 128 << 20}
+	node := beginPlain(t, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+server.addr)
+	sidecar := &besieged{node: node, name: "sidecar", memoryMax: 128 << 20}
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
-	if r := server.call("POST", "/rest/prompt-templates", chatOf2KB(siegeTemplate), "X-API-KEY", adminKey); r.Status != 201 {
+	r := server.call("POST", "/rest/prompt-templates", chatOf2KB(siegeTemplate), "X-API-KEY", adminKey)
+	if r.Status != 201 {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
+
 	s := &siege{seed: 1, short: 250, long: soak(t, 1), patience: 10 * time.Second}
 	if s.long > 0 {
-		// Beside what is hostile, and takes half a processor, nobody waits long.
+		// Shaped attacks are paced to half a processor, so nobody has to wait long beside them.
 		s.seed, s.patience, s.shapes = rand.Uint64(), time.Second, true
 		server.memoryMax = serverMax
 	}
 	s.lay(sidecar, server)
-	t.Logf("seed %d: %d broken requests were sent, %d answers came; %d shaped attacks", s.seed, s.sent, s.answered, s.shaped)
+
+	t.Logf("seed %d: %d broken requests were sent, %d answers came; %d shaped attacks",
+		s.seed, s.sent, s.answered, s.shaped)
 	for _, fault := range s.faults {
 		t.Error(fault)
 	}
@@ -54,47 +60,56 @@ func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 			return
 		}
 		slices.Sort(b.took)
-		t.Logf("%s: %d good calls, half of them within %v, the slowest %v; at most %d MiB anonymous memory, %d MiB resident", b.name, len(b.took),
-			short(b.took[len(b.took)/2]), short(b.took[len(b.took)-1]), b.memory>>20, memoryOf(t, b.node, "VmHWM")>>20)
+		t.Logf("%s: %d good calls, half of them within %v, the slowest %v; "+
+			"at most %d MiB anonymous memory, %d MiB resident",
+			b.name, len(b.took), short(b.took[len(b.took)/2]), short(b.took[len(b.took)-1]),
+			b.memory>>20, memoryOf(t, b.node, "VmHWM")>>20)
 	}
+
+	// What the good client was promised has arrived.
 	reached(t, 2*time.Minute, func() bool { return sidecar.waiting() == 0 }, "the spool does not empty")
 	for _, id := range s.written {
 		if r := server.get("/api/public/v2/requests/" + id); r.Status != 200 {
 			t.Errorf("%s was answered 200, and the server says %d %s", id, r.Status, r.Body)
 		}
 	}
+
 	sidecar.stop()
 	server.stop()
 }
 
-// A handler that is weak against some bytes is found out, in whichever way it is weak.
+// A handler that is weak against some bytes is found out, whichever its weakness.
 func TestTheFuzzerSeesWeakness(t *testing.T) {
 	t.Parallel()
-	for weakness, told := range map[string]string{
+	for weakness, want := range map[string]string{
 		"":       "",
 		"500":    "answers 500 to",
 		"panics": "1 panics",
 		"hangs":  "the good client",
 		"grows":  "anonymous memory",
-		"ends":   "the handler", // has ended, or takes no connection, or the good client there is not answered: whichever is seen first
+		// It has ended, or takes no connection, or its good client is not answered, whichever is seen first.
+		"ends": "the handler",
 	} {
-		weak := &besieged{node: begin(t, os.Args[0], []string{helperVariable + "=weak", "WEAK=" + weakness}, t.TempDir(), "127.0.0.1:0", "handler"), name: "handler", memoryMax: 128 << 20}
+		env := []string{helperVariable + "=weak", "WEAK=" + weakness}
+		node := begin(t, os.Args[0], env, t.TempDir(), "127.0.0.1:0", "handler")
+		weak := &besieged{node: node, name: "handler", memoryMax: 128 << 20}
 		if !weak.takes() {
-			t.Fatal("it does not start")
+			t.Fatal("the handler does not start")
 		}
+
 		s := &siege{seed: 1, short: 100, patience: 5 * time.Second}
 		if weakness == "hangs" {
 			s.patience = 300 * time.Millisecond
 		}
 		s.lay(weak)
-		if got := strings.Join(s.faults, "; "); !strings.Contains(got, told) || told == "" && got != "" {
-			t.Errorf("weakness %q: found %q, want %q", weakness, got, told)
+		if got := strings.Join(s.faults, "; "); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("weakness %q: found %q, want %q", weakness, got, want)
 		}
 		weak.kill()
 	}
 }
 
-// runWeak is the main of a process whose handler does what WEAK says when a body holds what is no ASCII.
+// runWeak serves with a handler that has the weakness WEAK when a body is not ASCII.
 func runWeak() {
 	var panics int
 	var held [][]byte
@@ -107,6 +122,7 @@ func runWeak() {
 		if bytes.IndexFunc(c.PostBody(), func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 			return
 		}
+
 		switch os.Getenv("WEAK") {
 		case "500":
 			c.SetStatusCode(500)
@@ -120,6 +136,7 @@ func runWeak() {
 			os.Exit(1)
 		}
 	}
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -130,6 +147,7 @@ func runWeak() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	go func() {
 		_ = fasthttp.Serve(ops, func(c *fasthttp.RequestCtx) {
 			mu.Lock()
@@ -137,20 +155,23 @@ func runWeak() {
 			fmt.Fprintf(c, "promptspool_panics_total %d\n", panics)
 		})
 	}()
-	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info("taking calls", "listen", ln.Addr().String(), "ops_listen", ops.Addr().String())
+
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).
+		Info("taking calls", "listen", ln.Addr().String(), "ops_listen", ops.Addr().String())
 	_ = (&fasthttp.Server{Handler: handle, Logger: log.New(io.Discard, "", 0)}).Serve(ln)
 }
 
-// siege sends broken requests to processes, and beside them what a good client sends, until the time is over or something is wrong.
+// siege sends broken requests to processes, and beside them those of a good client, until the time is
+// over or something failed.
 type siege struct {
 	seed     uint64 // the same seed sends the same bytes
 	short    int    // broken requests on each of two connections to each process, at least
 	long     time.Duration
 	patience time.Duration // within which a good call is answered 200
-	shapes   bool          // attacks are sent, too: what costs much for its bytes
+	shapes   bool          // sends shaped attacks, too: those that cost much for their bytes
 
 	mu             sync.Mutex
-	faults         []string // under mu, as all below; the first few
+	faults         []string // under mu, as everything below; the first few
 	sent, answered int
 	shaped         int
 	written        []string // ids of the good client's requests
@@ -186,9 +207,11 @@ func (s *siege) lay(all ...*besieged) {
 	for _, b := range all {
 		clients.Go(func() { s.useWell(b, over) })
 	}
+
 	attackers.Wait()
 	close(over)
 	clients.Wait()
+
 	for _, b := range all {
 		switch {
 		case b.ended():
@@ -202,10 +225,10 @@ func (s *siege) lay(all ...*besieged) {
 	}
 }
 
-// shapeBytesMax is about how large the bodies of shaped attacks become.
+// shapeBytesMax is about the size to which the bodies of shaped attacks grow.
 const shapeBytesMax = 1 << 20
 
-// shape carries out attacks of any kind and size, one after the other, and leaves some before they are answered.
+// shape carries out attacks of any kind and size, one after the other, and leaves before some are answered.
 func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
 	for time.Since(begun) < s.long && s.faultless() {
 		a := attacks[random.IntN(len(attacks))]
@@ -222,6 +245,7 @@ func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
 			}
 		}
 		p.client.CloseIdleConnections()
+
 		s.mu.Lock()
 		s.shaped++
 		s.mu.Unlock()
@@ -248,7 +272,7 @@ func (b *besieged) attacked() string {
 	return ""
 }
 
-// fault keeps what should not have been.
+// fault records a failure; only the first few are kept.
 func (s *siege) fault(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,10 +287,10 @@ func (s *siege) faultless() bool {
 	return len(s.faults) == 0
 }
 
-// siegeTemplate is what the good client fetches.
+// siegeTemplate is the template that the good client fetches.
 const siegeTemplate = "team/besieged"
 
-// useWell writes and fetches, one after the other, and looks at the memory.
+// useWell is the good client: it writes and fetches, one after the other, and watches the memory.
 func (s *siege) useWell(b *besieged, over chan struct{}) {
 	client := &http.Client{Timeout: s.patience, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -276,21 +300,26 @@ func (s *siege) useWell(b *besieged, over chan struct{}) {
 			path, id = "/rest/track-request", wire.NewID()
 			body = append(fmt.Appendf(nil, `{"request_id":%q,`, id), bodyOf(500)[1:]...)
 		}
+
 		asked := time.Now()
 		status, answer, err := postWith(client, b.addr, path, body)
 		if err != nil || status != 200 {
-			s.fault("%s of the good client at the %s, beside the attack %q: %d %s, %v", path, b.name, b.attacked(), status, answer, err)
+			s.fault("%s of the good client at the %s, beside the attack %q: %d %s, %v",
+				path, b.name, b.attacked(), status, answer, err)
 			return
 		}
+
 		b.took = append(b.took, time.Since(asked))
 		if b.memory = max(b.memory, memoryOf(b.t, b.node, "RssAnon")); b.memory > b.memoryMax {
 			s.fault("the %s holds %d bytes of anonymous memory", b.name, b.memory)
 		}
+
 		if id != "" {
 			s.mu.Lock()
 			s.written = append(s.written, id)
 			s.mu.Unlock()
 		}
+
 		select {
 		case <-over:
 			return
@@ -314,36 +343,40 @@ func postWith(client *http.Client, addr, path string, body []byte) (status int, 
 	return res.StatusCode, answer, err
 }
 
-// attack sends one broken request, or several, in pieces, and reads what comes, most of the time. What random gives does not depend on
-// what comes.
+// attack sends one or more broken requests, in pieces, and mostly reads what comes back. What random gives
+// does not depend on what comes, so that a seed always sends the same bytes.
 func (s *siege) attack(b *besieged, random *rand.Rand) {
 	sent, piece, listens := broken(random), 1+random.IntN(4000), random.IntN(8) > 0
 	defer pauseFor(2 * time.Millisecond) // a port is free again only some time later
+
 	conn, err := net.Dial("tcp", b.addr)
 	if err != nil {
-		if !errors.Is(err, syscall.EADDRNOTAVAIL) { // that is our own fault
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) { // which means that we are out of ports ourselves
 			s.fault("the %s takes no connection: %v", b.name, err)
 		}
 		return
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+
 	for part := range slices.Chunk(sent, piece) {
 		if _, err := conn.Write(part); err != nil {
 			break // it has hung up, as it may
 		}
 	}
+
 	answers := 0
 	if listens {
 		_ = conn.(*net.TCPConn).CloseWrite()
 		answers = s.answers(b, conn, sent)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.answered = s.sent+1, s.answered+answers
 }
 
-// answers reads what comes to its end.
+// answers reads responses to the end of the connection and counts them.
 func (s *siege) answers(b *besieged, conn net.Conn, sent []byte) (count int) {
 	for in := bufio.NewReader(conn); ; count++ {
 		res, err := http.ReadResponse(in, nil)
@@ -360,8 +393,8 @@ func (s *siege) answers(b *besieged, conn net.Conn, sent []byte) (count int) {
 	}
 }
 
-// wellFormed are requests that are in order, to the routes that read most of what comes. None deletes anything: the good client's records
-// shall be there at the end.
+// wellFormed are valid requests to the routes that read most of their input. None deletes anything: the
+// good client's records must be there at the end.
 var wellFormed = sync.OnceValue(func() (all []string) {
 	id, track := "01890c3e-7c2b-7000-8000-000000000001", string(bodyOf(800))
 	for _, r := range []struct{ line, header, body string }{
@@ -369,12 +402,17 @@ var wellFormed = sync.OnceValue(func() (all []string) {
 		{"POST /rest/track-request", "Content-Encoding: gzip\r\n", track},
 		{"POST /rest/track-request", "Content-Encoding: zstd\r\n", track},
 		{"POST /rest/track-score", "Expect: 100-continue\r\n", `{"request_id":"` + id + `","score":3}`},
-		{"POST /log-request", "", `{"provider":"openai","model":"gpt-4","input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`},
-		{"POST /rest/prompt-templates", "", `{"prompt_template":{"prompt_name":"fuzzed"},"prompt_version":{"prompt_template":{"type":"completion","content":[{"type":"text","text":"{a} @@@b@@@"}]}}}`},
-		{"POST /prompt-templates/" + siegeTemplate, "", `{"label":"prod","provider":"openai","input_variables":{"company":"a","name":"b","question":"c"}}`},
+		{"POST /log-request", "", `{"provider":"openai","model":"gpt-4",` +
+			`"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`},
+		{"POST /rest/prompt-templates", "", `{"prompt_template":{"prompt_name":"fuzzed"},` +
+			`"prompt_version":{"prompt_template":{"type":"completion",` +
+			`"content":[{"type":"text","text":"{a} @@@b@@@"}]}}}`},
+		{"POST /prompt-templates/" + siegeTemplate, "", `{"label":"prod","provider":"openai",` +
+			`"input_variables":{"company":"a","name":"b","question":"c"}}`},
 		{"GET /prompt-templates?page=1", "", ""},
 		{"GET /api/public/v2/requests/suggestions?field=tags", "", ""},
-		{"POST /api/public/v2/requests/search", "", `{"filter_group":{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"x"}]}}`},
+		{"POST /api/public/v2/requests/search", "",
+			`{"filter_group":{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"x"}]}}`},
 		{"POST /sync/events", "", `{"id":"` + id + `","kind":"request"}` + "\n"},
 		{"GET /sync/changes?since=0&wait=0s", "", ""},
 		{"GET /", "Accept: text/html\r\nCookie: a=b\r\n", ""},
@@ -390,13 +428,16 @@ var wellFormed = sync.OnceValue(func() (all []string) {
 
 // splinters are put into requests.
 var splinters = []string{
-	"\r\n", "\n", "\x00", " ", "\t", "{", "[", `"`, `\u0000`, "\xff", "%00", "%2e%2e/", "0\r\n\r\n", "ffffffffffffffff\r\n", strings.Repeat("A", 20_000), strings.Repeat("[", 600),
-	"Content-Length: 5\r\n", "Content-Length: -1\r\n", "Content-Length: 99999999999999999999\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip, chunked\r\n",
-	"Connection: close\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n", "Expect: 100-continue\r\n", "Host: elsewhere\r\n", "Origin: http://elsewhere\r\n", "X-API-KEY: x\r\n", "Trailer: X\r\n",
+	"\r\n", "\n", "\x00", " ", "\t", "{", "[", `"`, `\u0000`, "\xff", "%00", "%2e%2e/",
+	"0\r\n\r\n", "ffffffffffffffff\r\n", strings.Repeat("A", 20_000), strings.Repeat("[", 600),
+	"Content-Length: 5\r\n", "Content-Length: -1\r\n", "Content-Length: 99999999999999999999\r\n",
+	"Transfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip, chunked\r\n",
+	"Connection: close\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n", "Expect: 100-continue\r\n",
+	"Host: elsewhere\r\n", "Origin: http://elsewhere\r\n", "X-API-KEY: x\r\n", "Trailer: X\r\n",
 	"HTTP/1.0", "HTTP/2.0", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00",
 }
 
-// broken is a request in which up to six places are broken, or two of them, or bytes that are nothing at all.
+// broken returns a request with up to six broken places, or two of them, or random bytes.
 func broken(random *rand.Rand) []byte {
 	text := []byte(wellFormed()[random.IntN(len(wellFormed()))])
 	switch random.IntN(8) {
@@ -408,6 +449,7 @@ func broken(random *rand.Rand) []byte {
 	case 1, 2:
 		text = append(text, wellFormed()[random.IntN(len(wellFormed()))]...)
 	}
+
 	for range random.IntN(7) {
 		at := random.IntN(len(text) + 1)
 		to := min(len(text), at+random.IntN(200))
@@ -431,5 +473,6 @@ func broken(random *rand.Rand) []byte {
 			}
 		}
 	}
+
 	return text
 }

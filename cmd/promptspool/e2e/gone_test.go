@@ -29,13 +29,14 @@ func (n *node) unready(reason string) {
 		last = string(body)
 		return err == nil && res.StatusCode == http.StatusServiceUnavailable
 	}, func() string { return "it stays ready: " + last })
+
 	if !strings.Contains(last, reason) {
-		n.t.Errorf("it does not say why it takes nothing more: %s", last)
+		n.t.Errorf("it does not say why it accepts no more: %s", last)
 	}
 }
 
-// A data folder is moved away, or another disk is mounted over it, while its process runs. A write
-// is not answered with a 200 from then on, the process says why, and it ends when it is told to.
+// A data folder is moved away, or another disk is mounted over it, while its process runs. From then on
+// no write is answered with a 200, the process gives the reason, and it ends when it is stopped.
 func TestNothingIsAckedInAFolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	gone := map[string]func(t *testing.T, folder string){

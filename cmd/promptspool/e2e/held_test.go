@@ -1,11 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
-// A server comes up without its keys, as after a restore of something old, and later with them.
+// A server comes up without its keys, as after restoring an old backup, and later with them.
 func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
 	t.Parallel()
 	addr, data := freePort(t), t.TempDir()
@@ -14,10 +15,14 @@ func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
 	sidecar.track("/rest/track-score", adminKey, score(id, 50))
 	held := func(n float64) {
 		t.Helper()
-		sidecar.eventually(func() bool { return sidecar.spoolStatus()["held"] == n && sidecar.waiting() == 0 }, func() string { return "the held lane is not what it should be" })
+		sidecar.eventually(
+			func() bool { return sidecar.spoolStatus()["held"] == n && sidecar.waiting() == 0 },
+			func() string { return fmt.Sprintf("%v events are held, want %v", sidecar.spoolStatus()["held"], n) },
+		)
 	}
 
-	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}
+	forgetful := begin(t, program(t), env, data, addr, "server", "--name", "central")
 	if !forgetful.takes() {
 		t.Fatal("the server does not start")
 	}
@@ -28,7 +33,7 @@ func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
 	forgetful.kill()
 
 	server := startServer(t, data, addr)
-	sidecar.kill() // it would ask within 15 s; after a start it asks at once
+	sidecar.kill() // it would ask within 15 s; after a start it asks immediately
 	sidecar = startSidecar(t, sidecar.data, addr)
 	server.record(id, events(2))
 	held(0)
@@ -41,12 +46,18 @@ func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) 
 	sidecar := startSidecar(t, t.TempDir(), addr)
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	sidecar.track("/rest/track-score", adminKey, score(id, 50))
-	forgetful := begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}, data, addr, "server", "--name", "central")
+	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}
+	forgetful := begin(t, program(t), env, data, addr, "server", "--name", "central")
 	if !forgetful.takes() {
 		t.Fatal("the server does not start")
 	}
-	sidecar.eventually(func() bool { return sidecar.spoolStatus()["held"] == 2.0 }, func() string { return "nothing is held" })
+	sidecar.eventually(
+		func() bool { return sidecar.spoolStatus()["held"] == 2.0 },
+		func() string { return "nothing is held" },
+	)
+
 	sidecar.stop()
+
 	drain := func(code int, says string) {
 		t.Helper()
 		out, errs := promptspool(t, code, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+addr)
@@ -54,7 +65,9 @@ func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) 
 			t.Errorf("it says %s%s; want %q", out, errs, says)
 		}
 	}
+
 	drain(1, "the server refused 2 events by the key")
+
 	forgetful.kill()
 	server := startServer(t, data, addr)
 	drain(0, "0        0     0")

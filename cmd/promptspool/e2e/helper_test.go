@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// helperVariable makes this test binary another process of the harness instead of running tests.
+// helperVariable turns this test binary into another process of the harness.
 const helperVariable = "PROMPTSPOOL_TEST_HELPER"
 
-// runHelper runs what helperVariable names to its end; it says false if this is the process that runs the tests.
+// runHelper runs the process that helperVariable names to its end. It returns false in the process that runs the tests.
 func runHelper() bool {
 	switch os.Getenv(helperVariable) {
 	case "":
@@ -40,6 +40,7 @@ func runHelper() bool {
 	case "weak":
 		runWeak()
 	}
+
 	return true
 }
 
@@ -64,7 +65,7 @@ func ship(source, path string) error {
 	}
 	cmd := exec.Command("sh", "-c", fmt.Sprintf(`%s -o "$0" %s`, line[1], line[2]), path)
 	cmd.Dir = source
-	// What the line leaves out is not made up for by the flags of `make test`.
+	// What the line leaves out must not come from the flags of `make test`.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-trimpath", ""))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the binary does not build: %w\n%s", err, out)
@@ -92,10 +93,11 @@ func startPlainServer(t *testing.T, addr string) *node {
 	return n
 }
 
-// soakVariable makes the tests of the spool long: a time such as 10m, of which each scene takes its part. `make soak` sets it.
+// soakVariable makes the tests of the spool long: a time such as 10m, of which each scene takes its part. `make soak`
+// sets it.
 const soakVariable = "PROMPTSPOOL_SOAK"
 
-// soak is how long a scene with this part of the soak may take, 0 when the tests are to be short.
+// soak returns how long a scene with this part of the soak may take, 0 when the tests are short.
 func soak(t *testing.T, part float64) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(cmp.Or(os.Getenv(soakVariable), "0s"))

@@ -19,13 +19,13 @@ type image struct {
 	mount  string
 	loop   string // the device; "" while it is not mounted
 
-	// direct: what the file holds is what a disk would hold, without anything that only lies in the page cache of the mounted
-	// side. A file on a tmpfs cannot do it.
+	// direct: the file holds what a disk would hold, without anything that is only in the page cache of the
+	// mounted side. A file on a tmpfs cannot do it.
 	direct bool
 }
 
-// fileSystem is how an image is made and mounted. Everything is written when it is made: later the
-// file holds nothing but what was asked for. Its journal is written as rarely as it can be: so what
+// fileSystem is a way to make and mount an image. Everything is written when it is made: later the
+// file holds nothing but what was asked for. Its journal is written as rarely as possible: so what
 // was not synced is not there. A copy can be mounted beside it.
 type fileSystem struct {
 	name, from string // from: Debian's package of its mkfs
@@ -34,17 +34,18 @@ type fileSystem struct {
 }
 
 var ext4 = fileSystem{
-	"ext4", "e2fsprogs", strings.Fields("mkfs.ext4 -q -m 0 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"), "commit=60",
+	"ext4", "e2fsprogs",
+	strings.Fields("mkfs.ext4 -q -m 0 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"), "commit=60",
 }
 
-// fileSystems are those on which a power is cut in a soak, in turn. An xfs has 300 MiB at least.
+// fileSystems are those whose power is cut in a soak, in turn. An xfs has 300 MiB at least.
 var fileSystems = []fileSystem{
 	ext4,
 	{"xfs", "xfsprogs", strings.Fields("mkfs.xfs -q -K"), "nouuid"},
 	{"btrfs", "btrfs-progs", strings.Fields("mkfs.btrfs -q -K -m single"), "commit=60"},
 }
 
-// newImage makes and mounts an image of some MiB, until the test ends.
+// newImage makes an image of some MiB and mounts it until the test ends.
 func newImage(t *testing.T, mebibytes int) *image {
 	t.Helper()
 	return newImageIn(t, t.TempDir(), mebibytes, true)
@@ -59,7 +60,8 @@ func newImageIn(t *testing.T, dir string, mebibytes int, direct bool) *image {
 func newImageOf(t *testing.T, system fileSystem, dir string, mebibytes int, direct bool) *image {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Fatal("this test mounts disk images, which only root may: run it as root (or leave it out with go test -skip 'Power|Disk')")
+		t.Fatal("this test mounts disk images, which only root may: " +
+			"run it as root (or leave it out with go test -skip 'Power|Disk')")
 	}
 	for _, name := range []string{"losetup", system.mkfs[0], "mount", "umount"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -73,7 +75,7 @@ func newImageOf(t *testing.T, system fileSystem, dir string, mebibytes int, dire
 	return i
 }
 
-// imageOf is an image that is not mounted.
+// imageOf returns an image that is not mounted.
 func imageOf(t *testing.T, system fileSystem, file string, direct bool) *image {
 	i := &image{t: t, system: system, file: file, mount: file + ".mount", direct: direct}
 	t.Cleanup(i.detach)
@@ -95,8 +97,8 @@ func (i *image) attach() {
 	tool(i.t, "mount", "-t", i.system.name, "-o", i.system.options, i.loop, i.mount)
 }
 
-// writeByPages keeps the loop device honest: it says that a write which only succeeded in part, because the file below could not
-// grow, did succeed (Linux 6.18, lo_complete_rq in drivers/block/loop.c). A page is written wholly or not.
+// writeByPages keeps the loop device honest: it reports success for a write that only succeeded in part, because the
+// file below could not grow (Linux 6.18, lo_complete_rq in drivers/block/loop.c). A page is written wholly or not.
 func (i *image) writeByPages() {
 	limit := filepath.Join("/sys/block", filepath.Base(i.loop), "queue/max_sectors_kb")
 	if err := os.WriteFile(limit, []byte("4"), 0); err != nil {
@@ -109,6 +111,7 @@ func (i *image) detach() {
 	if i.loop == "" {
 		return
 	}
+
 	_ = syscall.Unmount(i.mount, 0)
 	if out, err := exec.Command("losetup", "--detach", i.loop).CombinedOutput(); err != nil {
 		i.t.Errorf("the loop device %s stays: %v %s", i.loop, err, out)
@@ -116,8 +119,8 @@ func (i *image) detach() {
 	i.loop = ""
 }
 
-// afterPowerCut copies the image as it is at this moment, whatever still waits to be written, and mounts the copy. The process
-// that writes to it must be stopped; what the kernel still writes for it is waited for.
+// afterPowerCut copies the image as it is at this moment, whatever still waits to be written, and mounts the copy. The
+// process that writes to it must be stopped; afterPowerCut waits for what the kernel still writes for it.
 func (i *image) afterPowerCut() *image {
 	i.t.Helper()
 	var copies [2]string
@@ -128,6 +131,7 @@ func (i *image) afterPowerCut() *image {
 		if last == "" {
 			continue
 		}
+
 		same := exec.Command("cmp", "--silent", copies[0], copies[1]).Run() == nil
 		if err := os.Remove(last); err != nil {
 			i.t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// badInput is one call that must be refused, with the status and a part of the message that tells what to do.
+// badInput is one call that must be refused, with the status and a part of the message, which says what to do.
 type badInput struct {
 	name         string
 	method, path string
@@ -26,16 +26,25 @@ type badInput struct {
 	says         string
 }
 
-// badInputs is the table for a node at which two ids and a key are known.
+// badInputs returns the table of calls.
 func badInputs(t *testing.T) []badInput {
 	t.Helper()
-	const request, score, metadata, prompt = "/rest/track-request", "/rest/track-score", "/rest/track-metadata", "/rest/track-prompt"
+	const (
+		request  = "/rest/track-request"
+		score    = "/rest/track-score"
+		metadata = "/rest/track-metadata"
+		prompt   = "/rest/track-prompt"
+	)
+
 	id := wire.NewID()
 	good := map[string]map[string]any{
 		request:  with(chat(), "api_key", adminKey),
 		score:    {"api_key": adminKey, "request_id": id, "score": 1},
 		metadata: {"api_key": adminKey, "request_id": id, "metadata": map[string]any{"k": "v"}},
-		prompt:   {"api_key": adminKey, "request_id": id, "prompt_name": "p", "prompt_input_variables": map[string]any{}},
+		prompt: {
+			"api_key": adminKey, "request_id": id,
+			"prompt_name": "p", "prompt_input_variables": map[string]any{},
+		},
 	}
 	change := func(path, field string, value any) []byte {
 		text, err := json.Marshal(good[path])
@@ -50,13 +59,16 @@ func badInputs(t *testing.T) []badInput {
 		return text
 	}
 	raw := func(s string) any { return json.RawMessage(s) }
-	many := func(n int, make func(i int) string) any { // n members or elements
+
+	many := func(n int, part func(i int) string) any { // n members or elements
 		var parts []string
 		for i := range n {
-			parts = append(parts, make(i))
+			parts = append(parts, part(i))
 		}
 		return strings.Join(parts, ",")
 	}
+
+	withKey := []string{"X-API-KEY", adminKey}
 	table := []badInput{
 		{"not JSON", "POST", request, "hello", nil, 400, "not JSON"},
 		{"nothing", "POST", request, "", nil, 400, "not JSON"},
@@ -67,15 +79,21 @@ func badInputs(t *testing.T) []badInput {
 		{"two objects", "POST", score, "{}{}", nil, 400, "not JSON"},
 		{"10 MB of [", "POST", request, bytes.Repeat([]byte("["), 10<<20), nil, 400, "nested"},
 		{"10 MB of {", "POST", request, bytes.Repeat([]byte(`{"a":`), 2<<20), nil, 400, "nested"},
-		{"invalid UTF-8", "POST", metadata, bytes.Replace(change(metadata, "x", "y"), []byte(`"v"`), []byte("\"\xff\""), 1), nil, 400, "UTF-8"},
-		{"33 MiB", "POST", request, append(bytes.Repeat([]byte(" "), 33<<20), change(request, "x", 1)...), nil, 413, "larger than"},
-		{"truncated gzip", "POST", request, packed(t, change(request, "x", 1))[:40], []string{"Content-Encoding", "gzip"}, 400, "gzip"},
+		{"invalid UTF-8", "POST", metadata,
+			bytes.Replace(change(metadata, "x", "y"), []byte(`"v"`), []byte("\"\xff\""), 1), nil, 400, "UTF-8"},
+		{"33 MiB", "POST", request,
+			append(bytes.Repeat([]byte(" "), 33<<20), change(request, "x", 1)...), nil, 413, "larger than"},
+		{"truncated gzip", "POST", request,
+			packed(t, change(request, "x", 1))[:40], []string{"Content-Encoding", "gzip"}, 400, "gzip"},
 		{"a gzip bomb", "POST", request, packed(t, bytes.Repeat([]byte(" "), 40<<20)),
 			[]string{"Content-Encoding", "gzip", "X-API-KEY", adminKey}, 413, "larger than"},
-		{"a zstd bomb", "POST", request, bomb(t), []string{"Content-Encoding", "zstd", "X-API-KEY", adminKey}, 413, "larger than"},
-		{"a bomb without a key in a header", "POST", request, bomb(t), []string{"Content-Encoding", "zstd"}, 401, "X-API-KEY"},
+		{"a zstd bomb", "POST", request, bomb(t),
+			[]string{"Content-Encoding", "zstd", "X-API-KEY", adminKey}, 413, "larger than"},
+		{"a bomb without a key in a header", "POST", request, bomb(t),
+			[]string{"Content-Encoding", "zstd"}, 401, "X-API-KEY"},
 		{"no zstd", "POST", request, change(request, "x", 1), []string{"Content-Encoding", "zstd"}, 400, "zstd"},
-		{"another encoding", "POST", request, change(request, "x", 1), []string{"Content-Encoding", "br"}, 415, "gzip or zstd"},
+		{"another encoding", "POST", request, change(request, "x", 1),
+			[]string{"Content-Encoding", "br"}, 415, "gzip or zstd"},
 		{"a member twice", "POST", score, `{"score": 1, "score": 2}`, nil, 422, "twice"},
 
 		{"wrong method", "GET", request, nil, nil, 405, "POST"},
@@ -86,37 +104,50 @@ func badInputs(t *testing.T) []badInput {
 		{"no key", "POST", request, change(request, "api_key", nil), nil, 401, "X-API-KEY"},
 		{"no key in a header", "POST", "/prompt-templates/x", nil, nil, 401, "X-API-KEY"},
 		{"a wrong key", "POST", request, change(request, "api_key", "wrong"), nil, 401, "key"},
-		{"a wrong key in a header", "GET", "/api/public/v2/requests/" + id, nil, []string{"X-API-KEY", "wrong"}, 401, "key"},
+		{"a wrong key in a header", "GET", "/api/public/v2/requests/" + id, nil,
+			[]string{"X-API-KEY", "wrong"}, 401, "key"},
 		{"two keys", "POST", request, change(request, "x", 1), []string{"X-API-KEY", "other"}, 401, "differ"},
 
-		{"no such template", "POST", "/prompt-templates/none", nil, []string{"X-API-KEY", adminKey}, 404, "none"},
-		{"no such request", "GET", "/api/public/v2/requests/" + id, nil, []string{"X-API-KEY", adminKey}, 404, "request"},
-		{"an id that is none", "GET", "/api/public/v2/requests/7", nil, []string{"X-API-KEY", adminKey}, 422, "UUIDv7"},
-		{"a template's version that is none", "POST", "/prompt-templates/x", `{"version": 0}`, []string{"X-API-KEY", adminKey}, 422, "version"},
-		{"a search that is none", "POST", "/api/public/v2/requests/search", `{"filter_group": {"filters": [{"field": "moon", "operator": "is", "value": 1}]}}`, []string{"X-API-KEY", adminKey}, 422, "may be one of"},
-		{"a template without text", "POST", "/rest/prompt-templates", `{"prompt_template": {"prompt_name": "x"}, "prompt_version": {}}`, []string{"X-API-KEY", adminKey}, 422, "prompt_version.prompt_template"},
+		{"no such template", "POST", "/prompt-templates/none", nil, withKey, 404, "none"},
+		{"no such request", "GET", "/api/public/v2/requests/" + id, nil, withKey, 404, "request"},
+		{"an invalid id", "GET", "/api/public/v2/requests/7", nil, withKey, 422, "UUIDv7"},
+		{"an invalid version of a template", "POST", "/prompt-templates/x", `{"version": 0}`, withKey, 422, "version"},
+		{"an invalid search", "POST", "/api/public/v2/requests/search",
+			`{"filter_group": {"filters": [{"field": "moon", "operator": "is", "value": 1}]}}`,
+			withKey, 422, "may be one of"},
+		{"a template without text", "POST", "/rest/prompt-templates",
+			`{"prompt_template": {"prompt_name": "x"}, "prompt_version": {}}`,
+			withKey, 422, "prompt_version.prompt_template"},
 	}
+
 	required := map[string][]string{
 		request:  {"function_name", "kwargs", "request_response", "request_start_time", "request_end_time"},
 		score:    {"request_id", "score"},
 		metadata: {"request_id", "metadata"},
 		prompt:   {"request_id", "prompt_name", "prompt_input_variables"},
 	}
+
 	for path, fields := range required {
 		for _, field := range fields {
 			table = append(table,
-				badInput{path + " without " + field, "POST", path, change(path, field, nil), nil, 422, field + " is missing"},
-				badInput{path + " with null as " + field, "POST", path, change(path, field, raw("null")), nil, 422, field + " is missing"})
+				badInput{path + " without " + field, "POST", path,
+					change(path, field, nil), nil, 422, field + " is missing"},
+				badInput{path + " with null as " + field, "POST", path,
+					change(path, field, raw("null")), nil, 422, field + " is missing"})
 		}
 	}
-	wrong := map[string]map[string][]any{
+
+	invalid := map[string]map[string][]any{
 		request: {
-			"function_name":          {7, "", []int{}},
-			"kwargs":                 {"x", []int{1}, 1},
-			"request_response":       {"x", []int{1}, true},
-			"request_start_time":     {"yesterday", true, map[string]int{}},
-			"request_end_time":       {"", []int{}},
-			"tags":                   {"x", []any{1}, []any{"ok", nil}, []string{strings.Repeat("é", 513)}, raw("[" + many(257, func(int) string { return `"t"` }).(string) + "]")},
+			"function_name":      {7, "", []int{}},
+			"kwargs":             {"x", []int{1}, 1},
+			"request_response":   {"x", []int{1}, true},
+			"request_start_time": {"yesterday", true, map[string]int{}},
+			"request_end_time":   {"", []int{}},
+			"tags": {
+				"x", []any{1}, []any{"ok", nil}, []string{strings.Repeat("é", 513)},
+				raw("[" + many(257, func(int) string { return `"t"` }).(string) + "]"),
+			},
 			"metadata":               {map[string]any{"k": 1}, "x"},
 			"prompt_id":              {1.5, true, strings.Repeat("x", 513)},
 			"prompt_version":         {0, -1, 1.5, "x", true},
@@ -128,11 +159,20 @@ func badInputs(t *testing.T) []badInput {
 			"name":       {7, strings.Repeat("x", 513)},
 			"request_id": {7, "", "not-an-id", "0198c5a0-0000-4000-8000-000000000000"},
 		},
-		metadata: {"metadata": {"x", []int{}, map[string]any{"k": 1}, map[string]any{"k": nil}, map[string]any{strings.Repeat("k", 1025): "v"},
-			map[string]any{"k": strings.Repeat("v", 64<<10+1)}, raw("{" + many(257, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }).(string) + "}")}},
-		prompt: {"prompt_name": {"", []int{}, strings.Repeat("x", 513)}, "version": {0, 1.5, "x"}, "label": {7}, "prompt_input_variables": {"x"}},
+		metadata: {"metadata": {
+			"x", []int{}, map[string]any{"k": 1}, map[string]any{"k": nil},
+			map[string]any{strings.Repeat("k", 1025): "v"}, map[string]any{"k": strings.Repeat("v", 64<<10+1)},
+			raw("{" + many(257, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }).(string) + "}"),
+		}},
+		prompt: {
+			"prompt_name":            {"", []int{}, strings.Repeat("x", 513)},
+			"version":                {0, 1.5, "x"},
+			"label":                  {7},
+			"prompt_input_variables": {"x"},
+		},
 	}
-	for path, fields := range wrong {
+
+	for path, fields := range invalid {
 		for field, values := range fields {
 			for _, v := range values {
 				name := fmt.Sprintf("%s with %s %.30v", path, field, v)
@@ -140,6 +180,7 @@ func badInputs(t *testing.T) []badInput {
 			}
 		}
 	}
+
 	return table
 }
 
@@ -153,7 +194,7 @@ func packed(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// bomb is 128 MiB of blanks, in a few kilobytes.
+// bomb returns 128 MiB of blanks in a few kilobytes.
 func bomb(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -161,6 +202,7 @@ func bomb(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	blanks := bytes.Repeat([]byte(" "), 16<<20)
 	for range 8 {
 		_, _ = w.Write(blanks)
@@ -176,6 +218,7 @@ func TestBadInputIsToldAndStoresNothing(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	table := badInputs(t)
+
 	for role, n := range map[string]*node{"sidecar": sidecar, "server": server} {
 		for _, c := range table {
 			r, err := n.try(c.method, c.path, c.body, c.header...)
@@ -185,18 +228,22 @@ func TestBadInputIsToldAndStoresNothing(t *testing.T) {
 			}
 			message, _ := r.JSON["message"].(string)
 			fields, shaped := r.JSON["fields"].([]any)
-			if r.Status != c.status || !strings.Contains(message, c.says) || r.JSON["success"] != false || r.JSON["error"] == "" || !shaped {
+			isError := r.JSON["success"] == false && r.JSON["error"] != "" && shaped
+			if r.Status != c.status || !strings.Contains(message, c.says) || !isError {
 				t.Errorf("%s, %s: %d %.300s; want %d saying %q", role, c.name, r.Status, r.Body, c.status, c.says)
 			}
+
 			named := func(f any) bool {
 				name, _ := f.(map[string]any)["field"].(string)
-				return name != "" && strings.Contains(c.name, strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '[' })[0])
+				top := func(r rune) bool { return r == '.' || r == '[' }
+				return name != "" && strings.Contains(c.name, strings.FieldsFunc(name, top)[0])
 			}
 			if c.status == 422 && strings.HasPrefix(c.name, "/rest/") && !slices.ContainsFunc(fields, named) {
 				t.Errorf("%s, %s: the field is not named in %s", role, c.name, r.Body)
 			}
 		}
 	}
+
 	if n := server.total(nil); n != 0 {
 		t.Errorf("%d records were stored", n)
 	}
@@ -213,12 +260,16 @@ func TestBadInputIsToldAndStoresNothing(t *testing.T) {
 func TestWhatIsNoHTTPGetsAJSONAnswerAndAClosedConnection(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))
 	for name, text := range map[string]string{
-		"no HTTP":          "hello\r\n\r\n",
-		"a huge header":    "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n",
-		"two lengths":      "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-		"a length of abc":  "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nContent-Length: abc\r\n\r\n",
-		"a broken chunk":   "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n",
-		"chunks and bytes": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+		"no HTTP": "hello\r\n\r\n",
+		"a huge header": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nX: " +
+			strings.Repeat("x", 20<<10) + "\r\n\r\n",
+		"two lengths": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\n" +
+			"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+		"a length of abc": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nContent-Length: abc\r\n\r\n",
+		"a broken chunk": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\n" +
+			"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n",
+		"chunks and bytes": "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\n" +
+			"Content-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", sidecar.addr)
 		if err != nil {
@@ -227,12 +278,15 @@ func TestWhatIsNoHTTPGetsAJSONAnswerAndAClosedConnection(t *testing.T) {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
+
 		var answer bytes.Buffer
-		if _, err := answer.ReadFrom(conn); err != nil && answer.Len() == 0 { // to the end: the connection is closed
+		// To the end: the connection is closed.
+		if _, err := answer.ReadFrom(conn); err != nil && answer.Len() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 		_, body, _ := strings.Cut(answer.String(), "\r\n\r\n")
-		if !strings.HasPrefix(answer.String(), "HTTP/1.1 4") || !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
+		isJSON := json.Valid([]byte(body)) && strings.HasPrefix(body, "{")
+		if !strings.HasPrefix(answer.String(), "HTTP/1.1 4") || !isJSON {
 			t.Errorf("%s: %q", name, answer.String())
 		}
 		_ = conn.Close()

@@ -11,15 +11,21 @@ import (
 	"promptspool/api/wire"
 )
 
-// chat is the documented chat call, with a function call in its answer.
+// chat returns the documented chat call, with a function call in its answer.
 func chat() map[string]any {
-	return decode(`{
+	const text = `{
 		"function_name": "openai.ChatCompletion.create",
 		"provider_type": "openai",
 		"kwargs": {
 			"model": "gpt-4-0613",
-			"messages": [{"role": "system", "content": "You look things up."}, {"role": "user", "content": "Weather in Boston?"}],
-			"functions": [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}],
+			"messages": [
+				{"role": "system", "content": "You look things up."},
+				{"role": "user", "content": "Weather in Boston?"}
+			],
+			"functions": [{
+				"name": "get_weather",
+				"parameters": {"type": "object", "properties": {"city": {"type": "string"}}}
+			}],
 			"function_call": "auto",
 			"api_key": "sk-the-provider-key-of-the-app"
 		},
@@ -33,10 +39,12 @@ func chat() map[string]any {
 		"request_end_time": 1687000001.5,
 		"tags": ["weather", "prod"],
 		"an_unknown_field": {"kept": [1, 2.50, 1e400]}
-	}`)
+	}`
+
+	return decode(text)
 }
 
-// completion is the documented completion call.
+// completion returns the documented completion call.
 func completion() map[string]any {
 	return decode(`{
 		"function_name": "openai.Completion.create",
@@ -51,7 +59,7 @@ func completion() map[string]any {
 	}`)
 }
 
-// decode keeps numbers as they are written.
+// decode parses JSON and keeps numbers as they are written.
 func decode(text string) map[string]any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -62,7 +70,7 @@ func decode(text string) map[string]any {
 	return m
 }
 
-// greeting publishes a chat template.
+// greeting returns the body that publishes a chat template.
 func greeting(text string, labels ...string) map[string]any {
 	return map[string]any{
 		"prompt_template": map[string]any{"prompt_name": "team/greet", "tags": []string{"demo"}},
@@ -71,7 +79,9 @@ func greeting(text string, labels ...string) map[string]any {
 				map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": text}}},
 			}},
 			"commit_message": "say " + text,
-			"metadata":       map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-4o", "parameters": map[string]any{"temperature": 0.5}}},
+			"metadata": map[string]any{"model": map[string]any{
+				"provider": "openai", "name": "gpt-4o", "parameters": map[string]any{"temperature": 0.5},
+			}},
 		},
 		"release_labels": labels,
 	}
@@ -81,27 +91,58 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 
-	if r := sidecar.call("POST", "/rest/prompt-templates", greeting("Hello {name}", "prod"), "X-API-KEY", adminKey); r.Status != 201 || r.JSON["version_number"] != json.Number("1") {
-		t.Fatalf("publishing through the sidecar: %d %s", r.Status, r.Body)
+	created := sidecar.call("POST", "/rest/prompt-templates", greeting("Hello {name}", "prod"), "X-API-KEY", adminKey)
+	if created.Status != 201 || created.JSON["version_number"] != json.Number("1") {
+		t.Fatalf("publishing through the sidecar: %d %s", created.Status, created.Body)
 	}
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 87.0})
 	sidecar.track("/library-track-score", adminKey, map[string]any{"request_id": id, "score": 3, "name": "tone"})
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": id, "metadata": map[string]string{"user_id": "u1", "location": "Boston"}})
-	sidecar.track("/rest/track-prompt", adminKey, map[string]any{"request_id": id, "prompt_name": "team/greet", "prompt_input_variables": map[string]any{"name": "Ann"}, "label": "prod"})
+	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": id, "metadata": map[string]string{"user_id": "u1", "location": "Boston"},
+	})
+	sidecar.track("/rest/track-prompt", adminKey, map[string]any{
+		"request_id": id, "prompt_name": "team/greet", "label": "prod",
+		"prompt_input_variables": map[string]any{"name": "Ann"},
+	})
+
 	group := sidecar.call("POST", "/rest/create-group", map[string]any{"api_key": adminKey}).JSON["id"]
 	sidecar.track("/rest/track-group", adminKey, map[string]any{"request_id": id, "group_id": group})
 
 	got := server.record(id, events(6))
 	want := wire.Record{
-		Success: true, ID: id, RequestID: id, FunctionName: "openai.ChatCompletion.create", Provider: "openai", Model: "gpt-4-0613-answered",
-		InputTokens: pointer(int64(82)), OutputTokens: pointer(int64(18)), Tokens: pointer(int64(100)), LatencyMS: pointer(1250.0), Status: "SUCCESS",
-		FinishReason: "function_call", ToolNames: []string{"get_weather"}, Readable: true,
-		StartTime: got.StartTime, EndTime: got.EndTime, AcceptedAt: got.AcceptedAt, Request: got.Request, Events: got.Events, Blueprint: got.Blueprint,
-		Tags: []string{"weather", "prod"}, Metadata: map[string]string{"user_id": "u1", "location": "Boston"},
-		Scores:   []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
-		Prompt:   &wire.RecordPrompt{Name: "team/greet", Version: pointer(1), Label: pointer("prod"), InputVariables: json.RawMessage(`{"name":"Ann"}`)},
+		Success:      true,
+		ID:           id,
+		RequestID:    id,
+		FunctionName: "openai.ChatCompletion.create",
+		Provider:     "openai",
+		Model:        "gpt-4-0613-answered",
+		InputTokens:  pointer(int64(82)),
+		OutputTokens: pointer(int64(18)),
+		Tokens:       pointer(int64(100)),
+		LatencyMS:    pointer(1250.0),
+		Status:       "SUCCESS",
+		FinishReason: "function_call",
+		ToolNames:    []string{"get_weather"},
+		Readable:     true,
+		Tags:         []string{"weather", "prod"},
+		Metadata:     map[string]string{"user_id": "u1", "location": "Boston"},
+		Scores:       []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
+		Prompt: &wire.RecordPrompt{
+			Name:           "team/greet",
+			Version:        pointer(1),
+			Label:          pointer("prod"),
+			InputVariables: json.RawMessage(`{"name":"Ann"}`),
+		},
 		GroupIDs: []string{group.(string)},
+
+		// Compared below, or by other tests.
+		StartTime:  got.StartTime,
+		EndTime:    got.EndTime,
+		AcceptedAt: got.AcceptedAt,
+		Request:    got.Request,
+		Events:     got.Events,
+		Blueprint:  got.Blueprint,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the record (-want +got):\n%s", diff)
@@ -114,8 +155,12 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
+
+	// The request was kept as it was sent, without its secrets.
 	logged := string(got.Request)
-	for _, kept := range []string{`"an_unknown_field":{"kept":[1,2.50,1e400]}`, `"arguments":"{\"city\": \"Boston\"}"`} {
+	for _, kept := range []string{
+		`"an_unknown_field":{"kept":[1,2.50,1e400]}`, `"arguments":"{\"city\": \"Boston\"}"`,
+	} {
 		if !strings.Contains(logged, kept) {
 			t.Errorf("%s is not in the logged request %s", kept, logged)
 		}
@@ -126,7 +171,8 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 
 	second := sidecar.track("/rest/track-request", adminKey, completion())
 	rec := server.record(second, events(1))
-	if rec.Model != "text-davinci-003" || rec.InputTokens != nil || *rec.LatencyMS != 2000 || rec.Prompt.Name != "name-giver" || *rec.Prompt.Version != 1 {
+	prompted := rec.Prompt.Name == "name-giver" && *rec.Prompt.Version == 1
+	if rec.Model != "text-davinci-003" || rec.InputTokens != nil || *rec.LatencyMS != 2000 || !prompted {
 		t.Errorf("the completion: %+v", rec)
 	}
 
@@ -134,20 +180,24 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		if r := n.get("/api/public/v2/requests/" + id); r.Status != 200 || r.JSON["request_id"] != id {
 			t.Errorf("reading through %s: %d %s", n.addr, r.Status, r.Body)
 		}
-		tagged := map[string]any{"filter_group": map[string]any{"filters": []any{map[string]any{"field": "tags", "operator": "contains", "value": "weather"}}}}
+		tagged := map[string]any{"filter_group": map[string]any{"filters": []any{
+			map[string]any{"field": "tags", "operator": "contains", "value": "weather"},
+		}}}
 		if all, some := n.total(nil), n.total(tagged); all != 2 || some != 1 {
 			t.Errorf("searching through %s: %d in all, %d tagged", n.addr, all, some)
 		}
 	}
+
+	// No secret is left where it was not needed.
 	sidecar.stop()
 	server.stop()
 	for _, secret := range []string{adminKey, "sk-the-provider"} {
 		if files := filesHolding(t, server.data, secret); files != nil {
-			t.Errorf("a secret lies at the server in %v", files)
+			t.Errorf("the server's folder holds a secret in %v", files)
 		}
 		for _, f := range filesHolding(t, sidecar.data, secret) {
 			if !strings.HasPrefix(f, sidecar.data+"/keys/") {
-				t.Errorf("a secret lies at the sidecar in %v", f)
+				t.Errorf("the sidecar's folder holds a secret in %v", f)
 			}
 		}
 		if strings.Contains(server.logged()+sidecar.logged(), secret) {
@@ -163,24 +213,33 @@ func TestEnrichmentsMayComeBeforeTheirRequestAndTwice(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	id := wire.NewID()
 	sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 10})
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": id, "metadata": map[string]string{"k": "first"}})
-	sidecar.track("/rest/track-prompt", adminKey, map[string]any{"request_id": id, "prompt_name": "none", "prompt_input_variables": map[string]any{}})
+	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": id, "metadata": map[string]string{"k": "first"},
+	})
+	sidecar.track("/rest/track-prompt", adminKey, map[string]any{
+		"request_id": id, "prompt_name": "none", "prompt_input_variables": map[string]any{},
+	})
 	sidecar.emptied()
 	if r := server.get("/api/public/v2/requests/" + id); r.Status != 404 || server.total(nil) != 0 {
 		t.Fatalf("before its request: %d %s", r.Status, r.Body)
 	}
+
 	sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 20})
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": id, "metadata": map[string]string{"k": "second"}})
+	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
+		"request_id": id, "metadata": map[string]string{"k": "second"},
+	})
 	fields := chat()
 	fields["request_id"] = id
 	sidecar.track("/rest/track-request", adminKey, fields)
 	sidecar.track("/rest/track-request", adminKey, fields) // a retry by the app
+
 	rec := server.record(id, events(7))
-	if rec.Scores[0].Score != 20 || rec.Metadata["k"] != "second" || rec.Prompt.Name != "none" || server.total(nil) != 1 {
+	isNewest := rec.Scores[0].Score == 20 && rec.Metadata["k"] == "second"
+	if !isNewest || rec.Prompt.Name != "none" || server.total(nil) != 1 {
 		t.Errorf("%+v", rec)
 	}
 	if slices.ContainsFunc(rec.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
-		t.Errorf("the same content twice is no conflict: %+v", rec.Events)
+		t.Errorf("the same content twice is marked as a conflict: %+v", rec.Events)
 	}
 }
 
@@ -188,7 +247,7 @@ func TestTheServerTakesTheSameCallsItself(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	id := server.track("/rest/track-request", adminKey, chat())
 	server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 55})
-	rec := server.record(id, events(2)) // a 200 of the server itself means findable
+	rec := server.record(id, events(2)) // a 200 of the server itself means that the record can be found
 	if rec.Scores[0].Score != 55 || rec.Events[0].Sidecar != "central" {
 		t.Errorf("%+v", rec)
 	}
@@ -203,66 +262,90 @@ func TestTemplatesAreServedWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 		t.Helper()
 		return n.call("POST", "/prompt-templates/team/greet", body, "X-API-KEY", adminKey)
 	}
+
 	if r := fetch(sidecar, nil); r.Status != 404 {
 		t.Fatalf("a template that is not there: %d %s", r.Status, r.Body)
 	}
+
 	server.call("POST", "/rest/prompt-templates", greeting("Hello {name}", "prod"), "X-API-KEY", adminKey)
 	ask := map[string]any{"label": "prod", "provider": "openai", "input_variables": map[string]any{"name": "Ann"}}
 	want := `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello Ann"}],"temperature":0.5}`
+
 	check := func(r reply, version, cache, kwargs string) {
 		t.Helper()
 		got, _ := json.Marshal(r.JSON["llm_kwargs"])
 		var g, w any
 		_ = json.Unmarshal(got, &g)
 		_ = json.Unmarshal([]byte(kwargs), &w)
-		if diff := cmp.Diff(w, g); r.Status != 200 || r.JSON["version"] != json.Number(version) || cache != "" && r.Header.Get("X-Cache") != cache || diff != "" {
-			t.Errorf("%d version %v, X-Cache %q, want %v, %q; llm_kwargs %s\n%s", r.Status, r.JSON["version"], r.Header.Get("X-Cache"), version, cache, diff, r.Body)
+		isFrom := cache == "" || r.Header.Get("X-Cache") == cache
+		isVersion := r.JSON["version"] == json.Number(version)
+		if diff := cmp.Diff(w, g); r.Status != 200 || !isVersion || !isFrom || diff != "" {
+			t.Errorf("%d version %v, X-Cache %q, want %v, %q; llm_kwargs %s\n%s",
+				r.Status, r.JSON["version"], r.Header.Get("X-Cache"), version, cache, diff, r.Body)
 		}
 	}
-	sidecar.eventually(func() bool { return fetch(sidecar, ask).Status == 200 }, func() string { return "the template does not come" })
+	sidecar.eventually(
+		func() bool { return fetch(sidecar, ask).Status == 200 },
+		func() string { return "the template does not come" },
+	)
 	check(fetch(sidecar, ask), "1", "hit", want)
 
 	// A new release is seen within a second; the test waits longer only on a slow machine.
 	server.call("POST", "/rest/prompt-templates", greeting("Good day {name}", "prod"), "X-API-KEY", adminKey)
 	day := strings.Replace(want, "Hello", "Good day", 1)
-	sidecar.eventually(func() bool { return fetch(sidecar, ask).JSON["version"] == json.Number("2") }, func() string { return "the new version does not come" })
+	sidecar.eventually(
+		func() bool { return fetch(sidecar, ask).JSON["version"] == json.Number("2") },
+		func() string { return "the new version does not come" },
+	)
 	check(fetch(sidecar, ask), "2", "hit", day)
 
+	// Without the server, and after a restart.
 	server.stop()
 	check(fetch(sidecar, ask), "2", "", day)
 	sidecar.kill()
 	sidecar = startSidecar(t, sidecarData, addr)
 	check(fetch(sidecar, ask), "2", "stale", day)
-	if r := sidecar.call("POST", "/prompt-templates/other", nil, "X-API-KEY", adminKey); r.Status != 503 || r.Header.Get("Retry-After") == "" {
+	r := sidecar.call("POST", "/prompt-templates/other", nil, "X-API-KEY", adminKey)
+	if r.Status != 503 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("a template never fetched: %d %s", r.Status, r.Body)
 	}
-	if r := sidecar.get("/api/public/v2/requests/" + wire.NewID()); r.Status != 503 || !strings.Contains(r.JSON["message"].(string), addr) {
+	r = sidecar.get("/api/public/v2/requests/" + wire.NewID())
+	if r.Status != 503 || !strings.Contains(r.JSON["message"].(string), addr) {
 		t.Errorf("a record without the server: %d %s", r.Status, r.Body)
 	}
-	if r := sidecar.get("/prompt-templates"); r.Status != 200 || r.Header.Get("X-Cache") != "stale" || !strings.Contains(string(r.Body), "team/greet") {
+	r = sidecar.get("/prompt-templates")
+	if r.Status != 200 || r.Header.Get("X-Cache") != "stale" || !strings.Contains(string(r.Body), "team/greet") {
 		t.Errorf("the templates held, without the server: %d %s", r.Status, r.Body)
 	}
 
 	server = startServer(t, serverData, addr)
 	server.call("POST", "/rest/prompt-templates", greeting("Welcome {name}", "prod"), "X-API-KEY", adminKey)
-	sidecar.eventually(func() bool { return fetch(sidecar, ask).JSON["version"] == json.Number("3") }, func() string { return "the version that came with the server is not seen" })
+	sidecar.eventually(
+		func() bool { return fetch(sidecar, ask).JSON["version"] == json.Number("3") },
+		func() string { return "the version that came with the server is not seen" },
+	)
 }
 
 func TestCommandsBesideAServer(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
-	made, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", "team-a", "--scope", "full", "-o", "json")
+	made, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data,
+		"--account", "team-a", "--scope", "full", "-o", "json")
 	var key struct{ ID, Key, Account, Scope string }
 	if err := json.Unmarshal([]byte(made), &key); err != nil || code != 0 || key.Account != "team-a" || key.Key == "" {
 		t.Fatalf("keys create: %d %s %s %v", code, made, errs, err)
 	}
+
 	id := server.track("/rest/track-request", key.Key, chat())
 	if server.total(nil) != 0 {
 		t.Error("another account sees the record")
 	}
+
 	if r := server.get("/api/public/v2/requests/" + id); r.Status != 404 {
 		t.Errorf("another account reads the record: %d", r.Status)
 	}
-	server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 1}) // an orphan of the other account
+	orphan := map[string]any{"request_id": id, "score": 1} // in the other account
+	server.track("/rest/track-score", adminKey, orphan)
+
 	env := []string{"PROMPTSPOOL_KEY=" + key.Key, "PROMPTSPOOL_URL=http://" + server.addr}
 	for _, c := range []struct {
 		args []string
@@ -280,13 +363,15 @@ func TestCommandsBesideAServer(t *testing.T) {
 			t.Errorf("%v: %d %s%s, want %s", c.args, code, out, errs, c.want)
 		}
 	}
+
 	if out, errs, code := runCommand(t, env, "keys", "revoke", key.ID, "--data", server.data); code != 0 {
 		t.Errorf("keys revoke: %d %s%s", code, out, errs)
 	}
 	if _, errs, code := runCommand(t, env, "requests", "get", id); code != 1 || !strings.Contains(errs, "key") {
 		t.Errorf("after revoking: %d %s", code, errs)
 	}
-	if _, errs, code := runCommand(t, nil, "keys", "list", "--data", t.TempDir()); code != 1 || !strings.Contains(errs, "--data") {
+	_, errs, code = runCommand(t, nil, "keys", "list", "--data", t.TempDir())
+	if code != 1 || !strings.Contains(errs, "--data") {
 		t.Errorf("where no server runs: %d %s", code, errs)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 const lateKey = "a-key-that-the-server-learns-late-and-not-at-first"
 
-// startHolding starts a server and a sidecar that holds some events of lateKey, which the server does not know, and waits until
-// they are held. It returns their request ids.
+// startHolding starts a server, and a sidecar with events of lateKey, which the server does not know. It waits until
+// they are held, and returns their request ids.
 func startHolding(t *testing.T, count int) (sidecar, server *node, ids []string) {
 	t.Helper()
 	address := freePort(t)
@@ -29,13 +29,13 @@ func startHolding(t *testing.T, count int) (sidecar, server *node, ids []string)
 	return sidecar, server, ids
 }
 
-// dead lists what is held or dead in a sidecar's folder.
+// dead lists the held and dead events in a sidecar's folder.
 func dead(t *testing.T, data string) []deadLetter {
 	t.Helper()
 	return promptspoolJSON[struct{ Items []deadLetter }](t, 0, "dead", "list", "--data", data).Items
 }
 
-// exported are the lines that a command prints, each an event.
+// exported returns the lines that a command prints, each an event.
 func exported(t *testing.T, args ...string) []string {
 	t.Helper()
 	out, _ := promptspool(t, 0, args...)
@@ -49,23 +49,27 @@ func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
 		t.Errorf("the held lane: %q", held)
 	}
 	for _, lane := range []string{"", "dead"} {
-		if out, errs := promptspool(t, 0, "spool", "export", "--lane", lane, "--data", sidecar.data); out != "" || !strings.HasPrefix(errs, "0 events") {
+		out, errs := promptspool(t, 0, "spool", "export", "--lane", lane, "--data", sidecar.data)
+		if out != "" || !strings.HasPrefix(errs, "0 events") {
 			t.Errorf("lane %q: %q %q", lane, out, errs)
 		}
 	}
-	if _, errs := promptspool(t, 2, "spool", "export", "--lane", "other", "--data", sidecar.data); !strings.Contains(errs, "held") {
-		t.Errorf("a lane that is none: %s", errs)
+	_, errs := promptspool(t, 2, "spool", "export", "--lane", "other", "--data", sidecar.data)
+	if !strings.Contains(errs, "held") {
+		t.Errorf("an unknown lane: %s", errs)
 	}
 
 	rows := dead(t, sidecar.data)
 	second := fmt.Sprint(rows[1].Seq)
-	if _, errs := promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 3 {
+	_, errs = promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data)
+	if !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 3 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
-	if out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data); !strings.Contains(out, "1 event removed.") {
+	out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data)
+	if !strings.Contains(out, "1 event removed.") {
 		t.Errorf("purge says %s", out)
 	}
-	sidecar.kill() // what was purged stays away, and the folder says what the process said
+	sidecar.kill() // what was purged stays away, and the folder alone says the same as the process
 	if got := dead(t, sidecar.data); len(got) != 2 || got[0] != rows[0] || got[1] != rows[2] {
 		t.Errorf("left are %+v, want the first and the last of %+v", got, rows)
 	}
@@ -85,11 +89,14 @@ func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
 	if s := sidecar.spoolStatus(); s["held"] != 2.0 || server.total(nil) != 0 {
 		t.Errorf("replayed while the key is refused: %v", s)
 	}
+
 	server.stop()
-	server = begin(t, program(t), []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}, server.data, server.addr, "server", "--name", "central")
+	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}
+	server = begin(t, program(t), env, server.data, server.addr, "server", "--name", "central")
 	if !server.takes() {
 		t.Fatal("the server does not start")
 	}
+
 	out, _ := promptspool(t, 0, "dead", "replay", "--all", "--lane", "held", "--data", sidecar.data)
 	if !strings.Contains(out, "2 events put back into the spool") {
 		t.Errorf("replay says %s", out)
@@ -98,6 +105,7 @@ func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
 	if s := sidecar.spoolStatus(); s["held"] != 0.0 || s["dead"] != 0.0 {
 		t.Errorf("after the replay: %v", s)
 	}
+
 	for _, id := range ids {
 		if r := server.call("GET", "/api/public/v2/requests/"+id, nil, "X-API-KEY", lateKey); r.Status != 200 {
 			t.Errorf("record %s: %d %s", id, r.Status, r.Body)
@@ -109,6 +117,7 @@ func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
 func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
 	sidecar, server, ids := startHolding(t, 3)
 	sidecar.stop()
+
 	keyFile := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(keyFile, []byte(adminKey), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,15 +126,19 @@ func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	replay := exec.Command(program, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.data)
 	replay.Env = append(os.Environ(), "PROMPTSPOOL_CRASH_AT="+spool.CrashAfterCommit)
 	out, _ := replay.CombinedOutput()
 	if status := replay.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
 		t.Fatalf("the replay was to die: %v\n%s", replay.ProcessState, out)
 	}
-	if waiting, held := exported(t, "spool", "export", "--data", sidecar.data), dead(t, sidecar.data); len(waiting) != 3 || len(held) != 3 {
+
+	waiting, held := exported(t, "spool", "export", "--data", sidecar.data), dead(t, sidecar.data)
+	if len(waiting) != 3 || len(held) != 3 {
 		t.Errorf("%d events are in the spool and %d are held; want all of them in both", len(waiting), len(held))
 	}
+
 	promptspool(t, 0, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.data)
 	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+server.addr)
 	for _, id := range ids {
@@ -143,7 +156,8 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
 	}
 	sidecar.kill()
-	// An event's content is no longer what was written: its checksum tells, and its generation is set aside.
+
+	// An event's content is no longer what was written: its checksum shows it, and its generation is set aside.
 	generations, err := filepath.Glob(filepath.Join(sidecar.data, "spool", "gen-*"))
 	if err != nil || len(generations) != 1 {
 		t.Fatalf("generations: %v %v", generations, err)
@@ -173,7 +187,8 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 			t.Errorf("event %s is not in %s", id, whole[i])
 		}
 	}
-	if _, errs := promptspool(t, 2, "spool", "export", "--quarantine", "--lane", "held", "--data", sidecar.data); !strings.Contains(errs, "one of") {
+	_, errs := promptspool(t, 2, "spool", "export", "--quarantine", "--lane", "held", "--data", sidecar.data)
+	if !strings.Contains(errs, "one of") {
 		t.Errorf("both say %s", errs)
 	}
 }

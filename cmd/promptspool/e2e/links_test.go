@@ -21,7 +21,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// saved clicks on a link that saves a file, and returns the name that the server gave it and what is in it.
+// saved clicks on a link that saves a file, and returns the name that the server gave it and its content.
 func (b *browser) saved(selector string) (name string, content []byte) {
 	b.t.Helper()
 
@@ -64,8 +64,8 @@ func (b *browser) saved(selector string) (name string, content []byte) {
 	return name, content
 }
 
-// filteredView logs calls of two teams by turns, and opens the list of one team's by the form. It returns the
-// ids of that team's calls, the newest first. The team's name is one that an address cannot hold as it is.
+// filteredView logs calls of two teams in turn, and opens the list of one team's calls through the form. It returns
+// the ids of that team's calls, the newest first. An address cannot hold the team's name as it is.
 func filteredView(server *node, b *browser, team string) (ids []string) {
 	for n := range 10 {
 		owner := []string{team, "another"}[n%2]
@@ -198,7 +198,7 @@ func TestEveryLinkOfAViewKeepsItsFilter(t *testing.T) {
 	}
 }
 
-// status is that of the page that is shown.
+// status returns the status of the page that is shown.
 func (b *browser) status() (status int) {
 	b.t.Helper()
 	const read = `performance.getEntriesByType("navigation")[0].responseStatus`
@@ -211,10 +211,10 @@ func (b *browser) status() (status int) {
 
 func TestAFailedCallShowsWhyFirst(t *testing.T) {
 	server, b := founded(t)
-	failedCall := func(response any, said map[string]any) string {
+	failedCall := func(response any, fields map[string]any) string {
 		call := asked("What does it cost?", "")
 		call["request_response"] = response
-		for name, value := range said {
+		for name, value := range fields {
 			call[name] = value
 		}
 		return server.track("/rest/track-request", adminKey, call)
@@ -222,7 +222,9 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 
 	const message = "Gave up after 3 attempts: <b>429</b>"
 	limited := failedCall(
-		map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down.", "code": "rate_limit_exceeded"}},
+		map[string]any{"error": map[string]any{
+			"type": "tokens", "message": "Slow down.", "code": "rate_limit_exceeded",
+		}},
 		map[string]any{"status": "ERROR", "error_type": "PROVIDER_RATE_LIMIT", "error_message": message},
 	)
 	unparsed := failedCall(map[string]any{"weird": []int{1}}, nil)
@@ -263,7 +265,7 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 
 	b.visit("/requests/" + long)
 	b.shows(".talk .raw", "Response (5.9 KiB)")
-	b.holds("what is long is folded", `!document.querySelector(".talk .raw").open`)
+	b.holds("a long response is folded", `!document.querySelector(".talk .raw").open`)
 	b.do("unfold", chromedp.Click(".talk .raw summary"))
 	b.shows(".talk .raw", strings.Repeat("x", 6_000))
 }

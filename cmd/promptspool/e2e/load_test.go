@@ -31,18 +31,30 @@ type crowd struct {
 }
 
 func newCrowd(t testing.TB, server *node) *crowd {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(1<<20),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &crowd{t: t, server: server, zstd: encoder}
 }
 
-// batch is so many requests with a prompt of so many bytes, packed.
+// batch returns a packed batch of requests, each with a prompt of promptBytes.
 func (c *crowd) batch(events, promptBytes int) []byte {
 	text := strings.Repeat("all work and no play ", promptBytes/21+1)[:promptBytes]
-	e := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "one of many",
-		Body: json.RawMessage(`{"function_name":"f","kwargs":{"prompt":"` + text + `"},"request_response":{},"request_start_time":1,"request_end_time":2}`)}
+	e := wire.Event{
+		ID:         wire.NewID(),
+		Kind:       wire.KindRequest,
+		RequestID:  wire.NewID(),
+		AcceptedAt: time.Now(),
+		Sidecar:    "one of many",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{"prompt":"` + text + `"},` +
+			`"request_response":{},"request_start_time":1,"request_end_time":2}`),
+	}
+
 	line := e.AppendLine(nil) // made once: only the ids differ
 	idAt, requestAt := bytes.Index(line, []byte(e.ID)), bytes.Index(line, []byte(e.RequestID))
 	plain := make([]byte, 0, events*len(line))
@@ -54,7 +66,8 @@ func (c *crowd) batch(events, promptBytes int) []byte {
 	return c.zstd.EncodeAll(plain, nil)
 }
 
-// send delivers one batch, again and again as it is told, until it is taken or ctx ends; it says whether it was taken.
+// send delivers one batch, and retries as the server asks. It reports whether the batch was taken
+// before ctx ended.
 func (c *crowd) send(ctx context.Context, client *http.Client, key string, events int, batch []byte) bool {
 	for wait := time.Duration(0); ; {
 		select {
@@ -62,7 +75,9 @@ func (c *crowd) send(ctx context.Context, client *http.Client, key string, event
 			return false
 		case <-time.After(wait):
 		}
-		req, err := http.NewRequestWithContext(ctx, "POST", "http://"+c.server.addr+"/sync/events", bytes.NewReader(batch))
+
+		url := "http://" + c.server.addr + "/sync/events"
+		req, err := http.NewRequestWithContext(ctx, "POST", url, bytes.NewReader(batch))
 		if err != nil {
 			c.t.Error(err)
 			return false
@@ -74,6 +89,7 @@ func (c *crowd) send(ctx context.Context, client *http.Client, key string, event
 			wait = 100 * time.Millisecond
 			continue
 		}
+
 		var answer wire.BatchAnswer
 		body, err := io.ReadAll(res.Body)
 		res.Body.Close()
@@ -89,7 +105,7 @@ func (c *crowd) send(ctx context.Context, client *http.Client, key string, event
 			c.turned.Add(1)
 			seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 			if err != nil || seconds < 1 {
-				c.t.Errorf("%d without a moment to come back: %s", res.StatusCode, body)
+				c.t.Errorf("%d without a Retry-After: %s", res.StatusCode, body)
 				return false
 			}
 			wait = time.Duration(seconds) * time.Second
@@ -107,14 +123,16 @@ func ownClient(t testing.TB, connections int) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// storm lets so many sidecars connect at once and deliver a few events each: half of them with the first key, the others with the rest
-// in turn. It returns how long the sidecars of each key took, the quickest first.
+// storm lets sidecars connect together and deliver a few events each: half of them with the first key, the
+// others with the remaining keys in turn. It returns how long the sidecars of each key took, the quickest
+// first.
 func (c *crowd) storm(keys []string, sidecars, events int, patience time.Duration) [][]time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var mu sync.Mutex // of took
 	took := make([][]time.Duration, len(keys))
 	gate := make(chan struct{})
+
 	var wait sync.WaitGroup
 	for i := range sidecars {
 		client, batch, key := ownClient(c.t, 1), c.batch(events, 1000), 0
@@ -133,17 +151,20 @@ func (c *crowd) storm(keys []string, sidecars, events int, patience time.Duratio
 			client.CloseIdleConnections()
 		})
 	}
+
 	close(gate)
 	wait.Wait()
+
 	for _, t := range took {
 		slices.Sort(t)
 	}
 	return took
 }
 
-// watchMemory looks at a process's own memory, without the pages that it maps of its files, until it is called to tell the most.
+// watchMemory watches a process's own memory, without the pages of the files that it maps. The function
+// that it returns ends this and returns the peak.
 func watchMemory(t testing.TB, n *node) (most func() int64) {
-	stop, told := make(chan struct{}), make(chan int64, 1)
+	stop, result := make(chan struct{}), make(chan int64, 1)
 	go func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
@@ -152,19 +173,20 @@ func watchMemory(t testing.TB, n *node) (most func() int64) {
 			peak = max(peak, memoryOf(t, n, "RssAnon"))
 			select {
 			case <-stop:
-				told <- peak
+				result <- peak
 				return
 			case <-tick.C:
 			}
 		}
 	}()
+
 	return func() int64 {
 		close(stop)
-		return <-told
+		return <-result
 	}
 }
 
-// loadedServerBytesMax is the most memory of its own that a server may take in these loads.
+// loadedServerBytesMax bounds a server's own memory under these loads.
 const loadedServerBytesMax = 512 << 20
 
 func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
@@ -180,32 +202,40 @@ func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
 	const events = 5
 	took := c.storm(keys, sidecars, events, 60*time.Second)
 	peak, all := memory(), slices.Sorted(slices.Values(slices.Concat(took...)))
-	t.Logf("%d sidecars with %d events each: median %v, last %v, %d turned away, %d MiB of memory", sidecars, events, all[len(all)/2], all[len(all)-1], c.turned.Load(), peak>>20)
+	t.Logf("%d sidecars with %d events each: median %v, last %v, %d turned away, %d MiB of memory",
+		sidecars, events, all[len(all)/2], all[len(all)-1], c.turned.Load(), peak>>20)
+
 	greedy := took[0]
 	t.Logf("half of them with one key: median %v, last %v", greedy[len(greedy)/2], greedy[len(greedy)-1])
-	for k, own := range took {
-		if n := server.totalOf(keys[k], map[string]any{}); n != len(own)*events {
-			t.Errorf("of key %d %d records arrived, of %d", k, n, len(own)*events)
+	for k, times := range took {
+		if n := server.totalOf(keys[k], map[string]any{}); n != len(times)*events {
+			t.Errorf("of key %d %d records arrived, of %d", k, n, len(times)*events)
 		}
-		median := own[len(own)/2]
+
+		median := times[len(times)/2]
 		if k > 0 {
-			t.Logf("%d of them with another: median %v, last %v", len(own), median, own[len(own)-1])
+			t.Logf("%d of them with another: median %v, last %v", len(times), median, times[len(times)-1])
 		}
-		// Nobody waits because another key has more sidecars; a moment more or less is the machine's. Asked alone, in the long form.
+
+		// Nobody waits because another key has more sidecars. Only the long form checks it: it runs
+		// alone, and other tests would take turns at the processor.
 		if long && median > greedy[len(greedy)/2]*3/2 {
-			t.Errorf("the %d sidecars of key %d took %v, those of the greedy one %v", len(own), k, median, greedy[len(greedy)/2])
+			t.Errorf("the %d sidecars of key %d took %v, those of the greedy one %v",
+				len(times), k, median, greedy[len(greedy)/2])
 		}
 	}
+
 	if peak > loadedServerBytesMax {
 		t.Errorf("the server had %d MiB of memory", peak>>20)
 	}
 }
 
-// shares lets a greedy key and some modest ones deliver as fast as the server takes, and returns how many batches of each it took,
-// of so many in all. The batches are made before: it is the server that is to be short of time.
+// shares lets a greedy key and some modest ones deliver as fast as the server takes, and returns how many
+// of the batches it took of each. The batches are made before: the server must be what is short of time.
 func (c *crowd) shares(keys []string, greedy, modest, batches int, patience time.Duration) []int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+
 	counts, stocks := make([]atomic.Int64, len(keys)), make([]chan []byte, len(keys))
 	for k := range keys {
 		stocks[k] = make(chan []byte, batches+greedy)
@@ -213,6 +243,7 @@ func (c *crowd) shares(keys []string, greedy, modest, batches int, patience time
 			stocks[k] <- c.batch(100, 16000)
 		}
 	}
+
 	var wait sync.WaitGroup
 	var all atomic.Int64
 	for k, key := range keys {
@@ -232,6 +263,7 @@ func (c *crowd) shares(keys []string, greedy, modest, batches int, patience time
 			})
 		}
 	}
+
 	wait.Wait()
 	taken := make([]int64, len(keys))
 	for k := range counts {
@@ -240,12 +272,13 @@ func (c *crowd) shares(keys []string, greedy, modest, batches int, patience time
 	return taken
 }
 
-// accountKeys makes keys of accounts of their own.
+// accountKeys makes keys, each of an account of its own.
 func accountKeys(t *testing.T, server *node, count int) []string {
 	t.Helper()
 	keys := make([]string, count)
 	for i := range keys {
-		out, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data, "--account", fmt.Sprint("account-", i), "--scope", "full", "-o", "json")
+		out, errs, code := runCommand(t, nil, "keys", "create", "--data", server.data,
+			"--account", fmt.Sprint("account-", i), "--scope", "full", "-o", "json")
 		var key struct{ Key string }
 		if err := json.Unmarshal([]byte(out), &key); err != nil || code != 0 || key.Key == "" {
 			t.Fatalf("keys create: %d %v\n%s%s", code, err, out, errs)
@@ -260,23 +293,28 @@ func TestAGreedyKeyDoesNotStarveTheOthers(t *testing.T) {
 	server := startPlainServer(t, "127.0.0.1:0")
 	c, memory := newCrowd(t, server), watchMemory(t, server)
 	taken := c.shares(accountKeys(t, server, 4), 24, 4, 80, time.Minute)
+
 	peak := memory()
 	total := int64(0)
 	for _, n := range taken {
 		total += n
 	}
+
 	t.Logf("taken: %v; %d turned away; %d MiB of memory", taken, c.turned.Load(), peak>>20)
-	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside other tests, which take the senders' turns at the
-	// processor, only that nobody starves is asked; the shares themselves are asked alone, in the long form (and of Turns in package api).
+	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside other tests, which take
+	// turns at the processor, the check is only that nobody starves. The long form, which runs alone, checks
+	// the shares themselves, and so do the tests of Turns in package api.
 	least := int64(5)
 	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
 		least = 18
 	}
+
 	for k, n := range taken[1:] {
 		if n*100 < total*least {
 			t.Errorf("modest key %d has %d of %d batches", k+1, n, total)
 		}
 	}
+
 	if peak > loadedServerBytesMax {
 		t.Errorf("the server had %d MiB of memory", peak>>20)
 	}
@@ -292,6 +330,7 @@ func BenchmarkSidecarsThatComeBackAtOnce(b *testing.B) {
 		begun := time.Now()
 		c, memory := newCrowd(b, server), watchMemory(b, server)
 		took := c.storm([]string{adminKey}, sidecars, events, 2*time.Minute)[0]
+
 		b.ReportMetric(sidecars*events/time.Since(begun).Seconds(), "events/s")
 		b.ReportMetric(took[sidecars/2].Seconds(), "s-median")
 		b.ReportMetric(took[sidecars-1].Seconds(), "s-last")

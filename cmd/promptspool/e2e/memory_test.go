@@ -24,11 +24,12 @@ const (
 	cgroupBytes     = 96 << 20
 	tinyCgroupBytes = 64 << 20
 	largeBodyBytes  = 31 << 20
-	largeBodyWriter = 6 // at once, twice what the cgroup holds; 16 in the long form
+	largeBodyWriter = 6 // together, twice what the cgroup holds; 16 in the long form
 )
 
-// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold, while its server is away. It may say 503, and
-// everybody gets through by trying again; it must not be killed, and what was answered 200 is on its disk. Then the server comes.
+// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold, while its server is away. It
+// may answer 503, and every writer gets through by retrying; it must not be killed, and what was answered 200 is on its
+// disk. Then the server comes.
 func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	program := limited(t, program(t), cgroupBytes)
@@ -55,10 +56,12 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 		}
 		writers.Wait()
 		if t.Failed() || sidecar.ended() {
-			t.Fatalf("it was ended: %v\n%s", sidecar.ended(), sidecar.logged())
+			t.Fatalf("the sidecar ended: %v\n%s", sidecar.ended(), sidecar.logged())
 		}
 	}
-	t.Logf("%d bodies of %d MiB, %d times 503, %s; %d MiB resident at most", len(ids), largeBodyBytes>>20, refused, heldBy(t, sidecar), memoryOf(t, sidecar, "VmHWM")>>20)
+	t.Logf("%d bodies of %d MiB, %d times 503, %s; %d MiB resident at most",
+		len(ids), largeBodyBytes>>20, refused, heldBy(t, sidecar), memoryOf(t, sidecar, "VmHWM")>>20)
+
 	sidecar.kill()
 	wantLarge(t, filepath.Join(sidecar.data, "spool"), ids, text)
 
@@ -67,33 +70,37 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	if !server.takes() || !sidecar.takes() {
 		t.Fatal("server or sidecar do not start again")
 	}
-	reached(t, 2*time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
+	isEmpty := func() bool { return sidecar.ended() || sidecar.waiting() == 0 }
+	reached(t, 2*time.Minute, isEmpty, "the spool does not empty")
 	emptied := time.Now()
-	// A little more than after small events: the generation that is made behind a large one is of the usual size, not the smallest.
-	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 }, "10 s after all was delivered it takes more than 40 MiB of disk")
-	t.Logf("%s after all was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
+	// A little more than after small events: the generation after a large one has the usual size, not the smallest.
+	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 },
+		"10 s after everything was delivered the data takes more than 40 MiB of disk")
+	t.Logf("%s after everything was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}
 
-	// They are exported through it, too: what passes is not held.
+	// They are also exported through the sidecar: it does not hold what it passes on.
 	if got := exportedEvents(t, sidecar); got != len(ids)+1 {
 		t.Errorf("%d events are exported, want %d", got, len(ids)+1)
 	}
 	if sidecar.ended() {
-		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+		t.Fatalf("the sidecar ended: signal %v", sidecar.diedOf())
 	}
 }
 
-// A cgroup that is smaller than what is promised: bodies that come together are refused with 503 and
-// taken later, and one that can never be held is refused for good.
+// A cgroup smaller than what is promised: bodies that come together are refused with 503 and
+// accepted later, and one that can never fit is refused for good.
 func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	t.Parallel()
 	upstream := freePort(t)
-	sidecar, server := startWithoutServer(t, limited(t, program(t), tinyCgroupBytes), upstream, "sidecar", "--upstream", "http://"+upstream)
+	program := limited(t, program(t), tinyCgroupBytes)
+	sidecar, server := startWithoutServer(t, program, upstream, "sidecar", "--upstream", "http://"+upstream)
 
 	text := largeText(t)
-	if r := sidecar.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != http.StatusRequestEntityTooLarge {
+	r := sidecar.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey)
+	if r.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body of 31 MiB is answered with %d %s", r.Status, r.Body)
 	}
 	text = text[:8<<20]
@@ -104,20 +111,21 @@ func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	}
 	writers.Wait()
 	if sidecar.ended() {
-		t.Fatalf("it was ended: signal %v", sidecar.diedOf())
+		t.Fatalf("the sidecar ended: signal %v", sidecar.diedOf())
 	}
 	t.Logf("answered 503: %v times; %s", again, heldBy(t, sidecar))
 
 	if server = beginPlain(t, server.data, upstream, "server"); !server.takes() {
 		t.Fatal("the server does not start again")
 	}
-	reached(t, time.Minute, func() bool { return sidecar.ended() || sidecar.waiting() == 0 }, "the spool does not empty")
+	isEmpty := func() bool { return sidecar.ended() || sidecar.waiting() == 0 }
+	reached(t, time.Minute, isEmpty, "the spool does not empty")
 	if got := server.total(nil); got != len(ids)+1 {
 		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}
 }
 
-// exportedEvents exports all that there is, and returns how many events come.
+// exportedEvents exports everything, and returns the number of events.
 func exportedEvents(t *testing.T, n *node) (events int) {
 	t.Helper()
 	req, err := http.NewRequest("POST", "http://"+n.addr+"/api/public/v2/requests/export", strings.NewReader("{}"))
@@ -161,14 +169,14 @@ func startWithoutServer(t *testing.T, program, upstream string, arguments ...str
 	return sidecar, server
 }
 
-// The same with a process that holds more than it may must end, or the limit is none.
+// A process that takes more than the cgroup allows must end, or the limit has no effect.
 func TestASmallCgroupEndsAProcessThatHoldsMore(t *testing.T) {
 	program := limited(t, os.Args[0], cgroupBytes)
 	glutton := begin(t, program, []string{helperVariable + "=glutton"}, t.TempDir(), "127.0.0.1:0")
-	reached(t, 30*time.Second, glutton.ended, "it holds twice what the cgroup allows, and lives")
+	reached(t, 30*time.Second, glutton.ended, "a process with twice what the cgroup allows goes on")
 }
 
-// runGlutton holds twice what the cgroup allows.
+// runGlutton takes twice what the cgroup allows.
 func runGlutton() {
 	held := make([]byte, 2*cgroupBytes)
 	for i := 0; i < len(held); i += os.Getpagesize() {
@@ -177,7 +185,7 @@ func runGlutton() {
 	select {}
 }
 
-// largeText is JSON text that does not pack.
+// largeText returns JSON text that does not pack.
 func largeText(t *testing.T) []byte {
 	t.Helper()
 	random := make([]byte, largeBodyBytes*3/4)
@@ -187,11 +195,12 @@ func largeText(t *testing.T) []byte {
 	return base64.StdEncoding.AppendEncode(nil, random)
 }
 
-// sendLarge sends one write until it is taken, and tells its id and how often it was to come again.
+// sendLarge sends one write until it is accepted, and returns its id and how often it was retried.
 func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 	id = wire.NewID()
 	head := fmt.Appendf(nil, `{"request_id":%q,"function_name":"f","kwargs":{"model":"gpt-4","image":"`, id)
 	tail := []byte(`"},"request_response":{},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`)
+
 	for begun := time.Now(); time.Since(begun) < 5*time.Minute; again++ {
 		body := io.MultiReader(bytes.NewReader(head), bytes.NewReader(text), bytes.NewReader(tail))
 		req, err := http.NewRequest("POST", "http://"+n.addr+"/rest/track-request", body)
@@ -201,6 +210,7 @@ func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 		}
 		req.ContentLength = int64(len(head) + len(text) + len(tail))
 		req.Header.Set("X-API-KEY", adminKey)
+
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Error(err)
@@ -208,6 +218,7 @@ func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
 		res.Body.Close()
+
 		after, err := strconv.Atoi(res.Header.Get("Retry-After"))
 		switch {
 		case res.StatusCode == 200:
@@ -218,11 +229,11 @@ func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 		}
 		pauseFor(time.Duration(after) * time.Second)
 	}
-	t.Error("it never gets through")
+	t.Error("the write never gets through")
 	return id, again
 }
 
-// wantLarge looks into the folder of a spool for whole writes with these ids.
+// wantLarge checks that the folder of a spool holds whole writes with these ids.
 func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
 	t.Helper()
 	folder, err := spool.OpenFolder(dir)
@@ -230,6 +241,7 @@ func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
 		t.Fatal(err)
 	}
 	defer folder.Close()
+
 	there := map[string]bool{}
 	for e, err := range folder.Waiting() {
 		if err != nil {
@@ -251,23 +263,27 @@ func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
 // cgroupPrefix begins the name of a test's cgroup.
 const cgroupPrefix = "promptspool-test-"
 
-// limited makes a program of one that runs it in a memory cgroup of its own.
+// limited returns a program that runs the given one in a memory cgroup of its own.
 func limited(t *testing.T, program string, bytes int64) string {
 	t.Helper()
 	parent, file := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(filepath.Join(parent, file)); err != nil {
 		parent, file = "/sys/fs/cgroup", "memory.max"
-		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0) // the next line tells
+		// If this fails, so does the next step.
+		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
+
 	group, err := os.MkdirTemp(parent, cgroupPrefix)
 	if err != nil {
-		t.Fatalf("this test makes a memory cgroup, which only root may: run it as root (or leave it out with go test -skip Cgroup): %v", err)
+		t.Fatalf("this test makes a memory cgroup, which only root may: "+
+			"run it as root (or leave it out with go test -skip Cgroup): %v", err)
 	}
 	t.Cleanup(func() {
 		if err := os.Remove(group); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, bytes), 0); err != nil {
 		t.Fatal(err)
 	}

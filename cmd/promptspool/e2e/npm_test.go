@@ -11,23 +11,26 @@ import (
 	"time"
 )
 
-// npmModules installs what dir/package-lock.json pins, once, into a cache folder of the user's, and returns a folder that has it as
-// node_modules and the files of dir beside it. No script of a package is run.
+// npmModules installs what dir/package-lock.json pins, once, into the user's cache folder, and returns a
+// folder that has it as node_modules beside the files of dir. No script of a package is run.
 func npmModules(t *testing.T, dir string) string {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sum := sha256.Sum256(lock)
 	folder := filepath.Join(cache, "promptspool-npm", hex.EncodeToString(sum[:8]))
 	if _, err := os.Stat(folder); err != nil {
 		install(t, dir, folder)
 	}
+
 	work := t.TempDir()
 	if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
@@ -49,9 +52,11 @@ func install(t *testing.T, dir, folder string) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(half)
+
 	if err := os.CopyFS(half, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
@@ -59,8 +64,9 @@ func install(t *testing.T, dir, folder string) {
 	if out, err := npm.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s\n`make deps` installs npm.", err, out)
 	}
+
 	if err := os.Rename(half, folder); err != nil {
-		if _, other := os.Stat(folder); other != nil { // else another test was first
+		if _, missing := os.Stat(folder); missing != nil { // or another test was first
 			t.Fatal(err)
 		}
 	}

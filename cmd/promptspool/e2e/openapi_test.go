@@ -14,13 +14,13 @@ import (
 	"promptspool/api/openapi"
 )
 
-// undescribed are the calls of the tests that differ from the description of the API.
+// undescribed are the calls of the tests that do not match the description of the API.
 type undescribed struct {
 	mu  sync.Mutex
 	all []error // under mu
 }
 
-// differences gathers what compareCalls finds.
+// differences collects what compareCalls finds.
 var differences undescribed
 
 func (u *undescribed) add(err error) {
@@ -36,12 +36,16 @@ func compareCalls() error {
 		return err
 	}
 
-	http.DefaultTransport = &openapi.Transport{RoundTripper: http.DefaultTransport, Checker: checker, Report: differences.add}
+	http.DefaultTransport = &openapi.Transport{
+		RoundTripper: http.DefaultTransport,
+		Checker:      checker,
+		Report:       differences.add,
+	}
 	return nil
 }
 
-// compared returns the address of a proxy to a listener. It compares the calls of programs that are not written in Go
-// with the description, too.
+// compared returns the address of a proxy to a listener, which also compares the calls of programs that are not
+// written in Go.
 func compared(t *testing.T, addr string) string {
 	t.Helper()
 	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr}))
@@ -50,7 +54,7 @@ func compared(t *testing.T, addr string) string {
 	return proxy.Listener.Addr().String()
 }
 
-// report prints the differences. The run fails if there are any: they are of no single test.
+// report prints the differences. The run fails if there are any: they belong to no single test.
 func (u *undescribed) report(code int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -23,9 +23,10 @@ import (
 	"promptspool/api/wire"
 )
 
-// contentOf is the request that is sent under an id: always the same, so that the oracle need not keep it. It holds what a
-// careless store would change. It has some bytes, from none to twice the average; one in 64 has 64 times as many
-// (at most 8 MiB), which for an average of 64 KiB and more does not fit in one frame of the spool.
+// contentOf returns the request that is sent under an id: always the same, so that the oracle need not
+// keep it. It holds what a careless store would change. Its size is from zero to twice the average; one
+// in 64 is 64 times as large (at most 8 MiB), which does not fit in one frame of the spool if the
+// average is 64 KiB or more.
 func contentOf(id string, average int) []byte {
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, id)
@@ -34,10 +35,12 @@ func contentOf(id string, average int) []byte {
 	if random.IntN(64) == 0 {
 		size = min(64*size, 8<<20)
 	}
+
 	noise := make([]byte, 0, size*3/4+8)
 	for len(noise) < size*3/4 {
 		noise = little.LittleEndian.AppendUint64(noise, random.Uint64())
 	}
+
 	return fmt.Appendf(nil, `{"request_id":%q,"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
 		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
 		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}},`+
@@ -45,20 +48,20 @@ func contentOf(id string, average int) []byte {
 		id, base64.StdEncoding.EncodeToString(noise))
 }
 
-// sent is how far an id came; its value is the average that contentOf was given.
+// sent holds ids; the value is the average size that contentOf was given.
 type sent map[string]int
 
-// scoresMax is how often a request is scored: with 1, then 2, and so on.
+// scoresMax is how often a request is scored: with 1, then with 2, and so on.
 const scoresMax = 4
 
-// scored is how far a request's scores came. A score is sent when the one before was answered, or given up.
+// scored is how far a request's scores came. A score is sent after the one before was answered or given up.
 type scored struct {
 	last   int // the last that was answered 200
-	acked  int // how many were
+	acked  int // how many were answered 200
 	unsure int // how many were not
 }
 
-// fits says whether a server's record of a request is one that its scores can have led to.
+// fits compares a server's record of a request with the scores that were sent for it.
 func (s scored) fits(events, score int) finding {
 	switch {
 	case events > 1+s.acked+s.unsure:
@@ -69,7 +72,7 @@ func (s scored) fits(events, score int) finding {
 	return asSent
 }
 
-// witness is what runs in the oracle's process.
+// witness is the oracle's own process.
 type witness struct {
 	key    string
 	client *http.Client
@@ -88,9 +91,14 @@ type witness struct {
 // runOracle is the oracle's main: orders in, answers out, until the input ends.
 func runOracle() {
 	w := &witness{
-		key: os.Getenv("ORACLE_KEY"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
-		stop: func() {}, acked: sent{}, unsure: sent{}, scores: map[string]scored{},
+		key:    os.Getenv("ORACLE_KEY"),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		stop:   func() {},
+		acked:  sent{},
+		unsure: sent{},
+		scores: map[string]scored{},
 	}
+
 	out := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -120,6 +128,7 @@ func (w *witness) obey(o order) account {
 	default:
 		return account{Error: "unknown order " + o.Do}
 	}
+
 	return w.count()
 }
 
@@ -138,9 +147,11 @@ func (w *witness) load(o order) {
 	w.writers.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
+
 	w.mu.Lock()
 	w.loading = o.Writers
 	w.mu.Unlock()
+
 	for range o.Writers {
 		w.writers.Go(func() {
 			for w.write(ctx, o) {
@@ -152,7 +163,8 @@ func (w *witness) load(o order) {
 	}
 }
 
-// write sends one new id and says whether to go on. An id is never sent again: who got no answer cannot tell how often it is there.
+// write sends one new id and reports whether to go on. An id is never sent again: without an answer,
+// nothing would tell how often it was taken.
 func (w *witness) write(ctx context.Context, o order) bool {
 	w.mu.Lock()
 	enough := o.Acks > 0 && len(w.acked) >= o.Acks
@@ -160,8 +172,10 @@ func (w *witness) write(ctx context.Context, o order) bool {
 	if enough || ctx.Err() != nil {
 		return false
 	}
+
 	id := wire.NewID()
 	status, answer, err := w.call(ctx, "POST", "http://"+o.Addr+"/rest/track-request", contentOf(id, o.Bytes))
+
 	w.mu.Lock()
 	if status == http.StatusOK {
 		w.acked[id] = o.Bytes
@@ -170,10 +184,13 @@ func (w *witness) write(ctx context.Context, o order) bool {
 		w.refusal = fmt.Sprintf("%d %.300s %v", status, answer, err)
 	}
 	w.mu.Unlock()
+
 	if status == http.StatusOK && o.Also != "" {
 		w.score(ctx, o, id)
 	}
-	if err != nil || status != http.StatusOK { // nobody there, or no room: not as fast as the processor can
+
+	// The sidecar is away or full: do not retry as fast as the processor can.
+	if err != nil || status != http.StatusOK {
 		wait := time.NewTimer(5 * time.Millisecond)
 		defer wait.Stop()
 		select {
@@ -191,7 +208,9 @@ func (w *witness) score(ctx context.Context, o order, id string) {
 		if value%2 == 1 {
 			addr = o.Also
 		}
-		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, id, value))
+		body := fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, id, value)
+		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", body)
+
 		w.mu.Lock()
 		s := w.scores[id]
 		if status == http.StatusOK {
@@ -216,6 +235,7 @@ func (w *witness) call(ctx context.Context, method, url string, body []byte) (st
 		return 0, nil, err
 	}
 	defer res.Body.Close()
+
 	answer, err = io.ReadAll(res.Body)
 	return res.StatusCode, answer, err
 }
@@ -233,6 +253,7 @@ func (w *witness) verify(addr string) account {
 	maps.Copy(all, w.unsure)
 	scores := maps.Clone(w.scores)
 	w.mu.Unlock()
+
 	ids := make(chan string)
 	var readers sync.WaitGroup
 	var mu sync.Mutex
@@ -252,10 +273,11 @@ func (w *witness) verify(addr string) account {
 	}
 	close(ids)
 	readers.Wait()
+
 	return a
 }
 
-// finding is how a server holds an id.
+// finding is what a server holds of an id.
 type finding int
 
 const (
@@ -277,24 +299,29 @@ func (w *witness) look(addr, id string, average int, scores scored) (finding, er
 		return absent, fmt.Errorf("%d %.200s", status, answer)
 	}
 	// Found by its bytes, not decoded: the race detector makes decoding large records take seconds.
-	before, after, found := bytes.Cut(answer, slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`)))
+	want := slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`))
+	before, after, found := bytes.Cut(answer, want)
 	if !found {
 		return different, nil
 	}
+
 	score := 0
 	if m := scoreIn.FindSubmatch(before); m != nil {
 		score, _ = strconv.Atoi(string(m[1]))
 	}
-	return scores.fits(bytes.Count(before, []byte(`"arrived_at"`))+bytes.Count(after, []byte(`"arrived_at"`)), score), nil
+	arrived := []byte(`"arrived_at"`) // one for each event
+
+	return scores.fits(bytes.Count(before, arrived)+bytes.Count(after, arrived), score), nil
 }
 
-// note enters one id. An unsure one may be absent.
+// note adds the finding for one id to the account. An unsure id may be absent.
 func (a *account) note(id string, acked bool, f finding, err error) {
 	name := func(list *[]string) {
 		if len(*list) < namedMax {
 			*list = append(*list, id)
 		}
 	}
+
 	switch {
 	case err != nil:
 		a.Error = err.Error()

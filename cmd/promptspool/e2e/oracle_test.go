@@ -11,22 +11,24 @@ import (
 	"testing"
 )
 
-// oracle is a process of its own, so that nothing of the harness dies or pauses with what it watches. It mints ids, sends
-// each once, remembers which were answered 200, and later compares what a server holds with what it sent, byte for byte.
+// oracle is the harness's end of a witness: a process of its own, so that nothing of the harness dies
+// or pauses with what it watches. It makes ids, sends each once, remembers which were answered 200,
+// and later compares what a server holds with what it sent, byte for byte.
 type oracle struct {
 	t       *testing.T
 	in      *json.Encoder
 	answers *bufio.Reader
 }
 
-// order is what the oracle is told, one line of JSON each; an answer follows each.
+// order is a command to the oracle, as one line of JSON; one answer follows each.
 type order struct {
-	Do      string `json:"do"`                // load, count, halt, verify
-	Addr    string `json:"addr,omitempty"`    // of the sidecar to load, of the server to verify
-	Also    string `json:"also,omitempty"`    // of another sidecar: each request that was answered 200 is scored at both in turn
+	Do   string `json:"do"`             // load, count, halt, verify
+	Addr string `json:"addr,omitempty"` // of the sidecar to load, of the server to verify
+	// Also is another sidecar: each request that was answered 200 is scored at both in turn.
+	Also    string `json:"also,omitempty"`
 	Writers int    `json:"writers,omitempty"` // connections
 	Bytes   int    `json:"bytes,omitempty"`   // of a request, on average; see contentOf
-	Acks    int    `json:"acks,omitempty"`    // the load ends when so many were answered 200 in all; 0 means at halt
+	Acks    int    `json:"acks,omitempty"`    // the load ends when this many were answered 200; 0: at halt
 }
 
 // account is an oracle's answer.
@@ -34,17 +36,17 @@ type account struct {
 	Acked   int    `json:"acked"`   // ids answered 200
 	Unsure  int    `json:"unsure"`  // ids sent and not answered 200: each may be there or not
 	Loading bool   `json:"loading"` // writers are at work
-	Refusal string `json:"refusal"` // the last answer that was no 200
+	Refusal string `json:"refusal"` // the last answer other than 200
 
-	// Only of verify. Ids, of each kind the first few.
-	There     int      `json:"there"`     // acked ids that the server holds as they were sent, once
+	// Only of verify. Of the ids of each kind, the first few.
+	There     int      `json:"there"`     // acked ids that the server holds once and as they were sent
 	Missing   []string `json:"missing"`   // acked, and the server does not know them
-	Different []string `json:"different"` // the server holds other bytes than were sent; of unsure ids, too
+	Different []string `json:"different"` // the server holds other bytes than were sent; unsure ids as well
 	Twice     []string `json:"twice"`     // the server counts more events than were sent
 	Older     []string `json:"older"`     // an acked score is not there, or an earlier one won
 	Scored    int      `json:"scored"`    // scores answered 200
 	Lost      int      `json:"lost"`      // how many are missing
-	Error     string   `json:"error"`     // why it could not be told
+	Error     string   `json:"error"`     // why it could not compare
 }
 
 // startOracle starts an oracle whose writes carry key, by re-executing this test binary.
@@ -53,6 +55,7 @@ func startOracle(t *testing.T, key string) *oracle {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperVariable+"=oracle", "ORACLE_KEY="+key)
 	cmd.Stderr = os.Stderr
+
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -64,22 +67,26 @@ func startOracle(t *testing.T, key string) *oracle {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = in.Close() // which ends it
 		_ = cmd.Wait()
 	})
+
 	return &oracle{t, json.NewEncoder(in), bufio.NewReader(out)}
 }
 
-func (o *oracle) tell(what order) account {
+func (o *oracle) tell(command order) account {
 	o.t.Helper()
-	if err := o.in.Encode(what); err != nil {
+	if err := o.in.Encode(command); err != nil {
 		o.t.Fatal("the oracle: ", err)
 	}
+
 	line, err := o.answers.ReadBytes('\n')
 	if err != nil {
 		o.t.Fatal("the oracle: ", err)
 	}
+
 	var a account
 	if err := json.Unmarshal(line, &a); err != nil {
 		o.t.Fatal("the oracle: ", err)
@@ -87,10 +94,12 @@ func (o *oracle) tell(what order) account {
 	if a.Error != "" {
 		o.t.Fatal("the oracle: ", a.Error)
 	}
+
 	return a
 }
 
-// load has writers write to a sidecar, until acks in all were answered 200, or halt if acks is 0. It does not wait.
+// load has writers write to a sidecar until acks in all were answered 200, or until halt if acks is 0.
+// It does not wait.
 func (o *oracle) load(n *node, writers, bytes, acks int) {
 	o.t.Helper()
 	o.tell(order{Do: "load", Addr: n.addr, Writers: writers, Bytes: bytes, Acks: acks})
@@ -102,17 +111,21 @@ func (o *oracle) loadBoth(a, b *node, writers, bytes int) {
 	o.tell(order{Do: "load", Addr: a.addr, Also: b.addr, Writers: writers, Bytes: bytes})
 }
 
-// halt ends the load, also that which waits for an answer, and counts.
+// halt ends the load, including calls in flight, and counts.
 func (o *oracle) halt() account { o.t.Helper(); return o.tell(order{Do: "halt"}) }
 
-// count tells how far the load is.
+// count returns how far the load has come.
 func (o *oracle) count() account { o.t.Helper(); return o.tell(order{Do: "count"}) }
 
-// loaded loads a sidecar and waits until so many in all were answered 200.
+// loaded loads a sidecar and waits until acks in all were answered 200.
 func (o *oracle) loaded(n *node, writers, bytes, acks int) account {
 	o.t.Helper()
 	o.load(n, writers, bytes, acks)
-	n.eventually(func() bool { return !o.count().Loading }, func() string { return fmt.Sprintf("the load does not end: %+v", o.count()) })
+	n.eventually(
+		func() bool { return !o.count().Loading },
+		func() string { return fmt.Sprintf("the load does not end: %+v", o.count()) },
+	)
+
 	return o.halt()
 }
 
@@ -122,14 +135,17 @@ func (o *oracle) verify(server *node) account {
 	return o.tell(order{Do: "verify", Addr: server.addr})
 }
 
-// wantAll fails the test unless every acked id is at the server once, as it was sent, and no unsure one changed.
+// wantAll fails the test unless the server holds every acked id once and as it was sent, and no unsure
+// one with other bytes.
 func (o *oracle) wantAll(server *node) account {
 	o.t.Helper()
 	a := o.verify(server)
 	if a.Acked == 0 || a.There != a.Acked || len(a.Different)+len(a.Twice)+len(a.Older) > 0 {
-		o.t.Errorf("of %d acked writes %d are at the server as sent, %d are not: missing %v, different %v, twice %v, scores that are not the newest %v",
+		o.t.Errorf("of %d acked writes %d are at the server as sent, %d are not: "+
+			"missing %v, different %v, twice %v, scores that are not the newest %v",
 			a.Acked, a.There, a.Lost, a.Missing, a.Different, a.Twice, a.Older)
 	}
+
 	return a
 }
 
@@ -139,15 +155,17 @@ func TestTheOracleSeesWhatIsMissingDifferentAndTwice(t *testing.T) {
 	o := startOracle(t, adminKey)
 	o.loaded(sidecar, 2, 100, 8)
 	sidecar.emptied()
+
 	if a := o.wantAll(server); a.Unsure != 0 || a.There < 8 {
-		t.Fatalf("nothing happened, and the oracle says %+v", a)
+		t.Fatalf("the server holds everything, but the oracle says %+v", a)
 	}
+
 	elsewhere := startServer(t, t.TempDir(), "127.0.0.1:0")
 	missing := o.verify(elsewhere)
 	if missing.There != 0 || missing.Lost != missing.Acked || len(missing.Missing) < 8 {
-		t.Fatalf("a server that has nothing, and the oracle says %+v", missing)
+		t.Fatalf("the server holds nothing, but the oracle says %+v", missing)
 	}
-	// All but the first come as they were sent, the second of them twice, the third with one byte that differs.
+	// All but the first come as they were sent, the second twice, the third with one byte changed.
 	ids := slices.Sorted(slices.Values(missing.Missing))
 	for i, id := range ids[1:] {
 		text := string(contentOf(id, 100))
@@ -160,8 +178,12 @@ func TestTheOracleSeesWhatIsMissingDifferentAndTwice(t *testing.T) {
 			}
 		}
 	}
+
 	a := o.verify(elsewhere)
-	if !slices.Equal(a.Missing, ids[:1]) || !slices.Equal(a.Twice, ids[1:2]) || !slices.Equal(a.Different, ids[2:3]) || a.There != a.Acked-3 {
+	asWanted := slices.Equal(a.Missing, ids[:1]) &&
+		slices.Equal(a.Twice, ids[1:2]) &&
+		slices.Equal(a.Different, ids[2:3])
+	if !asWanted || a.There != a.Acked-3 {
 		t.Errorf("want missing %v, twice %v, different %v; the oracle says %+v", ids[:1], ids[1:2], ids[2:3], a)
 	}
 }
@@ -171,16 +193,22 @@ func TestTheOracleSeesScoresThatAreOldOrMissing(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	o := startOracle(t, adminKey)
 	o.loadBoth(sidecar, sidecar, 2, 100)
-	sidecar.eventually(func() bool { return o.count().Acked >= 8 && o.count().Scored >= 16 }, func() string { return fmt.Sprintf("%+v", o.count()) })
+	sidecar.eventually(
+		func() bool { return o.count().Acked >= 8 && o.count().Scored >= 16 },
+		func() string { return fmt.Sprintf("the load does not proceed: %+v", o.count()) },
+	)
 	scored := o.halt().Scored
+
 	sidecar.emptied()
 	if a := o.wantAll(server); a.Scored != scored {
-		t.Fatalf("%+v", a)
+		t.Fatalf("the server holds everything, but the oracle says %+v, want %d scores", a, scored)
 	}
-	// A server that has the requests and none of the scores.
+
+	// A server that has the requests but none of the scores.
 	elsewhere := startPlainServer(t, freePort(t))
 	for i, id := range o.verify(elsewhere).Missing {
-		if r := elsewhere.call("POST", "/rest/track-request", string(contentOf(id, 100)), "X-API-KEY", adminKey); r.Status != 200 {
+		text := string(contentOf(id, 100))
+		if r := elsewhere.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != 200 {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
 		if i == 0 { // one more than were sent
@@ -189,7 +217,8 @@ func TestTheOracleSeesScoresThatAreOldOrMissing(t *testing.T) {
 			}
 		}
 	}
+
 	if a := o.verify(elsewhere); len(a.Older) == 0 || len(a.Twice) != 1 {
-		t.Errorf("want scores that are missing, and one that came too often; the oracle says %+v", a)
+		t.Errorf("want missing scores, and one request scored too often; the oracle says %+v", a)
 	}
 }

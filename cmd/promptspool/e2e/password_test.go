@@ -11,11 +11,15 @@ func TestNoOutputOfAServerTellsThePasswordOfItsDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	secret := filepath.Join(t.TempDir(), "archive")
 	const url = "postgres://ann:geheim@127.0.0.1:9/records?connect_timeout=1&sslpassword=geheim"
-	for path, text := range map[string]string{file: "server:\n  data: " + t.TempDir() + "\n  archive: " + url + "\n", secret: url + "\n"} {
+	for path, text := range map[string]string{
+		file:   "server:\n  data: " + t.TempDir() + "\n  archive: " + url + "\n",
+		secret: url + "\n",
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for _, args := range [][]string{
 		{"config", "print", file},
 		{"server", "--archive", strings.Replace(url, "postgres:", "mysql:", 1), "--data", t.TempDir()},
@@ -27,7 +31,7 @@ func TestNoOutputOfAServerTellsThePasswordOfItsDatabase(t *testing.T) {
 	} {
 		out, errs, code := runCommand(t, nil, args...)
 		if strings.Contains(out+errs, "geheim") || !strings.Contains(out+errs, "xxxxx") && code != 2 {
-			t.Errorf("%v tells: %s%s", args, out, errs)
+			t.Errorf("%v prints the password: %s%s", args, out, errs)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// visitor is somebody's browser at one server, without a window.
+// visitor is a person's browser at one server, without a window.
 type visitor struct {
 	*http.Client
 	t      *testing.T
@@ -27,7 +27,7 @@ func visits(t *testing.T, server *node) visitor {
 	return visitor{&http.Client{Jar: jar}, t, server}
 }
 
-// sends sends a form, and returns the page to which that leads.
+// sends sends a form, and returns the page that follows.
 func (v visitor) sends(path string, pairs ...string) string {
 	v.t.Helper()
 
@@ -63,7 +63,7 @@ func (v visitor) page(res *http.Response, err error) string {
 	return string(text)
 }
 
-// codeIn is the code in the link that a command printed.
+// codeIn returns the code in the link that a command printed.
 func codeIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, code, _ := strings.Cut(linkPath(t, printed), "code=")
@@ -71,8 +71,8 @@ func codeIn(t *testing.T, printed string) string {
 	return code
 }
 
-// managesPeople has an operator run every people command beside one server, and people use the links at another one of
-// the same database, in which ann@example.com is the only owner.
+// managesPeople has an operator run every people command beside one server, and people use the links at another
+// server of the same database, in which ann@example.com is the only owner.
 func managesPeople(t *testing.T, beside, other *node) {
 	t.Helper()
 
@@ -80,41 +80,46 @@ func managesPeople(t *testing.T, beside, other *node) {
 	invite := codeIn(t, peopleSay(t, beside, "invite", "--role", "editor"))
 	bob.sends("/sign-up", "code", invite, "email", "bob@example.com", "password", "correct horse battery")
 	if page := bob.sees("/templates"); !strings.Contains(page, "bob@example.com") {
-		t.Fatalf("who was invited beside one server cannot sign up at the other: %s", page)
+		t.Fatalf("a person invited beside one server cannot sign up at the other: %s", page)
 	}
-	again := visits(t, other).sends("/sign-up", "code", invite, "email", "eve@example.com", "password", "correct horse battery")
+	again := visits(t, other).sends("/sign-up",
+		"code", invite, "email", "eve@example.com", "password", "correct horse battery")
 	if !strings.Contains(again, "This code is invalid or has expired.") {
 		t.Errorf("an invitation works twice: %s", again)
 	}
 
-	// A reset ends what was signed in with the password that was forgotten, at the other server as well.
+	// A reset ends the sessions of the forgotten password, at the other server as well.
 	ann.sends("/sign-in", "email", "ann@example.com", "password", "correct horse battery")
 	if page := ann.sees("/people"); !strings.Contains(page, "bob@example.com") {
-		t.Fatalf("the owner does not see who signed up: %s", page)
+		t.Fatalf("the owner does not see the new person: %s", page)
 	}
 	reset := codeIn(t, peopleSay(t, beside, "reset-password", "ann@example.com"))
 	visits(t, other).sends("/reset-password", "code", reset, "password", "another good password")
 	if page := ann.sees("/people"); strings.Contains(page, "bob@example.com") {
-		t.Error("a reset leaves the sessions of before")
+		t.Error("a reset leaves the earlier sessions")
 	}
-	if page := ann.sends("/sign-in", "email", "ann@example.com", "password", "another good password"); !strings.Contains(page, "Overview") {
+	page := ann.sends("/sign-in", "email", "ann@example.com", "password", "another good password")
+	if !strings.Contains(page, "Overview") {
 		t.Errorf("the new password does not sign in: %s", page)
 	}
 
 	peopleSay(t, beside, "disable", "bob@example.com")
 	if page := bob.sees("/templates"); strings.Contains(page, "bob@example.com") {
-		t.Error("who is disabled beside one server stays signed in at the other")
+		t.Error("a person disabled beside one server stays signed in at the other")
 	}
 	list := strings.Split(peopleSay(t, other, "list", "--account", "default"), "\n")
-	if len(list) != 4 || !strings.HasPrefix(list[1], "ann@example.com  default  owner ") || !strings.HasSuffix(list[1], "  -") ||
+	if len(list) != 4 ||
+		!strings.HasPrefix(list[1], "ann@example.com  default  owner ") || !strings.HasSuffix(list[1], "  -") ||
 		!strings.HasPrefix(list[2], "bob@example.com  default  editor") || strings.HasSuffix(list[2], "  -") {
 		t.Errorf("people list prints:\n%s", strings.Join(list, "\n"))
 	}
-	if got := say(t, "people", "disable", "ann@example.com", "--data", beside.data); got.Code != 1 || !strings.Contains(got.Err, "owner") {
+	got := say(t, "people", "disable", "ann@example.com", "--data", beside.data)
+	if got.Code != 1 || !strings.Contains(got.Err, "owner") {
 		t.Errorf("the last owner is disabled: %+v", got)
 	}
 	peopleSay(t, other, "enable", "bob@example.com")
-	if page := bob.sends("/sign-in", "email", "bob@example.com", "password", "correct horse battery"); !strings.Contains(page, "bob@example.com") {
-		t.Errorf("who is enabled again cannot sign in: %s", page)
+	page = bob.sends("/sign-in", "email", "bob@example.com", "password", "correct horse battery")
+	if !strings.Contains(page, "bob@example.com") {
+		t.Errorf("an enabled person cannot sign in: %s", page)
 	}
 }

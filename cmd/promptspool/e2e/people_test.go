@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// value is what a field holds.
+// value returns the value of a field.
 func (b *browser) value(selector string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
@@ -27,23 +27,25 @@ func (b *browser) value(selector string) string {
 	return value
 }
 
-// leaves visits a page from one that asks before it is left, and confirms.
+// leaves visits another page from one that asks before it is left, and confirms.
 func (b *browser) leaves(path string) {
 	b.t.Helper()
 	asked := make(chan error, 1)
 	questions := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
+	accept := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+		return err
+	})
 	go func() {
 		for q, err := range questions {
 			if err == nil && q.Type != page.DialogTypeBeforeunload {
 				err = fmt.Errorf("it is asked %q", q.Message)
 			}
-			asked <- errors.Join(err, chromedp.Do(b.ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-				_, err := cdp.Call(ctx, tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
-				return err
-			})))
+			asked <- errors.Join(err, chromedp.Do(b.ctx, accept))
 			return
 		}
 	}()
+
 	b.visit(path)
 	select {
 	case err := <-asked:
@@ -55,7 +57,7 @@ func (b *browser) leaves(path string) {
 	}
 }
 
-// drafts is how many drafts the browser keeps.
+// drafts returns how many drafts the browser keeps.
 func (b *browser) drafts() int {
 	b.t.Helper()
 	n, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`Object.keys(localStorage).length`))
@@ -75,18 +77,18 @@ func peopleSay(t *testing.T, server *node, args ...string) string {
 	return got.Out
 }
 
-// linkPath is the path and query of the link that a command printed.
+// linkPath returns the path and query of the link that a command printed.
 func linkPath(t *testing.T, printed string) string {
 	t.Helper()
 	link, _, _ := strings.Cut(printed, "\n")
 	u, err := url.Parse(link)
 	if err != nil || u.Host == "" || u.Query().Get("code") == "" {
-		t.Fatalf("%q is no link", printed)
+		t.Fatalf("%q is not a link", printed)
 	}
 	return u.RequestURI()
 }
 
-// choosePassword uses a reset link elsewhere than in the browser.
+// choosePassword uses a reset link outside the browser.
 func choosePassword(t *testing.T, b *browser, link, password string) {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -98,7 +100,8 @@ func choosePassword(t *testing.T, b *browser, link, password string) {
 		t.Fatal(err)
 	}
 	c := &http.Client{Jar: jar}
-	res, err := c.PostForm(b.base+"/reset-password", url.Values{"code": {u.Query().Get("code")}, "password": {password}})
+	form := url.Values{"code": {u.Query().Get("code")}, "password": {password}}
+	res, err := c.PostForm(b.base+"/reset-password", form)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func choosePassword(t *testing.T, b *browser, link, password string) {
 	}
 }
 
-// signIn fills in the page to sign in, and sends it.
+// signIn fills in the sign-in page, and sends it.
 func (b *browser) signIn(email, password string) {
 	b.t.Helper()
 	b.fill("[name=email]", email)
@@ -125,7 +128,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.fill("#text-0", "Greet {shop}'s customers in verse.")
 	b.press("[value=add]")
 	b.do("write", chromedp.SendKeys("#text-2", "Gladly,\nand at length."))
-	choosePassword(t, b, linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com")), "another good password")
+	reset := linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com"))
+	choosePassword(t, b, reset, "another good password")
 	b.press("[value=save]")
 	b.shows("main", "Your session has expired. Sign in to continue; your changes are kept.")
 	b.screenshots("expired")
@@ -145,7 +149,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	edit := "/template/edit?name=greet+customers"
 	b.visit(edit)
 	if b.text("#draft:not([hidden])") != "" {
-		t.Error("a draft is offered of what was saved")
+		t.Error("a draft of what was saved is offered")
 	}
 	b.do("type", chromedp.SendKeys("#text-0", " Briefly."))
 	b.leaves(edit)
@@ -165,14 +169,14 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.do("type", chromedp.SendKeys("#text-0", " Briefly."))
 	b.leaves("/templates")
 	if n := b.drafts(); n != 1 {
-		t.Errorf("%d drafts are kept", n)
+		t.Errorf("%d drafts are kept, want 1", n)
 	}
 	b.press(".me form button")
 	if n := b.drafts(); n != 0 {
 		t.Errorf("after signing out %d drafts are left", n)
 	}
 
-	// Another joins by a link of the owner's, and is helped by one when the password is forgotten.
+	// Another person joins with a link from the owner, and gets one when the password is forgotten.
 	b.visit("/sign-in")
 	b.signIn("ann@example.com", "another good password")
 	b.visit("/people")
@@ -188,7 +192,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.signIn("bob@example.com", "correct horse battery")
 	b.visit("/template/edit?name=greet+customers")
 	if b.text("#draft:not([hidden])") != "" {
-		t.Error("somebody is offered the draft of another")
+		t.Error("the draft of another person is offered")
 	}
 	b.press(".me form button")
 
@@ -198,7 +202,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.press(`[aria-label="Reset the password of bob@example.com"]`)
 	b.shows("main", "Send this link to bob@example.com. It works once and expires in 24 hours.")
 	b.screenshots("resetting")
-	reset := strings.TrimSpace(b.text("#link"))
+	reset = strings.TrimSpace(b.text("#link"))
 	b.press(".me form button")
 	b.visit(strings.TrimPrefix(reset, b.base))
 	b.screenshots("reset")

@@ -6,7 +6,8 @@ import (
 )
 
 func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
-	server := launch(t, t.TempDir(), "127.0.0.1:0", "server", "--name", "central", "--provider-base-url", "openai=https://proxy.example/v1")
+	server := launch(t, t.TempDir(), "127.0.0.1:0",
+		"server", "--name", "central", "--provider-base-url", "openai=https://proxy.example/v1")
 	for _, text := range []string{"one", "two"} {
 		if r := server.call("POST", "/rest/prompt-templates", map[string]any{
 			"prompt_template": map[string]any{"prompt_name": "a/greeting"}, "release_labels": []string{text},
@@ -16,7 +17,8 @@ func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
 			t.Fatalf("publish: %d %s", r.Status, r.Body)
 		}
 	}
-	sidecar := startSidecar(t, t.TempDir(), server.addr, "--api-key", adminKey, "--template-preload", "a/greeting", "--template-preload", "label:one")
+	sidecar := startSidecar(t, t.TempDir(), server.addr,
+		"--api-key", adminKey, "--template-preload", "a/greeting", "--template-preload", "label:one")
 	sidecar.eventually(func() bool {
 		res, err := http.Get("http://" + sidecar.ops + "/startupz")
 		if err != nil {
@@ -24,7 +26,8 @@ func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
 		}
 		defer res.Body.Close()
 		return res.StatusCode == http.StatusOK
-	}, func() string { return "it does not say that it has started" })
+	}, func() string { return "the sidecar does not report that it has started" })
+
 	server.kill()
 	for label, want := range map[string]string{"": "two", "one": "one"} {
 		r := sidecar.call("POST", "/prompt-templates/a/greeting", map[string]any{"label": label})
@@ -37,8 +40,11 @@ func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
 }
 
 func TestAProviderBaseURLIsChecked(t *testing.T) {
-	for _, value := range []string{"openai", "openai=proxy.example", "nobody=https://proxy.example", "openai=ftp://proxy.example"} {
-		if _, stderr, code := runCommand(t, nil, "server", "--data", t.TempDir(), "--provider-base-url", value); code != 2 {
+	for _, value := range []string{
+		"openai", "openai=proxy.example", "nobody=https://proxy.example", "openai=ftp://proxy.example",
+	} {
+		_, stderr, code := runCommand(t, nil, "server", "--data", t.TempDir(), "--provider-base-url", value)
+		if code != 2 {
 			t.Errorf("%s: exit code %d, %s", value, code, stderr)
 		}
 	}

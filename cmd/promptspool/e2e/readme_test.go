@@ -15,7 +15,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// session is the README's session, as somebody would paste it.
+// session returns the README's session, as a reader would paste it.
 func session(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile("../../../README.md")
@@ -33,7 +33,8 @@ func session(t *testing.T) string {
 func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	dir := t.TempDir()
 	sidecar, server := freePort(t), freePort(t)
-	cmd := exec.Command(program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0", "--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
+	cmd := exec.Command(program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",
+		"--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -48,18 +49,22 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 			t.Errorf("up ends with %v", err)
 		}
 	}()
+
 	banner := ""
 	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
 		banner += lines.Text() + "\n"
 	}
 	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
-	if err != nil || !strings.Contains(banner, strings.TrimSpace(string(key))) || !strings.Contains(banner, "http://"+sidecar) {
+	hasKey := strings.Contains(banner, strings.TrimSpace(string(key)))
+	if err != nil || !hasKey || !strings.Contains(banner, "http://"+sidecar) {
 		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
 	}
 
 	comparedSidecar, comparedServer := compared(t, sidecar), compared(t, server)
 	record := pasted[wire.Record](t, dir, session(t), comparedSidecar, comparedServer)
-	if record.Model != "gpt-4o-mini-2024-07-18" || record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || *record.Prompt.Version != 1 || *record.LatencyMS != 750 {
+	scored := record.Scores[0].Score == 100 && record.Metadata["user_id"] == "ann"
+	if record.Model != "gpt-4o-mini-2024-07-18" || !scored ||
+		*record.Prompt.Version != 1 || *record.LatencyMS != 750 {
 		t.Errorf("%+v", record)
 	}
 	documentedAtBoth(t, sidecar, server)
@@ -74,9 +79,10 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	}
 }
 
-// pasted runs shell text with the addresses of this test's processes, and decodes the last line that it prints.
+// pasted runs shell text with the addresses of this test's processes, and decodes the last line of its output.
 func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	t.Helper()
+
 	text = strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server).Replace(text)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -86,6 +92,7 @@ func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+
 	for line := range strings.Lines(string(out)) {
 		var answer struct {
 			Success bool   `json:"success"`
@@ -96,6 +103,7 @@ func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 			t.Errorf("an answer: %s %v", line, err)
 		}
 	}
+
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -103,22 +111,26 @@ func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	return v
 }
 
-// commandsFindTheRolesOfUp presses every command that reads a data folder, with the folder of an `up` that runs.
+// commandsFindTheRolesOfUp runs every command that reads a data folder, with the folder of a running `up`.
 func commandsFindTheRolesOfUp(t *testing.T, data string) {
 	t.Helper()
 	for line, want := range map[string][]string{
-		"status":                {"\nsidecar ", "server ", "records ", "dead letters "},
-		"status -o json":        {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
-		"spool status":          {"queued ", "dead letters "},
-		"spool check":           {"Sound: "},
-		"dead list":             {"SEQUENCE"},
-		"keys list":             {"LAST USED"},
-		"config print":          {"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ", "sidecar.spool-bytes-max ", "sidecar.log-level ", "default"},
+		"status":         {"\nsidecar ", "server ", "records ", "dead letters "},
+		"status -o json": {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
+		"spool status":   {"queued ", "dead letters "},
+		"spool check":    {"Sound: "},
+		"dead list":      {"SEQUENCE"},
+		"keys list":      {"LAST USED"},
+		"config print": {
+			"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ",
+			"sidecar.spool-bytes-max ", "sidecar.log-level ", "default",
+		},
 		"archive check":         {"Sound: "},
 		"backup " + data + ".b": {"The backup holds 1 record, "},
 	} {
 		args := append(strings.Fields(line), "--data", data)
 		got := say(t, args...)
+
 		for _, text := range want {
 			if got.Code != 0 || !strings.Contains(got.Out, text) {
 				t.Errorf("%s --data of up: %d %s%s; want %q", line, got.Code, got.Out, got.Err, text)
@@ -126,7 +138,8 @@ func commandsFindTheRolesOfUp(t *testing.T, data string) {
 		}
 	}
 	for _, role := range []string{"server", "sidecar"} {
-		if got := say(t, "config", "print", "--data", filepath.Join(data, role)); got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
+		got := say(t, "config", "print", "--data", filepath.Join(data, role))
+		if got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
 			t.Errorf("config print of up's %s: %+v", role, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// releases is a server whose template team/letter says what its snippet's label and its own label point to.
+// releases is a server with a template team/letter, whose text shows where its snippet's label and its own label point.
 type releases struct {
 	*testing.T
 	server *node
@@ -21,7 +21,7 @@ func (r releases) must(answer reply) reply {
 	return answer
 }
 
-// publish makes a version of team/letter, and of its snippet before it. The first ones get their labels.
+// publish makes a version of team/letter, and of its snippet before it. The first versions get their labels.
 func (r releases) publish(letter, tone string) {
 	r.Helper()
 	for _, t := range [][2]string{{"team/tone", tone}, {"team/letter", letter + " @@@team/tone@label:live@@@"}} {
@@ -32,8 +32,12 @@ func (r releases) publish(letter, tone string) {
 		r.must(r.server.call("POST", "/rest/prompt-templates", map[string]any{
 			"prompt_template": map[string]any{"prompt_name": t[0]},
 			"prompt_version": map[string]any{
-				"prompt_template": map[string]any{"type": "completion", "content": []any{map[string]any{"type": "text", "text": t[1]}}},
-				"metadata":        map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-3.5-turbo-instruct"}},
+				"prompt_template": map[string]any{
+					"type": "completion", "content": []any{map[string]any{"type": "text", "text": t[1]}},
+				},
+				"metadata": map[string]any{"model": map[string]any{
+					"provider": "openai", "name": "gpt-3.5-turbo-instruct",
+				}},
 			},
 			"release_labels": labels,
 		}, "X-API-KEY", adminKey))
@@ -45,13 +49,15 @@ func (r releases) move(name string, version int) {
 	r.Helper()
 	labels := r.must(r.server.get("/prompt-templates/" + name + "/labels")).JSON["release_labels"].([]any)
 	id := labels[0].(map[string]any)["release_label_id"]
-	r.must(r.server.call("PATCH", fmt.Sprintf("/prompt-labels/%v", id), map[string]any{"prompt_version_number": version}, "X-API-KEY", adminKey))
+	body := map[string]any{"prompt_version_number": version}
+	r.must(r.server.call("PATCH", fmt.Sprintf("/prompt-labels/%v", id), body, "X-API-KEY", adminKey))
 }
 
-// live is what the sidecar gives an app that asks for the label, and how it was found.
+// live returns what the sidecar gives an app that asks for the label, and its X-Cache header.
 func live(sidecar *node) (text, cache string) {
 	sidecar.t.Helper()
-	r := sidecar.call("POST", "/prompt-templates/team/letter", map[string]any{"label": "live", "input_variables": map[string]any{}}, "X-API-KEY", adminKey)
+	ask := map[string]any{"label": "live", "input_variables": map[string]any{}}
+	r := sidecar.call("POST", "/prompt-templates/team/letter", ask, "X-API-KEY", adminKey)
 	if age, err := strconv.Atoi(r.Header.Get("Age")); r.Status == 200 && (err != nil || age < 0) {
 		sidecar.t.Errorf("Age is %q", r.Header.Get("Age"))
 	}
@@ -59,11 +65,15 @@ func live(sidecar *node) (text, cache string) {
 	return fmt.Sprint(kwargs["prompt"]), r.Header.Get("X-Cache")
 }
 
-// seen is how long it takes until the sidecar gives a text.
+// seen returns how long it takes until the sidecar gives a text.
 func seen(sidecar *node, want string) time.Duration {
 	sidecar.t.Helper()
 	begun := time.Now()
-	sidecar.eventually(func() bool { text, _ := live(sidecar); return text == want }, func() string {
+	isSeen := func() bool {
+		text, _ := live(sidecar)
+		return text == want
+	}
+	sidecar.eventually(isSeen, func() string {
 		text, _ := live(sidecar)
 		return fmt.Sprintf("it still says %q, not %q", text, want)
 	})
@@ -79,11 +89,14 @@ func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) 
 	seen(sidecar, "Hello. Bye.")
 	r.publish("Good day.", "Farewell.")
 	if text, _ := live(sidecar); text != "Hello. Bye." {
-		t.Errorf("without its label moved it says %q", text)
+		t.Errorf("without a moved label it says %q", text)
 	}
 
-	// With the server up, a moved label is seen within a second. The machine may be busy: once of three times is enough.
-	for name, versions := range map[string][2]string{"team/tone": {"Hello. Bye.", "Hello. Farewell."}, "team/letter": {"Hello. Bye.", "Good day. Bye."}} {
+	// With the server up, a moved label is seen within a second. The machine may be busy: the best time counts.
+	for name, versions := range map[string][2]string{
+		"team/tone":   {"Hello. Bye.", "Hello. Farewell."},
+		"team/letter": {"Hello. Bye.", "Good day. Bye."},
+	} {
 		best := time.Hour
 		for round := range 6 {
 			version := 2 - round%2
@@ -108,17 +121,17 @@ func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) 
 		t.Errorf("without the server after a restart it says %q, %s", text, cache)
 	}
 
-	// Elsewhere there is a new version of both, and the labels move; then the server is back where it was.
+	// At another address the server gets a new version of both, and the labels move; then it is back at its own.
 	r.server = startServer(t, serverData, "127.0.0.1:0")
 	r.publish("Welcome.", "Cheers.")
 	r.move("team/letter", 3)
 	r.move("team/tone", 3)
 	if text, cache := live(sidecar); text != "Hello. Bye." || cache != "stale" {
-		t.Errorf("with the server elsewhere it says %q, %s", text, cache)
+		t.Errorf("with the server at another address it says %q, %s", text, cache)
 	}
 	r.server.stop()
 	r.server = startServer(t, serverData, addr)
 	if took := seen(sidecar, "Welcome. Cheers."); took > 6*time.Second {
-		t.Errorf("what came back with the server was seen after %v", took)
+		t.Errorf("the versions that came back with the server were seen after %v", took)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"promptspool/api/wire"
 )
 
-// providers is OpenAI and Anthropic on loopback: chat completions and messages, also streamed.
+// providers stands in for OpenAI and Anthropic: chat completions and messages, also streamed.
 type providers struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []providerCall // under mu
 }
 
-// providerCall is what a provider's client sent.
+// providerCall is a call of a provider's client.
 type providerCall struct {
 	Path     string
 	Model    string
@@ -63,22 +63,27 @@ func (p *providers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer)
 }
 
+// openAIChunk begins each event of OpenAI's stream.
+const openAIChunk = `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"gpt-4o-answered",`
+
 const (
 	openAIAnswer = `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o-answered","choices":[{"index":0,` +
-		`"message":{"role":"assistant","content":"hey"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`
-	openAIStream = `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"gpt-4o-answered","choices":[{"index":0,"delta":{"role":"assistant","content":"he"},"finish_reason":null}]}
-
-data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"gpt-4o-answered","choices":[{"index":0,"delta":{"content":"y"},"finish_reason":"stop"}]}
-
-data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"gpt-4o-answered","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}
+		`"message":{"role":"assistant","content":"hey"},"finish_reason":"stop"}],` +
+		`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`
+	openAIStream = openAIChunk +
+		`"choices":[{"index":0,"delta":{"role":"assistant","content":"he"},"finish_reason":null}]}` + "\n\n" +
+		openAIChunk + `"choices":[{"index":0,"delta":{"content":"y"},"finish_reason":"stop"}]}` + "\n\n" +
+		openAIChunk + `"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}` + `
 
 data: [DONE]
 
 `
-	anthropicAnswer = `{"id":"m","type":"message","role":"assistant","model":"claude-answered","content":[{"type":"text","text":"hey"}],` +
+	anthropicAnswer = `{"id":"m","type":"message","role":"assistant","model":"claude-answered",` +
+		`"content":[{"type":"text","text":"hey"}],` +
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":4}}`
 	anthropicStream = `event: message_start
-data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-answered","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}
+data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-answered",` +
+		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}
 
 event: content_block_start
 data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
@@ -98,14 +103,14 @@ data: {"type":"message_stop"}
 `
 )
 
-// sdkRun is what a step of run.mjs gave.
+// sdkRun is the result of a step of run.mjs.
 type sdkRun struct {
 	Value json.RawMessage
 	Error string
 	Said  []string // warnings, and attempts that failed
 }
 
-// ran is what run gives.
+// ran is the value that the SDK's run returns.
 type ran struct {
 	RequestID string          `json:"request_id"`
 	GroupID   string          `json:"group_id"`
@@ -128,8 +133,10 @@ func startRunner(t *testing.T, sidecar *node, p *providers) *sdkRunner {
 	cmd.Dir = npmModules(t, "testdata/sdk")
 	cmd.Stderr = r.errs
 	url := "http://" + compared(t, sidecar.addr)
-	cmd.Env = append(os.Environ(), "PROMPTLAYER_API_URL="+url, "PROMPTLAYER_BASE_URL="+url, "PROMPTLAYER_API_KEY="+adminKey,
-		"OPENAI_BASE_URL="+p.URL+"/direct", "OPENAI_API_KEY=sk-not-a-key", "ANTHROPIC_BASE_URL="+p.URL+"/direct", "ANTHROPIC_API_KEY=sk-ant-not-a-key")
+	cmd.Env = append(os.Environ(),
+		"PROMPTLAYER_API_URL="+url, "PROMPTLAYER_BASE_URL="+url, "PROMPTLAYER_API_KEY="+adminKey,
+		"OPENAI_BASE_URL="+p.URL+"/direct", "OPENAI_API_KEY=sk-not-a-key",
+		"ANTHROPIC_BASE_URL="+p.URL+"/direct", "ANTHROPIC_API_KEY=sk-ant-not-a-key")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -152,45 +159,47 @@ func startRunner(t *testing.T, sidecar *node, p *providers) *sdkRunner {
 	return r
 }
 
-// phase has both SDKs do the steps of a phase, by "old NAME" and "new NAME".
+// phase has both SDKs do the steps of a phase. The results are named "old NAME" and "new NAME".
 func (r *sdkRunner) phase(name string) map[string]sdkRun {
 	r.t.Helper()
 
 	if _, err := fmt.Fprintln(r.in, name); err != nil {
 		r.t.Fatal(err)
 	}
-	var told map[string]sdkRun
-	if !r.out.Scan() || json.Unmarshal(r.out.Bytes(), &told) != nil {
+	var results map[string]sdkRun
+	if !r.out.Scan() || json.Unmarshal(r.out.Bytes(), &results) != nil {
 		r.t.Fatalf("%s: %s %v\n%s", name, r.out.Text(), r.out.Err(), r.errs)
 	}
-	for step, s := range told {
+	for step, s := range results {
 		if s.Error != "" || len(s.Said) > 0 {
 			r.t.Errorf("%s, %s: %s %q", name, step, s.Error, s.Said)
 		}
 	}
 
-	return told
+	return results
 }
 
 func (s sdkRun) ran(t *testing.T) (r ran) {
 	t.Helper()
 
 	if err := json.Unmarshal(s.Value, &r); err != nil || r.RequestID == "" {
-		t.Fatalf("it gave %s: %v", s.Value, err)
+		t.Fatalf("the step returned %s: %v", s.Value, err)
 	}
 
 	return r
 }
 
-// TestThePublishedJavaScriptSDKsRunTemplates has promptlayer 1.0.46 and 1.3.6 run templates with the providers' own clients, unmodified
-// and with nothing but the base URL set: with the server, without it, and when it is back with other provider base URLs.
+// TestThePublishedJavaScriptSDKsRunTemplates has promptlayer 1.0.46 and 1.3.6 run templates with the providers' own
+// clients, unmodified and with nothing but the base URL set: with the server, without it, and when it is back with
+// other provider base URLs.
 func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	t.Parallel()
 
 	p := startProviders(t)
 	data := t.TempDir()
 	serve := func(addr, via string) *node {
-		return launch(t, data, addr, "server", "--name", "central", "--provider-base-url", "openai="+p.URL+via, "--provider-base-url", "anthropic="+p.URL+via)
+		return launch(t, data, addr, "server", "--name", "central",
+			"--provider-base-url", "openai="+p.URL+via, "--provider-base-url", "anthropic="+p.URL+via)
 	}
 	server := serve("127.0.0.1:0", "/one")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
@@ -202,8 +211,9 @@ func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	for _, sdk := range []string{"old", "new"} {
 		tracked := up[sdk+" tracked"].ran(t)
 		r := server.record(tracked.RequestID, events(4))
-		if r.Scores[0].Score != 77 || r.Metadata["plan"] != "pro" || r.Metadata["user"] != "ann" || r.GroupIDs[0] != tracked.GroupID || tracked.GroupID == "" {
-			t.Errorf("%s: what was tracked: %+v", sdk, r)
+		isGrouped := tracked.GroupID != "" && r.GroupIDs[0] == tracked.GroupID
+		if r.Scores[0].Score != 77 || r.Metadata["plan"] != "pro" || r.Metadata["user"] != "ann" || !isGrouped {
+			t.Errorf("%s: the tracked record: %+v", sdk, r)
 		}
 	}
 
@@ -212,14 +222,16 @@ func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	away := runner.phase("away")
 	p.wants(t, "/one", 2)
 	for _, sdk := range []string{"old", "new"} {
-		if list := string(away[sdk+" all"].Value); !strings.Contains(list, `"run/openai"`) || !strings.Contains(list, `"run/anthropic"`) {
+		list := string(away[sdk+" all"].Value)
+		if !strings.Contains(list, `"run/openai"`) || !strings.Contains(list, `"run/anthropic"`) {
 			t.Errorf("%s: without the server these templates are listed: %s", sdk, list)
 		}
 	}
 
 	server = serve(addr, "/two")
 	sidecar.eventually(func() bool {
-		r := sidecar.call("POST", "/prompt-templates/run/openai", map[string]any{"label": "prod"}, "X-API-KEY", adminKey)
+		ask := map[string]any{"label": "prod"}
+		r := sidecar.call("POST", "/prompt-templates/run/openai", ask, "X-API-KEY", adminKey)
 		through, _ := r.JSON["provider_base_url"].(map[string]any)
 		return through["url"] == p.URL+"/two"
 	}, func() string { return "the sidecar does not hear of the other base URL" })
@@ -229,7 +241,7 @@ func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	checkRuns(t, server, back, "openai")
 }
 
-// wants checks the arguments that both SDKs sent since the last time, so many each, and that they came by way of the base URL.
+// wants checks the arguments that both SDKs sent since the last time, and that they came through the base URL.
 func (p *providers) wants(t *testing.T, via string, each int) {
 	t.Helper()
 
@@ -242,7 +254,9 @@ func (p *providers) wants(t *testing.T, via string, each int) {
 	for _, c := range p.calls {
 		claude := strings.HasPrefix(c.Model, "claude-")
 		path := via + map[bool]string{true: "/v1/messages", false: "/chat/completions"}[claude]
-		known := c.Model == "gpt-4o" && c.Temperature == 0.5 || c.Model == "claude-next" && c.MaxTokens == 9 || c.Model == "claude-haiku-4-5" && c.MaxTokens == 4096
+		known := c.Model == "gpt-4o" && c.Temperature == 0.5 ||
+			c.Model == "claude-next" && c.MaxTokens == 9 ||
+			c.Model == "claude-haiku-4-5" && c.MaxTokens == 4096
 		if c.Path != path || !known || !strings.Contains(string(c.Messages), "Hi Ann") {
 			t.Errorf("a provider was called with %+v %s, want it through %s", c, c.Messages, path)
 		}
@@ -250,13 +264,13 @@ func (p *providers) wants(t *testing.T, via string, each int) {
 	p.calls = nil
 }
 
-// checkRuns checks that the steps of both SDKs gave blueprints, and are at the server.
-func checkRuns(t *testing.T, server *node, told map[string]sdkRun, steps ...string) {
+// checkRuns checks that the steps of both SDKs returned blueprints, and are at the server.
+func checkRuns(t *testing.T, server *node, results map[string]sdkRun, steps ...string) {
 	t.Helper()
 
 	for _, sdk := range []string{"old ", "new "} {
 		for _, step := range steps {
-			run := told[sdk+step].ran(t)
+			run := results[sdk+step].ran(t)
 			if b := string(run.Blueprint); !strings.Contains(b, "hey") || !strings.Contains(b, `"assistant"`) {
 				t.Errorf("%s%s: its blueprint is %s", sdk, step, b)
 			}
@@ -269,7 +283,8 @@ func checkRuns(t *testing.T, server *node, told map[string]sdkRun, steps ...stri
 				answered = "claude-answered"
 			}
 			r := server.record(run.RequestID, func(wire.Record) bool { return true })
-			if r.Prompt == nil || r.Prompt.Name != name || r.Prompt.Version == nil || *r.Prompt.Version != 1 || r.Model != answered || r.Tokens == nil || *r.Tokens != 7 ||
+			isVersion := r.Prompt != nil && r.Prompt.Name == name && r.Prompt.Version != nil && *r.Prompt.Version == 1
+			if !isVersion || r.Model != answered || r.Tokens == nil || *r.Tokens != 7 ||
 				r.Tags[0] != "run" || !strings.Contains(string(r.Request), `"hey"`) {
 				t.Errorf("%s%s: its record is %+v", sdk, step, r)
 			}

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// sdkStep is what a call of the SDK gave.
+// sdkStep is the result of a call of the SDK.
 type sdkStep struct {
 	Value    any
 	Error    string
 	Warnings []string
 }
 
-// gave is a member of the value, by its path.
+// gave returns a member of the value, by its path.
 func (s sdkStep) gave(path ...any) any {
 	v := s.Value
 	for _, p := range path {
@@ -45,18 +45,24 @@ func aModel(t *testing.T) (url string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Stream bool }
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		err := json.NewDecoder(r.Body).Decode(&asked)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 		}
+
 		if !asked.Stream {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o-answered","choices":[{"index":0,"message":{"role":"assistant","content":"hey"},"finish_reason":"stop"}],`+
+			_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o-answered",`+
+				`"choices":[{"index":0,"message":{"role":"assistant","content":"hey"},"finish_reason":"stop"}],`+
 				`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`)
 			return
 		}
+
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, delta := range []string{`{"role":"assistant","content":"he"}`, `{"content":"y"}`} {
-			_, _ = fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"gpt-4o-answered\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":null}]}\n\n", delta)
+			_, _ = fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,"+
+				"\"model\":\"gpt-4o-answered\","+
+				"\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":null}]}\n\n", delta)
 		}
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	}))
@@ -64,44 +70,52 @@ func aModel(t *testing.T) (url string) {
 	return s.URL
 }
 
-// TestThePublishedJavaScriptSDKWorksUnmodified runs promptlayer 1.0.46 as npm has it, with nothing but the base URL set.
+// TestThePublishedJavaScriptSDKWorksUnmodified runs promptlayer 1.0.46 as published, with nothing but the base URL set.
 func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	node := exec.CommandContext(ctx, "node", "sdk.mjs")
 	node.Dir = npmModules(t, "testdata/sdk")
-	node.Env = append(os.Environ(), "PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
+	node.Env = append(os.Environ(),
+		"PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
 		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
 	var errs strings.Builder
 	node.Stderr = &errs
 	out, err := node.Output()
-	var told map[string]sdkStep
+
+	var steps map[string]sdkStep
 	if err == nil {
-		err = json.Unmarshal(out, &told)
+		err = json.Unmarshal(out, &steps)
 	}
 	if err != nil {
 		t.Fatalf("node: %v\n%s\n%s", err, out, errs.String())
 	}
-	text := func(step string, path ...any) string { return fmt.Sprint(told[step].gave(path...)) }
-	said := func(message any) []any { return []any{"llm_kwargs", "messages", 0, message} }
-	for _, c := range []struct{ what, got, want string }{
+
+	text := func(step string, path ...any) string { return fmt.Sprint(steps[step].gave(path...)) }
+	rendered := func(member any) []any { return []any{"llm_kwargs", "messages", 0, member} }
+	for _, c := range []struct{ name, got, want string }{
 		{"publish", text("publish", "prompt_name") + text("publish", "release_labels"), "team/sdk[prod]"},
 		{"publishing another version", text("publishAgain", "version_number"), "2"},
-		{"latest", text("latest", said("content")...) + text("latest", "version"), "Good day Ann2"},
-		{"by label", text("byLabel", said("content")...) + text("byLabel", "version"), "Hi Ann1"},
-		{"by version", text("byVersion", "prompt_template", "messages", 0, "content", 0, "text") + text("byVersion", "commit_message"), "Hi {n}Hi {n}"},
-		{"without choosing", text("bare", "version") + text("bare", "tags") + text("bare", "metadata", "model", "name"), "2[sdk]gpt-4o"},
-		{"a missing variable", strings.Join(told["missingVariable"].Warnings, ""),
-			"WARNING: While fetching your prompt PromptLayer had the following error: These variables were not given and are empty: n."},
+		{"latest", text("latest", rendered("content")...) + text("latest", "version"), "Good day Ann2"},
+		{"by label", text("byLabel", rendered("content")...) + text("byLabel", "version"), "Hi Ann1"},
+		{"by version", text("byVersion", "prompt_template", "messages", 0, "content", 0, "text") +
+			text("byVersion", "commit_message"), "Hi {n}Hi {n}"},
+		{"without choosing", text("bare", "version") + text("bare", "tags") +
+			text("bare", "metadata", "model", "name"), "2[sdk]gpt-4o"},
+		{"a missing variable", strings.Join(steps["missingVariable"].Warnings, ""),
+			"WARNING: While fetching your prompt PromptLayer had the following error: " +
+				"These variables were not given and are empty: n."},
 		{"list", text("all", 0, "prompt_name") + text("all", 0, "version"), "team/sdk2"},
 		{"log", text("log", 0, "choices", 0, "message", "content"), "hey"},
 		{"tracking", text("score") + text("metadata") + text("prompt") + text("trackGroup"), "truetruetruetrue"},
 		{"log-request", text("logRequest", "success"), "true"},
-		{"no template", text("noTemplate") + strings.Join(told["noTemplate"].Warnings, ""),
-			"<nil>WARNING: While fetching a prompt template PromptLayer had the following error: There is no template `team/none`. GET /prompt-templates lists those that exist."},
+		{"no template", text("noTemplate") + strings.Join(steps["noTemplate"].Warnings, ""),
+			"<nil>WARNING: While fetching a prompt template PromptLayer had the following error: " +
+				"There is no template `team/none`. GET /prompt-templates lists those that exist."},
 		{"no label", text("noLabel"), "<nil>"},
 		{"a bad template", text("badTemplate", "success") + text("badTemplate", "error"), "falseinvalid"},
 		{"a bad score", text("badScore"), "false"},
@@ -110,29 +124,38 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 		{"a stranger's log does not disturb the app", text("strangersLog", "choices", 0, "message", "content"), "hey"},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s: got %s, want %s", c.what, c.got, c.want)
+			t.Errorf("%s: got %s, want %s", c.name, c.got, c.want)
 		}
 	}
-	for step, s := range told {
-		refused := strings.HasPrefix(step, "no") || strings.HasPrefix(step, "bad") || strings.HasPrefix(step, "stranger")
-		if s.Error != "" || !refused && step != "missingVariable" && len(s.Warnings) > 0 || refused && step != "badTemplate" && len(s.Warnings) != 1 {
+
+	for step, s := range steps {
+		refused := strings.HasPrefix(step, "no") || strings.HasPrefix(step, "bad") ||
+			strings.HasPrefix(step, "stranger")
+		if s.Error != "" ||
+			!refused && step != "missingVariable" && len(s.Warnings) > 0 ||
+			refused && step != "badTemplate" && len(s.Warnings) != 1 {
 			t.Errorf("%s: error %q, warnings %q", step, s.Error, s.Warnings)
 		}
 	}
 
 	group := text("group")
 	logged := server.record(text("log", 1), events(5))
-	if logged.Model != "gpt-4o-answered" || *logged.Tokens != 7 || logged.Scores[0].Score != 77 || logged.Metadata["user"] != "ann" || logged.GroupIDs[0] != group ||
+	if logged.Model != "gpt-4o-answered" || *logged.Tokens != 7 || logged.Scores[0].Score != 77 ||
+		logged.Metadata["user"] != "ann" || logged.GroupIDs[0] != group ||
 		logged.Prompt == nil || *logged.Prompt.Version != 1 || logged.Tags[0] != "t1" {
-		t.Errorf("what was logged: %+v", logged)
+		t.Errorf("the logged record: %+v", logged)
 	}
-	if streamed := server.record(text("stream"), events(1)); streamed.Model != "gpt-4o-answered" || !strings.Contains(string(streamed.Request), `"content":"hey"`) {
-		t.Errorf("what was streamed: %s", streamed.Request)
+
+	streamed := server.record(text("stream"), events(1))
+	if streamed.Model != "gpt-4o-answered" || !strings.Contains(string(streamed.Request), `"content":"hey"`) {
+		t.Errorf("the streamed record: %s", streamed.Request)
 	}
 	ran := server.record(text("run"), events(1))
-	if ran.Prompt == nil || *ran.Prompt.Version != 1 || ran.Metadata["user"] != "bob" || ran.GroupIDs[0] != group || ran.Tags[0] != "run" {
-		t.Errorf("what was run: %+v", ran)
+	isGrouped := ran.Metadata["user"] == "bob" && ran.GroupIDs[0] == group
+	if ran.Prompt == nil || *ran.Prompt.Version != 1 || !isGrouped || ran.Tags[0] != "run" {
+		t.Errorf("the record of the run: %+v", ran)
 	}
+
 	if r := server.record(text("logRequest", "id"), events(2)); r.Model != "gpt-4o" || r.Scores[0].Score != 5 {
 		t.Errorf("log-request: %+v", r)
 	}

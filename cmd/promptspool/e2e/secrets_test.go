@@ -18,12 +18,13 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// leaks are bodies as clients send them; in each, SECRET stands for a credential, which is another one each time.
+// leaks are bodies as clients send them. SECRET stands for a credential, which differs each time.
 var leaks = []string{
 	`{"kwargs":{"apiKey":"SECRET"}}`,
 	`{"kwargs":{"openAIApiKey":"SECRET","configuration":{"baseURL":"https://user:SECRET@proxy.example/v1"}}}`,
 	`{"kwargs":{"azureOpenAIApiKey":"SECRET","azure_ad_token":"SECRET"}}`,
-	`{"kwargs":{"extra_headers":{"x-api-key":"SECRET","api-key":"SECRET","x-goog-api-key":"SECRET","Cookie":"SECRET"}}}`,
+	`{"kwargs":{"extra_headers":{"x-api-key":"SECRET","api-key":"SECRET",` +
+		`"x-goog-api-key":"SECRET","Cookie":"SECRET"}}}`,
 	`{"kwargs":{"credentials":{"secretAccessKey":"SECRET","sessionToken":"SECRET","aws_session_token":"SECRET"}}}`,
 	`{"args":[{"accessToken":"SECRET"},{"access_token":"SECRET"},{"token":"SECRET"},{"authToken":"SECRET"}]}`,
 	`{"kwargs":{"client_secret":"SECRET","password":"SECRET","api_base":"http://user:SECRET@h/"}}`,
@@ -33,7 +34,7 @@ var leaks = []string{
 	`{"metadata":{"note":"Bearer eyJhbGciOiJIUzI1NiJ9.SECRET.SECRET"},"tags":["AIzaSECRET"]}`,
 }
 
-// leaked puts a secret into a body: 36 letters and digits that no other has.
+// leaked puts a secret into a body: 36 letters and digits that no other secret has.
 func leaked(body string, n int) (sent, secret string) {
 	secret = fmt.Sprintf("Zq7%02dxW3kT9mB4vR8nL2pD6hY1sF5gJ0cQe%02d", n, n)
 	return strings.ReplaceAll(body, "SECRET", secret), secret
@@ -60,7 +61,7 @@ func inFolder(t *testing.T, folder string, texts []string) (found []string) {
 	return found
 }
 
-// everythingOf is everything that a server gives away of its records, in both forms.
+// everythingOf returns everything that a server exports of its records, in both forms.
 func everythingOf(t *testing.T, server *node) string {
 	t.Helper()
 	events, _ := promptspool(t, 0, "requests", "export", "--url", "http://"+server.addr)
@@ -95,13 +96,20 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, fields))
 	}
 
-	// What an older sidecar or an export holds comes by another way.
+	// Events of an older sidecar or of an export come by another way.
 	at := time.Now().UTC()
 	var lines []byte
 	for n, body := range leaks {
 		sent, secret := leaked(body, n+len(leaks))
 		secrets = append(secrets, secret)
-		e := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: at, Sidecar: "old", Body: json.RawMessage(sent)}
+		e := wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindRequest,
+			RequestID:  wire.NewID(),
+			AcceptedAt: at,
+			Sidecar:    "old",
+			Body:       json.RawMessage(sent),
+		}
 		lines = append(e.AppendLine(lines), '\n')
 		ids = append(ids, e.RequestID)
 	}
@@ -109,7 +117,7 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 	if err := os.WriteFile(file, lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, through := range []*node{sidecar, server} { // the second time they are known
+	for _, through := range []*node{sidecar, server} { // the second time the server knows them
 		promptspool(t, 0, "requests", "import", "--url", "http://"+through.addr, file)
 	}
 
@@ -119,7 +127,7 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 		}
 	}
 	if held := holdsAny(everythingOf(t, server), secrets); len(held) > 0 {
-		t.Errorf("the server tells %q", held)
+		t.Errorf("the server exports %q", held)
 	}
 	sidecar.stop()
 	server.stop()
@@ -152,48 +160,53 @@ func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
 	}
 	scan := func(args ...string) string {
 		t.Helper()
-		out, errs := promptspool(t, 0, append([]string{"requests", "scan", "--url", "http://" + server.addr}, args...)...)
+		args = append([]string{"requests", "scan", "--url", "http://" + server.addr}, args...)
+		out, errs := promptspool(t, 0, args...)
 		if strings.Contains(out+errs, archivetest.Key) {
-			t.Errorf("it tells the key: %s", out)
+			t.Errorf("the scan prints the key: %s", out)
 		}
 		return out
 	}
-	if out := scan(); !strings.Contains(out, "kwargs.messages[0].content  sk-p...") || !strings.Contains(out, "--mask") {
-		t.Errorf("it says %s", out)
+	out := scan()
+	if !strings.Contains(out, "kwargs.messages[0].content  sk-p...") || !strings.Contains(out, "--mask") {
+		t.Errorf("the scan prints %s", out)
 	}
 	var masked wire.Scanned
 	if err := json.Unmarshal([]byte(scan("--mask", "-o", "json")), &masked); err != nil || masked.Masked != 2 {
 		t.Errorf("masked %+v (%v), want 2 records", masked, err)
 	}
 	if held := holdsAny(everythingOf(t, server), key); len(held) > 0 {
-		t.Error("masked, the server still tells the key")
+		t.Error("after masking, the server still exports the key")
 	}
 	if out := scan(); strings.Contains(out, "sk-p") {
-		t.Errorf("masked, it says %s", out)
+		t.Errorf("after masking, the scan prints %s", out)
 	}
 
-	// An older backup brings none back.
+	// An older backup does not bring the key back.
 	restored := t.TempDir()
 	promptspool(t, 0, "restore", "--data", restored, backup)
 	if found := inFolder(t, restored, key); len(found) > 0 {
 		t.Errorf("restored: %q", found)
 	}
 	if held := holdsAny(everythingOf(t, launch(t, restored, "127.0.0.1:0", "server")), key); len(held) > 0 {
-		t.Error("the restored server tells the key")
+		t.Error("the restored server exports the key")
 	}
 }
 
-// storeUnmasked puts a request and metadata that wait for theirs into an archive, as a version did that masked no keys
-// within texts.
+// storeUnmasked puts a request, and metadata that waits for its request, into an archive, as an older version did that
+// masked no keys within texts.
 func storeUnmasked(t *testing.T, data, account string) {
 	t.Helper()
 	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1), `{"function_name":"f","kwargs":{"messages":[{"role":"user","content":"use `+archivetest.KeyPlace+`"}]}}`)
-	waiting := archivetest.Event(t, 2, wire.KindMetadata, archivetest.ID(2), `{"metadata":{"note":"`+archivetest.KeyPlace+`"}}`)
-	_, err = db.Apply(t.Context(), account, []archive.Event{archivetest.WithKey(t, request), archivetest.WithKey(t, waiting)})
+	request := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1),
+		`{"function_name":"f","kwargs":{"messages":[{"role":"user","content":"use `+archivetest.KeyPlace+`"}]}}`)
+	waiting := archivetest.Event(t, 2, wire.KindMetadata, archivetest.ID(2),
+		`{"metadata":{"note":"`+archivetest.KeyPlace+`"}}`)
+	stored := []archive.Event{archivetest.WithKey(t, request), archivetest.WithKey(t, waiting)}
+	_, err = db.Apply(t.Context(), account, stored)
 	if closeErr := db.Close(); err != nil || closeErr != nil {
 		t.Fatal(err, closeErr)
 	}

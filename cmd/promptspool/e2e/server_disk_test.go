@@ -10,8 +10,8 @@ import (
 )
 
 // Others fill a server's disk to the last block while it is written, and again before it stops. It
-// answers 503, sidecars keep their events, and it goes on by itself when there is room. A start on
-// the full disk says what is missing.
+// answers 503, sidecars keep their events, and it resumes by itself when there is room. A start on
+// the full disk reports what is missing.
 func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	disk, addr := newImage(t, 128), freePort(t)
@@ -59,15 +59,16 @@ func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	server.stop()
 	server = start()
 	if server.takes() {
-		t.Error("it starts on a full disk")
+		t.Error("the server starts on a full disk")
 		server.stop()
 	} else if server.diedOf() > 0 || !strings.Contains(lastLine(server.logged()), "free") {
-		t.Errorf("on a full disk it ends without saying what is missing: signal %v, %s", server.diedOf(), lastLine(server.logged()))
+		t.Errorf("on a full disk the server ends without asking for free space: signal %v, %s",
+			server.diedOf(), lastLine(server.logged()))
 	}
 
 	free()
 	if server = start(); !server.takes() {
-		t.Fatalf("it does not start when there is room:\n%s", server.logged())
+		t.Fatalf("the server does not start when there is room:\n%s", server.logged())
 	}
 	sidecar.emptied()
 	o.wantAll(server)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever builds the same source gets the same bytes, wherever it lies.
+// Every build of the same source gives the same bytes, in whatever folder.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	t.Parallel()
 	var built [2][]byte
@@ -36,7 +36,7 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 		t.Error("the same source, built in two folders, makes two binaries")
 	}
 
-	// Without -trimpath the folder's name is found.
+	// With -trimpath=false, the folder's name is found.
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {

@@ -35,23 +35,26 @@ func begun(t *testing.T, addr, text string) net.Conn {
 	return conn
 }
 
-// Thousands begin a call and never end it, at a sidecar in a small cgroup. They cost little memory, and apps and probes are answered
-// meanwhile, on new connections and on one that they keep.
+// Thousands of callers begin a call and never end it, at a sidecar in a small cgroup. They cost little memory, and apps
+// and probes are answered meanwhile, on new connections and on one that they keep.
 func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 	t.Parallel()
 	plain, err := plainBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sidecar := begin(t, limited(t, plain, cgroupBytes), nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+freePort(t))
+	program := limited(t, plain, cgroupBytes)
+	sidecar := begin(t, program, nil, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream", "http://"+freePort(t))
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
+
 	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	kept := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	defer kept.CloseIdleConnections()
 	body := string(bodyOf(4 << 10))
 	slowest, calls := time.Duration(0), 0
+
 	for round := range 100 {
 		for _, text := range unfinished() {
 			for range 6 {
@@ -60,6 +63,7 @@ func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 		}
 		begun(t, sidecar.ops, "GET /livez HTTP/1.1\r\nHost: loc")
 		begun(t, sidecar.ops, "")
+
 		for _, client := range []*http.Client{fresh, kept} {
 			asked := time.Now()
 			req, err := http.NewRequest("POST", "http://"+sidecar.addr+"/rest/track-request", strings.NewReader(body))
@@ -78,6 +82,7 @@ func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 			}
 			slowest, calls = max(slowest, time.Since(asked)), calls+1
 		}
+
 		res, err := fresh.Get("http://" + sidecar.ops + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -87,21 +92,23 @@ func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 			t.Errorf("round %d: the probe is answered with %d", round, res.StatusCode)
 		}
 	}
+
 	const connectionsMax = 1024 // of a sidecar's API
 	open, held := sidecar.metric("promptspool_connections"), memoryOf(t, sidecar, "RssAnon")
-	t.Logf("3,800 unfinished calls: %v connections are open, %d MiB anonymous memory; %d calls meanwhile, the slowest took %v", open, held>>20, calls, slowest)
+	t.Logf("3,800 unfinished calls: %v connections are open, %d MiB anonymous memory; "+
+		"%d calls meanwhile, the slowest took %v", open, held>>20, calls, slowest)
 	if open > connectionsMax*5/4+200 {
 		t.Errorf("%v connections are open", open)
 	}
 	if held > 60<<20 {
-		t.Errorf("they cost %d bytes of memory", held)
+		t.Errorf("the unfinished calls cost %d bytes of memory", held)
 	}
 	if sidecar.waiting() != calls {
 		t.Errorf("%d calls were answered 200, and %d events wait", calls, sidecar.waiting())
 	}
 }
 
-// Without any need for room, too, whoever is too slow is cut: after 15 s, with an answer if a call was begun.
+// A slow caller is cut even when nobody needs its place: after 15 s, with an answer if a call was begun.
 func TestASlowCallIsCutInTime(t *testing.T) {
 	t.Parallel()
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))
@@ -112,14 +119,17 @@ func TestASlowCallIsCutInTime(t *testing.T) {
 			conns[name] = begun(t, sidecar.addr, text)
 		}
 	}
+
 	for name, conn := range conns {
 		_ = conn.SetReadDeadline(asked.Add(40 * time.Second))
 		in := bufio.NewReader(conn)
 		res, err := http.ReadResponse(in, nil)
-		if err != nil || res.StatusCode != http.StatusRequestTimeout || !res.Close { // which a client takes for no other call's answer
+		// With Close, a client does not take it for the answer to another call.
+		if err != nil || res.StatusCode != http.StatusRequestTimeout || !res.Close {
 			t.Errorf("%s is answered %+v, %v", name, res, err)
 			continue
 		}
+
 		_, _ = io.Copy(io.Discard, res.Body)
 		_, err = io.Copy(io.Discard, in)
 		if late, ok := err.(net.Error); ok && late.Timeout() {

@@ -15,8 +15,8 @@ import (
 	"promptspool/api/ops"
 )
 
-// A day in short: the server comes and goes, and each time that everything was delivered the sidecar is measured. What it holds
-// then must be what it held before, however much has gone through it.
+// A day in short: the server comes and goes, and each time that everything was delivered the sidecar is measured. It
+// must hold what it held before, however much has gone through it.
 func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 	data, upstream := t.TempDir(), freePort(t)
 	serverData := t.TempDir()
@@ -24,16 +24,21 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
+
 	o := startOracle(t, adminKey)
 	perAbsence := 400
 	if soak(t, 1) > 0 {
 		perAbsence = 50_000
 	}
+
 	var seen []holding
 	var server *node
 	for range rounds(t, 6, 0.25) {
 		o.load(sidecar, 16, 2000, o.count().Acked+perAbsence)
-		sidecar.eventually(func() bool { return o.count().Acked > 0 && sidecar.waiting() > 0 }, func() string { return fmt.Sprintf("nothing waits: %+v", o.count()) })
+		sidecar.eventually(
+			func() bool { return o.count().Acked > 0 && sidecar.waiting() > 0 },
+			func() string { return fmt.Sprintf("nothing waits: %+v", o.count()) },
+		)
 		server = beginPlain(t, serverData, upstream, "server", "--name", "central") // comes in the middle of the load
 		if !server.takes() {
 			t.Fatal("the server does not start")
@@ -43,11 +48,13 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 		seen = append(seen, heldBy(t, sidecar))
 		server.kill()
 	}
+
 	o.halt()
 	for _, s := range []holding{seen[0], seen[len(seen)/2], seen[len(seen)-1]} {
 		t.Log(s)
 	}
-	// What looks like growth may be garbage: it is collected, and given back in the background. What leaks stays.
+
+	// An apparent growth may be garbage: it is collected, and given back in the background. A leak stays.
 	for try := 0; try < 20 && grown(seen) != ""; try++ {
 		collectGarbage(t, sidecar)
 		pauseFor(500 * time.Millisecond)
@@ -56,6 +63,7 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 	if fault := grown(seen); fault != "" {
 		t.Errorf("%s, after %d events; measured each time that the spool was empty: %v", fault, o.count().Acked, seen)
 	}
+
 	server = beginPlain(t, serverData, upstream, "server", "--name", "central")
 	if !server.takes() {
 		t.Fatal("the server does not start")
@@ -63,7 +71,7 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 	o.wantAll(server)
 }
 
-// collectGarbage has a process look for what of its memory is in use still, as before a profile of it.
+// collectGarbage makes a process collect its garbage, as before a profile of its memory.
 func collectGarbage(t *testing.T, n *node) {
 	t.Helper()
 	if err := ops.ControlLong(t.Context(), n.data, "GET", "/debug/pprof/heap?gc=1", nil, func(r io.Reader) error {
@@ -74,7 +82,7 @@ func collectGarbage(t *testing.T, n *node) {
 	}
 }
 
-// holding is what a process holds of the machine.
+// holding is a process's share of the machine.
 type holding struct {
 	memory int64 // bytes of anonymous memory
 	files  int64 // open files
@@ -82,18 +90,20 @@ type holding struct {
 }
 
 func (h holding) String() string {
-	return fmt.Sprintf("%.1f MiB anonymous, %d files, %.1f MiB on disk", float64(h.memory)/(1<<20), h.files, float64(h.disk)/(1<<20))
+	return fmt.Sprintf("%.1f MiB anonymous, %d files, %.1f MiB on disk",
+		float64(h.memory)/(1<<20), h.files, float64(h.disk)/(1<<20))
 }
 
-// Between the middle and the end nothing may grow by more than these, which is what it varies by from one moment to the next:
-// where the collector of garbage stands, connections that are idle, a generation more or less.
+// Between the middle and the end nothing may grow by more than this, which is how much it varies from one moment to
+// the next: the garbage collector's progress, idle connections, a generation more or less.
 const (
 	memoryVaries = 8 << 20
 	filesVary    = 12
 	diskVaries   = 20 << 20
 )
 
-// grown says what is more at the end than in the middle, each the lowest of a third of the measurements; "" if nothing is.
+// grown compares the end with the middle, each by the lowest of a third of the measurements, and returns what has
+// grown; "" if nothing has.
 func grown(seen []holding) string {
 	third := len(seen) / 3
 	middle, end := lowest(seen[third:2*third]), lowest(seen[2*third:])
@@ -125,14 +135,16 @@ func TestGrowthIsSeen(t *testing.T) {
 	if fault := grown(flat); fault != "" {
 		t.Errorf("what only varies counts as growth: %s", fault)
 	}
-	for name, leak := range map[string]holding{"anonymous memory": {memory: 3 << 20}, "open files": {files: 4}, "disk": {disk: 8 << 20}} {
+	for name, leak := range map[string]holding{
+		"anonymous memory": {memory: 3 << 20}, "open files": {files: 4}, "disk": {disk: 8 << 20},
+	} {
 		leaking := slices.Clone(flat)
 		for i := range leaking {
-			n := int64(i)
-			leaking[i] = holding{leaking[i].memory + n*leak.memory, leaking[i].files + n*leak.files, leaking[i].disk + n*leak.disk}
+			n, l := int64(i), leaking[i]
+			leaking[i] = holding{l.memory + n*leak.memory, l.files + n*leak.files, l.disk + n*leak.disk}
 		}
 		if fault := grown(leaking); !strings.HasPrefix(fault, name) {
-			t.Errorf("%s leaks, and it says %q", name, fault)
+			t.Errorf("%s leaks, and grown returns %q", name, fault)
 		}
 	}
 }
@@ -147,7 +159,7 @@ func heldBy(t testing.TB, n *node) holding {
 	return holding{memoryOf(t, n, "RssAnon"), int64(len(files)), occupied(t, n.data)}
 }
 
-// memoryOf reads a field of the process's status, in bytes: RssAnon, VmHWM.
+// memoryOf returns a field of the process's status in bytes, such as RssAnon or VmHWM.
 func memoryOf(t testing.TB, n *node, field string) int64 {
 	t.Helper()
 	return memoryOfProcess(t, n.cmd.Process.Pid, field)
@@ -170,7 +182,7 @@ func memoryOfProcess(t testing.TB, pid int, field string) int64 {
 	return kibibytes << 10
 }
 
-// occupied is how many bytes of the disk a folder's files take.
+// occupied returns how many bytes of the disk a folder's files take.
 func occupied(t testing.TB, dir string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
@@ -188,17 +200,18 @@ func occupied(t testing.TB, dir string) (bytes int64) {
 	return bytes
 }
 
-// reached is eventually for what takes long.
-func reached(t *testing.T, patience time.Duration, condition func() bool, told string) {
+// reached is eventually for conditions that take long.
+func reached(t *testing.T, patience time.Duration, condition func() bool, message string) {
 	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for !condition() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal(told)
+			t.Fatal(message)
 		}
 	}
 }

@@ -14,17 +14,21 @@ func TestAStopTakesWritesUntilNobodyCalls(t *testing.T) {
 	if err := sidecar.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), `"msg":"stopping"`) }, func() string { return "it does not stop" })
+	sidecar.eventually(
+		func() bool { return strings.Contains(sidecar.logged(), `"msg":"stopping"`) },
+		func() string { return "the sidecar does not stop" },
+	)
+
 	for begun := time.Now(); time.Since(begun) < time.Second; {
 		last = sidecar.track("/rest/track-request", adminKey, chat())
 	}
 	select {
 	case <-sidecar.eof:
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody calls, and it does not end")
+		t.Fatal("nobody calls, and the sidecar does not end")
 	}
 	if err := sidecar.cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the sidecar ended with %v", err)
 	}
 	server.record(last, events(1))
 }
@@ -39,10 +43,11 @@ func TestAStopEndsInTimeWithTheServerAwayAndWritersThatGoOn(t *testing.T) {
 	sidecar.stop() // within 25 s, with exit code 0
 	acked := o.halt().Acked
 	if took := time.Since(begun); took < 7*time.Second {
-		t.Errorf("it ended after %v, while somebody wrote all the time", took)
+		t.Errorf("the sidecar ended after %v, during writes", took)
 	}
 	log := sidecar.logged()
-	if !strings.Contains(log, "stopping with events that the server does not have yet") || !strings.Contains(log, `"data":"`+sidecar.data+`"}`) {
+	if !strings.Contains(log, "stopping with events that the server does not have yet") ||
+		!strings.Contains(log, `"data":"`+sidecar.data+`"}`) {
 		t.Errorf("the log does not say what stays, and where:\n%s", log)
 	}
 	if again := startSidecar(t, sidecar.data, freePort(t)); again.waiting() < acked {
@@ -58,17 +63,23 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	term()
-	sidecar.eventually(func() bool { return strings.Contains(sidecar.logged(), `"msg":"stopping"`) }, func() string { return "it does not stop" })
+	sidecar.eventually(
+		func() bool { return strings.Contains(sidecar.logged(), `"msg":"stopping"`) },
+		func() string { return "the sidecar does not stop" },
+	)
+
 	term()
 	select {
 	case <-sidecar.eof:
 	case <-time.After(20 * time.Second):
-		t.Fatal("it goes on after the second signal")
+		t.Fatal("the sidecar goes on after the second signal")
 	}
+
 	_ = sidecar.cmd.Wait()
 	again := startSidecar(t, sidecar.data, freePort(t))
 	if n := again.spoolStatus()["events"]; n != 1.0 {
-		t.Errorf("after it the spool holds %v events; want 1", n)
+		t.Errorf("after the second signal the spool holds %v events; want 1", n)
 	}
 }

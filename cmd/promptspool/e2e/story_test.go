@@ -9,9 +9,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestTheStoryOfAPromptInTheDashboard goes the whole way that the dashboard is for, with a sidecar between the app and the server.
+// TestTheStoryOfAPromptInTheDashboard goes the whole way that the dashboard is for, with a sidecar between the app and
+// the server.
 func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	watchForRaces(t)
+
 	// Somebody signs up and makes a key.
 	server, b := founded(t)
 	b.visit("/keys")
@@ -22,7 +24,11 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 
 	// They write a template, and give it a label.
 	b.visit("/template/edit")
-	b.do("write", chromedp.SendKeys("[name=name]", "weather"), chromedp.SendKeys("#text-0", "Answer in one word."), chromedp.SendKeys("#text-1", "What is the weather in {city}?"))
+	b.do("write",
+		chromedp.SendKeys("[name=name]", "weather"),
+		chromedp.SendKeys("#text-0", "Answer in one word."),
+		chromedp.SendKeys("#text-1", "What is the weather in {city}?"),
+	)
 	b.waitsFor("#preview", "What is the weather in")
 	b.press("[value=save]")
 	b.shows("main", "Version 1 the latest")
@@ -49,17 +55,31 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	log := func(version, city, tag string) string {
 		number, _ := strconv.Atoi(version)
 		return sidecar.track("/rest/track-request", key, map[string]any{
-			"function_name": "openai.ChatCompletion.create", "kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
-				map[string]any{"role": "user", "content": "What is the weather in " + city + "?"}}},
-			"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{"index": 0,
-				"message": map[string]any{"role": "assistant", "content": "Clear."}}}, "usage": map[string]any{"prompt_tokens": 12, "completion_tokens": 2}},
-			"request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
-			"prompt_id": "weather", "prompt_version": number, "prompt_input_variables": map[string]string{"city": city},
+			"function_name": "openai.ChatCompletion.create",
+			"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+				map[string]any{"role": "user", "content": "What is the weather in " + city + "?"},
+			}},
+			"request_response": map[string]any{
+				"model": "gpt-4o-mini",
+				"choices": []any{map[string]any{
+					"index": 0, "message": map[string]any{"role": "assistant", "content": "Clear."},
+				}},
+				"usage": map[string]any{"prompt_tokens": 12, "completion_tokens": 2},
+			},
+			"request_start_time":     1,
+			"request_end_time":       2.5,
+			"tags":                   []string{tag},
+			"prompt_id":              "weather",
+			"prompt_version":         number,
+			"prompt_input_variables": map[string]string{"city": city},
 		})
 	}
 	id := log("1", "Oslo", "north")
 	log("1", "Rome", "south")
-	server.eventually(func() bool { return server.total(map[string]any{}) == 2 }, func() string { return "the calls do not arrive" })
+	server.eventually(
+		func() bool { return server.total(map[string]any{}) == 2 },
+		func() string { return "the calls do not arrive" },
+	)
 
 	// They find it, narrow the list, and score it.
 	b.visit("/requests?q=Oslo")
@@ -80,8 +100,10 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	b.do("label", chromedp.SendKeys(".facts .row [name=label]", "prod"))
 	b.press(".facts .row button")
 	b.shows(".labels", "prod", "version 2")
-	sidecar.eventually(func() bool { return strings.HasPrefix(fetched(), "2 ") && strings.Contains(fetched(), "friendly") },
-		func() string { return "the sidecar serves " + fetched() })
+	sidecar.eventually(
+		func() bool { return strings.HasPrefix(fetched(), "2 ") && strings.Contains(fetched(), "friendly") },
+		func() string { return "the sidecar serves " + fetched() },
+	)
 
 	// They see which one is better.
 	better := log("2", "Oslo", "north")
@@ -96,7 +118,7 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	b.shows(".diff", "one word", "friendly")
 	server.eventually(func() bool {
 		return strings.Contains(string(server.call("GET", "/sync/fleet", nil, "X-API-KEY", key).Body), `"alive":true`)
-	}, func() string { return "the sidecar does not tell of itself" })
+	}, func() string { return "the sidecar sends no heartbeat" })
 	b.visit("/sidecars")
 	b.shows("main", "1 of 1", "online")
 	b.visit("/audit")

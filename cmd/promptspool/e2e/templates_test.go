@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTemplatesAreEditedThroughASidecar goes through every route that changes a template, by a sidecar, as an SDK would.
+// TestTemplatesAreEditedThroughASidecar uses every route that changes a template, through a sidecar, as an SDK would.
 func TestTemplatesAreEditedThroughASidecar(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
@@ -25,6 +25,7 @@ func TestTemplatesAreEditedThroughASidecar(t *testing.T) {
 			_ = res.Body.Close()
 			return nil
 		}
+
 		r := sidecar.call(method, path, body, "X-API-KEY", adminKey)
 		if r.Status != status {
 			t.Fatalf("%s %s: %d %s, want %d", method, path, r.Status, r.Body, status)
@@ -37,34 +38,54 @@ func TestTemplatesAreEditedThroughASidecar(t *testing.T) {
 		return fmt.Sprint(kwargs["prompt"])
 	}
 	openai := map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-3.5-turbo-instruct"}}
-	do(200, "POST", "/library-publish-prompt-template", map[string]any{"prompt_name": "tone", "prompt_template": map[string]any{"type": "completion", "content": "Be kind."}})
-	made := do(201, "POST", "/rest/prompt-templates", map[string]any{"prompt_template": map[string]any{"prompt_name": "team/greet"},
-		"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "completion", "content": "Hi {name}. @@@tone@@@"}, "metadata": openai}})
+
+	do(200, "POST", "/library-publish-prompt-template", map[string]any{
+		"prompt_name": "tone", "prompt_template": map[string]any{"type": "completion", "content": "Be kind."},
+	})
+	made := do(201, "POST", "/rest/prompt-templates", map[string]any{
+		"prompt_template": map[string]any{"prompt_name": "team/greet"},
+		"prompt_version": map[string]any{
+			"prompt_template": map[string]any{"type": "completion", "content": "Hi {name}. @@@tone@@@"},
+			"metadata":        openai,
+		},
+	})
+
 	vars := map[string]any{"input_variables": map[string]any{"name": "Ann"}}
 	if got := text("/prompt-templates/team/greet", vars); got != "Hi Ann. Be kind." {
 		t.Errorf("filled in it says %q", got)
 	}
-	do(201, "PATCH", "/rest/prompt-templates/team%2Fgreet", map[string]any{"content": map[string]any{"0": map[string]any{"type": "text", "text": "Hello {name}. @@@tone@@@"}}, "release_labels": []string{"next"}})
-	label := do(200, "POST", fmt.Sprintf("/prompts/%v/label", made["id"]), map[string]any{"name": "prod", "prompt_version_number": 1})
+
+	do(201, "PATCH", "/rest/prompt-templates/team%2Fgreet", map[string]any{
+		"content":        map[string]any{"0": map[string]any{"type": "text", "text": "Hello {name}. @@@tone@@@"}},
+		"release_labels": []string{"next"},
+	})
+	label := do(200, "POST", fmt.Sprintf("/prompts/%v/label", made["id"]), map[string]any{
+		"name": "prod", "prompt_version_number": 1,
+	})
+
 	for label, want := range map[string]string{"prod": "Hi Ann. Be kind.", "next": "Hello Ann. Be kind."} {
 		vars["label"] = label
 		if got := text("/prompt-templates/team%2Fgreet", vars); got != want {
 			t.Errorf("label %s says %q, want %q", label, got, want)
 		}
 	}
+
 	do(200, "PATCH", fmt.Sprintf("/prompt-labels/%v", label["id"]), map[string]any{"prompt_version_number": 2})
 	vars["label"] = "prod"
 	if got := text("/prompt-templates/team/greet", vars); got != "Hello Ann. Be kind." {
 		t.Errorf("after its move the label says %q", got)
 	}
+
 	labels := do(200, "GET", "/prompt-templates/team/greet/labels", nil)
 	if list, _ := labels["release_labels"].([]any); len(list) != 2 {
 		t.Errorf("labels are %v", labels)
 	}
+
 	raw := do(200, "GET", "/prompt-templates/team/greet?resolve_snippets=false&include_llm_kwargs=true", nil)
 	if raw["llm_kwargs"] == nil || fmt.Sprint(raw["snippets"]) != "[]" {
 		t.Errorf("the source is %v", raw)
 	}
+	// Removed and archived, and back.
 	do(204, "DELETE", fmt.Sprintf("/prompt-labels/%v", label["id"]), nil)
 	do(404, "POST", "/prompt-templates/team/greet", vars)
 	do(409, "DELETE", "/rest/prompt-templates/tone", nil)

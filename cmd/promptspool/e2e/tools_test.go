@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// promptspool runs a command that must end with this exit code, and returns what it printed.
+// promptspool runs a command that must end with this exit code, and returns its output.
 func promptspool(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	stdout, stderr, got := runCommand(t, []string{"PROMPTSPOOL_KEY=" + adminKey}, args...)
@@ -37,7 +37,7 @@ type deadLetter struct {
 	Reason    string `json:"reason"`
 }
 
-// importReport is what `requests import -o json` prints.
+// importReport is the output of `requests import -o json`.
 type importReport struct {
 	Accepted  int `json:"accepted"`
 	Duplicate int `json:"duplicate"`
@@ -54,27 +54,35 @@ func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) 
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, chat()))
 	}
 	running, _ := promptspool(t, 0, "spool", "export", "--data", sidecar.data)
-	if out, _ := promptspool(t, 0, "spool", "check", "--data", sidecar.data); !strings.Contains(out, "Sound: 5 events") {
+
+	// Beside the running sidecar, its folder is only read.
+	out, _ := promptspool(t, 0, "spool", "check", "--data", sidecar.data)
+	if !strings.Contains(out, "Sound: 5 events") {
 		t.Errorf("beside the running sidecar: %s", out)
 	}
-	if _, errs := promptspool(t, 1, "spool", "repair", "--data", sidecar.data); !strings.Contains(errs, "stop it first") {
+	_, errs := promptspool(t, 1, "spool", "repair", "--data", sidecar.data)
+	if !strings.Contains(errs, "stop it first") {
 		t.Errorf("repair beside a running sidecar: %s", errs)
 	}
-	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://127.0.0.1:1"); !strings.Contains(errs, "stop it first") {
+	_, errs = promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://127.0.0.1:1")
+	if !strings.Contains(errs, "stop it first") {
 		t.Errorf("drain beside a running sidecar: %s", errs)
 	}
 	sidecar.kill()
 
-	if out, _ := promptspool(t, 0, "spool", "check", "--data", sidecar.data); !strings.Contains(out, "Sound: 5 events") {
-		t.Errorf("of the killed one's folder: %s", out)
+	out, _ = promptspool(t, 0, "spool", "check", "--data", sidecar.data)
+	if !strings.Contains(out, "Sound: 5 events") {
+		t.Errorf("the killed sidecar's folder: %s", out)
 	}
 	file := filepath.Join(t.TempDir(), "events")
-	if _, errs := promptspool(t, 0, "spool", "export", "--data", sidecar.data, file); !strings.Contains(errs, "5 events of 1 key,") {
+	_, errs = promptspool(t, 0, "spool", "export", "--data", sidecar.data, file)
+	if !strings.Contains(errs, "5 events of 1 key,") {
 		t.Errorf("export says %s", errs)
 	}
 	stopped, err := os.ReadFile(file)
 	if err != nil || string(stopped) != running {
-		t.Errorf("the export of the stopped one differs from that of the running one (%v):\n%s\n%s", err, stopped, running)
+		t.Errorf("the export of the killed sidecar differs from that of the running one (%v):\n%s\n%s",
+			err, stopped, running)
 	}
 
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
@@ -115,7 +123,9 @@ func TestDrainGivesUpAndSaysWhatIsLeft(t *testing.T) {
 	sidecar := startSidecar(t, t.TempDir(), address)
 	sidecar.track("/rest/track-request", adminKey, chat())
 	sidecar.kill()
-	if _, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address, "--timeout", "200ms"); !strings.Contains(errs, "1 event left in the spool") {
+	_, errs := promptspool(t, 1, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address,
+		"--timeout", "200ms")
+	if !strings.Contains(errs, "1 event left in the spool") {
 		t.Errorf("drain says %s", errs)
 	}
 }
@@ -134,10 +144,15 @@ func TestHeldEventsAreListedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 		return promptspoolJSON[list](t, 0, "dead", "list", "--data", sidecar.data).Items
 	}
 	held := dead()
-	if len(held) != 3 || held[0].Lane != "held" || held[0].Kind != "request" || held[0].RequestID == "" || held[0].Reason == "" {
+	isListed := len(held) == 3 && held[0].Lane == "held" && held[0].Kind == "request"
+	if !isListed || held[0].RequestID == "" || held[0].Reason == "" {
 		t.Fatalf("%+v", held)
 	}
-	seq := func(i int) string { text, _ := json.Marshal(held[i].Seq); return string(text) }
+	seq := func(i int) string {
+		text, _ := json.Marshal(held[i].Seq)
+		return string(text)
+	}
+
 	shown, _ := promptspool(t, 0, "dead", "show", seq(0), "--data", sidecar.data)
 	if !strings.Contains(shown, held[0].RequestID) || strings.Contains(shown, "nobody's key") {
 		t.Errorf("show prints %s", shown)
@@ -154,12 +169,13 @@ func TestHeldEventsAreListedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 	server.record(held[0].RequestID, events(1))
 	sidecar.stop()
 
-	// The rest in the folder of the stopped sidecar.
+	// The others, in the folder of the stopped sidecar.
 	if got := dead(); len(got) != 2 {
 		t.Fatalf("after one was replayed: %+v", got)
 	}
 	promptspool(t, 0, "dead", "replay", seq(1), "--key-file", keyFile, "--data", sidecar.data)
-	if _, errs := promptspool(t, 1, "dead", "purge", "--all", "--data", sidecar.data); !strings.Contains(errs, "1 event") || len(dead()) != 1 {
+	_, errs := promptspool(t, 1, "dead", "purge", "--all", "--data", sidecar.data)
+	if !strings.Contains(errs, "1 event") || len(dead()) != 1 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
 	promptspool(t, 0, "dead", "purge", "--all", "--yes", "--data", sidecar.data)
@@ -169,6 +185,6 @@ func TestHeldEventsAreListedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+address)
 	server.record(held[1].RequestID, events(1))
 	if found := filesHolding(t, sidecar.data, "nobody's key"); len(found) > 0 {
-		t.Errorf("the key that nobody needs is still in %v", found)
+		t.Errorf("the unknown key is still in %v", found)
 	}
 }

@@ -13,12 +13,13 @@ import (
 func TestAServerIsRefusedOnTheFolderOfARunningSidecar(t *testing.T) {
 	t.Parallel()
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))
+	inUse := fmt.Sprintf("in use by another process (pid %d)", sidecar.cmd.Process.Pid)
 	server := begin(t, program(t), nil, sidecar.data, "127.0.0.1:0", "server")
 	if server.takes() {
 		t.Error("the server starts")
 		server.stop()
-	} else if want := fmt.Sprintf("in use by another process (pid %d)", sidecar.cmd.Process.Pid); !strings.Contains(lastLine(server.logged()), want) {
-		t.Errorf("it ends with %q, want %q", lastLine(server.logged()), want)
+	} else if !strings.Contains(lastLine(server.logged()), inUse) {
+		t.Errorf("the server ends with %q, want %q", lastLine(server.logged()), inUse)
 	}
 
 	if _, errs, code := runCommand(t, nil, "spool", "status", "--data", sidecar.data); code != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and comes back as it was sent.
+// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and is returned as it was sent.
 const braces = `Answer as {"name": "<x>", "n": [1, 2]}` + "\nfor {who}."
 
 func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
@@ -18,11 +18,15 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 	want := []any{map[string]any{"path": "messages[0].content[0].text", "line": 1.0, "column": 11.0,
 		"message": `has {"name"}, which is no variable's name; write {{ and }} for braces`}}
 	body := func(name, text, format string) map[string]any {
+		message := map[string]any{"role": "user", "content": text, "template_format": format}
 		return map[string]any{
-			"prompt_name":     name,
-			"prompt_template": map[string]any{"prompt_name": name, "type": "chat", "messages": []any{map[string]any{"role": "user", "content": text, "template_format": format}}},
-			"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "chat",
-				"messages": []any{map[string]any{"role": "user", "content": text, "template_format": format}}}},
+			"prompt_name": name,
+			"prompt_template": map[string]any{
+				"prompt_name": name, "type": "chat", "messages": []any{message},
+			},
+			"prompt_version": map[string]any{
+				"prompt_template": map[string]any{"type": "chat", "messages": []any{message}},
+			},
 			"release_labels": []string{"prod"},
 		}
 	}
@@ -35,8 +39,10 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 		}{
 			{"POST", "/rest/prompt-templates", 201, body(at+"-new", braces, "f-string")},
 			{"POST", "/library-publish-prompt-template", 200, body(at+"-old", braces, "f-string")},
-			{"PATCH", "/rest/prompt-templates/" + at + "-new", 201, map[string]any{"commit_message": "again", "release_labels": []string{"next"},
-				"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}}}},
+			{"PATCH", "/rest/prompt-templates/" + at + "-new", 201, map[string]any{
+				"commit_message": "again", "release_labels": []string{"next"},
+				"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}},
+			}},
 		} {
 			r := n.call(c.method, c.path, c.body, "X-API-KEY", adminKey)
 			if r.Status != c.status || fmt.Sprint(r.JSON["warnings"]) != fmt.Sprint(want) {
@@ -48,21 +54,26 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 		}
 
 		for _, name := range []string{at + "-new", at + "-old"} {
-			r := n.call("POST", "/prompt-templates/"+name, map[string]any{"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai"}, "X-API-KEY", adminKey)
+			r := n.call("POST", "/prompt-templates/"+name, map[string]any{
+				"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai",
+			}, "X-API-KEY", adminKey)
 			text := fmt.Sprint(r.JSON["llm_kwargs"])
-			if r.Status != 200 || !strings.Contains(text, braces) || !strings.Contains(fmt.Sprint(r.JSON["warning"]), "(line 1, column 11)") {
+			warning := fmt.Sprint(r.JSON["warning"])
+			if r.Status != 200 || !strings.Contains(text, braces) ||
+				!strings.Contains(warning, "(line 1, column 11)") {
 				t.Errorf("%s fetched with its label: %d %s", name, r.Status, r.Body)
 			}
 		}
 
-		// What only a whole Jinja has is such a warning, and what can be rendered has none.
-		r := n.call("POST", "/rest/prompt-templates", body(at+"-macro", "a\n{% macro f() %}{% endmacro %}", "jinja2"), "X-API-KEY", adminKey)
+		// A feature of full Jinja gives a warning too; what can be rendered gives none.
+		macro := body(at+"-macro", "a\n{% macro f() %}{% endmacro %}", "jinja2")
+		r := n.call("POST", "/rest/prompt-templates", macro, "X-API-KEY", adminKey)
 		if r.Status != 201 || !strings.Contains(string(r.Body), `"line":2,"column":1,"message":"uses the tag macro`) {
 			t.Errorf("a macro: %d %s", r.Status, r.Body)
 		}
 		r = n.call("POST", "/rest/prompt-templates", body(at+"-good", "{who}", "f-string"), "X-API-KEY", adminKey)
 		if r.Status != 201 || !strings.Contains(string(r.Body), `"warnings":[]`) {
-			t.Errorf("what can be rendered: %d %s", r.Status, r.Body)
+			t.Errorf("a template that can be rendered: %d %s", r.Status, r.Body)
 		}
 	}
 }
@@ -80,14 +91,16 @@ func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
 	at := func(args ...string) []string {
 		return append(append([]string{"templates"}, args...), "--url", "http://"+server.addr)
 	}
-	dir := templateFiles(t, map[string]string{"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who}\\n  {ticket\"\n"})
-	says := []string{
+	dir := templateFiles(t, map[string]string{
+		"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who}\\n  {ticket\"\n",
+	})
+	faults := []string{
 		"team/bad.yaml:5:3: content has a {% for %} that is not closed with {% endfor %}",
 		"z.yaml:1:20: content has a { that is not closed; write {{ and }} for braces",
 	}
 
 	out, errs := promptspool(t, 1, at("push", dir, "--label", "prod")...)
-	for _, want := range append(says, "nothing was published", "--force") {
+	for _, want := range append(faults, "nothing was published", "--force") {
 		if !strings.Contains(errs, want) {
 			t.Errorf("push says %s%s, want %s", out, errs, want)
 		}
@@ -95,22 +108,24 @@ func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
 	if r := server.get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
 		t.Errorf("after the refused push: %d %s", r.Status, r.Body)
 	}
-	if _, errs = promptspool(t, 0, at("diff", dir)...); !strings.Contains(errs, "warning: "+says[0]) {
+	if _, errs = promptspool(t, 0, at("diff", dir)...); !strings.Contains(errs, "warning: "+faults[0]) {
 		t.Errorf("diff says %s", errs)
 	}
 
 	out, errs = promptspool(t, 0, at("push", dir, "--force", "--label", "staging")...)
-	if !strings.Contains(out, "3 of 3 templates published.") || !strings.Contains(errs, "warning: "+says[0]) || strings.Count(errs, "is not closed") != 2 {
+	if !strings.Contains(out, "3 of 3 templates published.") ||
+		!strings.Contains(errs, "warning: "+faults[0]) || strings.Count(errs, "is not closed") != 2 {
 		t.Errorf("push --force: %s%s", out, errs)
 	}
 	promptspool(t, 0, at("push", dir)...) // nothing is left to do, so nothing is refused
 
 	_, errs = promptspool(t, 1, at("label", "team/bad", "prod", "1")...)
-	if want := "content[0].text:3:1: has a {% for %} that is not closed"; !strings.Contains(errs, want) || !strings.Contains(errs, "the label was not moved") {
+	want := "content[0].text:3:1: has a {% for %} that is not closed"
+	if !strings.Contains(errs, want) || !strings.Contains(errs, "the label was not moved") {
 		t.Errorf("label says %s, want %s", errs, want)
 	}
-	if _, errs = promptspool(t, 1, at("push", dir, "--label", "prod")...); !strings.Contains(errs, says[0]) {
-		t.Errorf("push with a label for what is published: %s", errs)
+	if _, errs = promptspool(t, 1, at("push", dir, "--label", "prod")...); !strings.Contains(errs, faults[0]) {
+		t.Errorf("push with a label for a published version: %s", errs)
 	}
 	if r := server.get("/prompt-templates/team%2Fbad?label=prod"); r.Status != 404 {
 		t.Errorf("the label was set: %d", r.Status)
@@ -136,13 +151,15 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 		t.Errorf("it was saved: %s", r.Body)
 	}
 	b.screenshots("refused")
-	b.press("[value=save]") // the form remembers nothing: it is refused again
+	b.press("[value=save]") // the form remembers nothing, so it is refused again
 	b.shows("#findings-1", "line 2, column 3")
 	b.press("[value=save-anyway]")
 	b.shows("main", "Saved.", "Version 1 the latest", "Cannot be rendered", "Message 2, line 2, column 3")
 	r := server.get("/prompt-templates/tickets")
-	if !strings.Contains(string(r.Body), `Tickets:\n  {% for t in tickets %}{{ t }}`) || !strings.Contains(string(r.Body), `Be kind.\nBe brief.`) {
-		t.Errorf("what was saved is %s", r.Body)
+	saved := string(r.Body)
+	if !strings.Contains(saved, `Tickets:\n  {% for t in tickets %}{{ t }}`) ||
+		!strings.Contains(saved, `Be kind.\nBe brief.`) {
+		t.Errorf("the saved version is %s", saved)
 	}
 
 	b.fill(".facts .row [name=label]", "prod")
@@ -161,6 +178,6 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.press("[value=save]")
 	b.shows("main", "Saved.", "Version 2 the latest")
 	if text := b.text("main"); strings.Contains(text, "Cannot be rendered") {
-		t.Errorf("what can be rendered is said to be not: %s", text)
+		t.Errorf("a template that can be rendered is reported as one that cannot: %s", text)
 	}
 }
