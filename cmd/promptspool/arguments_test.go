@@ -16,7 +16,7 @@ func TestFlagsMayStandBehindArguments(t *testing.T) {
 		"requests get ID --url=http://h --key k": "requests get --url=http://h --key k -- ID",
 		"requests get A --key k B":               "requests get --key k -- A B",
 		"requests get ID --help":                 "requests get --help -- ID",
-		"requests get ID --frob x":               "requests get --frob -- ID x", // an unknown flag: the library says so
+		"requests get ID --frob x":               "requests get --frob -- ID x", // the library reports the unknown flag
 		"requests get ID --key":                  "requests get --key -- ID",
 		"requests get -- -o json":                "requests get -- -o json",
 		"requests get - ID":                      "requests get -- - ID",
@@ -31,5 +31,6 @@ func TestFlagsMayStandBehindArguments(t *testing.T) {
 		got := config.Permute(app, append([]string{"promptspool"}, strings.Fields(line)...))
 		Equal(t, line, strings.Join(got[1:], " "), want)
 	}
+
 	Equal(t, "nothing at all", config.Permute(newApp(&bytes.Buffer{}, &bytes.Buffer{}), nil), []string(nil))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -26,7 +27,7 @@ type role struct {
 	addr string // of its API
 }
 
-// startRole runs a role until what stop does, or the end of the test. run calls ready when calls are taken.
+// startRole runs a role until stop is called, or the end of the test. run calls ready when it takes calls.
 func startRole(t *testing.T, run func(ctx context.Context, ready func(addr string)) error) (r role, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,34 +56,49 @@ func serverWithoutFlags(t *testing.T) role {
 	t.Helper()
 	r, _ := startRole(t, func(ctx context.Context, ready func(string)) error {
 		return server(ctx, serverConfig{
-			data: t.TempDir(), listen: config.Address{At: "127.0.0.1:0"}, opsListen: config.Address{At: "127.0.0.1:0"},
-			name: "central", bootstrapKey: clockKey, prices: prices.BuiltIn(), logger: slog.New(slog.DiscardHandler),
-			ready: func(addr string, _ wire.Secret) { ready(addr) },
+			data:         t.TempDir(),
+			listen:       config.Address{At: "127.0.0.1:0"},
+			opsListen:    config.Address{At: "127.0.0.1:0"},
+			name:         "central",
+			bootstrapKey: clockKey,
+			prices:       prices.BuiltIn(),
+			logger:       slog.New(slog.DiscardHandler),
+			ready:        func(addr string, _ wire.Secret) { ready(addr) },
 		})
 	})
 	return r
 }
 
 // sidecarWithClock runs a sidecar with a clock of its own.
-func sidecarWithClock(t *testing.T, data string, upstream role, now func() time.Time, log io.Writer) (r role, stop func()) {
+func sidecarWithClock(
+	t *testing.T, data string, upstream role, now func() time.Time, log io.Writer,
+) (r role, stop func()) {
 	t.Helper()
 	return startRole(t, func(ctx context.Context, ready func(string)) error {
 		return sidecar(ctx, sidecarConfig{
-			data: data, listen: config.Address{At: "127.0.0.1:0"}, opsListen: config.Address{At: "127.0.0.1:0"},
-			name: "pod-clock", upstream: "http://" + upstream.addr,
-			spoolBytesMax: 1 << 30, diskMax: 2 << 30, drain: 5 * time.Second, now: now,
-			logger: slog.New(slog.NewTextHandler(log, nil)), ready: ready,
+			data:          data,
+			listen:        config.Address{At: "127.0.0.1:0"},
+			opsListen:     config.Address{At: "127.0.0.1:0"},
+			name:          "pod-clock",
+			upstream:      "http://" + upstream.addr,
+			spoolBytesMax: 1 << 30,
+			diskMax:       2 << 30,
+			drain:         5 * time.Second,
+			now:           now,
+			logger:        slog.New(slog.NewTextHandler(log, nil)),
+			ready:         ready,
 		})
 	})
 }
 
-// call sends a request, and decodes an answer of status 200 into v.
+// call sends a request, and decodes a 200 response into v. It returns false for any other status.
 func (r role) call(method, path string, body, v any) bool {
 	r.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	req, err := http.NewRequest(method, "http://"+r.addr+path, bytes.NewReader(text))
 	if err != nil {
 		r.t.Fatal(err)
@@ -93,6 +109,7 @@ func (r role) call(method, path string, body, v any) bool {
 		r.t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	if res.StatusCode != http.StatusOK {
 		return false
 	}
@@ -102,7 +119,7 @@ func (r role) call(method, path string, body, v any) bool {
 	return true
 }
 
-// track sends a write and returns the request's id, if there is one.
+// track sends a write and returns the request's id, if any.
 func (r role) track(path string, body any) string {
 	r.t.Helper()
 	var answer struct {
@@ -118,10 +135,14 @@ func (r role) track(path string, body any) string {
 func (r role) request() string {
 	r.t.Helper()
 	return r.track("/rest/track-request", map[string]any{
-		"function_name": "openai.ChatCompletion.create", "provider_type": "openai",
-		"kwargs":             map[string]any{"model": "gpt-4", "messages": []any{map[string]any{"role": "user", "content": "Hello"}}},
+		"function_name": "openai.ChatCompletion.create",
+		"provider_type": "openai",
+		"kwargs": map[string]any{
+			"model": "gpt-4", "messages": []any{map[string]any{"role": "user", "content": "Hello"}},
+		},
 		"request_response":   map[string]any{"id": "x", "choices": []any{}},
-		"request_start_time": 1687000000.25, "request_end_time": 1687000001.5,
+		"request_start_time": 1687000000.25,
+		"request_end_time":   1687000001.5,
 	})
 }
 
@@ -130,8 +151,8 @@ func (r role) score(id string, value int) {
 	r.track("/rest/track-score", map[string]any{"request_id": id, "score": value})
 }
 
-// waitsFor waits for a condition, and fails with what it is told then.
-func (r role) waitsFor(condition func() bool, told func() string) {
+// waitsFor waits for a condition, and fails with the message after two minutes.
+func (r role) waitsFor(condition func() bool, message func() string) {
 	r.t.Helper()
 	deadline := time.After(2 * time.Minute) // a busy machine is no fault
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -140,19 +161,20 @@ func (r role) waitsFor(condition func() bool, told func() string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			r.t.Fatal(told())
+			r.t.Fatal(message())
 		}
 	}
 }
 
-// scored waits until a record has so many events and this one score.
+// scored waits until a record has this many events and this one score.
 func (r role) scored(id string, value, events int) (record wire.Record) {
 	r.t.Helper()
 	r.waitsFor(func() bool {
 		record = wire.Record{}
 		return r.call("GET", "/api/public/v2/requests/"+id, nil, &record) && len(record.Events) == events &&
 			len(record.Scores) == 1 && record.Scores[0].Score == value
-	}, func() string { return "the record does not become as it should" })
+	}, func() string { return fmt.Sprintf("want the score %d and %d events: %+v", value, events, record) })
+
 	return record
 }
 
@@ -192,10 +214,12 @@ func TestScoresOfASidecarWhoseClockIsAnHourAheadDoNotBeatEverybodysForAnHour(t *
 		times[e.AcceptedAt.After(time.Now().Add(50*time.Minute))]++
 	}
 	if times[true] != 1 {
-		t.Errorf("%d of the accepted times lie an hour ahead; want that of one event: %+v", times[true], r.Events)
+		t.Errorf("%d of the accepted times are an hour ahead; want that of one event: %+v", times[true], r.Events)
 	}
-	right.waitsFor(func() bool { return strings.Contains(log.String(), "clock and the server's differ") },
-		func() string { return "the log does not tell that the clock is wrong: " + log.String() })
+	right.waitsFor(
+		func() bool { return strings.Contains(log.String(), "clock and the server's differ") },
+		func() string { return "the log does not report the clock: " + log.String() },
+	)
 }
 
 func TestAcceptedTimesDoNotGoBackOverARestartWithAClockThatDoes(t *testing.T) {
@@ -204,7 +228,7 @@ func TestAcceptedTimesDoNotGoBackOverARestartWithAClockThatDoes(t *testing.T) {
 	id := first.request()
 	first.score(id, 10)
 	server.scored(id, 10, 2)
-	stop() // all is delivered
+	stop() // everything is delivered
 
 	second, _ := sidecarWithClock(t, data, server, func() time.Time { return time.Now().Add(-time.Hour) }, io.Discard)
 	second.score(id, 20)

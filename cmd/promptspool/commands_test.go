@@ -16,13 +16,14 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// answering is a server that notes the call and always answers the same.
+// answering is a server that records the last call and always gives the same response.
 func answering(t *testing.T, answer string) (url string, call *string) {
 	t.Helper()
 	call = new(string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		*call = fmt.Sprintf("%s %s %s %s", r.Header.Get("X-API-KEY"), r.Method, r.RequestURI, strings.TrimSpace(string(body)))
+		*call = fmt.Sprintf("%s %s %s %s",
+			r.Header.Get("X-API-KEY"), r.Method, r.RequestURI, strings.TrimSpace(string(body)))
 		w.Header().Set("Promptspool-Version", "9")
 		_, _ = io.WriteString(w, answer)
 	}))
@@ -34,22 +35,28 @@ func TestSearch(t *testing.T) {
 	withoutVariables(t)
 	cursor := strings.Repeat("c", 200)
 	url, call := answering(t, `{"success":true,"next_cursor":"`+cursor+`","items":[
-		{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,"input_tokens":3,"output_tokens":4,"status":"SUCCESS",
+		{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,
+		 "input_tokens":3,"output_tokens":4,"status":"SUCCESS",
 		 "tags_array":["a","b"],"scores":[{"name":"default","score":87}]},
 		{"request_id":"r2","accepted_at":"2026-03-01T12:00:00Z","status":"ERROR"}]}`)
 	t.Setenv("PROMPTSPOOL_URL", url)
 	t.Setenv("PROMPTSPOOL_KEY", "k")
 	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
-	got := say(t, "requests", "search", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m", "--after", "2026-01-01", "--limit", "5", "--cursor", "here")
+	got := say(t, "requests", "search", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m",
+		"--after", "2026-01-01", "--limit", "5", "--cursor", "here")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
-		`{"field":"tags","operator":"is","value":"a,b"},{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
-		`{"field":"engine","operator":"is","value":"m"},{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
+		`{"field":"tags","operator":"is","value":"a,b"},`+
+		`{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
+		`{"field":"engine","operator":"is","value":"m"},`+
+		`{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
+
 	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	Equal(t, "table", got, said{Out: "" +
 		"REQUEST_ID  ACCEPTED             MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
 		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
 		"r2          " + at + "                         -       -     -              ERROR\n" +
 		"\nMore: --cursor " + cursor + "\n"})
+
 	got = say(t, "requests", "search", "-o", "json")
 	Equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)
 	if got.Code != 0 || !strings.Contains(got.Out, `"request_id": "r2"`) || strings.Contains(got.Out, "\x1b") {
@@ -59,21 +66,24 @@ func TestSearch(t *testing.T) {
 
 func TestShowATemplate(t *testing.T) {
 	withoutVariables(t)
-	url, call := answering(t, `{"success":true,"id":7,"prompt_name":"a/b","version":2,"release_labels":["prod"],"tags":[],"commit_message":"m","prompt_template":{"a":"<b>"}}`)
+	url, call := answering(t, `{"success":true,"id":7,"prompt_name":"a/b","version":2,"release_labels":["prod"],`+
+		`"tags":[],"commit_message":"m","prompt_template":{"a":"<b>"}}`)
 	got := say(t, "templates", "show", "a/b", "--version", "2", "--label", "prod", "--url", url, "--key", "k")
 	Equal(t, "call", *call, "k GET /prompt-templates/a%2Fb?label=prod&version=2 ")
-	Equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\ntags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
+	Equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\n" +
+		"tags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
 }
 
 func TestListTemplates(t *testing.T) {
 	withoutVariables(t)
-	url, call := answering(t, `{"success":true,"items":[{"id":7,"prompt_name":"a","version":2,"labels":[{"name":"prod","version":1}],"tags":["x","y"]}]}`)
+	url, call := answering(t, `{"success":true,"items":[{"id":7,"prompt_name":"a","version":2,`+
+		`"labels":[{"name":"prod","version":1}],"tags":["x","y"]}]}`)
 	got := say(t, "templates", "list", "--name", "a", "--url", url, "--key", "k")
 	Equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
 	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
 }
 
-// oneKey is a server that has one key.
+// oneKey is a server with one good key.
 type oneKey struct{}
 
 func (oneKey) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
@@ -82,20 +92,23 @@ func (oneKey) CreateKey(_ context.Context, account, name string, scope wire.Scop
 
 func (oneKey) Keys(context.Context) ([]wire.Key, error) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	return []wire.Key{{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at, LastUsedAt: &at}, {ID: "key_0", RevokedAt: &at, CreatedAt: at}}, nil
+	return []wire.Key{
+		{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at, LastUsedAt: &at},
+		{ID: "key_0", RevokedAt: &at, CreatedAt: at},
+	}, nil
 }
 
 func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 	return wire.Key{ID: id, AccountName: "acme"}, nil
 }
 
-// controlled is a data folder with a process that has keys, or none, and this status.
+// controlled makes a data folder with a process that has these keys, or none, and this status.
 func controlled(t *testing.T, keys ops.Keys, status any) (dir string) {
 	t.Helper()
 	return controlledBy(t, ops.ControlConfig{Keys: keys, Status: func() any { return status }})
 }
 
-// controlledBy is a data folder with a process that is controlled in these ways.
+// controlledBy makes a data folder with a process that can be controlled in these ways.
 func controlledBy(t *testing.T, config ops.ControlConfig) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -123,12 +136,13 @@ func TestKeys(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_DATA", controlled(t, oneKey{}, nil))
 	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	Equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
-		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n         It is not shown again: the server keeps a hash only.\n"})
+		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n" +
+			"         It is not shown again: the server keeps a hash only.\n"})
 	Equal(t, "list", say(t, "keys", "list"), said{Out: "" +
 		"ID     ACCOUNT  SCOPE  NAME  CREATED              LAST USED            REVOKED\n" +
 		"key_1  acme     full   n     " + at + "  " + at + "  -\n" +
 		"key_0                        " + at + "  -                    " + at + "\n"})
-	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // not another key's id, however it is mistyped
+	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // a mistyped id never becomes another one
 		Equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
 	}
 }
@@ -136,14 +150,17 @@ func TestKeys(t *testing.T) {
 func TestKeysOfAProcessThatHasNone(t *testing.T) {
 	withoutVariables(t)
 	Equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
-		said{Code: 1, Err: "promptspool: This process keeps no keys; a server does. Give the server's data folder as --data.\n"})
+		said{Code: 1, Err: "promptspool: This process keeps no keys; a server does. " +
+			"Give the server's data folder as --data.\n"})
 }
 
 func TestSpoolStatusOfAServer(t *testing.T) {
 	withoutVariables(t)
 	dir := controlled(t, oneKey{}, serverStatus{Role: "server"})
-	Equal(t, "status", say(t, "spool", "status", "--data", dir), said{Code: 2, Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
-		"\" is the folder of a server, which has no spool; give a sidecar's\nSee `promptspool spool status --help`.\n"})
+	Equal(t, "status", say(t, "spool", "status", "--data", dir), said{Code: 2,
+		Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
+			"\" is the folder of a server, which has no spool; give a sidecar's\n" +
+			"See `promptspool spool status --help`.\n"})
 }
 
 func TestVersion(t *testing.T) {

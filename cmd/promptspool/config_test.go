@@ -12,7 +12,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// written writes a file into a folder of the test's own and returns its path.
+// written writes a file into a folder of its own and returns its path.
 func written(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -24,59 +24,82 @@ func written(t testing.TB, name, content string) string {
 
 func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 	withoutVariables(t)
-	for _, tt := range []struct{ what, file, want string }{
-		{"unknown settings, a repeated one and an unknown section", "sidecar:\n  spool_bytes_max: 1\n  frob: 1\n  drain: 1s\n  drain: 2s\nmore:\n  a: 1\n",
+
+	for _, tt := range []struct{ name, file, want string }{
+		{"unknown settings, a repeated one and an unknown section",
+			"sidecar:\n  spool_bytes_max: 1\n  frob: 1\n  drain: 1s\n  drain: 2s\nmore:\n  a: 1\n",
 			"F:2: there is no setting \"spool_bytes_max\" of sidecar; spool-bytes-max is meant, perhaps\n" +
 				"F:3: there is no setting \"frob\" of sidecar; `promptspool config print` lists all\n" +
 				"F:5: drain was set before, in line 4\nF:6: there is no section \"more\"; there are: sidecar, server"},
-		{"bad values of both roles", "sidecar:\n  drain: 5\n  spool-bytes-max: many\nserver:\n  key-calls-max: -1\n",
-			"F:3: spool-bytes-max: \"many\" is not a size such as 64MiB or 8GiB\nF:2: drain: \"5\" is not a duration such as 30s\n" +
+		{"bad values of both roles",
+			"sidecar:\n  drain: 5\n  spool-bytes-max: many\nserver:\n  key-calls-max: -1\n",
+			"F:3: spool-bytes-max: \"many\" is not a size such as 64MiB or 8GiB\n" +
+				"F:2: drain: \"5\" is not a duration such as 30s\n" +
 				"F:5: key-calls-max: \"-1\" is not a number from 1 to 1000000"},
 		{"an upstream in clear", "sidecar:\n  upstream: http://server:8788\n",
-			"F:2: upstream: \"http://server:8788\" would send keys and records in clear; take https://, or allow it with --upstream-plaintext"},
+			"F:2: upstream: \"http://server:8788\" would send keys and records in clear; " +
+				"take https://, or allow it with --upstream-plaintext"},
 		{"a public listener", "server:\n  listen: :8788\n  ops-listen: 0.0.0.0:9788\n",
-			"F:2: listen: \":8788\" is reached from other machines; take 127.0.0.1, or allow it with --listen-public\n" +
-				"F:3: ops-listen: \"0.0.0.0:9788\" is reached from other machines; take 127.0.0.1, or allow it with --listen-public"},
+			"F:2: listen: \":8788\" is reached from other machines; take 127.0.0.1, " +
+				"or allow it with --listen-public\n" +
+				"F:3: ops-listen: \"0.0.0.0:9788\" is reached from other machines; take 127.0.0.1, " +
+				"or allow it with --listen-public"},
 		{"half a certificate", "server:\n  tls-cert-file: c\n",
 			"F:2: tls-cert-file and --tls-key-file (or PROMPTSPOOL_TLS_KEY_FILE) go together; one of them is missing"},
 		{"authorities without a certificate of our own, and not there", "server:\n  tls-client-ca-file: /no/such\n",
-			"F:2: tls-client-ca-file: open /no/such: no such file or directory\nF:2: tls-client-ca-file needs --tls-cert-file and --tls-key-file"},
-		{"a key twice", "server:\n  bootstrap-key: a\n  bootstrap-key-file: /b\n", "F:2: bootstrap-key and F:3: bootstrap-key-file are both given; leave one out"},
-		{"a key in no file", "server:\n  bootstrap-key-file: /no/such\n", "F:2: bootstrap-key-file: open /no/such: no such file or directory"},
-		{"less disk than spool", "sidecar:\n  disk-max: 1MiB\n", "F:2: disk-max: \"1MiB\" is less than --spool-bytes-max, 1GiB; the data folder holds the spool"},
-		{"no switch", "sidecar:\n  upstream-plaintext: perhaps\n", "F:2: upstream-plaintext: \"perhaps\" is not true or false"},
-		{"a list where one value goes", "sidecar:\n  drain: [1s]\n  listen:\n  allow-host: [{a: b}]\n", "F:2: drain takes one value\nF:3: listen has no value; give one, or take the line out\nF:4: allow-host must be a list of words"},
+			"F:2: tls-client-ca-file: open /no/such: no such file or directory\n" +
+				"F:2: tls-client-ca-file needs --tls-cert-file and --tls-key-file"},
+		{"a key twice", "server:\n  bootstrap-key: a\n  bootstrap-key-file: /b\n",
+			"F:2: bootstrap-key and F:3: bootstrap-key-file are both given; leave one out"},
+		{"a key in no file", "server:\n  bootstrap-key-file: /no/such\n",
+			"F:2: bootstrap-key-file: open /no/such: no such file or directory"},
+		{"less disk than spool", "sidecar:\n  disk-max: 1MiB\n",
+			"F:2: disk-max: \"1MiB\" is less than --spool-bytes-max, 1GiB; the data folder holds the spool"},
+		{"no switch", "sidecar:\n  upstream-plaintext: perhaps\n",
+			"F:2: upstream-plaintext: \"perhaps\" is not true or false"},
+		{"a list where one value goes", "sidecar:\n  drain: [1s]\n  listen:\n  allow-host: [{a: b}]\n",
+			"F:2: drain takes one value\nF:3: listen has no value; give one, or take the line out\n" +
+				"F:4: allow-host must be a list of words"},
 		{"a list", "- sidecar\n", "F:1: the file must hold settings of the form name: value"},
-		{"two documents", "sidecar: {}\n---\nserver: {}\n", "F:1: there is more than one document, or something that is not YAML after the first; keep one"},
+		{"two documents", "sidecar: {}\n---\nserver: {}\n",
+			"F:1: there is more than one document, or something that is not YAML after the first; keep one"},
 		{"no YAML", "sidecar: [\n", "F is not YAML: line 1: did not find expected node content"},
 	} {
 		path := written(t, "f.yaml", tt.file)
 		got := say(t, "config", "check", path)
 		got.Err = strings.ReplaceAll(got.Err, path, "F")
-		Equal(t, tt.what, got, said{Code: 2, Err: "promptspool: " + tt.want + "\nSee `promptspool config check --help`.\n"})
+		Equal(t, tt.name, got,
+			said{Code: 2, Err: "promptspool: " + tt.want + "\nSee `promptspool config check --help`.\n"})
 	}
 }
 
 func TestAGoodConfiguration(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DRAIN", "wrong, but the file is looked at")
-	path := written(t, "f.yaml", "# a sidecar\nsidecar:\n  drain: 5s\n  upstream: https://server\n  allow-host: [a, b]\nserver:\n")
+	path := written(t, "f.yaml", "# a sidecar\n"+
+		"sidecar:\n  drain: 5s\n  upstream: https://server\n  allow-host: [a, b]\nserver:\n")
 	Equal(t, "check", say(t, "config", "check", path), said{Out: path + " is good.\n"})
+
 	empty := written(t, "f.yaml", "\n")
-	Equal(t, "an empty file", say(t, "config", "check", empty), said{Code: 1, Err: "promptspool: " + empty + " has neither a section sidecar nor a section server, so it sets nothing\n"})
+	Equal(t, "an empty file", say(t, "config", "check", empty), said{Code: 1,
+		Err: "promptspool: " + empty + " has neither a section sidecar nor a section server, so it sets nothing\n"})
 }
 
 func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 	withoutVariables(t)
-	path := written(t, "f.yaml", "sidecar:\n  drain: 1s\n  name: file\n  listen: 127.0.0.1:1\n  allow-host: [a, b]\n  upstream: https://file\n")
+	path := written(t, "f.yaml", "sidecar:\n  drain: 1s\n  name: file\n  listen: 127.0.0.1:1\n"+
+		"  allow-host: [a, b]\n  upstream: https://file\n")
 	t.Setenv("PROMPTSPOOL_NAME", "variable")
 	t.Setenv("PROMPTSPOOL_LISTEN", "127.0.0.1:2")
 	t.Setenv("PROMPTSPOOL_CONFIG", path)
 	t.Setenv("PROMPTSPOOL_DATA", "variable")
+
 	got := map[string]string{}
-	err := config.Evaluate(newApp, []string{"promptspool", "sidecar", "--listen", "127.0.0.1:3"}, func(c *cli.Context) error {
+	args := []string{"promptspool", "sidecar", "--listen", "127.0.0.1:3"}
+	err := config.Evaluate(newApp, args, func(c *cli.Context) error {
 		role, err := sidecarRoleOf(c)
-		Equal(t, "what it would run with", []any{role.drain.String(), role.name, role.listen.At, role.allowHosts, role.upstream, role.data},
+		Equal(t, "what it would run with",
+			[]any{role.drain.String(), role.name, role.listen.At, role.allowHosts, role.upstream, role.data},
 			[]any{"1s", "variable", "127.0.0.1:3", []string{"a", "b"}, "https://file", "variable"})
 		for _, s := range config.SettingsOf(c) {
 			got[s.Setting] = s.Value + " " + s.From
@@ -104,9 +127,11 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	app := newApp(io.Discard, io.Discard)
 	for _, role := range config.Sections {
 		for name := range config.RoleFlags(app, role) {
-			// What sounds like a secret is hidden, or only the path of one.
-			if sounds := strings.Contains(name, "secret") || strings.Contains(name, "key") || strings.Contains(name, "password"); sounds &&
-				!config.IsSecret(name) && !strings.HasSuffix(name, "-file") && !strings.HasSuffix(name, "-max") {
+			// A flag that sounds like a secret is hidden, or holds only a path or a bound.
+			sounds := strings.Contains(name, "secret") || strings.Contains(name, "key") ||
+				strings.Contains(name, "password")
+			isHarmless := strings.HasSuffix(name, "-file") || strings.HasSuffix(name, "-max")
+			if sounds && !config.IsSecret(name) && !isHarmless {
 				t.Errorf("%s would be shown", name)
 			}
 		}
@@ -114,7 +139,10 @@ func TestNoSecretIsPrinted(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{"sidecar:\n  drain: 1s\n", "server: {listen: [a]}\n", "a: &a [*a]\n", "sidecar:\n  redact:\n  - builtin: [email]\n"} {
+	for _, seed := range []string{
+		"sidecar:\n  drain: 1s\n", "server: {listen: [a]}\n", "a: &a [*a]\n",
+		"sidecar:\n  redact:\n  - builtin: [email]\n",
+	} {
 		f.Add([]byte(seed))
 	}
 	app := newApp(io.Discard, io.Discard)

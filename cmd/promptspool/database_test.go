@@ -17,12 +17,15 @@ func TestAnArchiveIsShownWithoutItsPasswords(t *testing.T) {
 		"badger":                    "badger",
 		"":                          "",
 		"postgres://ann@db/records": "postgres://ann@db/records",
-		"postgres://ann:geheim@db1,db2:5433/records?target_session_attrs=any":     "postgres://ann:xxxxx@db1,db2:5433/records?target_session_attrs=any",
-		"postgres://db/records?user=ann&password=geheim&sslpassword=geheim":       "postgres://db/records?password=xxxxx&sslpassword=xxxxx&user=ann",
-		"postgres://ann:ge%heim@db/records":                                       "[not a URL]",
-		"host=db password=geheim":                                                 "[not a URL]",
-		"mysql://ann:geheim@db/records":                                           "mysql://ann:xxxxx@db/records",
-		"postgresql://ann:geheim@/records?host=/run/postgresql&options=-c%20jit=": "postgresql://ann:xxxxx@/records?host=%2Frun%2Fpostgresql&options=-c+jit%3D",
+		"postgres://ann:geheim@db1,db2:5433/records?target_session_attrs=any"://
+		"postgres://ann:xxxxx@db1,db2:5433/records?target_session_attrs=any",
+		"postgres://db/records?user=ann&password=geheim&sslpassword=geheim"://
+		"postgres://db/records?password=xxxxx&sslpassword=xxxxx&user=ann",
+		"postgres://ann:ge%heim@db/records": "[not a URL]",
+		"host=db password=geheim":           "[not a URL]",
+		"mysql://ann:geheim@db/records":     "mysql://ann:xxxxx@db/records",
+		"postgresql://ann:geheim@/records?host=/run/postgresql&options=-c%20jit="://
+		"postgresql://ann:xxxxx@/records?host=%2Frun%2Fpostgresql&options=-c+jit%3D",
 	} {
 		if got := config.ShowArchive(given); got != want || strings.Contains(got, "geheim") {
 			t.Errorf("%q is shown as %q, want %q", given, got, want)
@@ -37,7 +40,7 @@ func TestDBHealthLogsWhenTheDatabaseGoesAndComes(t *testing.T) {
 	for _, err := range []error{nil, away, away, nil, nil} {
 		h.set(err)
 		if (h.err() == nil) != (err == nil) {
-			t.Errorf("told %v it says %v", err, h.err())
+			t.Errorf("after %v it returns %v", err, h.err())
 		}
 	}
 	if text := log.String(); strings.Count(text, "does not answer") != 1 || strings.Count(text, "is back") != 1 {

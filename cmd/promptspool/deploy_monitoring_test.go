@@ -54,15 +54,17 @@ func readRules(t *testing.T) (rule prometheusRule, spec []byte) {
 	return rule, spec
 }
 
-// promtool runs Prometheus' own tool, which `make deps` installs, on the alarms and a file of unit tests for them.
-func promtool(t *testing.T, rules, tests []byte) (said string, err error) {
+// promtool runs Prometheus' own tool, which `make deps` installs, on the alerts and a file of unit tests for them.
+func promtool(t *testing.T, rules, tests []byte) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string][]byte{"rules.yaml": rules, "test.yaml": []byte(strings.Replace(string(tests), "[RULES]", "[rules.yaml]", 1))} {
+	named := strings.Replace(string(tests), "[RULES]", "[rules.yaml]", 1)
+	for name, content := range map[string][]byte{"rules.yaml": rules, "test.yaml": []byte(named)} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	out, err := exec.Command("promtool", "check", "rules", filepath.Join(dir, "rules.yaml")).CombinedOutput()
 	if err != nil {
 		return string(out), err
@@ -78,9 +80,10 @@ func TestEachAlarmFiresOnWhatItIsForAndOnNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := promtool(t, spec, tests); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := promtool(t, spec, tests); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
+
 	for _, r := range rule.Spec.Groups[0].Rules {
 		if !strings.Contains(string(tests), "alertname: "+r.Alert+"\n") {
 			t.Errorf("%s has no test", r.Alert)
@@ -89,20 +92,24 @@ func TestEachAlarmFiresOnWhatItIsForAndOnNothingElse(t *testing.T) {
 			t.Errorf("%s lacks a summary, a runbook or a severity", r.Alert)
 		}
 	}
-	for _, harm := range [][2]string{{"_dead_letters > 0", "_dead_letters > 5"}, {"for: 15m", "for: 50m"}, {"> 900", "> 9"}} {
+
+	// A rule that is spoilt fails the tests.
+	for _, harm := range [][2]string{
+		{"_dead_letters > 0", "_dead_letters > 5"}, {"for: 15m", "for: 50m"}, {"> 900", "> 9"},
+	} {
 		broken := strings.Replace(string(spec), harm[0], harm[1], 1)
 		if broken == string(spec) {
 			t.Fatalf("no rule holds %q", harm[0])
 		}
-		if said, err := promtool(t, []byte(broken), tests); err == nil {
-			t.Errorf("with %q in the place of %q the tests pass: %s", harm[1], harm[0], said)
+		if output, err := promtool(t, []byte(broken), tests); err == nil {
+			t.Errorf("with %q in the place of %q the tests pass: %s", harm[1], harm[0], output)
 		}
 	}
 }
 
 var metricName = regexp.MustCompile(`promptspool_[a-z_]+`)
 
-// exportedNames are the names of all series of both roles.
+// exportedNames returns the names of all series of both roles.
 func exportedNames(t *testing.T) (names []string) {
 	t.Helper()
 	for _, role := range []string{"sidecar", "server"} {
@@ -128,14 +135,16 @@ func TestDashboardAndAlarmsAskForMetricsThatThereAre(t *testing.T) {
 	ask := func(where, query string) {
 		found := metricName.FindAllString(query, -1)
 		if len(found) == 0 {
-			t.Errorf("%s asks for none of our metrics: %s", where, query)
+			t.Errorf("%s reads none of our metrics: %s", where, query)
 		}
+
 		for _, name := range found {
 			if !slices.Contains(there, name) {
-				t.Errorf("%s asks for %s, which nobody exports", where, name)
+				t.Errorf("%s reads %s, which is not exported", where, name)
 			}
 		}
 	}
+
 	rule, _ := readRules(t)
 	for _, r := range rule.Spec.Groups[0].Rules {
 		ask(r.Alert, r.Expr)
@@ -153,9 +162,11 @@ func TestDashboardAndAlarmsAskForMetricsThatThereAre(t *testing.T) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
+
 	if len(board.Panels) < 10 {
 		t.Errorf("the dashboard has %d panels", len(board.Panels))
 	}
+
 	for _, p := range board.Panels {
 		for _, q := range p.Targets {
 			ask("the panel "+p.Title, q.Expr)
@@ -163,12 +174,13 @@ func TestDashboardAndAlarmsAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Each kustomization names files that are there, and every manifest stands in one.
+// Each kustomization names existing files, and every manifest is in one.
 func TestEveryManifestStandsInAKustomization(t *testing.T) {
 	folders, err := filepath.Glob("deploy/kubernetes/*")
 	if err != nil || len(folders) < 4 {
 		t.Fatal(folders, err)
 	}
+
 	for _, folder := range folders {
 		text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		if err != nil {
@@ -184,15 +196,19 @@ func TestEveryManifestStandsInAKustomization(t *testing.T) {
 		if err := d.Decode(&k); err != nil || k.Kind != "Kustomization" {
 			t.Errorf("%s: %+v %v", folder, k, err)
 		}
+
 		for _, r := range k.Resources {
 			if _, err := os.Stat(filepath.Join(folder, r)); err != nil {
 				t.Errorf("%s: %v", folder, err)
 			}
 		}
+
 		files, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
 		for _, f := range files {
-			if name := filepath.Base(f); name != "kustomization.yaml" && name != "alerts_test.yaml" && !slices.Contains(k.Resources, name) {
-				t.Errorf("%s stands in no kustomization", f)
+			name := filepath.Base(f)
+			isTest := name == "alerts_test.yaml"
+			if name != "kustomization.yaml" && !isTest && !slices.Contains(k.Resources, name) {
+				t.Errorf("%s is in no kustomization", f)
 			}
 		}
 	}

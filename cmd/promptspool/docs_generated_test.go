@@ -18,8 +18,8 @@ import (
 // docsFolder holds the pages of the documentation.
 const docsFolder = "../../api/dashboard/docs/"
 
-// TestGeneratedPagesFollowTheCode fails when a page lists other commands, flags, metrics or alerts than the program has.
-// `go test ./cmd/promptspool -run GeneratedPages -update` writes the lists anew.
+// TestGeneratedPagesFollowTheCode fails when a page lists other commands, flags, metrics or alerts than the
+// program has. `go test ./cmd/promptspool -run GeneratedPages -update` writes the lists anew.
 func TestGeneratedPagesFollowTheCode(t *testing.T) {
 	withoutVariables(t)
 	for _, part := range []struct{ page, name, text string }{
@@ -53,7 +53,7 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 	}
 }
 
-// allCommands are the command table's, by their names in full; those that only group others are left out.
+// allCommands returns the commands that do something, by their full names.
 func allCommands() map[string]*cli.Command {
 	all := map[string]*cli.Command{}
 	for _, c := range commandsInOrder() {
@@ -62,7 +62,7 @@ func allCommands() map[string]*cli.Command {
 	return all
 }
 
-// commandsInOrder are the commands that do something, as the table orders them, with their names in full as HelpName.
+// commandsInOrder returns the commands that do something, in the table's order, with their full names as HelpName.
 func commandsInOrder() (all []*cli.Command) {
 	var add func(prefix string, commands []*cli.Command)
 	add = func(prefix string, commands []*cli.Command) {
@@ -79,7 +79,7 @@ func commandsInOrder() (all []*cli.Command) {
 	return all
 }
 
-// commandsText is each command with its flags.
+// commandsText lists each command with its flags.
 func commandsText() string {
 	var b strings.Builder
 	for _, c := range commandsInOrder() {
@@ -104,7 +104,7 @@ func usageOf(c *cli.Command) string {
 // roles are the commands that run until they are stopped.
 var roles = []string{"server", "sidecar", "up"}
 
-// flagsText is a table of the flags of the roles, each once, with the roles that have it.
+// flagsText is a table of the roles' flags, each once, with the roles that have it.
 func flagsText() string {
 	commands := allCommands()
 	type row struct {

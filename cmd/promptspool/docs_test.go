@@ -50,7 +50,8 @@ func TestTheReadmeFitsOneLook(t *testing.T) {
 	}
 
 	picture, err := os.Stat("deploy/dashboard.png")
-	if err != nil || picture.Size() > 200<<10 || !strings.Contains(string(readme), "](cmd/promptspool/deploy/dashboard.png)") {
+	isLinked := strings.Contains(string(readme), "](cmd/promptspool/deploy/dashboard.png)")
+	if err != nil || picture.Size() > 200<<10 || !isLinked {
 		t.Errorf("the README's picture: %v", err)
 	}
 }
@@ -64,9 +65,9 @@ func TestThePageOfCallsNamesEveryRouteAndError(t *testing.T) {
 		}
 	}
 	for _, code := range []wire.Code{
-		wire.CodeBadJSON, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeNotFound, wire.CodeMethod, wire.CodeTimeout,
-		wire.CodeConflict, wire.CodeTooLarge, wire.CodeEncoding, wire.CodeInvalid, wire.CodeTooMany, wire.CodeInternal,
-		wire.CodeNotImplemented, wire.CodeUnavailable,
+		wire.CodeBadJSON, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeNotFound, wire.CodeMethod,
+		wire.CodeTimeout, wire.CodeConflict, wire.CodeTooLarge, wire.CodeEncoding, wire.CodeInvalid,
+		wire.CodeTooMany, wire.CodeInternal, wire.CodeNotImplemented, wire.CodeUnavailable,
 	} {
 		status := strconv.Itoa(wire.Errorf(code, "").Status())
 		if !strings.Contains(page, "| "+status+" | `"+string(code)+"` |") {
@@ -81,7 +82,7 @@ var (
 	identifierBraces = regexp.MustCompile(`\{[^}]*\}`)
 )
 
-// namesCall reports whether a row of the page names a method and a path, whose identifier is written in any identifierBraces.
+// namesCall reports whether a row of the page names a method and a path, with any name for its identifier.
 func namesCall(page, method, path string) bool {
 	for line := range strings.Lines(page) {
 		if !strings.HasPrefix(line, "| `") {
@@ -107,7 +108,8 @@ func TestThePageOfLimitsIsOfTheProgram(t *testing.T) {
 		"| a body, as sent and unpacked | " + humanize.IBytes(wire.BodyBytesMax) + "; ",
 		"| nesting, fields of a body | " + comma(wire.JSONDepthMax) + ", " + comma(wire.ObjectMembersMax) + " |",
 		"| tags, and metadata keys of one write | " + comma(wire.TagsMax) + ", " + comma(wire.MetadataKeysMax) + " |",
-		"| a tag, a name, a metadata key, a metadata value | " + comma(wire.NameRunesMax) + ", " + comma(wire.NameRunesMax) + ", " +
+		"| a tag, a name, a metadata key, a metadata value | " +
+			comma(wire.NameRunesMax) + ", " + comma(wire.NameRunesMax) + ", " +
 			comma(wire.MetadataKeyRunesMax) + " characters, " + humanize.IBytes(wire.MetadataValueBytesMax) + " |",
 		"| metadata of one write, keys and values | " + humanize.IBytes(wire.MetadataBytesMax) + " |",
 		"| " + comma(wire.PageItemsMax) + " records; the first " + comma(wire.PageOffsetMax) + " records |",

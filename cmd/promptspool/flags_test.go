@@ -11,7 +11,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// within runs f inside a command that has these flags and was called with these arguments.
+// within runs f inside a command with these flags, called with these arguments.
 func within(t *testing.T, flags []cli.Flag, args []string, f func(*cli.Context)) {
 	t.Helper()
 	app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
@@ -21,9 +21,11 @@ func within(t *testing.T, flags []cli.Flag, args []string, f func(*cli.Context))
 		f(c)
 		return nil
 	}}
+
 	prepare(probe)
 	app.Commands = append(app.Commands, probe)
-	if err := app.RunContext(context.Background(), append([]string{"promptspool", "probe"}, args...)); err != nil || !ran {
+	err := app.RunContext(context.Background(), append([]string{"promptspool", "probe"}, args...))
+	if err != nil || !ran {
 		t.Fatalf("%q: %v", args, err)
 	}
 }
@@ -31,6 +33,7 @@ func within(t *testing.T, flags []cli.Flag, args []string, f func(*cli.Context))
 func TestAFlagSetToNothingMeansItsDefault(t *testing.T) {
 	withoutVariables(t)
 	flags := func() []cli.Flag { return config.ListenFlags("127.0.0.1:1", "127.0.0.1:2") }
+
 	for _, tt := range []struct {
 		variable string // "-" for unset
 		args     []string
@@ -47,7 +50,9 @@ func TestAFlagSetToNothingMeansItsDefault(t *testing.T) {
 			if tt.variable != "-" {
 				t.Setenv("PROMPTSPOOL_LISTEN", tt.variable)
 			}
-			within(t, flags(), tt.args, func(c *cli.Context) { Equal(t, "--listen", config.Read(c).Text("listen"), tt.want) })
+			within(t, flags(), tt.args, func(c *cli.Context) {
+				Equal(t, "--listen", config.Read(c).Text("listen"), tt.want)
+			})
 		})
 	}
 }
@@ -57,7 +62,8 @@ func TestSizes(t *testing.T) {
 		"64MiB": 64 << 20, "8GB": 8e9, "1": 1, "1.5 KiB": 1536, "": 7, "4EiB": 4 << 60,
 		"0": 0, "-1": 0, "many": 0, "8XB": 0, "0.1B": 0, "16EiB": 0, "NaN": 0, "1e30": 0,
 	} {
-		within(t, []cli.Flag{config.TextFlag("size", "7", "the size")}, []string{"--size", value}, func(c *cli.Context) {
+		flags := []cli.Flag{config.TextFlag("size", "7", "the size")}
+		within(t, flags, []string{"--size", value}, func(c *cli.Context) {
 			r := config.Read(c)
 			got := r.Size("size")
 			err := r.Err()
@@ -71,9 +77,11 @@ func TestSizes(t *testing.T) {
 func TestDurations(t *testing.T) {
 	const none = time.Duration(-1)
 	for value, want := range map[string]time.Duration{
-		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "0": 0, "0s": 0, "": time.Minute, "5": none, "-1s": none, "soon": none, "9999999h": none,
+		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "0": 0, "0s": 0, "": time.Minute,
+		"5": none, "-1s": none, "soon": none, "9999999h": none,
 	} {
-		within(t, []cli.Flag{config.TextFlag("time", "1m", "the time")}, []string{"--time", value}, func(c *cli.Context) {
+		flags := []cli.Flag{config.TextFlag("time", "1m", "the time")}
+		within(t, flags, []string{"--time", value}, func(c *cli.Context) {
 			r := config.Read(c)
 			got := r.Duration("time")
 			err := r.Err()
@@ -86,8 +94,11 @@ func TestDurations(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	for value, want := range map[string]int{"1": 1, "10": 10, "": 0, "0": -1, "11": -1, "-1": -1, "1.5": -1, "x": -1, "99999999999999999999": -1} {
-		within(t, []cli.Flag{config.TextFlag("limit", "", "the limit")}, []string{"--limit", value}, func(c *cli.Context) {
+	for value, want := range map[string]int{
+		"1": 1, "10": 10, "": 0, "0": -1, "11": -1, "-1": -1, "1.5": -1, "x": -1, "99999999999999999999": -1,
+	} {
+		flags := []cli.Flag{config.TextFlag("limit", "", "the limit")}
+		within(t, flags, []string{"--limit", value}, func(c *cli.Context) {
 			r := config.Read(c)
 			got := r.Count("limit", 10)
 			err := r.Err()
@@ -119,9 +130,13 @@ func TestListsKeepTheirCommas(t *testing.T) {
 		Equal(t, "tags", config.Read(c).List("tag"), []string{"a,b", "c"})
 	})
 	t.Setenv("PROMPTSPOOL_TAG", "a,b")
-	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "tags of the variable", config.Read(c).List("tag"), []string{"a,b"}) })
+	within(t, flags(), nil, func(c *cli.Context) {
+		Equal(t, "tags of the variable", config.Read(c).List("tag"), []string{"a,b"})
+	})
 	t.Setenv("PROMPTSPOOL_TAG", "")
-	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "tags of an empty variable", config.Read(c).List("tag"), []string{}) })
+	within(t, flags(), nil, func(c *cli.Context) {
+		Equal(t, "tags of an empty variable", config.Read(c).List("tag"), []string{})
+	})
 }
 
 func TestHosts(t *testing.T) {
@@ -129,5 +144,7 @@ func TestHosts(t *testing.T) {
 	within(t, flags(), []string{"--allow-host", "A.example", "--allow-host", " b , c,,"}, func(c *cli.Context) {
 		Equal(t, "hosts", config.Read(c).Hosts("allow-host"), []string{"a.example", "b", "c"})
 	})
-	within(t, flags(), nil, func(c *cli.Context) { Equal(t, "no hosts", config.Read(c).Hosts("allow-host"), []string(nil)) })
+	within(t, flags(), nil, func(c *cli.Context) {
+		Equal(t, "no hosts", config.Read(c).Hosts("allow-host"), []string(nil))
+	})
 }

@@ -13,28 +13,30 @@ import (
 	"testing"
 )
 
-// imports is who may import whom of our own packages. A package that is not here does not exist.
+// imports is which of our own packages each package may import. A package that is not here does not exist.
 var imports = map[string]string{
-	"metrics":                "",
-	"api":                    "api/admission api/edge api/room api/wire api/wire/jsonscan api/wire/secrets metrics",
-	"api/wire":               "api/wire/jsonscan",
-	"api/wire/jsonscan":      "",
-	"api/wire/secrets":       "api/wire api/wire/jsonscan",
-	"api/admission":          "api/wire",
-	"api/room":               "api/wire",
-	"api/edge":               "api/wire metrics",
-	"api/ops":                "api/edge api/wire metrics",
-	"api/auth":               "api/wire",
-	"api/client":             "api/room api/wire",
-	"api/closest":            "api/wire",
-	"api/openapi":            "api/wire api/wire/jsonscan",
-	"api/dashboard":          "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/wire api/wire/jsonscan",
+	"metrics":           "",
+	"api":               "api/admission api/edge api/room api/wire api/wire/jsonscan api/wire/secrets metrics",
+	"api/wire":          "api/wire/jsonscan",
+	"api/wire/jsonscan": "",
+	"api/wire/secrets":  "api/wire api/wire/jsonscan",
+	"api/admission":     "api/wire",
+	"api/room":          "api/wire",
+	"api/edge":          "api/wire metrics",
+	"api/ops":           "api/edge api/wire metrics",
+	"api/auth":          "api/wire",
+	"api/client":        "api/room api/wire",
+	"api/closest":       "api/wire",
+	"api/openapi":       "api/wire api/wire/jsonscan",
+	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/wire " +
+		"api/wire/jsonscan",
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "",
 	"api/dashboard/textdiff": "",
 	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render",
-	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja registry/render/language " +
-		"registry/render/prompt registry/render/provider registry/render/python registry/render/rawjson",
+	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +
+		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
+		"registry/render/rawjson",
 	"registry/render/rawjson":  "api/wire api/wire/jsonscan",
 	"registry/render/language": "api/wire",
 	"registry/render/python":   "api/wire api/wire/jsonscan registry/render/language",
@@ -48,8 +50,8 @@ var imports = map[string]string{
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool":                    "metrics spool/rawlog",
 	"spool/rawlog":             "",
-	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls spool/archive/query " +
-		"spool/archive/rowcode",
+	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
+		"spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":  "api/wire",
 	"spool/archive/calls":    "api/wire api/wire/jsonscan",
 	"spool/archive/query":    "api/wire spool/archive/calls spool/archive/rowcode",
@@ -77,12 +79,13 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/logging cmd/promptspool/internal/yamlreader",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls cmd/promptspool/internal/config " +
-		"cmd/promptspool/internal/filter cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry registry/render spool/archive/calls cmd/promptspool/internal/config " +
-		"cmd/promptspool/internal/filter cmd/promptspool/internal/print cmd/promptspool/internal/yamlreader",
-	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool cmd/promptspool/internal/config " +
-		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls " +
+		"cmd/promptspool/internal/config cmd/promptspool/internal/filter cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry registry/render " +
+		"spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+		"cmd/promptspool/internal/print cmd/promptspool/internal/yamlreader",
+	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +
+		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +
 		"spool/archive/postgres spool/archive/transfer cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
@@ -93,8 +96,9 @@ var imports = map[string]string{
 // command may import everything.
 const command = "cmd/promptspool"
 
-// topLevel is all that may stand at the top, besides dotfiles.
-var topLevel = strings.Fields("cmd proxy spool api registry metrics Dockerfile go.mod go.sum README.md LICENSE CHANGELOG.md Makefile")
+// topLevel are the files and folders that may be at the top, besides dotfiles.
+var topLevel = strings.Fields(
+	"cmd proxy spool api registry metrics Dockerfile go.mod go.sum README.md LICENSE CHANGELOG.md Makefile")
 
 // parsedFile is one parsed file of the project.
 type parsedFile struct {
@@ -104,11 +108,13 @@ type parsedFile struct {
 	file *ast.File
 }
 
-// sources parses every Go file of the project. The files are read, not `go list`, whose result the test cache would hide.
+// sources parses every Go file of the project. It reads the files, and not `go list`, whose result the test cache
+// would hide.
 func sources(t *testing.T) []parsedFile {
 	t.Helper()
 	var all []parsedFile
 	top := os.DirFS("../..")
+
 	err := fs.WalkDir(top, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if name := d.Name(); err == nil && path != "." && strings.HasPrefix(name, ".") {
@@ -127,7 +133,12 @@ func sources(t *testing.T) []parsedFile {
 		if err != nil {
 			return err
 		}
-		all = append(all, parsedFile{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), file})
+		all = append(all, parsedFile{
+			path: path,
+			dir:  filepath.ToSlash(filepath.Dir(path)),
+			test: strings.HasSuffix(path, "_test.go"),
+			file: file,
+		})
 		return nil
 	})
 	if err != nil {
@@ -146,6 +157,7 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 		if !known {
 			t.Errorf("%s: its package is not in the table", s.path)
 		}
+
 		for _, spec := range s.file.Imports {
 			path, _ := strconv.Unquote(spec.Path.Value)
 			ours, ok := strings.CutPrefix(path, "promptspool/")
@@ -168,7 +180,7 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 func TestEveryPackageSaysWhatItPromises(t *testing.T) {
-	said := map[string]bool{}
+	documented := map[string]bool{}
 	for _, s := range sources(t) {
 		if s.test {
 			continue
@@ -178,9 +190,9 @@ func TestEveryPackageSaysWhatItPromises(t *testing.T) {
 		if s.file.Name.Name == "main" {
 			name = "Command "
 		}
-		said[s.dir] = said[s.dir] || strings.HasPrefix(doc, name)
+		documented[s.dir] = documented[s.dir] || strings.HasPrefix(doc, name)
 	}
-	for dir, ok := range said {
+	for dir, ok := range documented {
 		if !ok {
 			t.Errorf("%s has no package comment that begins with its name", dir)
 		}

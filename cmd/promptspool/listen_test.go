@@ -16,7 +16,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// onSocket serves nothing but 200 on a unix socket with these users.
+// onSocket serves 200 to these users on a unix socket.
 func onSocket(t *testing.T, uids ...uint32) (path string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "socket") // short, for the address, and open to other users
@@ -33,7 +33,10 @@ func onSocket(t *testing.T, uids ...uint32) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("in")) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("in"))
+	}))
+
 	s.Listener.Close()
 	s.Listener = ln
 	s.Start()
@@ -41,12 +44,11 @@ func onSocket(t *testing.T, uids ...uint32) (path string) {
 	return path
 }
 
-// callSocket is what our own user is answered.
+// callSocket returns the response to our own user.
 func callSocket(t *testing.T, path string) string {
 	t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return net.Dial("unix", path)
-	}}}
+	dial := func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	res, err := c.Get("http://socket/")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,8 @@ func TestASocketAsksTheKernelWhoCalls(t *testing.T) {
 	path := onSocket(t, 65532)
 	Equal(t, "our own user", callSocket(t, path), "in")
 	if os.Geteuid() != 0 {
-		t.Fatal("this test becomes another user, which only root may: run it as root (or leave it out with go test -skip Socket)")
+		t.Fatal("this test becomes another user, which only root may: " +
+			"run it as root (or leave it out with go test -skip Socket)")
 	}
 	for uid, want := range map[uint32]string{65532: "in", 65533: "Your user may not call this socket."} {
 		cmd := exec.Command("curl", "-s", "--unix-socket", path, "http://socket/")

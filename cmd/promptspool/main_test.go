@@ -16,7 +16,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// said is what a run of the program printed, and its exit code.
+// said is the output of a run of the program, and its exit code.
 type said struct {
 	Code     int
 	Out, Err string
@@ -30,7 +30,7 @@ func say(t *testing.T, args ...string) said {
 	return said{code, out.String(), err.String()}
 }
 
-// withoutVariables takes away what the machine has set for promptspool.
+// withoutVariables removes the variables that the machine sets for promptspool.
 func withoutVariables(t *testing.T) {
 	t.Helper()
 	for _, pair := range os.Environ() {
@@ -40,14 +40,14 @@ func withoutVariables(t *testing.T) {
 	}
 }
 
-func Equal(t *testing.T, what string, got, want any) {
+func Equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
-// leaves are the commands that do something, with their names in full.
+// leaves returns the commands that do something, by their full names.
 func leaves(commands []*cli.Command, above string) map[string]*cli.Command {
 	all := map[string]*cli.Command{}
 	for _, c := range commands {
@@ -66,38 +66,46 @@ func TestEveryFlagHasAVariableAndSaysWhatItIsFor(t *testing.T) {
 	seen := 0
 	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "") {
 		if c.Usage == "" {
-			t.Errorf("%s says nothing of itself", name)
+			t.Errorf("%s has no usage", name)
 		}
 		variables := map[string]string{}
 		for _, f := range c.Flags {
 			f, ok := f.(cli.DocGenerationFlag)
-			if !ok || len(f.GetEnvVars()) != 1 || !regexp.MustCompile(`^PROMPTSPOOL_[A-Z_]+$`).MatchString(f.GetEnvVars()[0]) {
-				t.Errorf("%s %v: its variable is not one of ours", name, f)
+			isOurs := regexp.MustCompile(`^PROMPTSPOOL_[A-Z_]+$`).MatchString
+			if !ok || len(f.GetEnvVars()) != 1 || !isOurs(f.GetEnvVars()[0]) {
+				t.Errorf("%s %v: the variable is not one of ours", name, f)
 				continue
 			}
+
 			variable := f.GetEnvVars()[0]
 			if other := variables[variable]; other != "" {
 				t.Errorf("%s: --%s and --%s share %s", name, other, f.Names()[0], variable)
 			}
+
 			variables[variable] = f.Names()[0]
 			if f.GetUsage() == "" || strings.Contains(f.GetUsage(), "default") && f.Names()[0] != "bootstrap-key" {
-				t.Errorf("%s --%s: its usage %q is empty, or tells the default, which the help does by itself", name, f.Names()[0], f.GetUsage())
+				t.Errorf("%s --%s: its usage %q is empty, or names the default, which the help adds by itself",
+					name, f.Names()[0], f.GetUsage())
 			}
+
 			seen++
 		}
 	}
+
 	if seen < 40 {
 		t.Errorf("only %d flags were seen", seen)
 	}
 }
 
 func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
-	// Those that a pod sets for its own process must not change what somebody's command does in it.
+	// The variables that a pod sets for its own process must not change a command that somebody runs in it.
 	shared := strings.Fields("PROMPTSPOOL_DATA PROMPTSPOOL_UPSTREAM PROMPTSPOOL_URL PROMPTSPOOL_KEY PROMPTSPOOL_OUTPUT")
-	for _, f := range slices.Concat(config.TrustFlags("upstream"), config.TrustFlags("url")) { // they belong to the two addresses
+	// The flags of trust belong to the two addresses.
+	for _, f := range slices.Concat(config.TrustFlags("upstream"), config.TrustFlags("url")) {
 		shared = append(shared, f.(cli.DocGenerationFlag).GetEnvVars()...)
 	}
 	running := strings.Fields("up server sidecar")
+
 	users := map[string][]string{}
 	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "") {
 		for _, f := range c.Flags {
@@ -107,6 +115,7 @@ func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 			}
 		}
 	}
+
 	for _, name := range running {
 		for _, f := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "")[name].Flags {
 			if by := users[f.(cli.DocGenerationFlag).GetEnvVars()[0]]; by != nil {
@@ -114,15 +123,18 @@ func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 			}
 		}
 	}
+
 	for variable, by := range users {
 		if len(by) > 1 {
-			t.Errorf("%s is of %v", variable, by)
+			t.Errorf("%s belongs to %v", variable, by)
 		}
 	}
 }
 
 func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 	withoutVariables(t)
+
+	long := strings.Repeat("n", 256)
 	for _, tt := range []struct{ line, want string }{
 		{"frob", "there is no command \"frob\"\nSee `promptspool --help`."},
 		{"keys frob", "there is no command \"frob\"\nSee `promptspool keys --help`."},
@@ -130,29 +142,51 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"server --frob", "flag provided but not defined: --frob\nSee `promptspool server --help`."},
 		{"server -f", "flag provided but not defined: -f\nSee `promptspool server --help`."},
 		{"keys list --data", "flag needs an argument: --data\nSee `promptspool keys list --help`."},
-		{"server", "--data (or PROMPTSPOOL_DATA) is missing: the folder of the archive; made when absent\nSee `promptspool server --help`."},
+		{"server", "--data (or PROMPTSPOOL_DATA) is missing: the folder of the archive; made when absent\n" +
+			"See `promptspool server --help`."},
 		{"server more", "\"more\" is too much: this command takes flags only\nSee `promptspool server --help`."},
-		{"sidecar --data x", "--upstream (or PROMPTSPOOL_UPSTREAM) is missing: the URL of the server, such as http://127.0.0.1:8788\nSee `promptspool sidecar --help`."},
-		{"sidecar --data x --upstream h:1", "--upstream (or PROMPTSPOOL_UPSTREAM): \"h:1\" is not the URL of a server; give one such as http://127.0.0.1:8788\nSee `promptspool sidecar --help`."},
-		{"sidecar --name " + strings.Repeat("n", 256), "--name (or PROMPTSPOOL_NAME): \"" + strings.Repeat("n", 256) + "\" must be a text of 1 to 255 bytes\nSee `promptspool sidecar --help`."},
-		{"server --data x --name " + strings.Repeat("n", 256), "--name (or PROMPTSPOOL_NAME): \"" + strings.Repeat("n", 256) + "\" must be a text of 1 to 255 bytes\nSee `promptspool server --help`."},
-		{"sidecar --drain 5", "--drain (or PROMPTSPOOL_DRAIN): \"5\" is not a duration such as 30s\nSee `promptspool sidecar --help`."},
-		{"sidecar --spool-bytes-max many", "--spool-bytes-max (or PROMPTSPOOL_SPOOL_BYTES_MAX): \"many\" is not a size such as 64MiB or 8GiB\nSee `promptspool sidecar --help`."},
-		{"sidecar --log-level loud", "--log-level (or PROMPTSPOOL_LOG_LEVEL): \"loud\" is not one of debug, info, warn, error\nSee `promptspool sidecar --help`."},
-		{"sidecar --log-format xml", "--log-format (or PROMPTSPOOL_LOG_FORMAT): \"xml\" is not one of text, json\nSee `promptspool sidecar --help`."},
-		{"keys revoke --data x", "give the id of one key; `promptspool keys list` shows them\nSee `promptspool keys revoke --help`."},
-		{"keys revoke a b", "give the id of one key; `promptspool keys list` shows them\nSee `promptspool keys revoke --help`."},
+		{"sidecar --data x", "--upstream (or PROMPTSPOOL_UPSTREAM) is missing: " +
+			"the URL of the server, such as http://127.0.0.1:8788\nSee `promptspool sidecar --help`."},
+		{"sidecar --data x --upstream h:1", "--upstream (or PROMPTSPOOL_UPSTREAM): " +
+			"\"h:1\" is not the URL of a server; give one such as http://127.0.0.1:8788\n" +
+			"See `promptspool sidecar --help`."},
+		{"sidecar --name " + long, "--name (or PROMPTSPOOL_NAME): \"" + long + "\" must be a text of 1 to 255 bytes\n" +
+			"See `promptspool sidecar --help`."},
+		{"server --data x --name " + long, "--name (or PROMPTSPOOL_NAME): \"" + long +
+			"\" must be a text of 1 to 255 bytes\nSee `promptspool server --help`."},
+		{"sidecar --drain 5", "--drain (or PROMPTSPOOL_DRAIN): \"5\" is not a duration such as 30s\n" +
+			"See `promptspool sidecar --help`."},
+		{"sidecar --spool-bytes-max many", "--spool-bytes-max (or PROMPTSPOOL_SPOOL_BYTES_MAX): " +
+			"\"many\" is not a size such as 64MiB or 8GiB\nSee `promptspool sidecar --help`."},
+		{"sidecar --log-level loud", "--log-level (or PROMPTSPOOL_LOG_LEVEL): " +
+			"\"loud\" is not one of debug, info, warn, error\nSee `promptspool sidecar --help`."},
+		{"sidecar --log-format xml", "--log-format (or PROMPTSPOOL_LOG_FORMAT): \"xml\" is not one of text, json\n" +
+			"See `promptspool sidecar --help`."},
+		{"keys revoke --data x", "give the id of one key; `promptspool keys list` shows them\n" +
+			"See `promptspool keys revoke --help`."},
+		{"keys revoke a b", "give the id of one key; `promptspool keys list` shows them\n" +
+			"See `promptspool keys revoke --help`."},
 		{"requests get", "give one request id, as track-request returned it\nSee `promptspool requests get --help`."},
-		{"requests get id --url http://h", "--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, as promptspool keys create --scope full makes; better given by its variable\nSee `promptspool requests get --help`."},
-		{"requests get id --key k --url h", "--url (or PROMPTSPOOL_URL): \"h\" is not the URL of a server; give one such as http://127.0.0.1:8788\nSee `promptspool requests get --help`."},
-		{"requests search --key k --limit 1001", "--limit (or PROMPTSPOOL_REQUESTS_SEARCH_LIMIT): \"1001\" is not a number from 1 to 1000\nSee `promptspool requests search --help`."},
-		{"requests search --key k --metadata x", "--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): \"x\" is not key=value\nSee `promptspool requests search --help`."},
-		{"templates show", "give the name or id of one template; `promptspool templates list` shows them\nSee `promptspool templates show --help`."},
-		{"templates show a --version 0", "--version (or PROMPTSPOOL_TEMPLATES_SHOW_VERSION): \"0\" is not a number from 1 to 2147483647\nSee `promptspool templates show --help`."},
-		{"templates list --page -1", "--page (or PROMPTSPOOL_TEMPLATES_LIST_PAGE): \"-1\" is not a number from 1 to 100000\nSee `promptspool templates list --help`."},
-		{"version -o xml", "--output (or PROMPTSPOOL_OUTPUT): \"xml\" is not one of table, json\nSee `promptspool version --help`."},
+		{"requests get id --url http://h", "--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, " +
+			"as promptspool keys create --scope full makes; better given by its variable\n" +
+			"See `promptspool requests get --help`."},
+		{"requests get id --key k --url h", "--url (or PROMPTSPOOL_URL): \"h\" is not the URL of a server; " +
+			"give one such as http://127.0.0.1:8788\nSee `promptspool requests get --help`."},
+		{"requests search --key k --limit 1001", "--limit (or PROMPTSPOOL_REQUESTS_SEARCH_LIMIT): " +
+			"\"1001\" is not a number from 1 to 1000\nSee `promptspool requests search --help`."},
+		{"requests search --key k --metadata x", "--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): " +
+			"\"x\" is not key=value\nSee `promptspool requests search --help`."},
+		{"templates show", "give the name or id of one template; `promptspool templates list` shows them\n" +
+			"See `promptspool templates show --help`."},
+		{"templates show a --version 0", "--version (or PROMPTSPOOL_TEMPLATES_SHOW_VERSION): " +
+			"\"0\" is not a number from 1 to 2147483647\nSee `promptspool templates show --help`."},
+		{"templates list --page -1", "--page (or PROMPTSPOOL_TEMPLATES_LIST_PAGE): " +
+			"\"-1\" is not a number from 1 to 100000\nSee `promptspool templates list --help`."},
+		{"version -o xml", "--output (or PROMPTSPOOL_OUTPUT): \"xml\" is not one of table, json\n" +
+			"See `promptspool version --help`."},
 	} {
-		Equal(t, tt.line, say(t, strings.Fields(tt.line)...), said{Code: 2, Err: "promptspool: " + tt.want + "\n"})
+		want := said{Code: 2, Err: "promptspool: " + tt.want + "\n"}
+		Equal(t, tt.line, say(t, strings.Fields(tt.line)...), want)
 	}
 }
 
@@ -181,7 +215,8 @@ func TestFailuresExitWith1(t *testing.T) {
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Promptspool-Version", "9")
 		w.WriteHeader(422)
-		_, _ = w.Write([]byte(`{"error":"invalid","message":"Bad \u001b[2Jfilter.","fields":[{"field":"a\u009b","reason":"is\nodd"}]}`))
+		_, _ = w.Write([]byte(`{"error":"invalid","message":"Bad \u001b[2Jfilter.",` +
+			`"fields":[{"field":"a\u009b","reason":"is\nodd"}]}`))
 	}))
 	t.Cleanup(hostile.Close)
 	t.Setenv("PROMPTSPOOL_KEY", "ps_secret")

@@ -24,11 +24,11 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// manifests are the files of deploy by their names, decoded as an API server would with strict field validation, and what is wrong
-// with them.
+// manifests are the files of deploy by their names, decoded as an API server would with strict field validation, and
+// the faults that were found in them.
 type manifests struct {
 	files     map[string][]byte
-	services  map[string][]corev1.Service // by name: alternatives have the same one
+	services  map[string][]corev1.Service // by name: alternatives have the same name
 	workloads []workload
 	policies  []networkingv1.NetworkPolicy
 	monitors  []monitor
@@ -49,7 +49,7 @@ type workload struct {
 	claims     []corev1.PersistentVolumeClaim
 }
 
-// monitor is what we use of a ServiceMonitor or a PodMonitor. Their types stand in no small module.
+// monitor has the fields that we use of a ServiceMonitor or a PodMonitor. No small module has their types.
 type monitor struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -71,7 +71,7 @@ type endpoint struct {
 	Interval string `json:"interval"`
 }
 
-// composeFile is what we use of a Compose file.
+// composeFile has the fields that we use of a Compose file.
 type composeFile struct {
 	Services map[string]struct {
 		Build       string            `json:"build"`
@@ -86,7 +86,7 @@ type composeFile struct {
 	Volumes map[string]any `json:"volumes"`
 }
 
-// deployFiles reads the files of deploy that say how to run promptspool.
+// deployFiles reads the files of deploy that describe how to run promptspool.
 func deployFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -111,7 +111,8 @@ func readManifests(files map[string][]byte) *manifests {
 	m := &manifests{files: files, services: map[string][]corev1.Service{}, units: map[string][]string{}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		switch base := path.Base(file); {
-		case base == "kustomization.yaml", base == "alerts_test.yaml", base == "prometheusrule.yaml": // tests of their own
+		case base == "kustomization.yaml", base == "alerts_test.yaml", base == "prometheusrule.yaml":
+			// They have tests of their own.
 		case file == "compose.yaml":
 			m.strictly(file, files[file], &m.compose)
 		case path.Ext(file) == ".service":
@@ -127,8 +128,8 @@ func (m *manifests) fault(where, format string, args ...any) {
 	m.faults = append(m.faults, where+": "+fmt.Sprintf(format, args...))
 }
 
-// strictly decodes one document: a field that its type does not have, in this very spelling, is a fault, and so is one that is
-// there twice.
+// strictly decodes one document: a field that its type does not have, in this very spelling, is a fault, and so is a
+// field that is there twice.
 func (m *manifests) strictly(file string, text []byte, into any) {
 	asJSON, err := sigsyaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -143,7 +144,7 @@ func (m *manifests) strictly(file string, text []byte, into any) {
 	}
 }
 
-// documents decodes a file of Kubernetes'.
+// documents decodes a file of Kubernetes objects.
 func (m *manifests) documents(file string, content []byte) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var document yaml.Node
@@ -153,6 +154,7 @@ func (m *manifests) documents(file string, content []byte) {
 			m.fault(file, "%v", err)
 			return
 		}
+
 		text, err := yaml.Marshal(&document)
 		var head struct {
 			APIVersion string `yaml:"apiVersion"`
@@ -162,6 +164,7 @@ func (m *manifests) documents(file string, content []byte) {
 			m.fault(file, "%v", err)
 			return
 		}
+
 		switch head.APIVersion + " " + head.Kind {
 		case "v1 Service":
 			var s corev1.Service
@@ -170,11 +173,26 @@ func (m *manifests) documents(file string, content []byte) {
 		case "apps/v1 Deployment":
 			var d appsv1.Deployment
 			m.strictly(file, text, &d)
-			m.workload(file, workload{file, head.Kind, d.Name, replicas(d.Spec.Replicas), d.Spec.Template.Labels, d.Spec.Template.Spec, nil}, d.Spec.Selector)
+			m.workload(file, workload{
+				file:     file,
+				kind:     head.Kind,
+				name:     d.Name,
+				replicas: replicas(d.Spec.Replicas),
+				labels:   d.Spec.Template.Labels,
+				pod:      d.Spec.Template.Spec,
+			}, d.Spec.Selector)
 		case "apps/v1 StatefulSet":
 			var s appsv1.StatefulSet
 			m.strictly(file, text, &s)
-			m.workload(file, workload{file, head.Kind, s.Name, replicas(s.Spec.Replicas), s.Spec.Template.Labels, s.Spec.Template.Spec, s.Spec.VolumeClaimTemplates}, s.Spec.Selector)
+			m.workload(file, workload{
+				file:     file,
+				kind:     head.Kind,
+				name:     s.Name,
+				replicas: replicas(s.Spec.Replicas),
+				labels:   s.Spec.Template.Labels,
+				pod:      s.Spec.Template.Spec,
+				claims:   s.Spec.VolumeClaimTemplates,
+			}, s.Spec.Selector)
 		case "networking.k8s.io/v1 NetworkPolicy":
 			var p networkingv1.NetworkPolicy
 			m.strictly(file, text, &p)
@@ -192,7 +210,7 @@ func (m *manifests) documents(file string, content []byte) {
 			m.strictly(file, text, &a)
 			m.scalers = append(m.scalers, a)
 		default:
-			m.fault(file, "nobody checks a %s of %s", head.Kind, head.APIVersion)
+			m.fault(file, "no test checks a %s of %s", head.Kind, head.APIVersion)
 		}
 	}
 }
@@ -211,7 +229,7 @@ func (m *manifests) workload(file string, w workload, selects *metav1.LabelSelec
 	m.workloads = append(m.workloads, w)
 }
 
-// chosen says whether a selector takes what has these labels.
+// chosen reports whether a selector selects these labels.
 func chosen(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {
@@ -221,7 +239,7 @@ func chosen(selector, labels map[string]string) bool {
 	return true
 }
 
-// unit reads the command line of a unit of systemd's.
+// unit reads the command line of a systemd unit.
 func (m *manifests) unit(file, text string) {
 	text = strings.ReplaceAll(text, "${STATE_DIRECTORY}", "/var/lib/promptspool") // of its StateDirectory
 	_, line, ok := strings.Cut(text, "\nExecStart=/usr/local/bin/promptspool ")
@@ -233,7 +251,8 @@ func (m *manifests) unit(file, text string) {
 	m.units[file] = strings.Fields(line)
 }
 
-// ours are a pod's containers that run promptspool.
+// ours returns a pod's containers that run promptspool.
 func (w workload) ours() []corev1.Container {
-	return slices.DeleteFunc(slices.Concat(w.pod.InitContainers, w.pod.Containers), func(c corev1.Container) bool { return c.Image != "promptspool" })
+	all := slices.Concat(w.pod.InitContainers, w.pod.Containers)
+	return slices.DeleteFunc(all, func(c corev1.Container) bool { return c.Image != "promptspool" })
 }

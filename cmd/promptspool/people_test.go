@@ -43,30 +43,36 @@ func TestPeople(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DATA", controlledBy(t, ops.ControlConfig{People: twoPeople{}, Server: "http://[::]:8788"}))
 	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	Equal(t, "list", say(t, "people", "list"), said{Out: "EMAIL            ACCOUNT  ROLE    SINCE                DISABLED\n" +
+	Equal(t, "list", say(t, "people", "list"), said{Out: "" +
+		"EMAIL            ACCOUNT  ROLE    SINCE                DISABLED\n" +
 		"ann@example.com  acme     owner   " + at + "  -\n" +
 		"bob@example.com  other    viewer  " + at + "  " + at + "\n"})
-	if got := say(t, "people", "list", "--account", "acme"); strings.Contains(got.Out, "bob@") || !strings.Contains(got.Out, "ann@") {
+	got := say(t, "people", "list", "--account", "acme")
+	if strings.Contains(got.Out, "bob@") || !strings.Contains(got.Out, "ann@") {
 		t.Errorf("the people of an account are %+v", got)
 	}
 
 	note := "Send this link. It works once and expires on Nov 29.\n"
 	Equal(t, "invite", say(t, "people", "invite", "--role", "editor"),
 		said{Out: "http://localhost:8788/sign-up?code=aaaaa-bbbbb\n" + note})
-	long := "https://" + strings.Repeat("long.", 30) + "example.com" // no cell of a table
-	Equal(t, "invite", say(t, "people", "invite", "--url", long+"/"), said{Out: long + "/sign-up?code=aaaaa-bbbbb\n" + note})
+	long := "https://" + strings.Repeat("long.", 30) + "example.com" // must not be cut like a cell of a table
+	Equal(t, "invite", say(t, "people", "invite", "--url", long+"/"),
+		said{Out: long + "/sign-up?code=aaaaa-bbbbb\n" + note})
 	link := "http://localhost:8788/reset-password?code=ccccc-ddddd"
 	Equal(t, "reset", say(t, "people", "reset-password", "ann@example.com"), said{Out: link + "\n" +
 		"Send this link to ann@example.com. It works once and expires in 24 hours.\n"})
-	got := say(t, "people", "reset-password", "ann@example.com", "-o", "json")
-	if got.Code != 0 || !strings.Contains(got.Out, `"link": "`+link+`"`) || !strings.Contains(got.Out, `"code": "ccccc-ddddd"`) {
+	got = say(t, "people", "reset-password", "ann@example.com", "-o", "json")
+	hasLink := strings.Contains(got.Out, `"link": "`+link+`"`)
+	if got.Code != 0 || !hasLink || !strings.Contains(got.Out, `"code": "ccccc-ddddd"`) {
 		t.Errorf("as JSON: %+v", got)
 	}
-	Equal(t, "disable", say(t, "people", "disable", "ann@example.com"), said{Out: "ann@example.com can no longer sign in.\n"})
+	Equal(t, "disable", say(t, "people", "disable", "ann@example.com"),
+		said{Out: "ann@example.com can no longer sign in.\n"})
 	Equal(t, "enable", say(t, "people", "enable", "ann@example.com"), said{Out: "ann@example.com can sign in again.\n"})
 
 	Equal(t, "a URL", say(t, "people", "invite", "--url", "prompts.example.com"), said{Code: 2,
-		Err: "promptspool: --url (or PROMPTSPOOL_URL): \"prompts.example.com\" is not a URL such as https://prompts.example.com\nSee `promptspool people invite --help`.\n"})
+		Err: "promptspool: --url (or PROMPTSPOOL_URL): \"prompts.example.com\" is not a URL such as " +
+			"https://prompts.example.com\nSee `promptspool people invite --help`.\n"})
 	Equal(t, "whom", say(t, "people", "disable"), said{Code: 2,
 		Err: "promptspool: give the email of one person; `promptspool people list` shows them\n" +
 			"See `promptspool people disable --help`.\n"})
@@ -75,5 +81,6 @@ func TestPeople(t *testing.T) {
 func TestPeopleOfAProcessThatHasNone(t *testing.T) {
 	withoutVariables(t)
 	Equal(t, "list", say(t, "people", "list", "--data", controlled(t, nil, nil)), said{Code: 1,
-		Err: "promptspool: Nobody signs in at this process; only a server has a dashboard. Give the server's data folder as --data.\n"})
+		Err: "promptspool: Nobody signs in at this process; only a server has a dashboard. " +
+			"Give the server's data folder as --data.\n"})
 }

@@ -7,26 +7,40 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// hostile drives a terminal in each way: it clears the screen, rings, turns the direction of text, begins a line anew, and makes a link.
+// hostile drives a terminal in each way: it clears the screen, rings, reverses the direction of text, returns to the
+// start of the line, and makes a link.
 const hostile = `\u001b[2J\u0007\u202e\u0000\r\u009b31m\u001b]8;;http://x\u001b\\`
 
-// TestNoCommandLetsDataDriveTheTerminal gives every command that shows data an answer in which each text is hostile.
+// TestNoCommandLetsDataDriveTheTerminal gives every command that shows data a response with hostile texts only.
 func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 	withoutVariables(t)
 	h := `"` + hostile + `"`
-	row := `{"request_id":` + h + `,"accepted_at":"2026-03-01T12:00:00Z","engine":` + h + `,"function_name":` + h + `,"provider_type":` + h + `,"status":` + h + `,"tags_array":[` + h + `],
-		"prompt_name":` + h + `,"scores":[{"name":` + h + `,"score":1}],"metadata":[{"key":` + h + `,"value":` + h + `}],"sidecar":` + h + `}`
-	call := `{"kwargs":{"model":` + h + `,"messages":[{"role":` + h + `,"name":` + h + `,"content":` + h + `,"tool_call_id":` + h + `}]},
-		"request_response":{"choices":[{"message":{"role":"assistant","content":` + h + `,"tool_calls":[{"id":` + h + `,"function":{"name":` + h + `,"arguments":` + h + `}}]}}]}}`
-	record := `{"success":true,"request_id":` + h + `,"function_name":` + h + `,"provider":` + h + `,"model":` + h + `,"status":` + h + `,"error_type":` + h + `,"finish_reason":` + h + `,"tags":[` + h + `],
-		"metadata":{` + h + `:` + h + `},"scores":[{"name":` + h + `,"score":1}],"prompt":{"name":` + h + `,"label":` + h + `},"group_ids":[` + h + `],
+	row := `{"request_id":` + h + `,"accepted_at":"2026-03-01T12:00:00Z","engine":` + h + `,"function_name":` + h +
+		`,"provider_type":` + h + `,"status":` + h + `,"tags_array":[` + h + `],
+		"prompt_name":` + h + `,"scores":[{"name":` + h + `,"score":1}],"metadata":[{"key":` + h + `,"value":` + h +
+		`}],"sidecar":` + h + `}`
+	call := `{"kwargs":{"model":` + h + `,"messages":[{"role":` + h + `,"name":` + h + `,"content":` + h +
+		`,"tool_call_id":` + h + `}]},
+		"request_response":{"choices":[{"message":{"role":"assistant","content":` + h + `,"tool_calls":[{"id":` + h +
+		`,"function":{"name":` + h + `,"arguments":` + h + `}}]}}]}}`
+	record := `{"success":true,"request_id":` + h + `,"function_name":` + h + `,"provider":` + h + `,"model":` + h +
+		`,"status":` + h + `,"error_type":` + h + `,"finish_reason":` + h + `,"tags":[` + h + `],
+		"metadata":{` + h + `:` + h + `},"scores":[{"name":` + h + `,"score":1}],"prompt":{"name":` + h +
+		`,"label":` + h + `},"group_ids":[` + h + `],
 		"events":[{"id":` + h + `,"kind":` + h + `,"sidecar":` + h + `}],"request":` + call + `}`
+
 	totals := `{"requests":1,"errors":1,"scores":[{"name":` + h + `,"count":1}],"latency":{}}`
-	sums := `{"success":true,"overall":` + totals + `,"byModel":{` + h + `:` + totals + `},"byProvider":{` + h + `:` + totals + `},"stats":[{"date":` + h + `,"requests":1}],
-		"modelRequestsByDay":{` + h + `:[[` + h + `,1]]},"versions":[{"template":` + h + `,"version":1,"requests":1,"series":[{"date":` + h + `}]}]}`
-	backtest := strings.ReplaceAll(`{"request_id":`+h+`,"input_variables":{`+h+`:`+h+`},"sent":{"model":`+h+`,"scores":[{"name":`+h+`,"score":1}],"request":`+call+`},"error":`+h+`}`, "\n", " ")
-	rendered := strings.Replace(backtest, `"error":`+h, `"rendered":{"version":2,"warning":`+h+`,"prompt_template":{"messages":[{"role":`+h+`,"content":`+h+`}]},"llm_kwargs":null}`, 1)
+	sums := `{"success":true,"overall":` + totals + `,"byModel":{` + h + `:` + totals + `},"byProvider":{` + h + `:` +
+		totals + `},"stats":[{"date":` + h + `,"requests":1}],
+		"modelRequestsByDay":{` + h + `:[[` + h + `,1]]},"versions":[{"template":` + h +
+		`,"version":1,"requests":1,"series":[{"date":` + h + `}]}]}`
+
+	backtest := strings.ReplaceAll(`{"request_id":`+h+`,"input_variables":{`+h+`:`+h+`},"sent":{"model":`+h+
+		`,"scores":[{"name":`+h+`,"score":1}],"request":`+call+`},"error":`+h+`}`, "\n", " ")
+	rendered := strings.Replace(backtest, `"error":`+h, `"rendered":{"version":2,"warning":`+h+
+		`,"prompt_template":{"messages":[{"role":`+h+`,"content":`+h+`}]},"llm_kwargs":null}`, 1)
 	orphans := `{"success":true,"total":1,"items":[{"request_id":` + h + `,"kinds":[` + h + `]}]}`
+
 	for _, c := range []struct {
 		answer string
 		args   []string
@@ -38,11 +52,16 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		{sums, []string{"requests", "stats", "--by", "provider"}},
 		{orphans, []string{"requests", "orphans"}},
 		{backtest + "\n" + rendered + "\n", []string{"templates", "backtest", "t"}},
-		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`, []string{"requests", "delete", "r", "--yes"}},
+		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`,
+			[]string{"requests", "delete", "r", "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},
-		{`{"success":true,"found":1,"done":true,"kinds":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h + `,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
-		{`{"success":true,"items":[{"id":7,"prompt_name":` + h + `,"labels":[{"name":` + h + `}],"tags":[` + h + `]}]}`, []string{"templates", "list"}},
-		{`{"success":true,"id":7,"prompt_name":` + h + `,"release_labels":[` + h + `],"tags":[` + h + `],"commit_message":` + h + `,"prompt_template":{` + h + `:` + h + `}}`, []string{"templates", "show", "t"}},
+		{`{"success":true,"found":1,"done":true,"kinds":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h +
+			`,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
+		{`{"success":true,"items":[{"id":7,"prompt_name":` + h + `,"labels":[{"name":` + h + `}],"tags":[` + h + `]}]}`,
+			[]string{"templates", "list"}},
+		{`{"success":true,"id":7,"prompt_name":` + h + `,"release_labels":[` + h + `],"tags":[` + h +
+			`],"commit_message":` + h + `,"prompt_template":{` + h + `:` + h + `}}`,
+			[]string{"templates", "show", "t"}},
 	} {
 		url, _ := answering(t, c.answer)
 		for _, form := range []string{"table", "json"} {

@@ -19,37 +19,56 @@ import (
 func TestFiltersOfTheCommands(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"items":[]}`)
-	say(t, "requests", "search", "--template", "a@b@3", "--provider", "openai", "--status", "ERROR", "--score", "quality:80..", "--cost", "..0.5",
-		"--latency", "500ms..2s", "--group", "g", "--label", "prod", "--text", "broken kettle", "--sort", "cost", "--output", "json", "--url", url, "--key", "k")
+	say(t, "requests", "search", "--template", "a@b@3", "--provider", "openai", "--status", "ERROR",
+		"--score", "quality:80..", "--cost", "..0.5", "--latency", "500ms..2s", "--group", "g", "--label", "prod",
+		"--text", "broken kettle", "--sort", "cost", "--output", "json", "--url", url, "--key", "k")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
-		`{"field":"provider_type","operator":"is","value":"openai"},{"field":"label","operator":"is","value":"prod"},{"field":"status","operator":"is","value":"ERROR"},`+
-		`{"field":"group_id","operator":"is","value":"g"},{"field":"prompt_name","operator":"is","value":"a@b"},{"field":"prompt_version_number","operator":"eq","value":3},`+
-		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},{"field":"cost","operator":"lte","value":0.5},`+
+		`{"field":"provider_type","operator":"is","value":"openai"},`+
+		`{"field":"label","operator":"is","value":"prod"},{"field":"status","operator":"is","value":"ERROR"},`+
+		`{"field":"group_id","operator":"is","value":"g"},{"field":"prompt_name","operator":"is","value":"a@b"},`+
+		`{"field":"prompt_version_number","operator":"eq","value":3},`+
+		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},`+
+		`{"field":"cost","operator":"lte","value":0.5},`+
 		`{"field":"latency_ms","operator":"gte","value":500},{"field":"latency_ms","operator":"lte","value":2000}]},`+
 		`"q":"broken kettle","sort_by":"cost","sort_order":"desc","per_page":20}`)
+
 	say(t, "requests", "search", "--template", "a@prod", "--output", "json", "--url", url, "--key", "k")
-	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[{"logic":"OR","filters":[`+
+	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+		`{"logic":"OR","filters":[`+
 		`{"field":"prompt_name","operator":"is","value":"a@prod"},{"logic":"AND","filters":[`+
-		`{"field":"prompt_name","operator":"is","value":"a"},{"field":"label","operator":"is","value":"prod"}]}]}]},"per_page":20}`)
-	for _, wrong := range [][]string{{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"}} {
-		got := say(t, append([]string{"requests", "search", "--url", url, "--key", "k"}, wrong...)...)
-		if got.Code != 2 || !strings.Contains(got.Err, wrong[0]) {
-			t.Errorf("%v: %+v", wrong, got)
+		`{"field":"prompt_name","operator":"is","value":"a"},`+
+		`{"field":"label","operator":"is","value":"prod"}]}]}]},"per_page":20}`)
+
+	for _, invalid := range [][]string{
+		{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"},
+	} {
+		got := say(t, append([]string{"requests", "search", "--url", url, "--key", "k"}, invalid...)...)
+		if got.Code != 2 || !strings.Contains(got.Err, invalid[0]) {
+			t.Errorf("%v: %+v", invalid, got)
 		}
 	}
 }
 
-// TestARecordReadsAsAConversation shows a record with everything, and data that would drive a terminal.
+// TestARecordReadsAsAConversation shows a record with everything, including data that would drive a terminal.
 func TestARecordReadsAsAConversation(t *testing.T) {
 	withoutVariables(t)
-	url, _ := answering(t, `{"success":true,"request_id":"r1","function_name":"anthropic.messages.create","provider":"anthropic","model":"claude-sonnet-4-5",
-		"input_tokens":1000,"output_tokens":55,"cached_tokens":900,"tokens":1055,"price":0.001395,"latency_ms":1181,"status":"SUCCESS","finish_reason":"tool_use","readable":true,
-		"tags":["a","b"],"metadata":{"user_id":"u\u001b[31m7"},"scores":[{"name":"default","score":87}],"prompt":{"name":"greet","version":3,"label":"prod"},"accepted_at":"2026-03-01T12:00:00Z",
-		"request":{"kwargs":{"system":"Be\u202e kind.","messages":[{"role":"user","content":"Where is\n\tmy order\u0007?"},
-			{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]},
-		"request_response":{"content":[{"type":"thinking","thinking":"Unknown."},{"type":"text","text":"I will look."},{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
+	url, _ := answering(t, `{"success":true,"request_id":"r1","function_name":"anthropic.messages.create",
+		"provider":"anthropic","model":"claude-sonnet-4-5",
+		"input_tokens":1000,"output_tokens":55,"cached_tokens":900,"tokens":1055,"price":0.001395,
+		"latency_ms":1181,"status":"SUCCESS","finish_reason":"tool_use","readable":true,
+		"tags":["a","b"],"metadata":{"user_id":"u\u001b[31m7"},"scores":[{"name":"default","score":87}],
+		"prompt":{"name":"greet","version":3,"label":"prod"},"accepted_at":"2026-03-01T12:00:00Z",
+		"request":{"kwargs":{"system":"Be\u202e kind.","messages":[
+			{"role":"user","content":"Where is\n\tmy order\u0007?"},
+			{"role":"user","content":[
+				{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]},
+		"request_response":{"content":[{"type":"thinking","thinking":"Unknown."},
+			{"type":"text","text":"I will look."},
+			{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
+
 	got := say(t, "requests", "get", "r1", "--url", url, "--key", "k")
-	golden(t, "get.txt", strings.ReplaceAll(got.Out, print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), "2026-03-01 12:00:00"))
+	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) // in the machine's zone
+	golden(t, "get.txt", strings.ReplaceAll(got.Out, at, "2026-03-01 12:00:00"))
 	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
 		t.Errorf("%+v", got)
 	}
@@ -58,14 +77,19 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 func TestStatisticsAsATable(t *testing.T) {
 	withoutVariables(t)
 	totals := func(n int) string {
-		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,"input_tokens":1000,"output_tokens":500,
-			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},"scores":[{"name":"default","count":3,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n)
+		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,
+			"input_tokens":1000,"output_tokens":500,
+			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},
+			"scores":[{"name":"default","count":3,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n)
 	}
-	answer := `{"success":true,"overall":{` + totals(8) + `},"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
+	answer := `{"success":true,"overall":{` + totals(8) + `},
+		"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
 		"latency":{"p50_latency":{"2026-03-01":0.25,"2026-03-04":2}},
 		"versions":[{"template":"greet","version":1,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":4}]},
-			{"template":"greet","version":null,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},{"date":"2026-03-02","requests":1,"cost":0.05},
-			{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`
+			{"template":"greet","version":null,` + totals(4) + `,"series":[
+				{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},
+				{"date":"2026-03-02","requests":1,"cost":0.05},
+				{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`
 	url, _ := answering(t, answer)
 	got := say(t, "requests", "stats", "--url", url, "--key", "k")
 	golden(t, "stats.txt", got.Out)
@@ -80,11 +104,15 @@ func TestDeletingWantsAYes(t *testing.T) {
 	if got.Code != 2 || !strings.Contains(got.Err, "12 records") || !strings.Contains(*call, "/search") {
 		t.Errorf("%+v, %s", got, *call)
 	}
-	Equal(t, "with yes", say(t, "requests", "delete", "--metadata", "user_id=ann", "--yes"), said{Out: "records  12\nevents   30\n"})
+	Equal(t, "with yes", say(t, "requests", "delete", "--metadata", "user_id=ann", "--yes"),
+		said{Out: "records  12\nevents   30\n"})
 	Equal(t, "call", *call, "k DELETE /api/public/v2/requests?metadata_key=user_id&metadata_value=ann ")
-	for _, wrong := range [][]string{{}, {"id", "--metadata", "a=b"}, {"--metadata", "a="}, {"--metadata", "=b"}, {"a", "b"}} {
-		if got := say(t, append([]string{"requests", "delete", "--yes"}, wrong...)...); got.Code != 2 {
-			t.Errorf("%v: %+v", wrong, got)
+
+	for _, invalid := range [][]string{
+		{}, {"id", "--metadata", "a=b"}, {"--metadata", "a="}, {"--metadata", "=b"}, {"a", "b"},
+	} {
+		if got := say(t, append([]string{"requests", "delete", "--yes"}, invalid...)...); got.Code != 2 {
+			t.Errorf("%v: %+v", invalid, got)
 		}
 	}
 }
@@ -107,13 +135,14 @@ func golden(t *testing.T, name, got string) {
 	Equal(t, name, got, string(want))
 }
 
-// cutting answers exports as CSV: calls before the last are cut where the script says so.
+// cutting answers exports as CSV. An answer that ends in CUT breaks the connection there.
 func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
 	t.Helper()
 	calls = new([]string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		*calls = append(*calls, r.RequestURI+" "+strings.TrimSpace(string(body)))
+
 		w.Header().Set("Promptspool-Version", "9")
 		answer := answers[min(len(*calls), len(answers))-1]
 		answer, cut := strings.CutSuffix(answer, "CUT")
@@ -123,6 +152,7 @@ func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
 			}
 			_, _ = io.WriteString(w, line)
 		}
+
 		if cut {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
@@ -142,12 +172,17 @@ func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
 	Equal(t, "csv", got, said{Err: "3 records exported.\n", Out: lines})
 	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"engine","operator":"is","value":"m"}]},`
-	Equal(t, "calls", *calls, []string{"/api/public/v2/requests/export " + filter + `"format":"csv"}`, "/api/public/v2/requests/export " + filter + `"format":"csv"}`,
-		"/api/public/v2/requests/export " + filter + `"cursor":"c1","format":"csv"}`})
+	const path = "/api/public/v2/requests/export "
+	Equal(t, "calls", *calls, []string{
+		path + filter + `"format":"csv"}`,
+		path + filter + `"format":"csv"}`,
+		path + filter + `"cursor":"c1","format":"csv"}`,
+	})
 
 	url, _ = cutting(t, heading+"r1 c1\nCUT", "CUT")
 	got = say(t, "requests", "export", "--format", "csv", "--url", url, "--key", "k")
-	if got.Code != 1 || !strings.Contains(got.Err, "--cursor c1") || got.Out != strings.TrimSuffix(heading, ",cursor\n")+"\n"+line("r1") {
+	want := strings.TrimSuffix(heading, ",cursor\n") + "\n" + line("r1")
+	if got.Code != 1 || !strings.Contains(got.Err, "--cursor c1") || got.Out != want {
 		t.Errorf("a server that never ends its answer: %+v", got)
 	}
 }

@@ -21,6 +21,6 @@ func TestACopyTellsHowFarItIs(t *testing.T) {
 	const want = "copying: 4,000 of 10,000 records, 1,428 a second, 4s left"
 	lines := strings.Split(out.String(), "\r")
 	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) != 4 || last != want {
-		t.Errorf("it says %q", lines)
+		t.Errorf("the progress is %q", lines)
 	}
 }

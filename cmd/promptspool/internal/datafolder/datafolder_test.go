@@ -17,8 +17,9 @@ func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
 		}
 		return dir
 	}
+
 	for _, tt := range []struct {
-		what    string
+		name    string
 		dir     string
 		role    string
 		want    string // below dir
@@ -36,12 +37,13 @@ func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
 		got, err := OfRole(tt.dir, tt.role)
 		if tt.refused {
 			if err == nil || !strings.Contains(err.Error(), "give the data folder of a "+tt.role) {
-				t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+				t.Errorf("%s, as %s: %q, %v", tt.name, tt.role, got, err)
 			}
 			continue
 		}
+
 		if err != nil || got != filepath.Join(tt.dir, tt.want) {
-			t.Errorf("%s, as %s: %q, %v", tt.what, tt.role, got, err)
+			t.Errorf("%s, as %s: %q, %v", tt.name, tt.role, got, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestRepeatedErrorsAreThinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out lockedBuffer // the end of a window is told by a goroutine of the timer's
+		var out lockedBuffer // a goroutine of the timer reports the end of a window
 		log := slog.New(NewThin(slog.NewTextHandler(&out, nil)))
 		lines := func() []string {
 			return strings.Split(strings.TrimSpace(out.take()), "\n")
@@ -28,7 +28,7 @@ func TestRepeatedErrorsAreThinned(t *testing.T) {
 			t.Errorf("%d errors were logged at once", errors)
 		}
 		if linesWith(said, "it goes on") != 1000 || linesWith(said, "another thing") != 1 {
-			t.Error("what is no repeated error was left out")
+			t.Error("a line that is not a repeated error was left out")
 		}
 
 		pass := func(d time.Duration) { // of the bubble's time
@@ -42,7 +42,7 @@ func TestRepeatedErrorsAreThinned(t *testing.T) {
 		log.Error("it broke", "n", 1000)
 		pass(thinWindow)
 		if said := lines(); len(said) != 1 || !strings.Contains(said[0], "n=1000 repeated=1") {
-			t.Errorf("a trouble that lasts: %q", said)
+			t.Errorf("an error that lasts: %q", said)
 		}
 
 		pass(2 * thinWindow)
@@ -60,9 +60,9 @@ func TestRepeatedErrorsAreThinned(t *testing.T) {
 	})
 }
 
-func linesWith(lines []string, what string) (n int) {
+func linesWith(lines []string, text string) (n int) {
 	for _, l := range lines {
-		if strings.Contains(l, what) {
+		if strings.Contains(l, text) {
 			n++
 		}
 	}
@@ -81,7 +81,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// take empties it.
+// take empties the buffer and returns its content.
 func (b *lockedBuffer) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

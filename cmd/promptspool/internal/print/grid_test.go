@@ -19,5 +19,7 @@ func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
 	equal(t, "wide enough", table(21, false), "NAME   N  TEXT\ngröße  7  a long text\n")
 	equal(t, "narrow", table(15, false), "NAME   N  TEXT\ngröße  7  a lo…\n")
 	equal(t, "very narrow", table(3, true), "\x1b[1mNA…\x1b[0m\n\x1b[36mgr…\x1b[0m\n")
-	equal(t, "narrow, with colours", table(15, true), "\x1b[1mNAME\x1b[0m   \x1b[1mN\x1b[0m  \x1b[1mTEXT\x1b[0m\n\x1b[36mgröße\x1b[0m  7  \x1b[31ma lo…\x1b[0m\n")
+	equal(t, "narrow, with colours", table(15, true),
+		"\x1b[1mNAME\x1b[0m   \x1b[1mN\x1b[0m  \x1b[1mTEXT\x1b[0m\n"+
+			"\x1b[36mgröße\x1b[0m  7  \x1b[31ma lo…\x1b[0m\n")
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// printed is a table of these rows.
+// printed returns a table of these rows.
 func printed(rows ...[]any) string {
 	var b bytes.Buffer
 	t := &Table{tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)}
@@ -24,7 +24,8 @@ func printed(rows ...[]any) string {
 
 func TestTables(t *testing.T) {
 	equal(t, "table", printed([]any{"ID", "NAME"}, []any{1, "a"}, []any{22, "ü"}), "ID  NAME\n1   a\n22  ü\n")
-	equal(t, "what drives a terminal", printed([]any{"a\x1b[31mb\tc\nd\re\u009bf\u202eg\x7fh\u200bi", "x"}), "a [31mb c d e f g h i  x\n")
+	equal(t, "what drives a terminal",
+		printed([]any{"a\x1b[31mb\tc\nd\re\u009bf\u202eg\x7fh\u200bi", "x"}), "a [31mb c d e f g h i  x\n")
 	equal(t, "a cell as long as it may be", printed([]any{strings.Repeat("é", 80)}), strings.Repeat("é", 80)+"\n")
 	equal(t, "a longer one", printed([]any{strings.Repeat("é", 81)}), strings.Repeat("é", 79)+"…\n")
 	equal(t, "bytes that are no text", printed([]any{"a\xffb"}), "a\uFFFDb\n")
@@ -61,9 +62,9 @@ func TestJSONIsPrintedAsItIs(t *testing.T) {
 	})
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }

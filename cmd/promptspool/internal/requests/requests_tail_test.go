@@ -32,7 +32,9 @@ func newFollowing(t *testing.T) *following {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	a, id := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Name: "s"}), wire.Identity{Account: "a", Verified: true}
+	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Name: "s"})
+	id := wire.Identity{Account: "a", Verified: true}
+
 	begun := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	f := &following{tail: tail{known: make(map[string]place)}}
 	f.find = func(s wire.Search) (wire.SearchPage, error) { return a.Search(t.Context(), id, s) }
@@ -42,11 +44,19 @@ func newFollowing(t *testing.T) *following {
 		}
 		return nil
 	}
+
 	var batch []wire.Event
 	f.write = func(name string, at time.Duration) {
 		if name != "" {
 			body, _ := json.Marshal(map[string]any{"function_name": name, "tags": []string{name[:1]}})
-			batch = append(batch, wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: begun.Add(at), Sidecar: "s", Body: body})
+			batch = append(batch, wire.Event{
+				ID:         wire.NewID(),
+				Kind:       wire.KindRequest,
+				RequestID:  wire.NewID(),
+				AcceptedAt: begun.Add(at),
+				Sidecar:    "s",
+				Body:       body,
+			})
 		}
 		if name == "" || len(batch) == wire.BatchEventsMax {
 			if _, err := a.Record(t.Context(), id, batch); err != nil {
@@ -58,7 +68,7 @@ func newFollowing(t *testing.T) *following {
 	return f
 }
 
-// flushed writes what is left of a batch and follows.
+// flushed writes the rest of a batch, follows, and returns what is new.
 func (f *following) flushed(t *testing.T) (fresh []string) {
 	t.Helper()
 	f.write("", 0)
@@ -81,7 +91,7 @@ func TestTailShowsEachRecordOnceAndMissesNone(t *testing.T) {
 	equal(t, "at first", f.shown, []string{"c", "d", "e"})
 	equal(t, "without news", f.flushed(t), []string{})
 
-	// More than four pages at once, and some at the same moment.
+	// More than four pages together, and some records at the same moment.
 	var want []string
 	for i := range 4_500 {
 		want = append(want, "n"+time.Duration(i).String())
@@ -96,7 +106,7 @@ func TestTailShowsEachRecordOnceAndMissesNone(t *testing.T) {
 	}
 	equal(t, "after the burst", f.flushed(t), []string{})
 
-	// One that was delayed is shown, one that comes much too late is not, and nothing comes again.
+	// A delayed record is shown, one that comes much too late is not, and nothing is shown twice.
 	f.write("late", 14*time.Second)
 	f.write("too late", 2*time.Second)
 	f.write("new", 15*time.Second)
@@ -117,13 +127,14 @@ func TestTailOverAnEmptyArchive(t *testing.T) {
 	equal(t, "more than a minute late", f.flushed(t), []string{})
 }
 
-// The server goes away at any of a tail's questions, while several pages wait that a filter lets through.
+// The server goes away at any of a tail's queries, while several pages of a filter are waiting.
 func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
 	f := newFollowing(t)
 	f.where = &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"n"`)}
 	if err := f.begin(10); err != nil {
 		t.Fatal(err)
 	}
+
 	find := f.find
 	for round, away := range []int{0, 2, 4} {
 		at := time.Duration(round) * 10 * time.Minute
@@ -134,6 +145,7 @@ func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
 		}
 		f.write("other", at+time.Second)
 		f.write("", 0)
+
 		asked := 0
 		f.find = func(s wire.Search) (wire.SearchPage, error) {
 			if asked++; asked == away+1 {
@@ -141,6 +153,7 @@ func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
 			}
 			return find(s)
 		}
+
 		n := len(f.shown)
 		if err := f.follow(t.Context()); !wire.IsCode(err, wire.CodeUnavailable) {
 			t.Fatalf("away at question %d: %v", away, err)
@@ -152,9 +165,9 @@ func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"promptspool/registry/render"
 )
 
-// foundIn are the findings of a file, with their places in it.
+// foundIn returns the findings of a file, with their places in it.
 func foundIn(t *testing.T, content string) string {
 	t.Helper()
 	f, err := parseTemplate("f.yaml", "f", []byte(content))
@@ -30,7 +30,7 @@ func foundIn(t *testing.T, content string) string {
 }
 
 func TestAFindingIsToldByItsPlaceInTheFile(t *testing.T) {
-	for content, want := range map[string]string{
+	places := map[string]string{
 		"content: a {b c}\n":                                   "f.yaml:1:12: content",
 		"content: 'it''s {b c}'\n":                             "f.yaml:1:17: content",
 		"content: \"a\\n\\u00e9\\\"\\x41 \\U0001F600{b c}\"\n": "f.yaml:1:37: content",
@@ -47,21 +47,28 @@ func TestAFindingIsToldByItsPlaceInTheFile(t *testing.T) {
 		"messages: [{role: user, content: [{text: '{'}]}]\n":   "f.yaml:1:43: messages[0].content[0].text",
 		"content:\n- image_url: {url: \"https://x/{\"}\n":      "f.yaml:2:31: content[0].image_url.url",
 		"content: a {b}\n":                                     "",
-		"messages:\n- {role: user, content: a}\n- {role: function, name: f, content: a}\nmodel: {provider: anthropic}\n": "f.yaml:3:1: messages[1] gives the result of \"f\", which no message before it called; anthropic needs the call as well",
-	} {
+		"messages:\n- {role: user, content: a}\n- {role: function, name: f, content: a}\n" +
+			"model: {provider: anthropic}\n": "f.yaml:3:1: messages[1] gives the result of \"f\", " +
+			"which no message before it called; anthropic needs the call as well",
+	}
+
+	for content, want := range places {
 		if got := foundIn(t, content); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", content, got, want)
 		}
 	}
 }
 
-// Whatever style a text is written in, the character that is looked for is found where it is.
+// Whatever style a text is written in, a character in it is found at its place.
 func TestACharacterOfATextIsFoundInItsFile(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", " ", "\n", "'", `"`, "\\", "é", "😀", "#", ": ", "- ", "\t"})
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "before"), "") + "§" + strings.Join(rapid.SliceOfN(word, 0, 4).Draw(t, "after"), "")
-		style := rapid.SampledFrom([]yaml.Style{0, yaml.LiteralStyle, yaml.FoldedStyle, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle}).Draw(t, "style")
+		text := strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "before"), "") + "§" +
+			strings.Join(rapid.SliceOfN(word, 0, 4).Draw(t, "after"), "")
+		style := rapid.SampledFrom([]yaml.Style{
+			0, yaml.LiteralStyle, yaml.FoldedStyle, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle,
+		}).Draw(t, "style")
 		content, err := yaml.Marshal(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
 			{Kind: yaml.ScalarNode, Value: "k"}, {Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: style},
 		}})
@@ -81,12 +88,14 @@ func TestACharacterOfATextIsFoundInItsFile(t *testing.T) {
 			t.Fatalf("%q: lost its way", content)
 		}
 		at := []rune(strings.Split(string(content), "\n")[line-1])
-		if column > len(at) || at[column-1] != '§' && !strings.HasPrefix(strings.ToLower(string(at[column-1:])), `\xa7`) {
+		isPlace := column <= len(at) &&
+			(at[column-1] == '§' || strings.HasPrefix(strings.ToLower(string(at[column-1:])), `\xa7`))
+		if !isPlace {
 			t.Fatalf("%q: found at %d:%d", content, line, column)
 		}
 		found++
 	})
 	if found == 0 {
-		t.Error("nothing was looked for")
+		t.Error("no text could be searched")
 	}
 }
