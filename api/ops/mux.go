@@ -16,39 +16,46 @@ import (
 // bodyBytesMax bounds the body of a call.
 const bodyBytesMax = 64 << 10
 
-// route is one line of a listener's table. A path that ends in "/" takes the rest of the path, at least a character.
+// panicMessage is what a caller reads about a panic.
+const panicMessage = "Something failed inside promptspool; its log says what."
+
+// route is one line of a listener's table. A path that ends in "/" stands for every longer one.
 type route struct {
 	method, path string
 	handle       handler
 }
 
-// handler answers a call. What it returns is sent as JSON; with neither it has answered by itself.
+// handler answers a call. Its answer is sent as JSON; if it returns neither an answer nor an
+// error, it has written the response itself.
 type handler func(ctx *fasthttp.RequestCtx) (any, error)
 
-// mux finds the route of a call. Every answer but that of /metrics is a JSON object.
+// mux finds the route of a call. Every error is a JSON object.
 type mux struct {
 	logger *slog.Logger
 	panics prometheus.Counter // may be nil
 	routes []route
 }
 
-// handle answers a call. A panic in a handler is answered 500: fasthttp itself would end the process.
+// handle answers a call.
 func (m *mux) handle(ctx *fasthttp.RequestCtx) {
+	// fasthttp does not recover from panics: one in a handler would end the process.
 	defer func() {
 		if p := recover(); p != nil {
 			m.logger.Error("an operations handler panicked", "panic", p, "stack", string(debug.Stack()))
 			if m.panics != nil {
 				m.panics.Inc()
 			}
-			edge.WriteError(ctx, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+			edge.WriteError(ctx, wire.Errorf(wire.CodeInternal, panicMessage))
 		}
 	}()
 	edge.Answering(ctx.Conn())
+
 	err := edge.CheckHead(ctx)
 	var answer any
 	if err == nil {
 		answer, err = m.call(ctx)
 	}
+
 	if err != nil {
 		if e := wire.AsError(err); e.Status() == 500 {
 			m.logger.Error("an operations call failed", "path", string(ctx.Path()), "error", e)
@@ -59,13 +66,14 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// call hands a call to the first route that fits.
+// call passes a call to the first route that matches.
 func (m *mux) call(ctx *fasthttp.RequestCtx) (any, error) {
 	method, path := string(ctx.Method()), string(ctx.Path())
+
 	var allowed []string
 	for _, r := range m.routes {
-		rest, fits := strings.CutPrefix(path, r.path)
-		if !fits || strings.HasSuffix(r.path, "/") == (rest == "") {
+		rest, matches := strings.CutPrefix(path, r.path)
+		if !matches || strings.HasSuffix(r.path, "/") == (rest == "") {
 			continue
 		}
 		if method == r.method || method == "HEAD" && r.method == "GET" {
@@ -74,21 +82,26 @@ func (m *mux) call(ctx *fasthttp.RequestCtx) (any, error) {
 		allowed = append(allowed, r.method)
 	}
 	if allowed == nil {
-		return nil, wire.Errorf(wire.CodeNotFound, "There is no route %.100s here. The API is on another listener.", path)
+		return nil, wire.Errorf(wire.CodeNotFound,
+			"There is no route %.100s here. The API is on another listener.", path)
 	}
+
 	allow := strings.Join(allowed, ", ")
 	ctx.Response.Header.Set("Allow", allow)
+
 	return nil, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, method)
 }
 
-// parseError is what is told of bytes that fasthttp could not read as a call.
+// parseError returns the answer to bytes that fasthttp could not read as a request.
 func parseError(err error) error {
 	var small *fasthttp.ErrSmallBuffer
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
-		return wire.Errorf(wire.CodeTooLarge, "The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
+		return wire.Errorf(wire.CodeTooLarge,
+			"The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
 	}
 	if edge.IsLate(err) {
 		return wire.Errorf(wire.CodeTimeout, "The call did not come in time.")
 	}
+
 	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")
 }

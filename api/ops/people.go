@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// People manages who signs in at the dashboard, of all accounts. On a server it is auth's Operator.
+// People manages the users of the dashboard, in all accounts. On a server it is auth's Operator.
 type People interface {
 	People(ctx context.Context, account string) ([]wire.User, error)
 	Invite(ctx context.Context, account string, role wire.Role) (wire.Secret, wire.Invite, error)
@@ -28,11 +28,11 @@ type NewInvite struct {
 	Role    wire.Role `json:"role"`
 }
 
-// CreatedInvite is an invite with its code, which is shown this once. Server is where the process takes calls.
+// CreatedInvite is an invite with its code, which is shown only this once.
 type CreatedInvite struct {
 	wire.Invite
 	Code   string `json:"code"`
-	Server string `json:"server"`
+	Server string `json:"server"` // where the process takes calls
 }
 
 // NewReset asks for a password reset link.
@@ -40,14 +40,14 @@ type NewReset struct {
 	Email string `json:"email"`
 }
 
-// CreatedReset is the code of a password reset link, which is shown this once. Server is where the process takes calls.
+// CreatedReset is the code of a password reset link, which is shown only this once.
 type CreatedReset struct {
 	User   wire.User `json:"user"`
 	Code   string    `json:"code"`
-	Server string    `json:"server"`
+	Server string    `json:"server"` // where the process takes calls
 }
 
-// Disabling asks that a person cannot sign in, or can again.
+// Disabling asks to disable a person's signing in, or to enable it again.
 type Disabling struct {
 	Email    string `json:"email"`
 	Disabled bool   `json:"disabled"`
@@ -58,6 +58,7 @@ func peopleRoutes(people People, server string) []route {
 	if people == nil {
 		people = noPeople{}
 	}
+
 	return []route{
 		{"GET", "/people", func(ctx *fasthttp.RequestCtx) (any, error) {
 			all, err := people.People(ctx, string(ctx.QueryArgs().Peek("account")))
@@ -68,6 +69,7 @@ func peopleRoutes(people People, server string) []route {
 			if err != nil {
 				return nil, err
 			}
+
 			code, invite, err := people.Invite(ctx, n.Account, n.Role)
 			return CreatedInvite{invite, string(code), server}, err
 		}},
@@ -76,6 +78,7 @@ func peopleRoutes(people People, server string) []route {
 			if err != nil {
 				return nil, err
 			}
+
 			code, u, err := people.MakeReset(ctx, n.Email)
 			return CreatedReset{u, string(code), server}, err
 		}},
@@ -84,32 +87,39 @@ func peopleRoutes(people People, server string) []route {
 			if err != nil {
 				return nil, err
 			}
+
 			return people.SetDisabled(ctx, n.Email, n.Disabled)
 		}},
 	}
 }
 
-// mayShare refuses to make a key of an account whose people signed up by themselves, unless that is asked for: where anybody
-// may sign up, a stranger may have taken the name, and would read all that is logged with the key.
-func mayShare(ctx context.Context, people People, n NewKey) error {
+// checkShared rejects a key for an account that was founded by signing up, unless the caller
+// asked for one.
+func checkShared(ctx context.Context, people People, n NewKey) error {
 	if people == nil || n.Shared || n.Account == "" {
 		return nil
 	}
 
+	// Where anyone can sign up, a stranger may have taken the account's name, and would read
+	// everything that is logged with the key.
 	all, err := people.People(ctx, n.Account)
 	if err != nil {
 		return err
 	}
+
 	for _, u := range all {
 		if u.Founder {
-			return wire.Errorf(wire.CodeConflict, "%s founded the account %s by signing up, without an invite. Its people see all that is "+
-				"logged with a key of it. Choose another --account, or give --shared if that is meant.", u.Email, n.Account)
+			return wire.Errorf(wire.CodeConflict,
+				"%s founded the account %s by signing up, without an invite. Its people see all that is "+
+					"logged with a key of it. Choose another --account, or give --shared if that is meant.",
+				u.Email, n.Account)
 		}
 	}
+
 	return nil
 }
 
-// readBody reads a call's body.
+// readBody decodes the body of a call.
 func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
 	if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {
 		return body, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)
@@ -120,8 +130,9 @@ func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
 // noPeople answers for a process without people.
 type noPeople struct{}
 
-var errNoPeople = wire.Errorf(wire.CodeNotImplemented, "Nobody signs in at this process; only a server has a dashboard. "+
-	"Give the server's data folder as --data.")
+var errNoPeople = wire.Errorf(wire.CodeNotImplemented,
+	"Nobody signs in at this process; only a server has a dashboard. "+
+		"Give the server's data folder as --data.")
 
 func (noPeople) People(context.Context, string) ([]wire.User, error) { return nil, errNoPeople }
 func (noPeople) Invite(context.Context, string, wire.Role) (wire.Secret, wire.Invite, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// profileRoutes give Go's profiles of the process to its own user: what it does with its time and its memory. A profile of time runs for
-// ?seconds=, 30 if it is not given.
+// profileRoutes give Go's profiles of the process's time and memory to its own user. A profile
+// of time runs for ?seconds=, by default 30.
 func profileRoutes() []route {
 	return []route{
 		{"GET", "/debug/pprof/profile", adapted(pprof.Profile)},
@@ -18,9 +18,10 @@ func profileRoutes() []route {
 	}
 }
 
-// adapted makes a handler of one of net/http's.
+// adapted turns a handler of net/http into one of ours.
 func adapted(f http.HandlerFunc) handler {
 	handle := fasthttpadaptor.NewFastHTTPHandlerFunc(f)
+
 	return func(ctx *fasthttp.RequestCtx) (any, error) {
 		handle(ctx)
 		return nil, nil

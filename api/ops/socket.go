@@ -23,41 +23,49 @@ import (
 const SocketName = "control.sock"
 
 const (
-	controlPatience       = time.Minute // for an answer
+	controlTimeout        = time.Minute // for an answer
 	controlAnswerBytesMax = 64 << 20
 )
 
-// ListenControl makes the control socket in a data folder that this process alone has open; a socket left by a process
-// that was killed is replaced. Its mode is 0600 from its first moment, whatever the folder's is. It stays in the folder
-// when the listener closes; the next start replaces it.
+// ListenControl creates the control socket in a data folder that this process alone has open.
+//
+// The socket of a process that was killed is replaced. The mode is 0600 from the first moment,
+// whatever the folder's is. The socket stays in the folder when the listener closes; the next
+// start replaces it.
 func ListenControl(dataDir string) (net.Listener, error) {
 	if err := os.Remove(filepath.Join(dataDir, SocketName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("the control socket of an earlier process cannot be replaced: %w", err)
 	}
+
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		// Linux takes the mode of the new file from the socket's own.
+		// Linux takes the mode of the new file from the socket's own. To change it once the
+		// file exists would leave others a moment to connect.
 		failed := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) })
 		return errors.Join(failed, err)
 	}}
+
 	var ln net.Listener
-	err := atShortPath(dataDir, func(path string) (err error) {
+	err := withShortPath(dataDir, func(path string) (err error) {
 		ln, err = config.Listen(context.Background(), "unix", path)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the control socket in %s: %w", dataDir, err)
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // a short path may mean another file by then
+
+	// When the listener closes, a short path may mean another file.
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	return ln, nil
 }
 
-// atShortPath calls f with a path of the socket that fits the 107 bytes of a unix address, however deep the folder lies. The path
-// holds until f returns.
-func atShortPath(dataDir string, f func(path string) error) error {
+// withShortPath calls f with a path of the socket that fits the 107 bytes of a unix address,
+// however long the folder's own path is. The path is valid until f returns.
+func withShortPath(dataDir string, f func(path string) error) error {
 	path := filepath.Join(dataDir, SocketName)
 	if len(path) <= 100 {
 		return f(path)
 	}
+
 	dir, err := os.Open(dataDir)
 	if err != nil {
 		return err
@@ -66,23 +74,28 @@ func atShortPath(dataDir string, f func(path string) error) error {
 	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + SocketName)
 }
 
-// Control calls the control socket in a process's data folder: method and path, body (nil: none) and answer as JSON. An error
-// that the process answered is a *wire.Error. The call ends with ctx, or after a minute.
+// Control calls the control socket in a process's data folder.
+//
+// The body, unless it is nil, and the answer are JSON. An error that the process answered is a
+// *wire.Error. The call ends with ctx, or after a minute.
 func Control(ctx context.Context, dataDir, method, path string, body, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, controlPatience)
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
+
 	return ControlLong(ctx, dataDir, method, path, body, func(r io.Reader) error {
-		got, err := io.ReadAll(io.LimitReader(r, controlAnswerBytesMax))
+		text, err := io.ReadAll(io.LimitReader(r, controlAnswerBytesMax))
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal(got, answer)
+		return json.Unmarshal(text, answer)
 	})
 }
 
-// ControlLong is Control for answers that take long or are long: read gets the body of a good one as it comes, and the call
-// ends with ctx alone.
-func ControlLong(ctx context.Context, dataDir, method, path string, body any, read func(io.Reader) error) error {
+// ControlLong is Control for answers that are long or take long. It calls read with the body of
+// a successful answer as it arrives, and ends with ctx only.
+func ControlLong(
+	ctx context.Context, dataDir, method, path string, body any, read func(io.Reader) error,
+) error {
 	var sent []byte
 	if body != nil {
 		var err error
@@ -94,63 +107,85 @@ func ControlLong(ctx context.Context, dataDir, method, path string, body any, re
 	if err != nil {
 		return err
 	}
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		err = atShortPath(dataDir, func(path string) (err error) {
+
+	res, err := socketClient(dataDir).Do(req)
+	if err != nil {
+		return unreachable(dataDir, err)
+	}
+	defer res.Body.Close()
+
+	if res.StatusCode != 200 {
+		return answeredError(dataDir, res)
+	}
+
+	// An answer that broke off is the process's fault, anything else is read's.
+	answer := &errorReader{Reader: res.Body}
+	if err := read(answer); err != nil {
+		if answer.err != nil {
+			return unreachable(dataDir, answer.err)
+		}
+		return err
+	}
+
+	return nil
+}
+
+// socketClient returns a client that connects to the control socket, whatever the URL's host.
+func socketClient(dataDir string) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		err = withShortPath(dataDir, func(path string) (err error) {
 			conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
 			return err
 		})
 		return conn, err
-	}}}
-	res, err := c.Do(req)
-	if err != nil {
-		return notReached(dataDir, err)
 	}
-	defer res.Body.Close()
-	if res.StatusCode == 200 {
-		broken := &brokenReader{Reader: res.Body}
-		if err := read(broken); err != nil {
-			if broken.err != nil {
-				err = notReached(dataDir, broken.err)
-			}
-			return err
-		}
-		return nil
-	}
-	got, err := io.ReadAll(io.LimitReader(res.Body, controlAnswerBytesMax))
-	if err != nil {
-		return notReached(dataDir, err)
-	}
-	var told wire.ErrorBody
-	if err := json.Unmarshal(got, &told); err != nil {
-		return fmt.Errorf("the process in %s answered with status %d and no reason", dataDir, res.StatusCode)
-	}
-	return &wire.Error{Code: told.Error, Message: told.Message, Fields: told.Fields}
+
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
-// brokenReader remembers why an answer broke off.
-type brokenReader struct {
+// answeredError returns the error that a process answered.
+func answeredError(dataDir string, res *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, controlAnswerBytesMax))
+	if err != nil {
+		return unreachable(dataDir, err)
+	}
+
+	var answer wire.ErrorBody
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("the process in %s answered with status %d and no reason", dataDir, res.StatusCode)
+	}
+	return &wire.Error{Code: answer.Error, Message: answer.Message, Fields: answer.Fields}
+}
+
+// errorReader remembers the error that ended reading, other than io.EOF.
+type errorReader struct {
 	io.Reader
 	err error
 }
 
-func (b *brokenReader) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
+func (r *errorReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		b.err = err
+		r.err = err
 	}
 	return n, err
 }
 
-// notReached tells why a process did not answer, and what to do about it.
-func notReached(dataDir string, err error) error {
+// unreachable returns why a process did not answer, and what to do about it.
+func unreachable(dataDir string, err error) error {
+	// Without the URL: "http://control" would only confuse.
 	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err // without "http://control", which is nowhere
+		err = u.Err
 	}
+
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("the control socket in %s is another user's; run this as the user of the process: %w", dataDir, err)
+		return fmt.Errorf("the control socket in %s is another user's; "+
+			"run this as the user of the process: %w", dataDir, err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no process runs on the data folder %s: start it, or give its folder as --data (%w)", dataDir, err)
+		return fmt.Errorf("no process runs on the data folder %s: "+
+			"start it, or give its folder as --data (%w)", dataDir, err)
 	}
+
 	return fmt.Errorf("the process in %s did not answer: %w", dataDir, err)
 }

@@ -14,20 +14,24 @@ import (
 	"promptspool/api/wire"
 )
 
-// Spool is what the control socket gives access to of a sidecar's spool. Its methods may be called concurrently, and
-// end with ctx.
+// Spool is what the control socket gives access to of a sidecar's spool. Its methods may be
+// called concurrently, and end with ctx.
 type Spool interface {
-	// Check reads everything and reports; the report is encoded as JSON.
+	// Check reads everything and returns a report, which is encoded as JSON.
 	Check(ctx context.Context) (any, error)
-	// Events yields what waits in the spool ("") or lies in a lane (its name).
+
+	// Events yields the events of a lane, or with lane "" those waiting in the spool.
 	Events(ctx context.Context, lane string) iter.Seq2[SpoolEvent, error]
-	// Replay appends what is picked of a lane to the spool, durably, before it leaves the lane. It returns how many.
+
+	// Replay moves the picked events of a lane back to the spool, and returns how many. They
+	// are durable there before they leave the lane.
 	Replay(ctx context.Context, p Pick) (int, error)
-	// Purge removes what is picked of a lane for good. It returns how many.
+
+	// Purge deletes the picked events of a lane, and returns how many.
 	Purge(ctx context.Context, p Pick) (int, error)
 }
 
-// SpoolEvent is an event as it lies in a spool. It holds no key, only its number.
+// SpoolEvent is an event as a spool has it. Instead of the key, it holds the key's number.
 type SpoolEvent struct {
 	Seq     uint64    `json:"sequence"`
 	Key     uint32    `json:"key_number"`
@@ -39,69 +43,87 @@ type SpoolEvent struct {
 	Error   string    `json:"error,omitempty"` // why it cannot be read; Data is empty then
 }
 
-// Pick says which events of a lane are meant.
+// Pick selects events of a lane.
 type Pick struct {
-	Lane      string   `json:"lane"` // a lane's name, or "" for every lane
+	Lane      string   `json:"lane"` // "" for every lane
 	Sequences []uint64 `json:"sequences,omitempty"`
 	All       bool     `json:"all,omitempty"`
-	Key       string   `json:"key,omitempty"` // of Replay, a secret: under which key they go out; "" for their own
+
+	// Key is, for Replay, the secret key under which the events are sent instead of their own.
+	Key string `json:"key,omitempty"`
 }
 
-// Moved answers Replay and Purge.
+// Moved is the answer to a Replay or a Purge.
 type Moved struct {
 	Events int `json:"events"`
 }
 
 // spoolRoutes are the control socket's routes of a spool.
 func spoolRoutes(s Spool) []route {
-	moved := func(move func(context.Context, Pick) (int, error)) handler {
-		return func(ctx *fasthttp.RequestCtx) (any, error) {
-			var p Pick
-			if err := json.Unmarshal(ctx.PostBody(), &p); err != nil {
-				return nil, wire.Errorf(wire.CodeBadJSON, "The body does not say which events: %v", err)
-			}
-			n, err := move(ctx, p)
-			return Moved{n}, err
-		}
-	}
-	routes := []route{
-		{"GET", "/spool/check", func(ctx *fasthttp.RequestCtx) (any, error) { return s.Check(ctx) }},
-		{"GET", "/spool/events", func(ctx *fasthttp.RequestCtx) (any, error) { streamEvents(ctx, s); return nil, nil }},
-	}
 	if s == nil {
-		for i := range routes {
-			routes[i].handle = noSpool
+		return []route{
+			{"GET", "/spool/check", noSpool},
+			{"GET", "/spool/events", noSpool},
+			{"POST", "/spool/replay", noSpool},
+			{"POST", "/spool/purge", noSpool},
 		}
-		return append(routes, route{"POST", "/spool/replay", noSpool}, route{"POST", "/spool/purge", noSpool})
 	}
-	return append(routes, route{"POST", "/spool/replay", moved(s.Replay)}, route{"POST", "/spool/purge", moved(s.Purge)})
+
+	return []route{
+		{"GET", "/spool/check", func(ctx *fasthttp.RequestCtx) (any, error) { return s.Check(ctx) }},
+		{"GET", "/spool/events", func(ctx *fasthttp.RequestCtx) (any, error) {
+			streamEvents(ctx, s)
+			return nil, nil
+		}},
+		{"POST", "/spool/replay", moving(s.Replay)},
+		{"POST", "/spool/purge", moving(s.Purge)},
+	}
 }
 
-// noSpool answers for a process that has none.
+// moving returns a handler that moves the events that the body selects.
+func moving(move func(context.Context, Pick) (int, error)) handler {
+	return func(ctx *fasthttp.RequestCtx) (any, error) {
+		var p Pick
+		if err := json.Unmarshal(ctx.PostBody(), &p); err != nil {
+			return nil, wire.Errorf(wire.CodeBadJSON, "The body does not say which events: %v", err)
+		}
+
+		n, err := move(ctx, p)
+		return Moved{n}, err
+	}
+}
+
+// noSpool answers for a process without a spool.
 func noSpool(*fasthttp.RequestCtx) (any, error) {
-	return nil, wire.Errorf(wire.CodeNotImplemented, "This process has no spool; a sidecar does. Give the sidecar's data folder as --data.")
+	return nil, wire.Errorf(wire.CodeNotImplemented,
+		"This process has no spool; a sidecar does. Give the sidecar's data folder as --data.")
 }
 
-// streamEvents answers one event a line. ?lane= names a lane.
+// streamEvents answers with one event a line. ?lane= names a lane.
 func streamEvents(ctx *fasthttp.RequestCtx, s Spool) {
 	lane := string(ctx.QueryArgs().Peek("lane"))
 	ctx.SetContentType("application/x-ndjson")
+
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		encoder := json.NewEncoder(w)
-		// This runs in a goroutine of fasthttp's own, where a panic would end the process. What was streamed so far is followed by
-		// an error, so that nobody takes it for all.
+
+		// This runs in a goroutine of fasthttp's own, where a panic would end the process. An
+		// error after the events streamed so far keeps readers from taking them for all.
 		defer func() {
 			if p := recover(); p != nil {
-				slog.Error("streaming the spool's events panicked", "panic", p, "stack", string(debug.Stack()))
-				_ = encoder.Encode(SpoolEvent{Error: "Something failed inside promptspool; its log says what."})
+				slog.Error("streaming the spool's events panicked",
+					"panic", p, "stack", string(debug.Stack()))
+				_ = encoder.Encode(SpoolEvent{Error: panicMessage})
 			}
 		}()
-		for e, err := range s.Events(context.Background(), lane) { // ctx ends before the stream does
+
+		// The context of the call ends before the stream does.
+		for e, err := range s.Events(context.Background(), lane) {
 			if err != nil {
 				e.Data, e.Error = nil, err.Error()
 			}
 			if encoder.Encode(e) != nil {
-				return // whoever asked has gone
+				return // the client has disconnected
 			}
 		}
 	})

@@ -30,7 +30,6 @@ var unread = []string{
 	"api",
 	"api/auth/authtest",
 	"api/openapi",
-	"api/ops",
 	"spool/archive/archivetest",
 	"spool/archive/postgres/postgrestest",
 	"spool/archive/query",
