@@ -32,7 +32,6 @@ var unread = []string{
 	"api/openapi",
 	"spool/archive/archivetest",
 	"spool/archive/postgres/postgrestest",
-	"spool/archive/query",
 }
 
 // pageFaults returns where a file is hard to read, as "line: what".

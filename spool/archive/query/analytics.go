@@ -3,15 +3,15 @@ package query
 import (
 	"cmp"
 	"maps"
-	"strings"
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
 
-// Analytics sums up rows for wire.Analytics. The result depends on the rows, not on their order,
-// as long as there are no more names than its bounds.
+// Analytics sums up rows for wire.Analytics. As long as there are no more names than its bounds
+// allow, the result depends on the rows only, not on their order.
 type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
@@ -26,13 +26,15 @@ type Analytics struct {
 	errors    counts[string]
 	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
-	wide      map[string]bool // keys of metadata whose values some summary leaves out
-	scores    fewNames        // of scores that were counted
+	wide      map[string]bool // metadata keys whose values some summary leaves out
+	scores    nameSample      // of the scores counted
 }
 
 // AnalyticsColumns are the columns that Analytics looks at.
-var AnalyticsColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnModel, rowcode.ColumnProvider, rowcode.ColumnTemplate, rowcode.ColumnTags, rowcode.ColumnMetadata,
-	rowcode.ColumnErrorType, rowcode.ColumnTools)
+var AnalyticsColumns = tallyColumns | rowcode.ColumnsOf(
+	rowcode.ColumnTime, rowcode.ColumnModel, rowcode.ColumnProvider, rowcode.ColumnTemplate,
+	rowcode.ColumnTags, rowcode.ColumnMetadata, rowcode.ColumnErrorType, rowcode.ColumnTools,
+)
 
 // NewAnalytics returns empty sums for a question.
 func NewAnalytics(q wire.StatisticsQuery) *Analytics {
@@ -46,9 +48,10 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 		tools:       make(counts[string]),
 		metadata:    make(counts[wire.MetadataRow]),
 		wide:        make(map[string]bool),
-		scores:      make(fewNames),
+		scores:      make(nameSample),
 	}
 
+	// Scores that the caller filters by are listed, however many other names there are.
 	asked := scoresAsked(q.FilterGroup)
 	a.whole = newDimension[struct{}](&a.clock, asked).bySeries()
 	a.models = newDimension[string](&a.clock, asked)
@@ -62,55 +65,55 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 func (a *Analytics) Add(row *wire.Row) error {
 	a.Reach(row.AcceptedAt)
 	a.count(row, 1)
+
+	// Only a bucket that the caller chose runs out of room here: others become longer.
 	if a.whole.leftOut > 0 {
 		return errTooManyBuckets(a.clock.name())
 	}
 	return nil
 }
 
-// Reach makes buckets so long that there are not too many up to at. See Sums.
+// Reach makes buckets long enough for a row at this time. See Sums.
 func (a *Analytics) Reach(at time.Time) {
-	if a.clock.see(at) {
-		a.recut()
+	if a.clock.extend(at) {
+		a.rebucket()
 	}
 }
 
-// count counts a row n times: once, or with -1 it takes back one that was counted.
+// count counts a row n times: once, or -1 times to take back one that was counted.
 func (a *Analytics) count(row *wire.Row, n int64) {
-	bucket := a.clock.of(row.AcceptedAt)
+	bucket := a.clock.bucketOf(row.AcceptedAt)
 	a.whole.add(struct{}{}, bucket, row, n)
 	a.models.add(row.Engine, bucket, row, n)
 	a.providers.add(row.Provider, bucket, row, n)
 	if row.PromptName != nil {
 		a.templates.add(*row.PromptName, bucket, row, n)
 	}
-
-	by := a.statuses[bucket]
-	if by == nil {
-		by = make(map[string]int64)
-		a.statuses[bucket] = by
-	}
-	if _, known := by[row.Status]; known || len(by) < wire.AnalyticsListMax {
-		by[row.Status] += n
-	}
+	addStatus(a.statusesOf(bucket), row.Status, n)
 
 	// A name that a row has twice counts once.
 	for i, tag := range row.Tags {
-		if !contains(row.Tags[:i], tag) {
+		if !slices.Contains(row.Tags[:i], tag) {
 			a.tags.add(tag, row, n)
 		}
 	}
-	if row.Status != "SUCCESS" {
-		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
-	}
 	for i, tool := range row.ToolNames {
-		if !contains(row.ToolNames[:i], tool) {
+		if !slices.Contains(row.ToolNames[:i], tool) {
 			a.tools.add(tool, row, n)
 		}
 	}
+
+	// Every failed row has an error type, so that their counts add up to the failures.
+	if row.Status != "SUCCESS" {
+		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
+	}
+
+	// Names of scores are never taken back: too many of them only keep summaries from being
+	// merged, which costs time and no accuracy.
 	for _, s := range row.Scores {
 		a.scores.add(s.Name)
 	}
+
 	for _, m := range row.Metadata {
 		a.keys.add(m.Key, row, n)
 		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] {
@@ -119,7 +122,25 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	}
 }
 
-// prune drops what was only taken back, and metadata whose values are not all known.
+// statusesOf returns how often each status came in a bucket.
+func (a *Analytics) statusesOf(bucket int64) map[string]int64 {
+	m := a.statuses[bucket]
+	if m == nil {
+		m = make(map[string]int64)
+		a.statuses[bucket] = m
+	}
+	return m
+}
+
+// addStatus adds n to a status, unless it is one too many. Callers choose statuses freely, so
+// without a bound the answer could grow with every row.
+func addStatus(m map[string]int64, status string, n int64) {
+	if _, known := m[status]; known || len(m) < wire.AnalyticsListMax {
+		m[status] += n
+	}
+}
+
+// prune drops names whose rows were all taken back, and values of wide metadata keys.
 func (a *Analytics) prune() {
 	a.whole.prune()
 	a.models.prune()
@@ -128,157 +149,32 @@ func (a *Analytics) prune() {
 	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
 		c.prune()
 	}
+
+	// A summary left out the values of a wide key, so what was counted of them is too low.
 	a.metadata.prune()
 	maps.DeleteFunc(a.metadata, func(m wire.MetadataRow, _ *count) bool { return a.wide[m.Key] })
-	for at, by := range a.statuses {
-		maps.DeleteFunc(by, func(_ string, n int64) bool { return n == 0 })
-		if len(by) == 0 {
+
+	for at, statuses := range a.statuses {
+		maps.DeleteFunc(statuses, func(_ string, n int64) bool { return n == 0 })
+		if len(statuses) == 0 {
 			delete(a.statuses, at)
 		}
 	}
 }
 
-func contains(tags []string, tag string) bool {
-	for _, t := range tags {
-		if t == tag {
-			return true
-		}
-	}
-	return false
-}
+// rebucket moves everything to the clock's longer buckets.
+func (a *Analytics) rebucket() {
+	a.whole.rebucket()
+	a.models.rebucket()
+	a.templates.rebucket()
+	a.providers.rebucket()
 
-func (a *Analytics) recut() {
-	a.whole.recut()
-	a.models.recut()
-	a.templates.recut()
-	a.providers.recut()
-	statuses := make(map[int64]map[string]int64)
-	for at, by := range a.statuses {
-		into := statuses[a.clock.floor(at)]
-		if into == nil {
-			into = make(map[string]int64)
-			statuses[a.clock.floor(at)] = into
-		}
-		for status, n := range by {
+	before := a.statuses
+	a.statuses = make(map[int64]map[string]int64)
+	for at, statuses := range before {
+		into := a.statusesOf(a.clock.floor(at))
+		for status, n := range statuses {
 			into[status] += n
 		}
-	}
-	a.statuses = statuses
-}
-
-// Answer returns the sums in the peer's form.
-func (a *Analytics) Answer() wire.Analytics {
-	a.prune()
-	series := a.whole.by[struct{}{}]
-	sum := series.sum()
-	scores := a.whole.scoresOf(struct{}{}).told(scoreNamesMax)
-	w := wire.Analytics{Success: true, ChartInterval: a.clock.interval(), PercentileError: wire.PercentileError,
-		MetadataKeysWide: sortedKeys(a.wide), AverageLatency: sum.latency.mean(), TotalCost: sum.cost(), TotalTokens: sum.tokens(), TotalRequests: sum.requests,
-		TotalCachedTokens: sum.cached, TotalThinkingTokens: sum.thinking, Overall: sum.totals(scores), Scores: scores}
-
-	if sum.input > 0 {
-		ratio := float64(sum.cached) / float64(sum.input)
-		w.CacheTokenRatio = &ratio
-	}
-
-	a.series(&w, series)
-	a.dimensions(&w)
-	a.breakdowns(&w)
-
-	return w
-}
-
-func (a *Analytics) series(w *wire.Analytics, series buckets) {
-	w.Stats = []wire.AnalyticsStat{}
-	w.Latency = wire.LatencyByDay{Average: map[string]float64{}, P50: map[string]float64{}, P90: map[string]float64{}, P95: map[string]float64{}, P99: map[string]float64{}}
-	_, names := scoresToldOf([]share[struct{}]{{scores: &scoreSums{}, by: series}})
-	for _, at := range series.sorted() {
-		t, date := series[at], a.clock.date(at)
-		w.Stats = append(w.Stats, wire.AnalyticsStat{Date: date, DateLabel: date, Requests: t.requests, Tokens: t.tokens(),
-			InputTokens: t.input, OutputTokens: t.output, Cost: t.cost(), Latency: t.latency.mean(), CachedTokens: t.cached,
-			ThinkingTokens: t.thinking, StatusCounts: maps.Clone(a.statuses[at]), Scores: t.scores.told(names)})
-		if t.latency.total > 0 {
-			w.Latency.Average[date], w.Latency.P50[date] = *t.latency.mean(), *t.latency.quantile(0.5)
-			w.Latency.P90[date], w.Latency.P95[date], w.Latency.P99[date] = *t.latency.quantile(0.9), *t.latency.quantile(0.95), *t.latency.quantile(0.99)
-		}
-	}
-}
-
-func (a *Analytics) dimensions(w *wire.Analytics) {
-	w.MostUsedModels, w.MostUsedPromptTemplates = []wire.Pair{}, []wire.TemplateCount{}
-	w.PromptBreakdown, w.ProviderBreakdown = []wire.Breakdown{}, []wire.Breakdown{}
-
-	for _, s := range top(a.models) {
-		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name, Value: float64(s.sum.requests)})
-	}
-	for _, s := range top(a.templates) {
-		w.MostUsedPromptTemplates = append(w.MostUsedPromptTemplates, wire.TemplateCount{PromptID: s.name, Requests: s.sum.requests, PromptName: &s.name})
-		w.PromptBreakdown = append(w.PromptBreakdown, wire.Breakdown{PromptID: s.name, Requests: s.sum.requests, Cost: s.sum.cost(),
-			Tokens: s.sum.tokens(), InputTokens: s.sum.input, OutputTokens: s.sum.output})
-	}
-	for _, s := range top(a.providers) {
-		w.ProviderBreakdown = append(w.ProviderBreakdown, wire.Breakdown{Provider: s.name, Requests: s.sum.requests, Cost: s.sum.cost(),
-			Tokens: s.sum.tokens(), InputTokens: s.sum.input, OutputTokens: s.sum.output})
-	}
-	w.ModelRequestsByDay, w.LatencyByModelByDay, w.ByModel = a.split(a.models)
-	w.PromptTemplateRequestsByDay, w.LatencyByPromptTemplateByDay, w.ByTemplate = a.split(a.templates)
-	w.ProviderRequestsByDay, w.LatencyByProviderByDay, w.ByProvider = a.split(a.providers)
-}
-
-func top(d *dimension[string]) []share[string] {
-	all := d.shares(strings.Compare)
-	return all[:min(len(all), wire.AnalyticsListMax)]
-}
-
-// split gives a dimension's series: requests, latencies and totals by name.
-func (a *Analytics) split(d *dimension[string]) (requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency, totals map[string]wire.Totals) {
-	requests, latency, totals = make(map[string][]wire.Pair), make(map[string]wire.DimensionLatency), make(map[string]wire.Totals)
-	parts := top(d)
-	names, _ := scoresToldOf(parts)
-	for _, s := range parts {
-		l := wire.DimensionLatency{Average: []wire.Pair{}, P50: []wire.Pair{}, P90: []wire.Pair{}, P95: []wire.Pair{}}
-		for _, at := range s.by.sorted() {
-			date, h := a.clock.date(at), &s.by[at].latency
-			requests[s.name] = append(requests[s.name], wire.Pair{Name: date, Value: float64(s.by[at].requests)})
-			if h.total == 0 {
-				continue
-			}
-			l.Average = append(l.Average, wire.Pair{Name: date, Value: *h.mean()})
-			l.P50 = append(l.P50, wire.Pair{Name: date, Value: *h.quantile(0.5)})
-			l.P90 = append(l.P90, wire.Pair{Name: date, Value: *h.quantile(0.9)})
-			l.P95 = append(l.P95, wire.Pair{Name: date, Value: *h.quantile(0.95)})
-		}
-		latency[s.name], totals[s.name] = l, s.sum.totals(s.scores.told(names))
-	}
-	return requests, latency, totals
-}
-
-func (a *Analytics) breakdowns(w *wire.Analytics) {
-	w.TagsBreakdown, w.MetadataKeysTop, w.MetadataValueBreakdown = []wire.Breakdown{}, []wire.KeyCount{}, []wire.MetadataCost{}
-	w.ErrorTypes, w.ToolsUsageBars = []wire.ErrorCount{}, []wire.NameCount{}
-	for _, tag := range a.tags.top(byRequests, strings.Compare) {
-		c := a.tags[tag]
-		w.TagsBreakdown = append(w.TagsBreakdown, wire.Breakdown{Tag: tag, Requests: c.requests, Cost: float64(c.costNanos) / 1e9,
-			Tokens: plus(c.input, c.output), InputTokens: c.input, OutputTokens: c.output})
-	}
-	for _, key := range a.keys.top(byRequests, strings.Compare) {
-		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
-	}
-	for _, m := range a.metadata.top(byCost, rowcode.CompareMetadata) {
-		c, value := a.metadata[m], rowcode.ShownValue(m.Value)
-		label := value
-		if a.metadataKey == "" {
-			label = m.Key + " = " + value
-		}
-		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{
-			Key: m.Key, Value: value, Label: label, Requests: c.requests, Cost: float64(c.costNanos) / 1e9,
-			Truncated: rowcode.IsReference(m.Value),
-		})
-	}
-	for _, name := range a.errors.top(byRequests, strings.Compare) {
-		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: name, Requests: a.errors[name].requests})
-	}
-	for _, name := range a.tools.top(byRequests, strings.Compare) {
-		w.ToolsUsageBars = append(w.ToolsUsageBars, wire.NameCount{Name: name, Requests: a.tools[name].requests})
 	}
 }

@@ -109,6 +109,7 @@ func (s *Subject) Read() *Content {
 		return s.content
 	}
 
+	// Set before the body is read: after an error, no condition tries again.
 	s.content = &Content{}
 	if s.Body == nil {
 		return s.content
@@ -123,16 +124,19 @@ func (s *Subject) Read() *Content {
 	return s.content
 }
 
-// wholeOf returns the whole metadata value of which the row has a stored one.
-func (s *Subject) wholeOf(key, stored string) (value string, ok bool) {
+// wholeValue returns the whole metadata value of which the row has a stored one.
+func (s *Subject) wholeValue(key, stored string) (value string, ok bool) {
 	if !rowcode.IsReference(stored) {
 		return stored, true
 	}
+
+	// Without the record nothing is certain; the caller may have to look again.
 	if s.Metadata == nil {
 		s.Unsure = true
 		return "", false
 	}
 
+	// One record may be read for many conditions.
 	if s.whole == nil {
 		all, err := s.Metadata()
 		if err != nil {
@@ -158,7 +162,6 @@ func needsWhole(c Condition) bool {
 	case *Test:
 		return c.whole
 	}
-
 	return false
 }
 
@@ -178,7 +181,6 @@ func columnsOf(c Condition) (s rowcode.Columns) {
 	case *Test:
 		return rowcode.ColumnsOf(c.Column)
 	}
-
 	return s
 }
 
@@ -194,6 +196,7 @@ func spanned(c Condition) bool {
 		return true
 
 	case *Test:
+		// A test of time with neither end, such as is_null, is no stretch.
 		return c.Column == rowcode.ColumnTime && !(c.From.IsZero() && c.To.IsZero())
 	}
 
@@ -204,6 +207,7 @@ func spanned(c Condition) bool {
 func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 	switch c := c.(type) {
 	case All:
+		// All parts must hold, so the narrowest bounds count.
 		for _, part := range c {
 			f, t := spanOf(part, column)
 			if f.After(from) {
@@ -219,5 +223,7 @@ func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 		}
 	}
 
+	// Any and Not are taken to hold at any time. Where they do not, that costs time, but no
+	// record is missed.
 	return from, to
 }

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/rowcode"
 )
 
-// Content is what a request's body says, as far as searches ask: the texts that went in and came
-// out, and the parts of both that the peer's filters know.
+// Content is what searches look for in a request's body: the texts of both directions
+// and the variables.
 type Content struct {
 	Input, Output string            // all texts, one a line
 	Variables     map[string]string // of the template, as text
@@ -19,7 +20,7 @@ type Content struct {
 // ReadContent reads a body. What cannot be read is left out.
 func ReadContent(body []byte) *Content {
 	call := calls.Read(body)
-	content := &Content{Variables: texture(body, "prompt_input_variables")}
+	content := &Content{Variables: textValues(body, "prompt_input_variables")}
 	content.Input, content.Output = call.Texts()
 
 	// An error is found by its words, like any other response.
@@ -42,12 +43,20 @@ func (c *Content) Holds(words []string) bool {
 	return true
 }
 
+func (c *Content) inputText(string) []string { return present(rowcode.Optional(c.Input)) }
+
+func (c *Content) outputText(string) []string { return present(rowcode.Optional(c.Output)) }
+
+// outputKeys returns the keys of an output that is a JSON object.
 func (c *Content) outputKeys(string) []string {
-	return slices.Sorted(maps.Keys(texture([]byte(`{"o":`+c.Output+`}`), "o")))
+	return slices.Sorted(maps.Keys(c.outputObject()))
 }
 
-func (c *Content) outputValues(key string) []string {
-	return valueOf(texture([]byte(`{"o":`+c.Output+`}`), "o"), key)
+func (c *Content) outputValues(key string) []string { return valueOf(c.outputObject(), key) }
+
+// outputObject returns the values of an output that is a JSON object, otherwise nil.
+func (c *Content) outputObject() map[string]string {
+	return textValues([]byte(`{"o":`+c.Output+`}`), "o")
 }
 
 func (c *Content) variableKeys(string) []string { return slices.Sorted(maps.Keys(c.Variables)) }
@@ -58,6 +67,7 @@ func (c *Content) userIntent(string) []string { return classify(c.Input, userInt
 
 func (c *Content) agentIntent(string) []string { return classify(c.Output, agentIntents) }
 
+// valueOf returns the value under a key, or none.
 func valueOf(m map[string]string, key string) []string {
 	if v, ok := m[key]; ok {
 		return []string{v}
@@ -65,14 +75,15 @@ func valueOf(m map[string]string, key string) []string {
 	return nil
 }
 
-// texture returns the object called name in a JSON object, with its values as text: strings as
-// they are, anything else as JSON.
-func texture(object []byte, name string) map[string]string {
+// textValues returns the object called name in a JSON object, with its values as text: strings
+// as they are, anything else as JSON.
+func textValues(object []byte, name string) map[string]string {
 	var outer map[string]json.RawMessage
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(object, &outer) != nil || json.Unmarshal(outer[name], &inner) != nil {
 		return nil
 	}
+
 	m := make(map[string]string, len(inner))
 	for key, raw := range inner {
 		var s string
@@ -81,6 +92,7 @@ func texture(object []byte, name string) map[string]string {
 		}
 		m[key] = s
 	}
+
 	return m
 }
 
@@ -88,25 +100,44 @@ func texture(object []byte, name string) map[string]string {
 // phrases occurs.
 var (
 	userIntents = map[string][]string{
-		"frustrated": {"not working", "doesn't work", "does not work", "frustrat", "annoy", "useless", "terrible", "waste of time", "still broken", "fed up"},
-		"satisfied":  {"thank", "perfect", "awesome", "great job", "love it", "that works", "that worked", "excellent", "well done"},
-		"curious":    {"how do", "how does", "how can", "why ", "what is", "what are", "wonder", "curious", "explain", "tell me more"},
+		"frustrated": {
+			"not working", "doesn't work", "does not work", "frustrat", "annoy", "useless", "terrible",
+			"waste of time", "still broken", "fed up",
+		},
+		"satisfied": {
+			"thank", "perfect", "awesome", "great job", "love it", "that works", "that worked",
+			"excellent", "well done",
+		},
+		"curious": {
+			"how do", "how does", "how can", "why ", "what is", "what are", "wonder", "curious",
+			"explain", "tell me more",
+		},
 	}
 	agentIntents = map[string][]string{
 		"apologetic": {"sorry", "apolog", "my mistake", "regret"},
-		"refusal":    {"i can't", "i cannot", "i'm unable", "i am unable", "i won't", "not able to help", "can't help with", "cannot help with", "must decline"},
-		"uncertain":  {"not sure", "uncertain", "i don't know", "i do not know", "might be", "it's possible", "it is possible", "hard to say", "unclear"},
+		"refusal": {
+			"i can't", "i cannot", "i'm unable", "i am unable", "i won't", "not able to help",
+			"can't help with", "cannot help with", "must decline",
+		},
+		"uncertain": {
+			"not sure", "uncertain", "i don't know", "i do not know", "might be", "it's possible",
+			"it is possible", "hard to say", "unclear",
+		},
 	}
 )
 
-func words(intents map[string][]string) []string { return slices.Sorted(maps.Keys(intents)) }
+func intentNames(intents map[string][]string) []string { return slices.Sorted(maps.Keys(intents)) }
 
-func classify(text string, intents map[string][]string) (found []string) {
+// classify returns the names of the intents that a text shows.
+func classify(text string, intents map[string][]string) (names []string) {
+	// Models and people write both forms of the apostrophe.
 	text = strings.ReplaceAll(strings.ToLower(text), "’", "'")
-	for _, intent := range words(intents) {
-		if slices.ContainsFunc(intents[intent], func(phrase string) bool { return strings.Contains(text, phrase) }) {
-			found = append(found, intent)
+	occurs := func(phrase string) bool { return strings.Contains(text, phrase) }
+
+	for _, name := range intentNames(intents) {
+		if slices.ContainsFunc(intents[name], occurs) {
+			names = append(names, name)
 		}
 	}
-	return found
+	return names
 }

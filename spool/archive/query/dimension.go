@@ -12,12 +12,12 @@ import (
 type dimension[K comparable] struct {
 	clock   *clock
 	by      map[K]buckets
-	cells   int
-	leftOut int64 // requests of names beyond cellsMax
+	cells   int   // tallies of all buckets, at most cellsMax
+	leftOut int64 // requests for which there was no cell
 
 	scores map[K]*scoreSums
 	totals *scoreBound // of scores
-	series *scoreBound // of the scores by bucket; nil: these are not told
+	series *scoreBound // of the scores by bucket; nil if the answer has none
 }
 
 func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
@@ -29,14 +29,13 @@ func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
 	}
 }
 
-// bySeries has the scores told by bucket, too.
+// bySeries counts the scores by bucket, too.
 func (d *dimension[K]) bySeries() *dimension[K] {
 	d.series = newScoreBound(d.totals.asked, scoreSeriesMax)
 	return d
 }
 
-// at returns the tally for a name in a bucket; nil if there is no room for another. more is false when longer buckets
-// would make room.
+// at returns the tally for a name in a bucket, or nil if there is no room for another.
 func (d *dimension[K]) at(name K, bucket int64) *tally {
 	b := d.by[name]
 	if b == nil {
@@ -46,6 +45,8 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 		b = make(buckets)
 		d.by[name] = b
 	}
+
+	// A bucket that exists is counted even when there is no room for new ones.
 	if d.cells >= cellsMax && b[bucket] == nil {
 		return nil
 	}
@@ -53,11 +54,13 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 	if isNew {
 		d.cells++
 	}
+
 	return t
 }
 
 func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
 
+// add counts a row n times, as tally.add does, and its scores.
 func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
 	t := d.at(name, bucket)
 	if t == nil {
@@ -72,7 +75,9 @@ func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
 			d.series.add(&t.scores, s, n)
 		}
 	}
-	d.lowerScores()
+
+	// Once a row is enough: for a moment, its own scores may exceed the bound.
+	d.reduceScores()
 }
 
 // scoresOf returns the sums of a name's scores.
@@ -86,9 +91,9 @@ func (d *dimension[K]) scoresOf(name K) *scoreSums {
 	return s
 }
 
-// lowerScores makes room where scores have too many names.
-func (d *dimension[K]) lowerScores() {
-	d.totals.lower(func(shrink func(*scoreSums)) {
+// reduceScores makes room where scores have too many names.
+func (d *dimension[K]) reduceScores() {
+	d.totals.reduce(func(shrink func(*scoreSums)) {
 		for _, s := range d.scores {
 			shrink(s)
 		}
@@ -96,7 +101,8 @@ func (d *dimension[K]) lowerScores() {
 	if d.series == nil {
 		return
 	}
-	d.series.lower(func(shrink func(*scoreSums)) {
+
+	d.series.reduce(func(shrink func(*scoreSums)) {
 		for _, b := range d.by {
 			for _, t := range b {
 				shrink(&t.scores)
@@ -105,10 +111,12 @@ func (d *dimension[K]) lowerScores() {
 	})
 }
 
-// prune lets go of what holds no request, because all were taken back.
+// prune drops buckets and names whose requests were all taken back.
 func (d *dimension[K]) prune() {
 	for name, b := range d.by {
 		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
+
+		// The scores of a name that has no requests left would still take up room.
 		if len(b) == 0 {
 			delete(d.by, name)
 			delete(d.scores, name)
@@ -116,14 +124,16 @@ func (d *dimension[K]) prune() {
 	}
 }
 
-// recut goes over to the clock's longer buckets.
-func (d *dimension[K]) recut() {
+// rebucket moves all tallies to the clock's longer buckets.
+func (d *dimension[K]) rebucket() {
+	// Merging counts the tallies of the longer buckets anew.
 	d.cells = 0
 	if d.series != nil {
 		d.series.held = 0
 	}
+
 	for name, b := range d.by {
-		d.by[name] = b.recut(d.clock, d.series)
+		d.by[name] = b.rebucket(d.clock, d.series)
 		d.cells += len(d.by[name])
 	}
 }
@@ -136,32 +146,37 @@ type share[K comparable] struct {
 	by     buckets
 }
 
-// shares are the names' parts, those with the most requests first.
+// shares returns the names' parts, those with the most requests first.
 func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
 	all := make([]share[K], 0, len(d.by))
 	for name, b := range d.by {
 		all = append(all, share[K]{name, b.sum(), d.scoresOf(name), b})
 	}
+
+	// Names break ties, so that the answer does not depend on the order of a map.
 	slices.SortFunc(all, func(a, b share[K]) int {
 		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name))
 	})
 	return all
 }
 
-// counts are requests, cost and tokens by name, for many names: no more than countsMax are told apart.
+// counts are requests, cost and tokens by name, for at most countsMax names.
 type counts[K comparable] map[K]*count
 
 type count struct{ requests, costNanos, input, output int64 }
 
+// countsMax bounds the memory of one counts: names are the callers' own, such as tags.
 const countsMax = 20_000
 
 // at returns the count of a name; nil if there is no room for another.
 func (c counts[K]) at(name K) *count {
+	// Beyond the bound only names that are already there are counted.
 	n := c[name]
 	if n == nil && len(c) < countsMax {
 		n = &count{}
 		c[name] = n
 	}
+
 	return n
 }
 
@@ -188,13 +203,16 @@ func (c *count) merge(other count) {
 	c.output = plus(c.output, other.output)
 }
 
+// prune drops names whose requests were all taken back.
 func (c counts[K]) prune() {
 	maps.DeleteFunc(c, func(_ K, n *count) bool { return n.requests == 0 })
 }
 
-// top are the first AnalyticsListMax names by order.
+// top returns the first AnalyticsListMax names by order; names breaks ties.
 func (c counts[K]) top(order func(a, b *count) int, names func(a, b K) int) []K {
-	all := slices.SortedFunc(maps.Keys(c), func(a, b K) int { return cmp.Or(order(c[a], c[b]), names(a, b)) })
+	all := slices.SortedFunc(maps.Keys(c), func(a, b K) int {
+		return cmp.Or(order(c[a], c[b]), names(a, b))
+	})
 	return all[:min(len(all), wire.AnalyticsListMax)]
 }
 

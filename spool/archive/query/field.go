@@ -54,37 +54,37 @@ var fields = map[string]field{
 	"sidecar":               oneText(rowcode.ColumnSidecar, func(r *wire.Row) string { return r.Sidecar }),
 	"prompt_id":             {column: rowcode.ColumnTemplate, text: promptName},
 	"prompt_name":           {column: rowcode.ColumnTemplate, text: promptName},
-	"label":                 {column: rowcode.ColumnLabel, text: func(r *wire.Row, _ string) []string { return present(r.PromptLabel) }},
-	"tags":                  {column: rowcode.ColumnTags, text: func(r *wire.Row, _ string) []string { return r.Tags }},
-	"group_id":              {column: rowcode.ColumnGroups, text: func(r *wire.Row, _ string) []string { return r.GroupIDs }},
+	"label":                 {column: rowcode.ColumnLabel, text: promptLabel},
+	"tags":                  someTexts(rowcode.ColumnTags, func(r *wire.Row) []string { return r.Tags }),
+	"group_id":              someTexts(rowcode.ColumnGroups, func(r *wire.Row) []string { return r.GroupIDs }),
 	"metadata_keys":         {column: rowcode.ColumnMetadata, text: metadataKeys},
 	"metadata":              {column: rowcode.ColumnMetadata, text: metadataValues, nested: keyRequired},
 	"score_name":            {column: rowcode.ColumnScores, text: scoreNames},
 	"score":                 {column: rowcode.ColumnScores, number: scores, nested: keyOptional},
 	"prompt_version_number": {column: rowcode.ColumnVersion, number: promptVersion},
-	"input_tokens":          {column: rowcode.ColumnInputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.InputTokens) }},
-	"output_tokens":         {column: rowcode.ColumnOutputTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.OutputTokens) }},
-	"cost":                  {column: rowcode.ColumnCost, number: func(r *wire.Row, _ string) []float64 { return present(r.Price) }},
+	"input_tokens":          oneCount(rowcode.ColumnInputTokens, inputTokens),
+	"output_tokens":         oneCount(rowcode.ColumnOutputTokens, outputTokens),
+	"cost":                  {column: rowcode.ColumnCost, number: price},
 	"latency_ms":            {column: rowcode.ColumnLatency, number: latencyMS},
-	"request_start_time":    {column: rowcode.ColumnStart, time: func(r *wire.Row, _ string) []time.Time { return present(r.StartTime) }},
-	"request_end_time":      {column: rowcode.ColumnEnd, time: func(r *wire.Row, _ string) []time.Time { return present(r.EndTime) }},
-	"input_text":            {column: rowcode.ColumnBody, content: func(c *Content, _ string) []string { return present(rowcode.Optional(c.Input)) }},
-	"output_text":           {column: rowcode.ColumnBody, content: func(c *Content, _ string) []string { return present(rowcode.Optional(c.Output)) }},
+	"request_start_time":    oneTime(rowcode.ColumnStart, func(r *wire.Row) *time.Time { return r.StartTime }),
+	"request_end_time":      oneTime(rowcode.ColumnEnd, func(r *wire.Row) *time.Time { return r.EndTime }),
+	"input_text":            {column: rowcode.ColumnBody, content: (*Content).inputText},
+	"output_text":           {column: rowcode.ColumnBody, content: (*Content).outputText},
 	"is_json":               isShape(calls.ShapeJSON),
 	"is_tool_call":          isShape(calls.ShapeToolCall),
 	"is_plain_text":         isShape(calls.ShapePlainText),
-	"tool_names":            {column: rowcode.ColumnTools, text: func(r *wire.Row, _ string) []string { return r.ToolNames }},
-	"cached_tokens":         {column: rowcode.ColumnCachedTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.CachedTokens) }},
-	"reasoning_tokens":      {column: rowcode.ColumnReasoningTokens, number: func(r *wire.Row, _ string) []float64 { return number(r.ReasoningTokens) }},
+	"tool_names":            someTexts(rowcode.ColumnTools, func(r *wire.Row) []string { return r.ToolNames }),
+	"cached_tokens":         oneCount(rowcode.ColumnCachedTokens, cachedTokens),
+	"reasoning_tokens":      oneCount(rowcode.ColumnReasoningTokens, reasoningTokens),
 	"finish_reason":         oneWord(rowcode.ColumnFinish, func(r *wire.Row) string { return r.FinishReason }),
 	"error_type":            oneWord(rowcode.ColumnErrorType, func(r *wire.Row) string { return r.ErrorType }),
 	"output":                {column: rowcode.ColumnBody, content: (*Content).outputValues, nested: keyRequired},
 	"output_keys":           {column: rowcode.ColumnBody, content: (*Content).outputKeys},
 	"input_variables":       {column: rowcode.ColumnBody, content: (*Content).variableValues, nested: keyRequired},
 	"input_variable_keys":   {column: rowcode.ColumnBody, content: (*Content).variableKeys},
-	"user_intent":           {column: rowcode.ColumnBody, content: (*Content).userIntent, intents: words(userIntents)},
-	"agent_intent":          {column: rowcode.ColumnBody, content: (*Content).agentIntent, intents: words(agentIntents)},
-	"accepted_at":           {column: rowcode.ColumnTime, time: func(r *wire.Row, _ string) []time.Time { return []time.Time{r.AcceptedAt} }},
+	"user_intent":           isIntent((*Content).userIntent, userIntents),
+	"agent_intent":          isIntent((*Content).agentIntent, agentIntents),
+	"accepted_at":           oneTime(rowcode.ColumnTime, func(r *wire.Row) *time.Time { return &r.AcceptedAt }),
 }
 
 // fieldNames lists fields for error messages.
@@ -92,15 +92,31 @@ var fieldNames = slices.Sorted(maps.Keys(fields))
 
 // oneText returns the field of a text that is absent when it is empty.
 func oneText(column rowcode.Column, get func(*wire.Row) string) field {
-	return field{column: column, text: func(r *wire.Row, _ string) []string { return present(rowcode.Optional(get(r))) }}
+	return field{column: column, text: func(r *wire.Row, _ string) []string {
+		return present(rowcode.Optional(get(r)))
+	}}
+}
+
+// someTexts returns the field of a list of texts.
+func someTexts(column rowcode.Column, get func(*wire.Row) []string) field {
+	return field{column: column, text: func(r *wire.Row, _ string) []string { return get(r) }}
 }
 
 // oneWord returns the field of a text that is one of a few words.
 func oneWord(column rowcode.Column, get func(*wire.Row) string) field {
 	f := oneText(column, get)
 	f.word = true
-
 	return f
+}
+
+// oneCount returns the field of an integer that may be absent.
+func oneCount(column rowcode.Column, get func(*wire.Row) *int64) field {
+	return field{column: column, number: func(r *wire.Row, _ string) []float64 { return number(get(r)) }}
+}
+
+// oneTime returns the field of a time that may be absent.
+func oneTime(column rowcode.Column, get func(*wire.Row) *time.Time) field {
+	return field{column: column, time: func(r *wire.Row, _ string) []time.Time { return present(get(r)) }}
 }
 
 // isShape returns the field that is true of outputs of one shape.
@@ -108,10 +124,23 @@ func isShape(shape string) field {
 	return field{column: rowcode.ColumnShape, flag: func(r *wire.Row) bool { return r.OutputShape == shape }}
 }
 
+// isIntent returns the field of the intents that a text shows.
+func isIntent(get func(c *Content, key string) []string, intents map[string][]string) field {
+	return field{column: rowcode.ColumnBody, content: get, intents: intentNames(intents)}
+}
+
 func requestID(r *wire.Row, _ string) []string    { return []string{r.RequestID} }
 func engine(r *wire.Row, _ string) []string       { return present(rowcode.Optional(r.Engine)) }
 func providerType(r *wire.Row, _ string) []string { return present(rowcode.Optional(r.Provider)) }
 func promptName(r *wire.Row, _ string) []string   { return present(r.PromptName) }
+func promptLabel(r *wire.Row, _ string) []string  { return present(r.PromptLabel) }
+
+func inputTokens(r *wire.Row) *int64     { return r.InputTokens }
+func outputTokens(r *wire.Row) *int64    { return r.OutputTokens }
+func cachedTokens(r *wire.Row) *int64    { return r.CachedTokens }
+func reasoningTokens(r *wire.Row) *int64 { return r.ReasoningTokens }
+
+func price(r *wire.Row, _ string) []float64 { return present(r.Price) }
 
 func promptVersion(r *wire.Row, _ string) []float64 {
 	if r.PromptVersion == nil {
@@ -135,6 +164,7 @@ func metadataKeys(r *wire.Row, _ string) []string {
 	for i, m := range r.Metadata {
 		keys[i] = m.Key
 	}
+
 	return keys
 }
 
@@ -152,6 +182,7 @@ func scoreNames(r *wire.Row, _ string) []string {
 	for i, s := range r.Scores {
 		names[i] = s.Name
 	}
+
 	return names
 }
 
@@ -163,10 +194,11 @@ func scores(r *wire.Row, name string) []float64 {
 			values = append(values, float64(s.Score))
 		}
 	}
+
 	return values
 }
 
-// present returns the value, or none.
+// present returns the value, or none if it is absent.
 func present[T any](v *T) []T {
 	if v == nil {
 		return nil
@@ -174,6 +206,7 @@ func present[T any](v *T) []T {
 	return []T{*v}
 }
 
+// number is present for an integer.
 func number(n *int64) []float64 {
 	if n == nil {
 		return nil

@@ -29,6 +29,7 @@ type filterCompiler struct{ conditions int }
 
 // compile compiles the part of the filter at path.
 func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Condition, error) {
+	// An empty list is a group, no list is a condition.
 	if f.Filters == nil {
 		if c.conditions++; c.conditions > filterConditionsMax {
 			return nil, invalid("filter_group", "has more than %d conditions", filterConditionsMax)
@@ -37,7 +38,8 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 	}
 
 	if depth > filterDepthMax {
-		return nil, invalid(path, "is nested too deeply; at most %d levels of groups are allowed", filterDepthMax)
+		return nil, invalid(path,
+			"is nested too deeply; at most %d levels of groups are allowed", filterDepthMax)
 	}
 	if err := checkLogic(f.Logic, path); err != nil {
 		return nil, err
@@ -46,6 +48,7 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 		return nil, invalid(path, "has both filters and a condition; put the condition among the filters")
 	}
 
+	// The capacity is bounded because the number of filters is not checked yet.
 	parts := make([]Condition, 0, min(len(f.Filters), filterConditionsMax))
 	for i, part := range f.Filters {
 		p, err := c.compile(part, fmt.Sprintf("%s.filters[%d]", path, i), depth+1)

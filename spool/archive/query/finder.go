@@ -32,6 +32,7 @@ func (f *Finder) Total(n int) { f.page.Total = n }
 // Visit takes a row that matches and reports whether it wants more of them.
 func (f *Finder) Visit(fill Fill) (more bool, err error) {
 	q := f.query
+	// Without a filter the store knows the total, and sets it.
 	if q.Filtered() {
 		if f.page.Total == TotalMax && !q.Streams() {
 			f.page.TotalIsLowerBound = true
@@ -45,6 +46,7 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 		return true, f.sort(fill)
 	}
 
+	// Once a row is behind the cursor, all that follow are: no need to look at their places.
 	if q.After != nil && !f.behind {
 		row, err := fill(rowcode.PlaceColumns)
 		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
@@ -61,11 +63,13 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		// The store uses the row's memory again for the next one.
 		f.rows.Add(rowcode.Clone(row))
 	default:
 		f.page.More = true
 	}
 
+	// A full page still wants more rows if they count towards the total.
 	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
 }
 
@@ -77,6 +81,7 @@ func (f *Finder) sort(fill Fill) error {
 		return err
 	}
 
+	// The total counts rows before the cursor, too, but no page shows them again.
 	p := q.Order.PositionOf(row)
 	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
 		return nil
@@ -91,6 +96,7 @@ func (f *Finder) sort(fill Fill) error {
 func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.Row, error)) (Page, error) {
 	q := f.query
 	f.page.Stopped = stopped
+	// The count of a page that streams ends with it; it began at the cursor.
 	if q.Streams() {
 		f.page.TotalIsLowerBound = q.After != nil || f.page.More || stopped != nil
 	}
@@ -129,6 +135,7 @@ func (t *topRows) wants(q *Query, p Position) bool {
 // add keeps a position. It trims only once there are twice as many as needed, so most rows cost
 // no sorting.
 func (t *topRows) add(q *Query, p Position) {
+	// The text is the store's memory, which it uses again.
 	p.Value.Text = strings.Clone(p.Value.Text)
 	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
 		t.trim(q)
@@ -140,6 +147,8 @@ func (t *topRows) trim(q *Query) {
 	slices.SortFunc(t.places, q.Order.Compare)
 	if most := q.Offset + q.Limit + 1; len(t.places) >= most {
 		t.places = t.places[:most]
+
+		// A copy: the place itself moves with the next sorting.
 		last := t.places[most-1]
 		t.last = &last
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// histogram counts latencies in classes of 1 % around their middle, so that every percentile is
-// at most 1 % off (Masson and others, "DDSketch", VLDB 2019). Adding and merging commute. The
-// zero histogram is empty.
+// histogram counts latencies in classes that reach 1 % to both sides of their middle, so that
+// every percentile is at most 1 % off (Masson and others, "DDSketch", VLDB 2019). Adding and
+// merging commute. The zero histogram is empty.
 type histogram struct {
 	first   int      // class of counts[0]
 	counts  []uint32 // by class
 	total   int64
-	sumMics int64 // of microseconds: exact, in any order
+	sumMics int64 // in whole microseconds, because a sum of floats depends on their order
 }
 
 var (
@@ -39,6 +39,7 @@ func middleOf(class int) float64 {
 	return math.Exp(float64(class-1)*classRatio) * (1 - latencyError) * latencyUnit / 1e9
 }
 
+// add counts a latency n times; with -1 it takes back one that was counted.
 func (h *histogram) add(d time.Duration, n int64) {
 	h.count(classOf(d), n)
 	h.sumMics = plus(h.sumMics, n*d.Microseconds())
@@ -47,6 +48,8 @@ func (h *histogram) add(d time.Duration, n int64) {
 // count counts n more in a class; n may be negative where there are as many.
 func (h *histogram) count(class int, n int64) {
 	h.total += n
+
+	// Only the classes between the fastest and the slowest latency so far take memory.
 	switch {
 	case len(h.counts) == 0:
 		h.first, h.counts = class, make([]uint32, 1, 16)
@@ -57,6 +60,7 @@ func (h *histogram) count(class int, n int64) {
 	for class-h.first >= len(h.counts) {
 		h.counts = append(h.counts, 0)
 	}
+
 	h.counts[class-h.first] += uint32(n)
 }
 
@@ -74,6 +78,7 @@ func (h *histogram) mean() *float64 {
 	if h.total == 0 {
 		return nil
 	}
+
 	m := float64(h.sumMics) / float64(h.total) / 1e6
 	return &m
 }
@@ -84,6 +89,8 @@ func (h *histogram) quantile(q float64) *float64 {
 	if h.total == 0 {
 		return nil
 	}
+
+	// Even a share of 0 has a rank, that of the fastest.
 	rank := max(int64(math.Ceil(q*float64(h.total))), 1)
 	for i, n := range h.counts {
 		if rank -= int64(n); rank <= 0 {
@@ -91,5 +98,6 @@ func (h *histogram) quantile(q float64) *float64 {
 			return &v
 		}
 	}
+
 	return nil
 }

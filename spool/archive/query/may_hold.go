@@ -15,6 +15,8 @@ func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 		return true, buffer
 	}
 
+	// In the buffer, because a body that may hold the words is still parsed. ASCII is enough:
+	// words with other letters are not plain.
 	buffer = append(buffer[:0], body...)
 	for i, c := range buffer {
 		if 'A' <= c && c <= 'Z' {
@@ -22,6 +24,7 @@ func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 		}
 	}
 
+	// A word that JSON may write in several ways proves nothing by its absence.
 	for _, word := range q.Words {
 		if plain(word) && !bytes.Contains(buffer, []byte(word)) {
 			return false, buffer
@@ -34,10 +37,12 @@ func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 // plain reports whether JSON can write a word in one way only, as it is.
 func plain(word string) bool {
 	for _, c := range []byte(word) {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+		letter := 'a' <= c && c <= 'z'
+		if !letter && !('0' <= c && c <= '9') && c != '-' && c != '_' && c != '.' {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -45,15 +50,22 @@ func plain(word string) bool {
 // escaped letters, by letters beyond ASCII whose lower case is within it (the Kelvin sign, the
 // dotted I), or because they are assembled from the pieces of a stream.
 func assembled(body []byte) bool {
-	if bytes.Contains(body, []byte("\u212a")) || bytes.Contains(body, []byte("\u0130")) || escapesLetters(body) {
+	if bytes.Contains(body, []byte("\u212a")) || bytes.Contains(body, []byte("\u0130")) {
 		return true
 	}
+	if escapesLetters(body) {
+		return true
+	}
+
+	// The response of a stream is an array of pieces, and a word may be cut by two of them. A
+	// prompt may say so, too; then the body is parsed needlessly.
 	const response = `"request_response"`
 	for {
 		_, rest, found := bytes.Cut(body, []byte(response))
 		if !found {
 			return false
 		}
+
 		rest = bytes.TrimLeft(rest, " \t\r\n:")
 		if len(rest) > 0 && rest[0] == '[' {
 			return true
@@ -70,11 +82,18 @@ func escapesLetters(body []byte) bool {
 		if i < 0 {
 			return false
 		}
-		if body = body[i+2:]; len(body) < 4 {
+
+		// What is no valid escape is left to the parser.
+		body = body[i+2:]
+		if len(body) < 4 {
 			return true
 		}
 		code, err := strconv.ParseUint(string(body[:4]), 16, 16)
-		if err != nil || code == 0x212a || code == 0x0130 || code < utf8.RuneSelf && plain(strings.ToLower(string(rune(code)))) {
+		if err != nil || code == 0x212a || code == 0x0130 {
+			return true
+		}
+
+		if code < utf8.RuneSelf && plain(strings.ToLower(string(rune(code)))) {
 			return true
 		}
 	}

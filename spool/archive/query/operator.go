@@ -18,14 +18,23 @@ import (
 // holds exactly if it does not. So tags is_not "a" means that no tag is "a", and finds records
 // without tags too.
 var negations = map[string]string{
-	"is_not": "is", "neq": "eq", "not_in": "in", "not_contains": "contains", "is_not_empty": "is_empty", "is_not_null": "is_null",
-	"key_not_equals": "key_equals", "is_false": "is_true",
+	"is_not":         "is",
+	"neq":            "eq",
+	"not_in":         "in",
+	"not_contains":   "contains",
+	"is_not_empty":   "is_empty",
+	"is_not_null":    "is_null",
+	"key_not_equals": "key_equals",
+	"is_false":       "is_true",
 }
 
 // Operators by the type of the field, in the order in which errors list them.
 var (
-	anyOperators    = []string{"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty"}
-	textOperators   = append([]string{"contains", "not_contains", "starts_with", "ends_with"}, anyOperators...)
+	anyOperators = []string{
+		"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty",
+	}
+	partOperators   = []string{"contains", "not_contains", "starts_with", "ends_with"}
+	textOperators   = append(partOperators, anyOperators...)
 	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
 	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)
 	timeOperators   = append([]string{"before", "after"}, numberOperators...)
@@ -46,13 +55,16 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 	o := operation{f, path, fd.word}
 	switch {
 	case f.Field == "":
-		return nil, invalid(path+".field", "is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
+		return nil, invalid(path+".field",
+			"is missing; it may be one of: %s", strings.Join(fieldNames, ", "))
 	case !ok:
-		return nil, invalid(path+".field", "is not known; it may be one of: %s", strings.Join(fieldNames, ", "))
+		return nil, invalid(path+".field",
+			"is not known; it may be one of: %s", strings.Join(fieldNames, ", "))
 	case fd.nested == flat && f.NestedKey != "":
 		return nil, invalid(path+".nested_key", "does not apply to %s", f.Field)
 	case fd.nested == keyRequired && f.NestedKey == "":
-		return nil, invalid(path+".nested_key", "is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
+		return nil, invalid(path+".nested_key",
+			"is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
 	}
 
 	allowed := numberOperators
@@ -69,8 +81,10 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 		allowed = timeOperators
 	}
 	if !slices.Contains(allowed, f.Operator) {
-		return nil, invalid(path+".operator", "must be one of these for %s: %s", f.Field, strings.Join(allowed, ", "))
+		return nil, invalid(path+".operator",
+			"must be one of these for %s: %s", f.Field, strings.Join(allowed, ", "))
 	}
+	// Only positive operators are compiled: a negation follows from what it negates.
 	if positive, negative := negations[f.Operator]; negative {
 		o.Operator = positive
 		t, err := o.compile(fd)
@@ -98,6 +112,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		return t, err
 
 	case fd.text != nil:
+		// Rows have only references to long metadata values.
 		if fd.column == rowcode.ColumnMetadata && key != "" {
 			return t, o.metadata(t, fd)
 		}
@@ -106,6 +121,8 @@ func (o operation) compile(fd field) (*Test, error) {
 		t.Texts = o.texts()
 		return t, err
 
+	// Stores skip what From and To exclude, so these may only be set for a value that was
+	// understood.
 	case fd.time != nil:
 		holds, err := ordered(o, parseMoment, time.Time.Compare)
 		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
@@ -118,6 +135,8 @@ func (o operation) compile(fd field) (*Test, error) {
 	// What is left is a number.
 	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
 	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
+
+	// A row has many scores, so that no single number decides.
 	if fd.column == rowcode.ColumnScores {
 		t.Key = key
 	} else {
@@ -143,15 +162,17 @@ func (o operation) metadata(t *Test, fd field) error {
 
 	switch {
 	case t.Texts != nil:
+		// texts ignores values of a wrong type; text rejects them.
 		if _, err := o.text(); err != nil {
 			return err
 		}
+
 		wanted := make([]string, len(t.Texts))
 		for i, text := range t.Texts {
 			wanted[i] = rowcode.Shortened(t.Key, text)
 		}
 		t.match = func(s *Subject) bool {
-			return slices.ContainsFunc(fd.text(s.Row, t.Key), func(v string) bool { return slices.Contains(wanted, v) })
+			return slices.ContainsFunc(fd.text(s.Row, t.Key), oneOf(wanted))
 		}
 		return nil
 
@@ -161,6 +182,7 @@ func (o operation) metadata(t *Test, fd field) error {
 		return err
 	}
 
+	// What is left looks for a part, of which a reference says nothing.
 	holds, err := o.text()
 	t.whole = true
 	t.match = func(s *Subject) bool {
@@ -168,7 +190,7 @@ func (o operation) metadata(t *Test, fd field) error {
 		if len(values) == 0 {
 			return holds(values)
 		}
-		value, ok := s.wholeOf(t.Key, values[0])
+		value, ok := s.wholeValue(t.Key, values[0])
 		return ok && holds([]string{value})
 	}
 	return err
@@ -188,6 +210,7 @@ func (o operation) texts() (wanted []string) {
 		return wanted
 	}
 
+	// Indexes are exact, but words match in any case.
 	spelled := []string{}
 	for _, want := range wanted {
 		spelled = append(spelled, Spellings(want)...)
@@ -196,11 +219,14 @@ func (o operation) texts() (wanted []string) {
 	return spelled
 }
 
-// Spellings returns the forms of a word to look up in an index: in lower and upper case, and as
-// it is. An index must also have words of mixed case in lower case.
+// Spellings returns the forms of a word to look up in an index: lower, upper and its own case.
+// An index must also have words of mixed case in lower case.
 func Spellings(word string) []string {
 	lower := strings.ToLower(word)
 	all := []string{lower}
+
+	// Some letters change when they are put in upper case and back; then the form is another
+	// word.
 	for _, other := range []string{strings.ToUpper(lower), word} {
 		if !slices.Contains(all, other) && strings.ToLower(other) == lower {
 			all = append(all, other)
@@ -213,6 +239,7 @@ func Spellings(word string) []string {
 // ranges returns those of which a number must be in one, nil for other operators.
 func (o operation) ranges() []Range {
 	var numbers []float64
+	// Values of a wrong type are ignored here: ordered rejects them.
 	switch o.Operator {
 	case "is_null", "is_empty":
 		return nil
@@ -224,6 +251,7 @@ func (o operation) ranges() []Range {
 		}
 	}
 
+	// All other operators have a range for each number.
 	if o.Operator == "between" && len(numbers) == 2 {
 		return []Range{{Least: numbers[0], Most: numbers[1]}}
 	}
@@ -258,6 +286,7 @@ func (o operation) intent(t *Test, fd field) error {
 		return err
 	}
 
+	// A word that the peer does not have would match nothing, and hide a spelling mistake.
 	for _, w := range lowered(wanted) {
 		if !slices.Contains(fd.intents, w) {
 			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
@@ -265,7 +294,7 @@ func (o operation) intent(t *Test, fd field) error {
 	}
 
 	t.match = func(s *Subject) bool {
-		return slices.ContainsFunc(fd.content(s.Read(), ""), func(v string) bool { return slices.Contains(wanted, v) })
+		return slices.ContainsFunc(fd.content(s.Read(), ""), oneOf(wanted))
 	}
 	return nil
 }
@@ -273,6 +302,7 @@ func (o operation) intent(t *Test, fd field) error {
 // span returns the first and the last moment for which a positive operator on a time can hold,
 // to the nanosecond; zero: unbounded.
 func (o operation) span() (from, to time.Time) {
+	// The values were already checked by ordered.
 	switch o.Operator {
 	case "is", "eq":
 		at, _, _ := parseMoment(o.Value)
@@ -281,6 +311,8 @@ func (o operation) span() (from, to time.Time) {
 		from, _, _ = parseMoment(o.Value)
 	case "lte":
 		to, _, _ = parseMoment(o.Value)
+
+	// The ends themselves must be within, so exclusive ones move by a nanosecond.
 	case "after", "gt":
 		from, _, _ = parseMoment(o.Value)
 		from = from.Add(1)
@@ -312,6 +344,7 @@ func (o operation) text() (func([]string) bool, error) {
 	case "is_null":
 		return isNull[string], nil
 
+	// A field without a value is empty, too.
 	case "is_empty":
 		return func(values []string) bool {
 			return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
@@ -322,12 +355,12 @@ func (o operation) text() (func([]string) bool, error) {
 		if o.word {
 			wanted = lowered(wanted)
 			return func(values []string) bool {
-				return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, strings.ToLower(v)) })
+				return slices.ContainsFunc(values, func(v string) bool {
+					return slices.Contains(wanted, strings.ToLower(v))
+				})
 			}, err
 		}
-		return func(values []string) bool {
-			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
-		}, err
+		return func(values []string) bool { return slices.ContainsFunc(values, oneOf(wanted)) }, err
 	}
 
 	want, err := one(o, o.Value, parseText)
@@ -335,6 +368,7 @@ func (o operation) text() (func([]string) bool, error) {
 		return nil, err
 	}
 
+	// Lower case is made once here, not for each row.
 	part := strings.ToLower(want)
 	holds := func(v string) bool { return v == want }
 	if o.word {
@@ -352,6 +386,11 @@ func (o operation) text() (func([]string) bool, error) {
 	return func(values []string) bool { return slices.ContainsFunc(values, holds) }, nil
 }
 
+// oneOf returns a test for one of some values.
+func oneOf(wanted []string) func(string) bool {
+	return func(v string) bool { return slices.Contains(wanted, v) }
+}
+
 // ordered compiles the test of a field whose values have an order.
 func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (func([]T) bool, error) {
 	var holds func(T) bool
@@ -364,7 +403,9 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 		if err != nil {
 			return nil, err
 		}
-		holds = func(v T) bool { return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 }) }
+		holds = func(v T) bool {
+			return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 })
+		}
 
 	case "between":
 		ends, err := list(o, parse)
@@ -384,6 +425,7 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 		holds = func(v T) bool { return comparison(o.Operator, compare(v, want)) }
 	}
 
+	// A field without a value satisfies no comparison.
 	return func(values []T) bool { return slices.ContainsFunc(values, holds) }, nil
 }
 
@@ -403,17 +445,19 @@ func comparison(operator string, sign int) bool {
 	return sign == 0 // is, eq
 }
 
+// isNull reports whether a field has no value.
 func isNull[T any](values []T) bool { return len(values) == 0 }
 
-// parser reads a JSON value. what names the expected type for the message if ok is false.
-type parser[T any] func(raw json.RawMessage) (v T, what string, ok bool)
+// parser reads a JSON value. If ok is false, expected names the type for the error message.
+type parser[T any] func(raw json.RawMessage) (v T, expected string, ok bool)
 
 // one reads a single value of an operation.
 func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
-	v, what, ok := parse(raw)
+	v, expected, ok := parse(raw)
 	if !ok {
-		return v, invalid(o.path+".value", "must be %s for %s %s", what, o.Field, o.Operator)
+		return v, invalid(o.path+".value", "must be %s for %s %s", expected, o.Field, o.Operator)
 	}
+
 	return v, nil
 }
 
@@ -425,6 +469,7 @@ func list[T any](o operation, parse parser[T]) ([]T, error) {
 			filterValuesMax, o.Field, o.Operator)
 	}
 
+	// One wrong value rejects the list: to ignore it would change what the filter means.
 	values := make([]T, len(raws))
 	for i, raw := range raws {
 		var err error
@@ -432,47 +477,53 @@ func list[T any](o operation, parse parser[T]) ([]T, error) {
 			return nil, err
 		}
 	}
+
 	return values, nil
 }
 
 // parseText accepts integers too, because some clients send ids as numbers.
 func parseText(raw json.RawMessage) (string, string, bool) {
-	const what = "a string"
+	const expected = "a string"
 	var s string
 	if json.Unmarshal(raw, &s) == nil && !isNullValue(raw) {
-		return s, what, true
+		return s, expected, true
 	}
 
+	// A fraction is no id, and has many spellings.
 	var n json.Number
 	if isNullValue(raw) || json.Unmarshal(raw, &n) != nil {
-		return "", what, false
+		return "", expected, false
 	}
 	_, err := n.Int64()
-	return n.String(), what, err == nil
+	return n.String(), expected, err == nil
 }
 
 func parseNumber(raw json.RawMessage) (float64, string, bool) {
+	// encoding/json accepts no NaN and no infinity, which could not be ordered.
 	var x float64
 	ok := !isNullValue(raw) && json.Unmarshal(raw, &x) == nil
 	return x, "a number", ok
 }
 
 func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
-	const what = "an ISO-8601 time or a number of seconds since 1970"
+	const expected = "an ISO-8601 time or a number of seconds since 1970"
 	if x, _, ok := parseNumber(raw); ok {
-		if math.Abs(x) > 1e11 { // about 3,000 years; more cannot be seconds
-			return time.Time{}, what, false
+		// About 3,000 years: more are not seconds, but probably milliseconds.
+		if math.Abs(x) > 1e11 {
+			return time.Time{}, expected, false
 		}
+
+		// Apart, because all nanoseconds since 1970 need more digits than a float64 has.
 		whole, fraction := math.Modf(x)
-		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), what, true
+		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), expected, true
 	}
 
 	s, _, ok := parseText(raw)
 	if !ok {
-		return time.Time{}, what, false
+		return time.Time{}, expected, false
 	}
 	t, ok := wire.ParseTime(s)
-	return t, what, ok
+	return t, expected, ok
 }
 
 // isNullValue reports whether a value is absent or null, which json.Unmarshal accepts as any type.

@@ -44,6 +44,7 @@ func compileOrder(by, order string) (Order, error) {
 	case by == "" && o.Ascending:
 		return o, invalid("sort_order", "needs sort_by; without it, rows come newest first")
 	}
+
 	return o, nil
 }
 
@@ -63,6 +64,7 @@ func (o Order) PositionOf(row *wire.Row) Position {
 		return p
 	case "status":
 		p.Value = SortValue{Known: row.Status != "", Text: row.Status}
+	// Times are numbers of microseconds: a float64 holds these exactly.
 	case "accepted_at":
 		p.Value = SortValue{Known: true, Number: float64(row.AcceptedAt.UnixMicro())}
 	case "request_start_time":
@@ -84,6 +86,7 @@ func PositionOf(row *wire.Row) Position { return Order{}.PositionOf(row) }
 // Compare is negative if a comes before b in a list. Unknown values come last, equal ones
 // newest first.
 func (o Order) Compare(a, b Position) int {
+	// Before the direction is looked at: unknown values come last in both.
 	if a.Value.Known != b.Value.Known {
 		if a.Value.Known {
 			return -1
@@ -95,6 +98,8 @@ func (o Order) Compare(a, b Position) int {
 	if !o.Ascending {
 		c = -c
 	}
+
+	// Without ties, or a cursor could skip rows.
 	return cmp.Or(c, a.Compare(b))
 }
 
@@ -112,10 +117,13 @@ func formatCursor(p Position, o Order) string {
 	text := p.At.UTC().Format(time.RFC3339Nano) + " " + p.RequestID
 	if o.By != "" {
 		text += " " + o.name()
+
+		// The text comes last because it may have spaces. An unknown value has neither part.
 		if p.Value.Known {
 			text += " " + strconv.FormatFloat(p.Value.Number, 'g', -1, 64) + " " + p.Value.Text
 		}
 	}
+
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
@@ -139,6 +147,8 @@ func parseCursor(s string, o Order) (p Position, ok bool) {
 	if err != nil {
 		return p, false
 	}
+
+	// At most five parts, so that a text with spaces stays whole.
 	parts := strings.SplitN(string(text), " ", 5)
 	if len(parts) < 2 {
 		return p, false
@@ -150,6 +160,7 @@ func parseCursor(s string, o Order) (p Position, ok bool) {
 		return p, false
 	}
 
+	// A cursor of another order is refused: its page would begin anywhere.
 	p = Position{At: t.UTC(), RequestID: id}
 	switch {
 	case o.By == "":
@@ -164,5 +175,7 @@ func parseCursor(s string, o Order) (p Position, ok bool) {
 
 	p.Value.Known, p.Value.Text = true, parts[4]
 	p.Value.Number, err = strconv.ParseFloat(parts[3], 64)
+
+	// NaN has no place in an order.
 	return p, err == nil && !math.IsNaN(p.Value.Number)
 }

@@ -40,8 +40,8 @@ type PageRows struct {
 // NewPage returns a page without rows.
 func (q *Query) NewPage() PageRows { return PageRows{query: q} }
 
-// Full reports whether the page takes no more rows: it has as many as were asked for, or they
-// weigh enough.
+// Full reports whether the page takes no more rows: they are as many as were asked for, or too
+// heavy.
 func (p *PageRows) Full() bool {
 	heavy := p.bytes >= cmp.Or(p.query.BytesMax, PageBytesMax)
 	return len(p.Rows) >= p.query.Limit || len(p.Rows) > 0 && heavy

@@ -47,8 +47,8 @@ func Compile(s wire.Search) (Query, error) {
 
 	// The bound on page comes first, so that the product cannot overflow.
 	if q.page > wire.PageOffsetMax || (q.page-1)*q.Limit > wire.PageOffsetMax {
-		return Query{}, invalid("page", "reaches beyond the first %d records; continue with cursor, from next_cursor",
-			wire.PageOffsetMax)
+		return Query{}, invalid("page",
+			"reaches beyond the first %d records; continue with cursor, from next_cursor", wire.PageOffsetMax)
 	}
 	q.Offset = (q.page - 1) * q.Limit
 
@@ -57,6 +57,7 @@ func Compile(s wire.Search) (Query, error) {
 		return Query{}, err
 	}
 	if s.Cursor != "" {
+		// Nobody can know which page they mean: that of the list or that behind the cursor.
 		if q.Offset > 0 {
 			return Query{}, invalid("page", "cannot be combined with cursor; send one of them")
 		}
@@ -68,6 +69,7 @@ func Compile(s wire.Search) (Query, error) {
 		q.After = &after
 	}
 
+	// Rows are found quickly, bodies and records must be read one by one.
 	err = q.filter(s.FilterGroup, s.Q)
 	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = searchBudget
@@ -84,6 +86,7 @@ func CompileMatch(f *wire.Filter, text string) (q Query, err error) {
 
 // filter compiles what matches.
 func (q *Query) filter(f *wire.Filter, text string) (err error) {
+	// Words are compared in lower case, which is made once here.
 	q.Words = strings.Fields(strings.ToLower(text))
 	if len(q.Words) > filterConditionsMax {
 		return invalid("q", "has more than %d words", filterConditionsMax)
@@ -123,6 +126,7 @@ func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcod
 // Match reports whether the search finds a record. It defines the meaning of a search: stores
 // that find rows by other means must find the same.
 func (q *Query) Match(s *Subject) bool {
+	// The filter comes first, because words need the body.
 	if q.Where != nil && !q.Where.Match(s) {
 		return false
 	}
@@ -143,6 +147,7 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 		return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b))
 	})
 
+	// The total is that of the whole list, wherever the page begins.
 	page := Page{Total: len(found)}
 	if q.After != nil {
 		found = slices.DeleteFunc(found, func(r wire.Row) bool {
@@ -157,6 +162,7 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 	}
 	page.Rows, page.More = fitting.Rows, len(behind) > 0
 
+	// Stores stop counting at these points; see Finder.
 	switch {
 	case q.Streams():
 		page.Total = min(len(found), q.Offset+len(page.Rows)+1)
@@ -171,6 +177,7 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 // Answer returns a page in the peer's form. There are no page numbers behind a cursor, nor
 // behind a page that weighs too much: the next number would skip rows.
 func (q *Query) Answer(page Page) wire.SearchPage {
+	// Stored references must not leave the archive.
 	for i := range page.Rows {
 		metadata := page.Rows[i].Metadata
 		for j := range metadata {
@@ -187,7 +194,7 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 		BudgetMS:          int(q.Budget / time.Millisecond),
 	}
 	if a.Items == nil {
-		a.Items = []wire.Row{}
+		a.Items = []wire.Row{} // an empty list in JSON, not null
 	}
 	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
 	a.HasNext, a.NextNum = page.More, nil
@@ -195,11 +202,12 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 	if page.More {
 		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
 		a.NextCursor = rowcode.Optional(formatCursor(last, q.Order))
-		whole := len(page.Rows) == q.Limit
+		whole := len(page.Rows) == q.Limit // it did not end early for its weight
 		if next := q.page + 1; whole && q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
 			a.NextNum = &next
 		}
 	} else if page.Stopped != nil && q.Order.By == "" {
+		// Nothing more was found in time, but there may be more behind the place reached.
 		a.HasNext = true
 		a.NextCursor = rowcode.Optional(formatCursor(*page.Stopped, q.Order))
 	}

@@ -12,11 +12,11 @@ import (
 
 // Bounds of what statistics keep of scores.
 const (
-	scoreNamesMax  = 200    // names of one tally
-	scoreAskedMax  = 100    // names that a filter asks for, which are never counted as others
-	scoreTotalsMax = 20_000 // tallies of all parts of a dimension
-	scoreSeriesMax = 50_000 // tallies of all buckets of a series: enough for bucketsMax with scoreNamesMax each
-	scoresToldMax  = 10_000 // sums that an answer tells of all parts of a series, or of a dimension
+	scoreNamesMax   = 200    // names of one scoreSums
+	scoreAskedMax   = 100    // names that a filter asks for, which are never counted as others
+	scoreTotalsMax  = 20_000 // tallies of all parts of a dimension
+	scoreSeriesMax  = 50_000 // tallies of all buckets of a series: bucketsMax times scoreNamesMax fit
+	scoresListedMax = 10_000 // sums that an answer lists for all parts of a series or a dimension
 )
 
 // scoreTally counts the scores of one name.
@@ -37,41 +37,49 @@ func (s *scoreTally) add(score int, n int64) {
 	score = min(max(score, 0), 100)
 	s.count += n
 	s.sum += n * int64(score)
-	i, known := slices.BinarySearchFunc(s.values, score, func(v scoreCount, score int) int { return cmp.Compare(int(v.score), score) })
+
+	i, known := slices.BinarySearchFunc(s.values, score, func(v scoreCount, score int) int {
+		return cmp.Compare(int(v.score), score)
+	})
 	if known {
 		s.values[i].n += n
 		return
 	}
+
 	s.values = slices.Insert(s.values, i, scoreCount{uint8(score), n})
 }
 
 func (s *scoreTally) merge(other *scoreTally) {
 	for _, v := range other.values {
+		// A score that was taken back must not take up room in another tally.
 		if v.n != 0 {
 			s.add(int(v.score), v.n)
 		}
 	}
 }
 
-// scoreSums are the tallies of the names that rank first, and one of all others. Which these are depends on all names that came,
-// not on their order, so that the same records give the same answer however a store has them.
+// scoreSums are the tallies of the names that rank first, and one of all others.
+//
+// Which names rank first depends on all names counted, not on their order. So the same records
+// give the same answer, in whatever order a store has them.
 type scoreSums struct {
 	kept  []*scoreTally // by rank
-	other *scoreTally   // nil: there are no others
+	other *scoreTally   // nil if there are no others
 }
 
 // scoreBound ranks names and bounds what many scoreSums hold together.
 type scoreBound struct {
-	asked []string // sorted; they rank before all others, which rank by name
-	most  int      // names of each scoreSums
-	held  int      // tallies that all have kept
-	room  int      // for these
+	asked []string // sorted; they rank before the rest, and the rest by name
+	most  int      // names that each scoreSums may keep
+	held  int      // tallies that all scoreSums keep
+	room  int      // bounds held
 }
 
 func newScoreBound(asked []string, room int) *scoreBound {
 	return &scoreBound{asked: asked, most: scoreNamesMax, room: room}
 }
 
+// compare ranks two names.
 func (b *scoreBound) compare(x, y string) int {
 	if len(b.asked) > 0 {
 		_, first := slices.BinarySearch(b.asked, x)
@@ -93,10 +101,15 @@ func btoi(b bool) int {
 
 // tally returns the tally in which a name counts.
 func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
-	i, known := slices.BinarySearchFunc(s.kept, name, func(t *scoreTally, name string) int { return b.compare(t.name, name) })
+	i, known := slices.BinarySearchFunc(s.kept, name, func(t *scoreTally, name string) int {
+		return b.compare(t.name, name)
+	})
 	switch {
 	case known:
 		return s.kept[i]
+
+	// Once there are others, some names that rank last were merged into them. A name that ranks
+	// behind all kept ones may be one of these, so it cannot have a tally of its own.
 	case i == len(s.kept) && s.other != nil, i >= b.most:
 		return b.others(s)
 	}
@@ -118,11 +131,11 @@ func (b *scoreBound) others(s *scoreSums) *scoreTally {
 	return s.other
 }
 
-// shrink lets others count for the names that rank last.
+// shrink merges the names that rank last into the others.
 func (b *scoreBound) shrink(s *scoreSums) {
 	for len(s.kept) > b.most {
 		last := s.kept[len(s.kept)-1]
-		s.kept[len(s.kept)-1] = nil
+		s.kept[len(s.kept)-1] = nil // or the array would keep it in memory
 		s.kept = s.kept[:len(s.kept)-1]
 		b.others(s).merge(last)
 		b.held--
@@ -141,6 +154,7 @@ func (b *scoreBound) add(s *scoreSums, score wire.Score, n int64) {
 	}
 }
 
+// merge adds all tallies of from.
 func (b *scoreBound) merge(into, from *scoreSums) {
 	for _, t := range from.kept {
 		b.tally(into, t.name).merge(t)
@@ -150,32 +164,38 @@ func (b *scoreBound) merge(into, from *scoreSums) {
 	}
 }
 
-// lower halves the number of names until there is room for all tallies. That depends on what was counted, not on its order: what
-// has no room once, never has.
-func (b *scoreBound) lower(all func(func(*scoreSums))) {
+// reduce lowers the number of names until there is room for all tallies. all calls a function
+// for each scoreSums.
+//
+// The result depends on what was counted, not on its order: what did not fit once never fits.
+func (b *scoreBound) reduce(all func(func(*scoreSums))) {
+	// Names asked for are few, and an answer without them would be useless.
 	for b.held > b.room && b.most > len(b.asked) {
 		b.most = max(b.most/2, len(b.asked))
 		all(b.shrink)
 	}
 }
 
-// lowered reports that there was no room for scoreNamesMax.
-func (b *scoreBound) lowered() bool { return b.most < scoreNamesMax }
+// reduced reports whether there was no room for scoreNamesMax names.
+func (b *scoreBound) reduced() bool { return b.most < scoreNamesMax }
 
-// told returns the sums of up to most names, sorted, and of all others.
-func (s *scoreSums) told(most int) []wire.ScoreSum {
+// summaries returns the sums of up to most names, sorted, and of all others.
+func (s *scoreSums) summaries(most int) []wire.ScoreSum {
 	sums := []wire.ScoreSum{} // an empty list in JSON, not null
 	other := scoreTally{name: wire.ScoresOther}
 	for _, t := range s.kept {
 		switch {
-		case t.count <= 0:
+		case t.count <= 0: // all were taken back
 		case len(sums) < most:
 			sums = append(sums, t.summary())
 		default:
 			other.merge(t)
 		}
 	}
+
+	// By name: names asked for rank first, but stand among the rest.
 	slices.SortFunc(sums, func(a, b wire.ScoreSum) int { return cmp.Compare(a.Name, b.Name) })
+
 	if s.other != nil {
 		other.merge(s.other)
 	}
@@ -186,8 +206,10 @@ func (s *scoreSums) told(most int) []wire.ScoreSum {
 	return sums
 }
 
-// scoresToldOf is how many names each part of an answer may tell, and each bucket of its series.
-func scoresToldOf[K comparable](parts []share[K]) (inTotals, inSeries int) {
+// scoreLimits returns how many names an answer may list for each of its parts, and for each
+// bucket of its series.
+func scoreLimits[K comparable](parts []share[K]) (inTotals, inSeries int) {
+	// Totals and series are lists of their own in an answer, each with its bound.
 	var totals, series []*scoreSums
 	for _, p := range parts {
 		totals = append(totals, p.scores)
@@ -196,34 +218,47 @@ func scoresToldOf[K comparable](parts []share[K]) (inTotals, inSeries int) {
 		}
 	}
 
-	return scoresTold(totals), scoresTold(series)
+	return scoreLimit(totals), scoreLimit(series)
 }
 
-func scoresTold(parts []*scoreSums) int {
+// scoreLimit returns how many names an answer may list for each part.
+func scoreLimit(parts []*scoreSums) int {
+	// As long as all fit, no part has to leave out any.
 	sum := 0
 	for _, s := range parts {
 		sum += len(s.kept)
 	}
-	if sum <= scoresToldMax {
+	if sum <= scoresListedMax {
 		return scoreNamesMax
 	}
 
-	return scoresToldMax / len(parts)
+	// The same for all parts, so that they can be compared.
+	return scoresListedMax / len(parts)
 }
 
+// summary returns the sum in the form of the API. There must be at least one score.
 func (s *scoreTally) summary() wire.ScoreSum {
-	w := wire.ScoreSum{Name: s.name, Count: s.count, Mean: float64(s.sum) / float64(s.count), Min: -1}
+	w := wire.ScoreSum{
+		Name:  s.name,
+		Count: s.count,
+		Mean:  float64(s.sum) / float64(s.count),
+		Min:   -1, // until the first score
+	}
+
 	seen := int64(0)
 	for _, v := range s.values {
 		if v.n == 0 {
 			continue
 		}
+
+		// Scores ascend: the first is the lowest, the last is the highest.
 		score := int(v.score)
 		if w.Min < 0 {
 			w.Min = score
 		}
 		w.Max = score
-		w.Histogram[min(score/10, 9)] += v.n
+		w.Histogram[min(score/10, 9)] += v.n // 100 belongs to the last ten
+
 		if half := (s.count + 1) / 2; seen < half && seen+v.n >= half {
 			w.P50 = score
 		}
@@ -233,7 +268,7 @@ func (s *scoreTally) summary() wire.ScoreSum {
 	return w
 }
 
-// scoresAsked are the names of scores that a filter asks for, sorted.
+// scoresAsked returns the names of scores that a filter asks for, sorted.
 func scoresAsked(f *wire.Filter) []string {
 	if f == nil {
 		return nil
@@ -246,6 +281,7 @@ func scoresAsked(f *wire.Filter) []string {
 			names = append(names, f.NestedKey)
 		}
 	case "score_name":
+		// Anything else is no name, or is rejected when the filter is compiled.
 		var name string
 		var list []string
 		if json.Unmarshal(f.Value, &name) == nil {
@@ -257,27 +293,28 @@ func scoresAsked(f *wire.Filter) []string {
 	for i := range f.Filters {
 		names = append(names, scoresAsked(&f.Filters[i])...)
 	}
+
 	slices.Sort(names)
 	names = slices.Compact(names)
 
 	return names[:min(len(names), scoreAskedMax)]
 }
 
-// fewNames gathers names until there are more than a scoreSums keeps.
-type fewNames map[string]struct{}
+// nameSample gathers names until there are more than a scoreSums keeps.
+type nameSample map[string]struct{}
 
-func (f fewNames) add(name string) {
-	if len(f) <= scoreNamesMax {
-		f[name] = struct{}{}
+func (n nameSample) add(name string) {
+	if len(n) <= scoreNamesMax {
+		n[name] = struct{}{}
 	}
 }
 
-// fill makes it as if there were many.
-func (f fewNames) fill() {
+// fill adds names until there are many, for names that are not known one by one.
+func (n nameSample) fill() {
 	for i := range scoreNamesMax + 1 {
-		f[strconv.Itoa(i)] = struct{}{}
+		n[strconv.Itoa(i)] = struct{}{}
 	}
 }
 
-// many reports that some scoreSums may have others, or soon will.
-func (f fewNames) many() bool { return len(f) > scoreNamesMax }
+// many reports whether some scoreSums may have others, or soon will.
+func (n nameSample) many() bool { return len(n) > scoreNamesMax }

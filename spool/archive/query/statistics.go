@@ -6,7 +6,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Statistics are what Analyze and TemplateStatistics make of rows: the meaning of both.
+// Statistics returns what Analyze and TemplateStatistics make of rows. It defines the meaning of
+// both.
 func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
 	a, v := NewAnalytics(q), NewTemplateVersions(q)
 	for i := range rows {
@@ -14,5 +15,6 @@ func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.T
 			return wire.Analytics{}, wire.TemplateStatistics{}, err
 		}
 	}
+
 	return a.Answer(), v.Answer(), nil
 }

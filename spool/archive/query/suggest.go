@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,15 +12,19 @@ import (
 // Bounds of suggestions.
 const (
 	suggestionsDefault = 50
-	suggestionsSeenMax = 10_000  // distinct values, wanted or not
+	suggestionsSeenMax = 10_000  // distinct values, including those without the prefix
 	suggestionBytesMax = 1 << 10 // nobody picks a longer value from a list
 )
 
 // suggestionFields maps the peer's names to those that fields have in a filter.
-var suggestionFields = map[string]string{"prompt": "prompt_name", "metadata_values": "metadata", "output_values": "output",
-	"input_variable_values": "input_variables"}
+var suggestionFields = map[string]string{
+	"prompt":                "prompt_name",
+	"metadata_values":       "metadata",
+	"output_values":         "output",
+	"input_variable_values": "input_variables",
+}
 
-// Suggestion gathers values of one field.
+// Suggestion gathers values of one field, as suggestions for the value of a filter.
 type Suggestion struct {
 	field  field
 	key    string
@@ -29,12 +34,14 @@ type Suggestion struct {
 	Values []string
 }
 
-// NewSuggestion checks what is asked for and returns an empty Suggestion.
+// NewSuggestion checks a question and returns an empty Suggestion.
 func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 	name := s.Field
 	if other, ok := suggestionFields[name]; ok {
 		name = other
 	}
+
+	// Ids are as many as records: a list of some is no help.
 	f, ok := fields[name]
 	switch {
 	case !ok || f.text == nil && f.content == nil || f.column == rowcode.ColumnID:
@@ -44,19 +51,25 @@ func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 	case s.Limit < 0 || s.Limit > wire.PageItemsMax:
 		return nil, invalid("limit", "must be an integer from 1 to %d", wire.PageItemsMax)
 	}
-	g := &Suggestion{field: f, key: s.Key, prefix: strings.ToLower(s.Prefix), limit: s.Limit, seen: make(map[string]bool), Values: []string{}}
-	if g.limit == 0 {
-		g.limit = suggestionsDefault
-	}
-	return g, nil
+
+	return &Suggestion{
+		field:  f,
+		key:    s.Key,
+		prefix: strings.ToLower(s.Prefix),
+		limit:  cmp.Or(s.Limit, suggestionsDefault),
+		seen:   make(map[string]bool),
+		Values: []string{},
+	}, nil
 }
 
+// suggestible returns the fields whose values can be suggested, sorted.
 func suggestible() (names []string) {
 	for _, name := range fieldNames {
 		if f := fields[name]; (f.text != nil || f.content != nil) && f.column != rowcode.ColumnID {
 			names = append(names, name)
 		}
 	}
+
 	names = append(names, sortedKeys(suggestionFields)...)
 	slices.Sort(names)
 	return names
@@ -73,6 +86,7 @@ func (g *Suggestion) Add(s *Subject) (more bool) {
 	} else {
 		values = g.field.text(s.Row, g.key)
 	}
+
 	for _, v := range values {
 		if v == "" || len(v) > suggestionBytesMax || rowcode.IsReference(v) || g.seen[v] {
 			continue
@@ -80,10 +94,13 @@ func (g *Suggestion) Add(s *Subject) (more bool) {
 		if len(g.Values) == g.limit || len(g.seen) == suggestionsSeenMax {
 			return false
 		}
+
+		// Clones, because the store uses the row's memory again.
 		g.seen[strings.Clone(v)] = true
 		if strings.HasPrefix(strings.ToLower(v), g.prefix) {
 			g.Values = append(g.Values, strings.Clone(v))
 		}
 	}
+
 	return true
 }

@@ -8,30 +8,40 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// tally sums up rows. All sums are of integers, so that they are the same in any order. The zero tally is empty.
+// tally sums up rows. All sums are of integers, so that they are the same in any order. The zero
+// tally is empty.
 type tally struct {
-	requests, errors, unpriced      int64
-	costNanos                       int64 // of billionths of a dollar; this and the tokens by plus
-	input, output, cached, thinking int64
-	latency                         histogram
-	scores                          scoreSums // where a dimension tells them by bucket
+	requests, errors, unpriced int64
+
+	// These are summed up by plus.
+	costNanos                       int64 // billionths of a dollar
+	input, output, cached, thinking int64 // tokens
+
+	latency histogram
+	scores  scoreSums // empty unless the dimension counts scores by bucket
 }
 
-// tallyColumns are what add looks at.
-var tallyColumns = rowcode.ColumnsOf(rowcode.ColumnStatus, rowcode.ColumnCost, rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens, rowcode.ColumnCachedTokens,
-	rowcode.ColumnReasoningTokens, rowcode.ColumnLatency, rowcode.ColumnScores)
+// tallyColumns are the columns that add and scoreBound.add look at.
+var tallyColumns = rowcode.ColumnsOf(
+	rowcode.ColumnStatus, rowcode.ColumnCost, rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens,
+	rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens, rowcode.ColumnLatency, rowcode.ColumnScores,
+)
 
-// add counts a row, apart from its scores, n times: once, or with -1 it takes back one that was counted.
+// add counts a row n times, apart from its scores: once, or -1 times to take back one that was
+// counted.
 func (t *tally) add(row *wire.Row, n int64) {
 	t.requests += n
 	if row.Status != "SUCCESS" {
 		t.errors += n
 	}
+
+	// Of unknown price is not free: people are told how many calls the cost leaves out.
 	if row.Price == nil {
 		t.unpriced += n
 	} else {
 		t.costNanos = plus(t.costNanos, n*nanos(*row.Price))
 	}
+
 	t.input = plus(t.input, n*orZero(row.InputTokens))
 	t.output = plus(t.output, n*orZero(row.OutputTokens))
 	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
@@ -54,10 +64,11 @@ func (t *tally) merge(other *tally) {
 	t.latency.merge(&other.latency)
 }
 
-// plus adds to a sum. A sum that would overflow stays at the most that there is, whatever is taken back from it: it says
-// that there was too much to count, in whatever order it came.
+// plus adds n to a sum. A sum that would overflow stays at the maximum.
 func plus(sum, n int64) int64 {
 	switch {
+	// Nothing is taken back from the maximum: what was cut off is unknown, and the result must
+	// not depend on the order.
 	case sum == math.MaxInt64 || n > 0 && sum > math.MaxInt64-n:
 		return math.MaxInt64
 	case n < 0 && sum < math.MinInt64-n:
@@ -67,7 +78,11 @@ func plus(sum, n int64) int64 {
 	}
 }
 
-func nanos(dollars float64) int64 { return int64(math.Round(dollars * 1e9)) }
+// nanos converts dollars to billionths of a dollar.
+func nanos(cost float64) int64 { return int64(math.Round(cost * 1e9)) }
+
+// dollars converts billionths of a dollar to dollars.
+func dollars(nanos int64) float64 { return float64(nanos) / 1e9 }
 
 func orZero(n *int64) int64 {
 	if n == nil {
@@ -76,20 +91,33 @@ func orZero(n *int64) int64 {
 	return *n
 }
 
-func (t *tally) cost() float64 { return float64(t.costNanos) / 1e9 }
+func (t *tally) cost() float64 { return dollars(t.costNanos) }
 
 func (t *tally) tokens() int64 { return plus(t.input, t.output) }
 
+// totals returns the tally in the form of the API, with the scores given.
 func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 	w := wire.Totals{
-		Requests: t.requests, Errors: t.errors, Cost: t.cost(), Unpriced: t.unpriced,
-		InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, ThinkingTokens: t.thinking,
-		Latency: wire.Percentiles{Mean: t.latency.mean(), P50: t.latency.quantile(0.5), P90: t.latency.quantile(0.9),
-			P95: t.latency.quantile(0.95), P99: t.latency.quantile(0.99)},
+		Requests:       t.requests,
+		Errors:         t.errors,
+		Cost:           t.cost(),
+		Unpriced:       t.unpriced,
+		InputTokens:    t.input,
+		OutputTokens:   t.output,
+		CachedTokens:   t.cached,
+		ThinkingTokens: t.thinking,
+		Latency: wire.Percentiles{
+			Mean: t.latency.mean(),
+			P50:  t.latency.quantile(0.5),
+			P90:  t.latency.quantile(0.9),
+			P95:  t.latency.quantile(0.95),
+			P99:  t.latency.quantile(0.99),
+		},
 		Scores: scores,
 	}
 	if t.requests > 0 {
 		w.ErrorRate = float64(t.errors) / float64(t.requests)
 	}
+
 	return w
 }

@@ -10,7 +10,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// versionKey names a version of a template; number 0 is one that is not known.
+// versionKey names a version of a template; number 0 stands for an unknown one.
 type versionKey struct {
 	template string
 	number   int
@@ -27,12 +27,14 @@ type TemplateVersions struct {
 }
 
 // TemplateVersionsColumns are the columns that TemplateVersions looks at.
-var TemplateVersionsColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnTemplate, rowcode.ColumnVersion)
+var TemplateVersionsColumns = tallyColumns |
+	rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnTemplate, rowcode.ColumnVersion)
 
 // NewTemplateVersions returns empty sums for a question.
 func NewTemplateVersions(q wire.StatisticsQuery) *TemplateVersions {
 	v := &TemplateVersions{clock: newClock(q)}
 	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
+
 	return v
 }
 
@@ -43,20 +45,23 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	}
 
 	// Many versions need longer buckets as well as a long time does.
-	longer := v.clock.see(row.AcceptedAt)
+	longer := v.clock.extend(row.AcceptedAt)
 	if !longer && v.by.full() && !v.clock.longest() {
 		v.clock.lengthen()
 		longer = true
 	}
 	if longer {
-		v.by.recut()
+		v.by.rebucket()
 	}
 
 	key := versionKey{template: *row.PromptName}
 	if row.PromptVersion != nil {
 		key.number = *row.PromptVersion
 	}
-	v.by.add(key, v.clock.of(row.AcceptedAt), row, 1)
+	v.by.add(key, v.clock.bucketOf(row.AcceptedAt), row, 1)
+
+	// Only a bucket that the caller chose is an error: otherwise there are too many versions
+	// for any, and the answer says how many requests it leaves out.
 	if v.by.leftOut > 0 && len(v.clock.steps) == 1 {
 		return errTooManyBuckets(v.clock.name())
 	}
@@ -66,22 +71,31 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 
 // Answer returns the sums in the form of the API.
 func (v *TemplateVersions) Answer() wire.TemplateStatistics {
-	w := wire.TemplateStatistics{Success: true, ChartInterval: v.clock.interval(), Versions: []wire.VersionTotals{},
-		PercentileError: wire.PercentileError, VersionsLeftOut: v.by.leftOut}
+	w := wire.TemplateStatistics{
+		Success:         true,
+		ChartInterval:   v.clock.interval(),
+		Versions:        []wire.VersionTotals{},
+		PercentileError: wire.PercentileError,
+		VersionsLeftOut: v.by.leftOut,
+	}
 
 	shares := v.by.shares(compareVersions)
 	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
-	inTotals, inSeries := scoresToldOf(shares)
+	inTotals, inSeries := scoreLimits(shares)
+
 	for _, s := range shares {
 		t := wire.VersionTotals{
 			Template: s.name.template,
 			Version:  rowcode.Optional(s.name.number),
-			Totals:   s.sum.totals(s.scores.told(inTotals)),
+			Totals:   s.sum.totals(s.scores.summaries(inTotals)),
 			Series:   []wire.BucketTotals{},
 		}
 		for _, at := range s.by.sorted() {
 			part := s.by[at]
-			t.Series = append(t.Series, wire.BucketTotals{Date: v.clock.date(at), Totals: part.totals(part.scores.told(inSeries))})
+			t.Series = append(t.Series, wire.BucketTotals{
+				Date:   v.clock.date(at),
+				Totals: part.totals(part.scores.summaries(inSeries)),
+			})
 		}
 		w.Versions = append(w.Versions, t)
 	}

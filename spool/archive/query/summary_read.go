@@ -1,0 +1,143 @@
+package query
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// summaryReader reads a summary. After a fault everything it reads is zero, so that callers
+// need to check err only once.
+type summaryReader struct {
+	version byte
+	b       []byte
+	failed  bool
+}
+
+// err returns ErrSummary after a fault.
+func (r *summaryReader) err() error {
+	if r.failed {
+		return ErrSummary
+	}
+	return nil
+}
+
+func (r *summaryReader) byte() byte {
+	if len(r.b) == 0 {
+		r.failed = true
+		return 0
+	}
+
+	b := r.b[0]
+	r.b = r.b[1:]
+	return b
+}
+
+func (r *summaryReader) uvarint() uint64 {
+	// Most are that small; millions of them are read for one answer.
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		n := r.b[0]
+		r.b = r.b[1:]
+		return uint64(n)
+	}
+
+	return r.longUvarint()
+}
+
+func (r *summaryReader) longUvarint() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.failed, r.b = true, nil
+		return 0
+	}
+
+	r.b = r.b[size:]
+	return n
+}
+
+// varint reads what binary.AppendVarint wrote.
+func (r *summaryReader) varint() int64 {
+	n := r.uvarint()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// count reads how many things follow, each of at least a byte.
+func (r *summaryReader) count() int {
+	n := r.uvarint()
+
+	// More than there are bytes would keep a caller busy for long. One more is allowed, because
+	// the number of metadata values is written plus 1.
+	if n > uint64(len(r.b))+1 {
+		r.failed, r.b = true, nil
+		return 0
+	}
+
+	return int(n)
+}
+
+func (r *summaryReader) text() []byte {
+	n := r.count()
+	n = min(n, len(r.b))
+	text := r.b[:n]
+	r.b = r.b[n:]
+
+	return text
+}
+
+func (r *summaryReader) counted() count {
+	return count{r.varint(), r.varint(), r.varint(), r.varint()}
+}
+
+// tally adds what it reads to t, and calls scores for each name of a score.
+func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
+	for _, n := range []*int64{
+		&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking,
+		&t.latency.sumMics,
+	} {
+		*n = plus(*n, r.varint())
+	}
+
+	// Classes are bounded because each takes memory, and their counts because they are stored
+	// in 32 bits.
+	class := uint64(0)
+	for range r.count() {
+		class += r.uvarint()
+		n := r.uvarint()
+		if class > classMax || n > math.MaxUint32 || t.latency.total+int64(n) > math.MaxUint32 {
+			r.failed, r.b = true, nil
+			return
+		}
+		t.latency.count(int(class), int64(n))
+	}
+
+	r.scores(scores)
+}
+
+// scores calls fn with the scores of each name, and with those of all others.
+func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
+	for range r.count() {
+		fn(r.score(string(r.text())), false)
+	}
+
+	// The first version has all names.
+	if r.version == summaryVersionFirst {
+		return
+	}
+	if others := r.score(""); others.count > 0 {
+		fn(others, true)
+	}
+}
+
+func (r *summaryReader) score(name string) scoreTally {
+	t := scoreTally{name: name}
+	for range r.count() {
+		score, n := r.uvarint(), r.uvarint()
+
+		// Damaged numbers must not wrap to negative ones.
+		t.add(int(min(score, 100)), int64(min(n, math.MaxUint32)))
+	}
+
+	return t
+}
+
+// classMax is the class of the longest latency that can be counted.
+var classMax = uint64(classOf(1<<63 - 1))
