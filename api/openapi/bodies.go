@@ -6,8 +6,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// The bodies that are read member by member, and the answers that package api keeps to itself, as types. Their comments
-// are the texts of the description.
+// The types below are bodies that package api reads member by member, and answers that it does
+// not export. The comments on types and fields are the texts of the description.
 
 // WithKey is in the bodies that apps send.
 type WithKey struct {
@@ -194,10 +194,13 @@ type Blueprint struct {
 type Message struct {
 	open
 	// Who says it.
-	Role string `json:"role" jsonschema:"enum=system,enum=user,enum=assistant,enum=function,enum=tool,enum=developer,enum=placeholder"`
+	Role messageRole `json:"role"`
 	// What is said: content blocks, such as {"type": "text", "text": "Hello"}; or, in a template, one string.
 	Content any `json:"content,omitempty"`
 }
+
+// messageRole has its values in specialSchema.
+type messageRole string
 
 // FetchTemplate chooses a version of a template, and what it is filled with.
 type FetchTemplate struct {

@@ -17,29 +17,29 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker compares calls with a description. Answers must have no member that the description does not list. Safe for
-// concurrent use.
+// Checker compares calls with a description. Answers must not have members that the description
+// does not list. Safe for concurrent use.
 type Checker struct {
-	document any
+	document any // as decoded by jsonschema.UnmarshalJSON
 	routes   []documented
 
 	mu       sync.Mutex
-	compiler *jsonschema.Compiler
-	compiled map[string]*jsonschema.Schema // under mu; by place in the document
+	compiler *jsonschema.Compiler          // under mu
+	compiled map[string]*jsonschema.Schema // under mu; by JSON pointer
 }
 
-// resource is what the description is called within the compiler; nothing is loaded from there.
+// resource is the name of the description within the compiler; nothing is loaded from there.
 const resource = "https://promptspool/openapi.json"
 
 // documented is one operation of a document.
 type documented struct {
 	method         string
 	prefix, suffix string // of the path, around its identifier
-	exact          bool   // it has none
-	place          string // a JSON pointer to it
+	exact          bool   // the path has no identifier
+	place          string // a JSON pointer to the operation
 }
 
-// NewChecker makes a Checker of a description as JSON.
+// NewChecker returns a Checker for a description in JSON.
 func NewChecker(description []byte) (*Checker, error) {
 	c := &Checker{compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -49,6 +49,8 @@ func NewChecker(description []byte) (*Checker, error) {
 	if c.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(description)); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
+
+	// Before the compiler has it: tests must notice members that nobody described.
 	closeObjects(c.document)
 	if err := c.compiler.AddResource(resource, c.document); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
@@ -60,15 +62,19 @@ func NewChecker(description []byte) (*Checker, error) {
 		_, suffix, _ := strings.Cut(rest, "}")
 		for method := range methods.(map[string]any) {
 			c.routes = append(c.routes, documented{
-				method: strings.ToUpper(method), prefix: prefix, suffix: suffix, exact: !named,
-				place: "/paths/" + escaped(path) + "/" + method,
+				method: strings.ToUpper(method),
+				prefix: prefix,
+				suffix: suffix,
+				exact:  !named,
+				place:  "/paths/" + escaped(path) + "/" + method,
 			})
 		}
 	}
+
 	return c, nil
 }
 
-// Calls lists what the description describes, as api.Routes does.
+// Calls lists the calls that the description has, in the form of api.Routes.
 func (c *Checker) Calls() (all []string) {
 	for _, r := range c.routes {
 		path := r.prefix
@@ -81,7 +87,8 @@ func (c *Checker) Calls() (all []string) {
 	return all
 }
 
-// closeObjects lets no object have members that its schema does not list, unless the schema says that it may.
+// closeObjects changes schemas so that objects have only the members that they list, unless they
+// say otherwise.
 func closeObjects(schema any) {
 	switch v := schema.(type) {
 	case map[string]any:
@@ -98,12 +105,12 @@ func closeObjects(schema any) {
 	}
 }
 
-// escaped is a member's name within a JSON pointer of a URL.
+// escaped returns a member's name for a JSON pointer in a URL.
 func escaped(name string) string {
 	return url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 }
 
-// member follows names through objects; nil where one is missing.
+// member follows names through objects. It returns nil where one is missing.
 func member(v any, names ...string) any {
 	for _, name := range names {
 		object, _ := v.(map[string]any)
@@ -113,17 +120,21 @@ func member(v any, names ...string) any {
 	return v
 }
 
-// find returns the operation of a call: of those that fit, the one that says most about the path.
+// find returns the operation of a call: of those that match, the one with the longest fixed part.
 func (c *Checker) find(method, path string) (best documented, ok bool) {
+	// The server also accepts more slashes.
 	path = "/" + strings.TrimLeft(path, "/")
 	for _, r := range c.routes {
-		fits := path == r.prefix && r.exact
+		matches := path == r.prefix && r.exact
+
+		// The identifier has at least one character.
 		if !r.exact && len(path) > len(r.prefix)+len(r.suffix) {
-			fits = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
+			matches = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
 		}
-		if !fits || r.method != method {
+		if !matches || r.method != method {
 			continue
 		}
+
 		if !ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix) {
 			best, ok = r, true
 		}
@@ -140,11 +151,13 @@ func (c *Checker) CheckRequest(method, path string, body []byte) error {
 		return nil
 	}
 
+	// Only single objects are compared: lines of events are accepted or refused one by one.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil || content[mediaJSON] == nil || value == nil {
 		return nil
 	}
 
+	// A few members may be null; everywhere else null counts as absent.
 	schema := r.place + "/requestBody/content/" + escaped(mediaJSON) + "/schema"
 	if c.validate(schema, value) == nil {
 		return nil
@@ -152,7 +165,7 @@ func (c *Checker) CheckRequest(method, path string, body []byte) error {
 	return c.validate(schema, withoutNull(value))
 }
 
-// withoutNull takes members that are null away: they count as absent.
+// withoutNull removes members that are null.
 func withoutNull(v any) any {
 	object, _ := v.(map[string]any)
 	for name, inner := range object {
@@ -166,12 +179,14 @@ func withoutNull(v any) any {
 
 // CheckAnswer reports how an answer differs from the description.
 func (c *Checker) CheckAnswer(method, path string, status int, header http.Header, body []byte) error {
+	// Paths that nobody described are answered like this.
 	place := "/components/responses/not_found"
 	r, ok := c.find(method, path)
 	if ok {
 		place = r.place + "/responses/" + strconv.Itoa(status)
 	}
 	response := c.at(place)
+
 	if ref, _ := member(response, "$ref").(string); ref != "" {
 		place = strings.TrimPrefix(ref, "#")
 		response = c.at(place)
@@ -191,6 +206,7 @@ func (c *Checker) CheckAnswer(method, path string, status int, header http.Heade
 		return nil
 	}
 
+	// One value, or one a line.
 	schema := place + "/content/" + escaped(kind) + "/schema"
 	for values := json.NewDecoder(bytes.NewReader(body)); ; {
 		values.UseNumber()
@@ -202,13 +218,14 @@ func (c *Checker) CheckAnswer(method, path string, status int, header http.Heade
 		if err != nil {
 			return fmt.Errorf("the answer is not JSON: %w", err)
 		}
+
 		if err := c.validate(schema, value); err != nil {
 			return err
 		}
 	}
 }
 
-// at is what the document has at a JSON pointer of ours; nil if there is nothing.
+// at returns what the document has at a JSON pointer that escaped wrote, or nil.
 func (c *Checker) at(place string) any {
 	v := c.document
 	for _, name := range strings.Split(strings.TrimPrefix(place, "/"), "/") {
@@ -219,7 +236,9 @@ func (c *Checker) at(place string) any {
 	return v
 }
 
+// validate compares a value with the schema at a JSON pointer.
 func (c *Checker) validate(place string, value any) error {
+	// A compiler is not safe for concurrent use, a schema is.
 	c.mu.Lock()
 	schema, ok := c.compiled[place]
 	if !ok {

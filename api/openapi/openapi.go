@@ -1,8 +1,10 @@
-// Package openapi describes the HTTP API for programs, as OpenAPI 3.1, and for people, as a page of the documentation.
+// Package openapi describes the HTTP API: for programs as OpenAPI 3.1, for people as a page of
+// the documentation.
 //
-// The description is made of a table of operations and of the types that cross the wire. The binary carries what comes
-// out (openapi.json and api.md in api/dashboard/docs); nothing here is part of it. Tests compare both with this
-// package, with the route table, and with the calls that the tests themselves make; see Checker.
+// The description is generated from a table of operations and from the types that cross the
+// wire. The binary contains only the result (openapi.json and api.md in api/dashboard/docs),
+// not this package. Tests compare both with this package, with the route table, and with the
+// calls that the tests themselves make; see Checker.
 package openapi
 
 import (
@@ -98,7 +100,7 @@ type Header struct {
 	Schema      *jsonschema.Schema `json:"schema,omitempty"`
 }
 
-// Media is a body of one media type. Of newline-delimited JSON, schema and example are those of a line.
+// Media is a body of one media type. For newline-delimited JSON it describes one line.
 type Media struct {
 	Schema  *jsonschema.Schema `json:"schema"`
 	Example any                `json:"example,omitempty"`
@@ -107,25 +109,39 @@ type Media struct {
 // VersionMark stands for the program's version until the description is served.
 const VersionMark = "VERSION"
 
-const about = "The HTTP API of promptspool, the same for a server and a sidecar. A sidecar answers writes and " +
-	"fetched templates by itself, and passes everything else on to its server.\n\n" +
-	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`. A member of a body that is null counts as " +
-	"absent. Unknown members are kept and forwarded. Bodies may be compressed with gzip or zstd. Every answer has the " +
-	"header `Promptspool-Version`; answers may gain members."
+const introduction = "The HTTP API of promptspool, the same for a server and a sidecar. " +
+	"A sidecar answers writes and fetched templates by itself, and passes everything else on to its server." +
+	"\n\n" +
+	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`. " +
+	"A member of a body that is null counts as absent. Unknown members are kept and forwarded. " +
+	"Bodies may be compressed with gzip or zstd. " +
+	"Every answer has the header `Promptspool-Version`; answers may gain members."
 
-// Describe makes the description. It reads the comments of the types, so it works only in this package's folder.
+var keyScheme = map[string]string{
+	"type": "apiKey",
+	"in":   "header",
+	"name": "X-API-KEY",
+	"description": "As `promptspool keys create` or the dashboard makes them. " +
+		"A key of scope `app` logs calls and fetches templates; " +
+		"one of scope `full` also searches, publishes and deletes.",
+}
+
+// Describe returns the description. It reads the comments on the types from their source, so it
+// works only in this package's folder.
 func Describe() (*Document, error) {
 	s, err := newSchemas()
 	if err != nil {
 		return nil, err
 	}
+
 	d := &Document{
 		OpenAPI: "3.1.0",
 		Info: info{
-			Title:       "promptspool",
-			Version:     VersionMark,
-			Summary:     "A durable record of every call to a language model, and a registry of prompt templates.",
-			Description: about,
+			Title:   "promptspool",
+			Version: VersionMark,
+			Summary: "A durable record of every call to a language model, and a registry of " +
+				"prompt templates.",
+			Description: introduction,
 			License:     map[string]string{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		Servers:  []server{{"/", "where this description was read"}},
@@ -133,14 +149,10 @@ func Describe() (*Document, error) {
 		Tags:     tags,
 		Paths:    make(map[string]map[string]*Operation),
 		Components: components{
-			SecuritySchemes: map[string]map[string]string{"key": {
-				"type": "apiKey", "in": "header", "name": "X-API-KEY",
-				"description": "As `promptspool keys create` or the dashboard makes them. A key of scope `app` logs calls and " +
-					"fetches templates; one of scope `full` also searches, publishes and deletes.",
-			}},
-			Schemas:   s.all,
-			Responses: errorResponses(s),
-			Headers:   headers,
+			SecuritySchemes: map[string]map[string]string{"key": keyScheme},
+			Schemas:         s.all,
+			Responses:       errorResponses(s),
+			Headers:         headers,
 		},
 	}
 
@@ -149,10 +161,11 @@ func Describe() (*Document, error) {
 			d.add(s, o, call, i)
 		}
 	}
+
 	return d, nil
 }
 
-// add adds an operation under one of its spellings, of which the first is the usual one.
+// add adds an operation under one of its spellings, of which number 0 is the usual one.
 func (d *Document) add(s *schemas, o operation, call string, spelling int) {
 	method, path, _ := strings.Cut(o.call, " ")
 	described := &Operation{
@@ -165,6 +178,8 @@ func (d *Document) add(s *schemas, o operation, call string, spelling int) {
 		Body:        o.requestBody(s),
 		Responses:   o.responses(s),
 	}
+
+	// Generators of clients make a function of every operation, so each needs an id of its own.
 	if spelling > 0 {
 		path = call
 		described.ID += strconv.Itoa(spelling + 1)
@@ -178,17 +193,20 @@ func (d *Document) add(s *schemas, o operation, call string, spelling int) {
 	d.Paths[path][strings.ToLower(method)] = described
 }
 
-// JSON is the description as it is served.
+// JSON returns the description as it is served.
 func (d *Document) JSON() ([]byte, error) {
 	text, err := jsonscan.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
+
+	// The reflector refers to definitions beside each schema; here all schemas share one place.
 	text = bytes.ReplaceAll(text, []byte(`"#/$defs/`), []byte(`"`+schemaPrefix))
 
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, text, "", " "); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
+
 	return append(indented.Bytes(), '\n'), nil
 }

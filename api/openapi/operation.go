@@ -3,6 +3,7 @@ package openapi
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,23 +22,24 @@ type operation struct {
 	summary string
 	detail  string
 
-	query    any // its type has the fields, itself is the example; nil: none
-	retries  bool
-	body     any // the example of a body, whose type gives the schema; nil: no body
-	bodyType string
-	optional bool // the body may be absent
+	// query and body are examples, whose types give the schemas; nil if there is none.
+	query    any
+	body     any
+	bodyType string // application/json if it is ""
+	optional bool   // the body may be absent
+	retries  bool   // the call takes an Idempotency-Key
 
 	answers []answer
 	errors  []wire.Code // beyond those that every route may answer with
 }
 
-// answer is one of an operation's good answers.
+// answer is a successful answer of an operation.
 type answer struct {
 	status  int
 	text    string
 	media   string // application/json if it is ""
-	example any    // its type gives the schema; nil: no body
-	cached  bool   // a sidecar says how it came by it
+	example any    // its type gives the schema; nil if there is no body
+	cached  bool   // a sidecar answers from its cache, and says so in headers
 }
 
 const (
@@ -46,13 +48,9 @@ const (
 	mediaCSV   = "text/csv"
 )
 
-// operations is the whole table.
+// operations returns the whole table.
 func operations() []operation {
-	var all []operation
-	for _, part := range [][]operation{writeOperations, templateOperations, requestOperations, syncOperations} {
-		all = append(all, part...)
-	}
-	return all
+	return slices.Concat(writeOperations, templateOperations, requestOperations, syncOperations)
 }
 
 const (
@@ -69,7 +67,7 @@ var tags = []tag{
 	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too."},
 }
 
-// pathParameters are what the identifiers in paths mean.
+// pathParameters describe the identifiers in paths.
 var pathParameters = map[string]Parameter{
 	"template": {
 		Description: "A template's name, its slashes written as %2F, or its id.",
@@ -87,35 +85,42 @@ var pathParameters = map[string]Parameter{
 
 var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 
+// parameters returns those of the path, the headers and the query.
 func (o *operation) parameters(s *schemas) (all []Parameter) {
 	for _, m := range pathParameter.FindAllStringSubmatch(o.call, -1) {
 		p := pathParameters[m[1]]
 		p.Name, p.In, p.Required = m[1], "path", true
 		all = append(all, p)
 	}
+
 	if o.retries {
 		all = append(all, Parameter{
-			Name:        "Idempotency-Key",
-			In:          "header",
-			Description: "Any text. The same key again means the same request, so that a call can be repeated.",
-			Schema:      &jsonschema.Schema{Type: "string"},
+			Name: "Idempotency-Key",
+			In:   "header",
+			Description: "Any text. The same key again means the same request, " +
+				"so that a call can be repeated.",
+			Schema: &jsonschema.Schema{Type: "string"},
 		})
 	}
 
 	return append(all, s.query(o.query)...)
 }
 
+// requestBody returns the body that the operation takes, or nil.
 func (o *operation) requestBody(s *schemas) *Body {
 	if o.body == nil {
 		return nil
 	}
 
-	media := Media{Schema: s.of(o.body), Example: s.example(o.body)}
+	media := Media{Schema: s.schemaOf(o.body), Example: s.example(o.body)}
 	return &Body{Required: !o.optional, Content: map[string]Media{cmp.Or(o.bodyType, mediaJSON): media}}
 }
 
+// responses returns the answers by their status.
 func (o *operation) responses(s *schemas) map[string]*Response {
 	all := make(map[string]*Response)
+
+	// Answers of several media types may share a status, and then the text of the first.
 	for _, a := range o.answers {
 		status := strconv.Itoa(a.status)
 		if all[status] == nil {
@@ -123,8 +128,10 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 		}
 		all[status].add(s, a)
 	}
+
 	for _, code := range o.errorCodes() {
-		all[strconv.Itoa(wire.Errorf(code, "").Status())] = &Response{Ref: "#/components/responses/" + string(code)}
+		status := strconv.Itoa(wire.Errorf(code, "").Status())
+		all[status] = &Response{Ref: "#/components/responses/" + string(code)}
 	}
 
 	return all
@@ -134,7 +141,8 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 func (r *Response) add(s *schemas, a answer) {
 	if a.cached {
 		r.Headers = map[string]*Header{
-			"X-Cache": {Ref: "#/components/headers/X-Cache"}, "Age": {Ref: "#/components/headers/Age"},
+			"X-Cache": {Ref: "#/components/headers/X-Cache"},
+			"Age":     {Ref: "#/components/headers/Age"},
 		}
 	}
 	if a.example == nil {
@@ -144,15 +152,17 @@ func (r *Response) add(s *schemas, a answer) {
 		r.Content = make(map[string]Media)
 	}
 
+	// CSV has no schema.
 	media := Media{Schema: &jsonschema.Schema{Type: "string"}, Example: a.example}
 	if a.media != mediaCSV {
-		media = Media{Schema: s.of(a.example), Example: s.example(a.example)}
+		media = Media{Schema: s.schemaOf(a.example), Example: s.example(a.example)}
 	}
 	r.Content[cmp.Or(a.media, mediaJSON)] = media
 }
 
-// errorCodes are the errors that the operation may answer with.
+// errorCodes returns the errors that the operation may answer with.
 func (o *operation) errorCodes() []wire.Code {
+	// A malformed request is CodeBadJSON, even without a body.
 	all := []wire.Code{
 		wire.CodeBadJSON, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeInternal,
 		wire.CodeNotImplemented, wire.CodeUnavailable,
@@ -177,8 +187,9 @@ var headers = map[string]*Header{
 		Schema:      &jsonschema.Schema{Type: "integer"},
 	},
 	"X-Cache": {
-		Description: "How a sidecar came by its answer: hit, stale (the server is away) or miss. A server does not send it.",
-		Schema:      &jsonschema.Schema{Type: "string", Enum: []any{"hit", "stale", "miss"}},
+		Description: "How a sidecar came by its answer: hit, stale (the server is away) or miss. " +
+			"A server does not send it.",
+		Schema: &jsonschema.Schema{Type: "string", Enum: []any{"hit", "stale", "miss"}},
 	},
 	"Age": {
 		Description: "For how many seconds a sidecar's copy has not been compared with the server's.",
@@ -186,7 +197,7 @@ var headers = map[string]*Header{
 	},
 }
 
-// failures are the errors, with an example of the message of each.
+// failures describe the errors, with an example of each message.
 var failures = []struct {
 	code          wire.Code
 	text, message string
@@ -201,7 +212,8 @@ var failures = []struct {
 	},
 	{
 		wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
-		`This key's scope is "app"; the call needs "full". Make a key with ` + "`promptspool keys create --scope full`.",
+		`This key's scope is "app"; the call needs "full". ` +
+			"Make a key with `promptspool keys create --scope full`.",
 	},
 	{
 		wire.CodeNotFound, "No such template, label or request.",
@@ -245,17 +257,20 @@ var failures = []struct {
 	},
 }
 
-// errorResponses are the error answers by their codes.
+// errorResponses returns the error answers by their codes.
 func errorResponses(s *schemas) map[string]*Response {
 	all := make(map[string]*Response)
 	for _, f := range failures {
 		body := wire.Errorf(f.code, "%s", f.message).Body()
+
+		// The only code that tells which fields are wrong.
 		if f.code == wire.CodeInvalid {
 			body.Fields = []wire.FieldError{{Field: "score", Reason: "must be an integer from 0 to 100"}}
 		}
+
 		r := &Response{
 			Description: f.text,
-			Content:     map[string]Media{mediaJSON: {Schema: s.of(body), Example: s.example(body)}},
+			Content:     map[string]Media{mediaJSON: {Schema: s.schemaOf(body), Example: s.example(body)}},
 		}
 		if f.code == wire.CodeTooMany || f.code == wire.CodeUnavailable {
 			r.Headers = map[string]*Header{"Retry-After": {Ref: "#/components/headers/Retry-After"}}

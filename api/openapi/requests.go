@@ -9,36 +9,58 @@ import (
 )
 
 var exampleRow = wire.Row{
-	ID:           exampleRequest,
-	RequestID:    exampleRequest,
-	AcceptedAt:   exampleTime,
-	FunctionName: "openai.ChatCompletion.create",
-	Engine:       "gpt-4o-mini-2024-07-18",
-	Provider:     "openai",
-	InputTokens:  new(int64(12)),
-	OutputTokens: new(int64(4)),
-	Price:        new(0.0000042),
+	ID:            exampleRequest,
+	RequestID:     exampleRequest,
+	AcceptedAt:    exampleTime,
+	FunctionName:  "openai.ChatCompletion.create",
+	Engine:        "gpt-4o-mini-2024-07-18",
+	Provider:      "openai",
+	InputTokens:   new(int64(12)),
+	OutputTokens:  new(int64(4)),
+	Price:         new(0.0000042),
+	Latency:       new(0.75),
+	Status:        "SUCCESS",
+	Tags:          []string{"demo"},
+	Metadata:      []wire.MetadataRow{{Key: "user_id", Value: "ann"}},
+	Scores:        []wire.Score{{Name: "default", Score: 100}},
+	PromptName:    new("greet"),
+	PromptVersion: new(1),
+	FinishReason:  "stop",
+	Turns:         1,
+	OutputShape:   "plain_text",
+	Readable:      true,
+}
+
+var exampleDay = wire.AnalyticsStat{
+	Date:         "2026-11-21",
+	DateLabel:    "Nov 21",
+	Requests:     1,
+	Tokens:       16,
+	InputTokens:  12,
+	OutputTokens: 4,
+	Cost:         0.0000042,
 	Latency:      new(0.75),
-	Status:       "SUCCESS",
-	Tags:         []string{"demo"},
-	Metadata:     []wire.MetadataRow{{Key: "user_id", Value: "ann"}},
-	Scores:       []wire.Score{{Name: "default", Score: 100}},
-	PromptName:   new("greet"), PromptVersion: new(1),
-	FinishReason: "stop",
-	Turns:        1,
-	OutputShape:  "plain_text",
-	Readable:     true,
+	StatusCounts: map[string]int64{"SUCCESS": 1},
 }
 
 var exampleTotals = wire.Totals{
-	Requests: 1, Cost: 0.0000042, InputTokens: 12, OutputTokens: 4,
-	Latency: wire.Percentiles{Mean: new(0.75), P50: new(0.75), P90: new(0.75), P95: new(0.75), P99: new(0.75)},
+	Requests:     1,
+	Cost:         0.0000042,
+	InputTokens:  12,
+	OutputTokens: 4,
+	Latency: wire.Percentiles{
+		Mean: new(0.75),
+		P50:  new(0.75),
+		P90:  new(0.75),
+		P95:  new(0.75),
+		P99:  new(0.75),
+	},
 }
 
 var (
 	days       = wire.ChartInterval{Interval: "day", BucketSizeMS: 86400000}
-	today      = &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"demo"`)}
-	onlyDemo   = &wire.Filter{Logic: "AND", Filters: []wire.Filter{*today}}
+	taggedDemo = wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"demo"`)}
+	onlyDemo   = &wire.Filter{Logic: "AND", Filters: []wire.Filter{taggedDemo}}
 	statistics = Statistics{StatisticsQuery: wire.StatisticsQuery{FilterGroup: onlyDemo, Bucket: "day"}}
 )
 
@@ -95,46 +117,79 @@ var requestOperations = []operation{
 		id: "searchRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/search",
 		summary: "Find records",
-		detail: "Newest first, unless `sort_by` says otherwise. Pages go by `page` through the first 100,000 records, or by " +
-			"`cursor` without an end. A wrong field or operator is answered with those that exist.",
+		detail: "Newest first, unless `sort_by` says otherwise. " +
+			"Pages go by `page` through the first 100,000 records, or by `cursor` without an end. " +
+			"A wrong field or operator is answered with those that exist.",
 		optional: true,
 		body:     Search{Search: wire.Search{FilterGroup: onlyDemo, Q: "hello ann", PerPage: 20}},
-		answers: one("A page of records.", wire.SearchPage{
-			Success: true, Items: []wire.Row{exampleRow}, Paging: wire.NewPaging(1, 20, 1), Complete: true, BudgetMS: 5000,
+		answers: success("A page of records.", wire.SearchPage{
+			Success:  true,
+			Items:    []wire.Row{exampleRow},
+			Paging:   wire.NewPaging(1, 20, 1),
+			Complete: true,
+			BudgetMS: 5000,
 		}),
 	},
 	{
 		id: "getRequest", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "GET /api/public/v2/requests/{request_id}",
 		summary: "Read a record",
-		answers: one("The record.", wire.Record{
-			Success: true, ID: exampleRequest, RequestID: exampleRequest, FunctionName: exampleRow.FunctionName,
-			Provider: "openai", Model: exampleRow.Engine,
-			InputTokens: exampleRow.InputTokens, OutputTokens: exampleRow.OutputTokens, Tokens: new(int64(16)),
-			Price: exampleRow.Price, LatencyMS: new(750.0), Status: "SUCCESS", FinishReason: "stop", Readable: true,
-			Tags: []string{"demo"}, Metadata: map[string]string{"user_id": "ann"}, Scores: exampleRow.Scores,
-			AcceptedAt: exampleTime,
-			Prompt:     &wire.RecordPrompt{Name: "greet", Version: new(1), InputVariables: json.RawMessage(rawVariables)},
-			Request:    json.RawMessage(`{"function_name":"openai.ChatCompletion.create","kwargs":` + rawKwargs + `}`),
-			Events: []wire.RecordEvent{{ID: exampleEvent, Kind: wire.KindRequest, AcceptedAt: exampleTime,
-				ArrivedAt: exampleTime.Add(time.Second), Sidecar: "pod-1"}},
+		answers: success("The record.", wire.Record{
+			Success:      true,
+			ID:           exampleRequest,
+			RequestID:    exampleRequest,
+			FunctionName: exampleRow.FunctionName,
+			Provider:     "openai",
+			Model:        exampleRow.Engine,
+			InputTokens:  exampleRow.InputTokens,
+			OutputTokens: exampleRow.OutputTokens,
+			Tokens:       new(int64(16)),
+			Price:        exampleRow.Price,
+			LatencyMS:    new(750.0),
+			Status:       "SUCCESS",
+			FinishReason: "stop",
+			Readable:     true,
+			Tags:         []string{"demo"},
+			Metadata:     map[string]string{"user_id": "ann"},
+			Scores:       exampleRow.Scores,
+			AcceptedAt:   exampleTime,
+			Prompt: &wire.RecordPrompt{
+				Name:           "greet",
+				Version:        new(1),
+				InputVariables: json.RawMessage(rawVariables),
+			},
+			Request: json.RawMessage(
+				`{"function_name":"openai.ChatCompletion.create","kwargs":` + rawKwargs + `}`,
+			),
+			Events: []wire.RecordEvent{{
+				ID:         exampleEvent,
+				Kind:       wire.KindRequest,
+				AcceptedAt: exampleTime,
+				ArrivedAt:  exampleTime.Add(time.Second),
+				Sidecar:    "pod-1",
+			}},
 		}),
 	},
 	{
 		id: "analyzeRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/analytics",
 		summary: "Sum up what a search finds",
-		detail: "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has everything in " +
-			"one place.",
+		detail: "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has " +
+			"everything in one place.",
 		optional: true,
 		body:     statistics,
-		answers: one("The sums.", wire.Analytics{
-			Success: true, ChartInterval: days,
-			AverageLatency: new(0.75), TotalCost: 0.0000042, TotalTokens: 16, TotalRequests: 1,
-			Stats: []wire.AnalyticsStat{{Date: "2026-11-21", DateLabel: "Nov 21", Requests: 1, Tokens: 16, InputTokens: 12,
-				OutputTokens: 4, Cost: 0.0000042, Latency: new(0.75), StatusCounts: map[string]int64{"SUCCESS": 1}}},
-			MostUsedModels: []wire.Pair{{Name: "gpt-4o-mini-2024-07-18", Value: 1}}, Overall: exampleTotals,
-			ByModel: map[string]wire.Totals{"gpt-4o-mini-2024-07-18": exampleTotals}, PercentileError: wire.PercentileError,
+		answers: success("The sums.", wire.Analytics{
+			Success:         true,
+			ChartInterval:   days,
+			AverageLatency:  new(0.75),
+			TotalCost:       0.0000042,
+			TotalTokens:     16,
+			TotalRequests:   1,
+			Stats:           []wire.AnalyticsStat{exampleDay},
+			MostUsedModels:  []wire.Pair{{Name: "gpt-4o-mini-2024-07-18", Value: 1}},
+			Overall:         exampleTotals,
+			ByModel:         map[string]wire.Totals{"gpt-4o-mini-2024-07-18": exampleTotals},
+			PercentileError: wire.PercentileError,
 		}),
 	},
 	{
@@ -144,10 +199,16 @@ var requestOperations = []operation{
 		detail:   "What a search finds, summed up by template and version.",
 		optional: true,
 		body:     statistics,
-		answers: one("The sums.", wire.TemplateStatistics{
-			Success: true, ChartInterval: days, PercentileError: wire.PercentileError,
-			Versions: []wire.VersionTotals{{Template: "greet", Version: new(1), Totals: exampleTotals,
-				Series: []wire.BucketTotals{{Date: "2026-11-21", Totals: exampleTotals}}}},
+		answers: success("The sums.", wire.TemplateStatistics{
+			Success:         true,
+			ChartInterval:   days,
+			PercentileError: wire.PercentileError,
+			Versions: []wire.VersionTotals{{
+				Template: "greet",
+				Version:  new(1),
+				Totals:   exampleTotals,
+				Series:   []wire.BucketTotals{{Date: "2026-11-21", Totals: exampleTotals}},
+			}},
 		}),
 	},
 	{
@@ -155,7 +216,7 @@ var requestOperations = []operation{
 		call:    "GET /api/public/v2/requests/suggestions",
 		summary: "List values that a field has",
 		query:   SuggestQuery{Field: "tags", Prefix: "de"},
-		answers: one("The values, those of the newest records first.", wire.Suggestions{
+		answers: success("The values, those of the newest records first.", wire.Suggestions{
 			Success: true, Values: []string{"demo"}, Complete: true,
 		}),
 	},
@@ -165,17 +226,28 @@ var requestOperations = []operation{
 		summary: "List requests that have not arrived",
 		detail:  "Although their scores, metadata or links have.",
 		query:   OrphanQuery{PerPage: 100},
-		answers: one("A page of them.", wire.OrphanPage{Success: true, Total: 1, Events: 1, Items: []wire.Orphan{{
-			RequestID: exampleRequest, Events: 1, Kinds: []wire.Kind{wire.KindScore}, Sidecars: []string{"pod-1"},
-			FirstArrivedAt: exampleTime, LastArrivedAt: exampleTime}}}),
+		answers: success("A page of them.", wire.OrphanPage{
+			Success: true,
+			Total:   1,
+			Events:  1,
+			Items: []wire.Orphan{{
+				RequestID:      exampleRequest,
+				Events:         1,
+				Kinds:          []wire.Kind{wire.KindScore},
+				Sidecars:       []string{"pod-1"},
+				FirstArrivedAt: exampleTime,
+				LastArrivedAt:  exampleTime,
+			}},
+		}),
 	},
 	{
 		id: "exportRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/export",
 		summary: "Export what a search finds",
-		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line for each record. A long " +
-			"export comes in several answers: the next call sends the last `cursor`. An answer that ends without " +
-			"`\"done\": true` was cut.",
+		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line " +
+			"for each record. " +
+			"A long export comes in several answers: the next call sends the last `cursor`. " +
+			"An answer that ends without `\"done\": true` was cut.",
 		optional: true,
 		body:     Export{Search: wire.Search{FilterGroup: onlyDemo}, Format: wire.FormatEvents},
 		answers: []answer{
@@ -193,11 +265,21 @@ var requestOperations = []operation{
 		detail:  "Nothing is sent to a model. A line for each request, newest first.",
 		body:    BacktestQuery{Name: "greet", Version: 1, Last: 20},
 		answers: []answer{{status: 200, text: backtestText, media: mediaLines, example: wire.Backtest{
-			RequestID: exampleRequest, AcceptedAt: exampleTime, InputVariables: json.RawMessage(rawVariables),
-			Sent: wire.BacktestSent{Version: new(1), Provider: "openai", Model: exampleRow.Engine,
-				Request: json.RawMessage(`{"kwargs":` + rawKwargs + `}`), LatencyMS: new(750.0), Scores: exampleRow.Scores},
+			RequestID:      exampleRequest,
+			AcceptedAt:     exampleTime,
+			InputVariables: json.RawMessage(rawVariables),
+			Sent: wire.BacktestSent{
+				Version:   new(1),
+				Provider:  "openai",
+				Model:     exampleRow.Engine,
+				Request:   json.RawMessage(`{"kwargs":` + rawKwargs + `}`),
+				LatencyMS: new(750.0),
+				Scores:    exampleRow.Scores,
+			},
 			Rendered: &wire.BacktestRender{
-				Version: 1, Blueprint: json.RawMessage(rawGreeting), LLMKwargs: json.RawMessage(rawKwargs),
+				Version:   1,
+				Blueprint: json.RawMessage(rawGreeting),
+				LLMKwargs: json.RawMessage(rawKwargs),
 			},
 		}}},
 		errors: []wire.Code{wire.CodeNotFound},
@@ -206,34 +288,48 @@ var requestOperations = []operation{
 		id: "deleteRequest", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "DELETE /api/public/v2/requests/{request_id}",
 		summary: "Delete a record for good",
-		answers: one("It can no longer be found. Events of it that arrive later are dropped.", deleted),
+		answers: success("It can no longer be found. Events of it that arrive later are dropped.", deleted),
 	},
 	{
 		id: "deleteRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "DELETE /api/public/v2/requests",
 		summary: "Delete all records with a metadata value for good",
 		query:   DeletionQuery{Key: "user_id", Value: "ann"},
-		answers: one("They can no longer be found. Events of them that arrive later are dropped.", deleted),
+		answers: success(
+			"They can no longer be found. Events of them that arrive later are dropped.", deleted,
+		),
 	},
 	{
 		id: "repriceRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:     "POST /api/public/v2/requests/reprice",
-		summary:  "Compute costs again",
-		detail:   "With the prices of this version. One call works for a few seconds; send `cursor` until `done` is true.",
+		call:    "POST /api/public/v2/requests/reprice",
+		summary: "Compute costs again",
+		detail: "With the prices of this version. One call works for a few seconds; " +
+			"send `cursor` until `done` is true.",
 		optional: true,
 		body:     Continue{},
-		answers:  one("How far it came.", wire.Repriced{Success: true, Seen: 1, Changed: 1, Done: true}),
+		answers:  success("How far it came.", wire.Repriced{Success: true, Seen: 1, Changed: 1, Done: true}),
 	},
 	{
 		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:     "POST /api/public/v2/requests/scan",
-		summary:  "Find credentials in stored records",
-		detail:   "With `mask` they are masked. One call works for a few seconds; send `cursor` until `done` is true.",
+		call:    "POST /api/public/v2/requests/scan",
+		summary: "Find credentials in stored records",
+		detail: "With `mask` they are masked. One call works for a few seconds; " +
+			"send `cursor` until `done` is true.",
 		optional: true,
 		body:     Scan{Mask: true},
-		answers: one("How far it came.", wire.Scanned{Success: true, Seen: 1, Found: 1, Masked: 1,
-			Kinds: map[wire.SecretKind]int{wire.SecretKey: 1}, Done: true,
-			Items: []wire.FoundSecret{{RequestID: exampleRequest, SecretFinding: wire.SecretFinding{
-				Kind: wire.SecretKey, Path: "kwargs.messages[0].content", Begins: "sk-a..."}}}}),
+		answers: success("How far it came.", wire.Scanned{
+			Success: true,
+			Seen:    1,
+			Found:   1,
+			Masked:  1,
+			Kinds:   map[wire.SecretKind]int{wire.SecretKey: 1},
+			Done:    true,
+			Items: []wire.FoundSecret{{
+				RequestID: exampleRequest,
+				SecretFinding: wire.SecretFinding{
+					Kind: wire.SecretKey, Path: "kwargs.messages[0].content", Begins: "sk-a...",
+				},
+			}},
+		}),
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -14,15 +15,19 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// schemas makes the schemas of Go types, and keeps those that have a name.
+// schemas makes the schemas of Go types and keeps those of named types.
 type schemas struct {
 	reflector *jsonschema.Reflector
 	all       map[string]*jsonschema.Schema
-	types     map[string]reflect.Type // of those in all
+	types     map[string]reflect.Type // by the same names
 }
 
+// newSchemas reads the comments of the types that cross the wire.
 func newSchemas() (*schemas, error) {
 	s := &schemas{all: make(map[string]*jsonschema.Schema), types: make(map[string]reflect.Type)}
+
+	// The reflector takes the package of a comment from the path that it is given: "../wire"
+	// becomes promptspool/api/wire.
 	comments := new(jsonschema.Reflector)
 	for _, folder := range []string{".", "../wire"} {
 		if err := comments.AddGoComments("promptspool/api/openapi", folder); err != nil {
@@ -34,22 +39,25 @@ func newSchemas() (*schemas, error) {
 		AllowAdditionalProperties: true,
 		Anonymous:                 true,
 		Namer:                     s.name,
-		Mapper:                    mapped,
+		Mapper:                    specialSchema,
 		LookupComment: func(t reflect.Type, field string) string {
+			// A type's own comment is asked for with an empty field.
 			place := strings.TrimSuffix(t.PkgPath()+"."+t.Name()+"."+field, ".")
-			return sentence(place[strings.LastIndexByte(place, '.')+1:], comments.CommentMap[place])
+			name := place[strings.LastIndexByte(place, '.')+1:]
+			return sentence(name, comments.CommentMap[place])
 		},
 	}
+
 	return s, nil
 }
 
 // open marks a type whose objects may have members that are not listed.
 type open struct{}
 
-// JSONSchemaExtend is what the reflector asks.
+// JSONSchemaExtend is called by the reflector.
 func (open) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
 
-// name is the name of a type's schema. It panics if two types would share one.
+// name returns the name of a type's schema. It panics if two types would share one.
 func (s *schemas) name(t reflect.Type) string {
 	if t.PkgPath() == "" {
 		return ""
@@ -60,28 +68,42 @@ func (s *schemas) name(t reflect.Type) string {
 		panic("openapi: two types are called " + name)
 	}
 	s.types[name] = t
+
 	return name
 }
 
-// mapped are the types whose form is not that of their Go type.
-func mapped(t reflect.Type) *jsonschema.Schema {
+// specialSchema returns the schema of a type whose JSON differs from what its Go type suggests,
+// otherwise nil.
+func specialSchema(t reflect.Type) *jsonschema.Schema {
 	words := func(all ...any) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Enum: all} }
+
 	switch t {
 	case reflect.TypeFor[object]():
 		return anyObject()
+
 	case reflect.TypeFor[wire.Pair]():
 		name, number := &jsonschema.Schema{Type: "string"}, &jsonschema.Schema{Type: "number"}
 		two := uint64(2)
 		return &jsonschema.Schema{
-			Type: "array", Description: "A name and a number.",
-			PrefixItems: []*jsonschema.Schema{name, number}, MinItems: &two, MaxItems: &two,
+			Type:        "array",
+			Description: "A name and a number.",
+			PrefixItems: []*jsonschema.Schema{name, number},
+			MinItems:    &two,
+			MaxItems:    &two,
 		}
+
+	case reflect.TypeFor[messageRole]():
+		return words("system", "user", "assistant", "function", "tool", "developer", "placeholder")
+	case reflect.TypeFor[templateOrder]():
+		return words("name", "id", "created_at", "updated_at")
 	case reflect.TypeFor[wire.Kind]():
 		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup)
 	case reflect.TypeFor[wire.Scope]():
 		return words(wire.ScopeApp, wire.ScopeFull)
 	case reflect.TypeFor[wire.ResultCode]():
 		return words(wire.ResultInvalid, wire.ResultLater)
+
+	// CodeMethod is not among the failures: no operation answers with it.
 	case reflect.TypeFor[wire.Code]():
 		codes := make([]any, len(failures))
 		for i, f := range failures {
@@ -89,31 +111,36 @@ func mapped(t reflect.Type) *jsonschema.Schema {
 		}
 		return words(append(codes, wire.CodeMethod)...)
 	}
+
 	return nil
 }
 
-// anyObject is an object of any members. It says so, because some generators take one without listed members for empty.
+// anyObject returns the schema of an object with any members. It says so explicitly, because
+// some generators take an object without listed members to be empty.
 func anyObject() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: jsonschema.TrueSchema}
 }
 
-// of returns the schema of a value's type: a reference, if the type has a name.
-func (s *schemas) of(v any) *jsonschema.Schema {
+// schemaOf returns the schema of a value's type: a reference if the type has a name.
+func (s *schemas) schemaOf(v any) *jsonschema.Schema {
 	schema := s.reflector.Reflect(v)
 	for name, definition := range schema.Definitions {
 		if s.all[name] == nil {
+			// Before it is refined, which may come to a type that refers to this one.
 			s.all[name] = definition
 			if t := s.types[name]; t.Kind() == reflect.Struct {
 				s.refine(definition, t)
 			}
 		}
 	}
+
+	// The document has one version, and all definitions in one place.
 	schema.Version, schema.Definitions = "", nil
 
 	return schema
 }
 
-// refine adds what reflection does not see: which members may be null, and what raw JSON holds.
+// refine adds what reflection does not see: which members may be null, and what raw JSON contains.
 func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -126,6 +153,8 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
 			p, nullable = s.rawMember(name, p)
 		}
+
+		// With omitempty the member is left out instead of being null.
 		if nullable && options == "" {
 			p = orNull(p)
 		}
@@ -133,13 +162,14 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-// rawMember is the schema of a member that is raw JSON, and whether it may be null.
+// rawMember returns the schema of a member that is raw JSON, and whether it may be null.
 func (s *schemas) rawMember(name string, p *jsonschema.Schema) (member *jsonschema.Schema, nullable bool) {
 	object := anyObject()
 	object.Description = p.Description
+
 	switch name {
 	case "prompt_template":
-		member = s.of(Blueprint{})
+		member = s.schemaOf(Blueprint{})
 		member.Description = p.Description
 		return member, false
 	case "body":
@@ -151,58 +181,74 @@ func (s *schemas) rawMember(name string, p *jsonschema.Schema) (member *jsonsche
 	}
 }
 
-// orNull is a schema that null fits as well.
+// orNull returns a schema that also allows null. It may change p.
 func orNull(p *jsonschema.Schema) *jsonschema.Schema {
+	// A reference has no type to which null could be added.
 	if p.Type == "" {
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Ref: p.Ref}, {Type: "null"}}, Description: p.Description}
+		return &jsonschema.Schema{
+			OneOf:       []*jsonschema.Schema{{Ref: p.Ref}, {Type: "null"}},
+			Description: p.Description,
+		}
 	}
+
+	// The library's Type is one word only.
 	p.Extras = map[string]any{"type": []string{p.Type, "null"}}
 	p.Type = ""
 
 	return p
 }
 
-// query are the parameters that a struct's fields are.
+// query returns the fields of a struct as parameters of a query.
 func (s *schemas) query(v any) (all []Parameter) {
 	if v == nil {
 		return nil
 	}
 
+	// Each field is a parameter of its own, so the struct itself needs no name.
 	reflector := *s.reflector
 	reflector.ExpandedStruct = true
 	reflector.Namer = nil
 	schema := reflector.Reflect(v)
+
 	var values map[string]any
 	if err := json.Unmarshal(s.example(v), &values); err != nil {
 		panic("openapi: " + err.Error())
 	}
+
 	for p := schema.Properties.Oldest(); p != nil; p = p.Next() {
-		one := Parameter{Name: p.Key, In: "query", Description: p.Value.Description, Schema: p.Value, Example: values[p.Key]}
-		for _, required := range schema.Required {
-			one.Required = one.Required || required == p.Key
-		}
+		all = append(all, Parameter{
+			Name:        p.Key,
+			In:          "query",
+			Description: p.Value.Description,
+			Required:    slices.Contains(schema.Required, p.Key),
+			Schema:      p.Value,
+			Example:     values[p.Key],
+		})
+
+		// The parameter has it.
 		p.Value.Description = ""
-		all = append(all, one)
 	}
 
 	return all
 }
 
-// example is a value as JSON shows it.
+// example returns a value as JSON.
 func (s *schemas) example(v any) json.RawMessage {
 	text, err := jsonscan.Marshal(filled(reflect.ValueOf(v)).Interface())
 	if err != nil {
 		panic("openapi: " + err.Error()) // of a value in the table
 	}
+
 	return text
 }
 
-// filled returns a copy of a value in which lists and maps that are nil are empty, as they are in answers.
+// filled returns a copy of a value in which nil lists and maps are empty, as they are in answers.
 func filled(v reflect.Value) reflect.Value {
 	to := reflect.New(v.Type()).Elem()
 	to.Set(v)
+
 	switch {
-	case v.Type() == reflect.TypeFor[json.RawMessage]():
+	case v.Type() == reflect.TypeFor[json.RawMessage](): // a slice, but no list
 	case v.Kind() == reflect.Struct && v.Type().PkgPath() != "time":
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
@@ -217,10 +263,11 @@ func filled(v reflect.Value) reflect.Value {
 	case v.Kind() == reflect.Map && v.IsNil():
 		to.Set(reflect.MakeMap(v.Type()))
 	}
+
 	return to
 }
 
-// sentence is the comment on a name as a sentence of its own, without the name: the reader has it in front of them.
+// sentence returns a Go comment on a name as a text for readers, who see the name beside it.
 func sentence(name, comment string) string {
 	text := strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), ".")
 	for _, verb := range []string{" is ", " are "} {

@@ -32,20 +32,26 @@ var syncOperations = []operation{
 		id: "syncEvents", tag: tagSync, scope: wire.ScopeApp,
 		call:    "POST /sync/events",
 		summary: "Deliver events",
-		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. `accepted`, " +
-			"`duplicate` and the length of `refused` add up to the events sent.",
+		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. " +
+			"`accepted`, `duplicate` and the length of `refused` add up to the events sent.",
 		bodyType: mediaLines,
 		body: wire.Event{
-			ID: exampleEvent, Kind: wire.KindScore, RequestID: exampleRequest, AcceptedAt: exampleTime, Sidecar: "pod-1",
-			Body: json.RawMessage(`{"request_id":"` + exampleRequest + `","score":100}`),
+			ID:         exampleEvent,
+			Kind:       wire.KindScore,
+			RequestID:  exampleRequest,
+			AcceptedAt: exampleTime,
+			Sidecar:    "pod-1",
+			Body:       json.RawMessage(`{"request_id":"` + exampleRequest + `","score":100}`),
 		},
-		answers: one("What became of them.", wire.BatchAnswer{Success: true, Accepted: 1, Refused: []wire.Result{}}),
+		answers: success("What became of them.", wire.BatchAnswer{
+			Success: true, Accepted: 1, Refused: []wire.Result{},
+		}),
 	},
 	{
 		id: "syncKey", tag: tagSync, scope: wire.ScopeApp,
 		call:    "GET /sync/key",
 		summary: "Ask what a key is good for",
-		answers: one("The key's account and scope.", wire.KeyVerdict{
+		answers: success("The key's account and scope.", wire.KeyVerdict{
 			Success: true, Account: exampleEvent, KeyID: exampleRequest, Scope: wire.ScopeApp,
 		}),
 	},
@@ -54,20 +60,23 @@ var syncOperations = []operation{
 		call:    "GET /sync/changes",
 		summary: "Wait for changes of templates",
 		query:   ChangesQuery{Since: 2, Wait: "30s"},
-		answers: one("What changed.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
+		answers: success("What changed.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
 	},
 	{
 		id: "syncHeartbeat", tag: tagSync, scope: wire.ScopeApp,
 		call:    "POST /sync/heartbeat",
 		summary: "Report how a sidecar does",
 		body:    Heartbeat{Heartbeat: heartbeat},
-		answers: one("It is noted.", OK{true}),
+		answers: success("It is noted.", OK{true}),
 	},
 	{
 		id: "listSidecars", tag: tagSync, scope: wire.ScopeApp,
 		call:    "GET /sync/fleet",
 		summary: "List the sidecars of the account",
-		answers: one("The sidecars, by name.", wire.Fleet{Success: true, Items: []wire.FleetSidecar{{
-			Heartbeat: heartbeat, LastSeen: exampleTime, Alive: true}}}),
+		answers: success("The sidecars, by name.", wire.Fleet{Success: true, Items: []wire.FleetSidecar{{
+			Heartbeat: heartbeat,
+			LastSeen:  exampleTime,
+			Alive:     true,
+		}}}),
 	},
 }

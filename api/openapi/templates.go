@@ -11,11 +11,13 @@ import (
 var exampleTime = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 const (
-	rawGreeting = `{"type":"chat","messages":[{"role":"user","content":[{"type":"text","text":"Say hello to {name}."}],` +
+	rawGreeting = `{"type":"chat","messages":[{"role":"user",` +
+		`"content":[{"type":"text","text":"Say hello to {name}."}],` +
 		`"input_variables":["name"]}],"input_variables":["name"]}`
 	rawModel     = `{"model":{"provider":"openai","name":"gpt-4o-mini","parameters":{"temperature":0.2}}}`
 	rawVariables = `{"name":"Ann"}`
-	rawKwargs    = `{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Say hello to Ann."}],"temperature":0.2}`
+	rawKwargs    = `{"model":"gpt-4o-mini",` +
+		`"messages":[{"role":"user","content":"Say hello to Ann."}],"temperature":0.2}`
 )
 
 var rendered = wire.RenderedTemplate{
@@ -44,7 +46,13 @@ var published = wire.Published{
 }
 
 var placed = wire.PlacedLabel{
-	Success: true, CreatedAt: exampleTime, ID: 65537, Name: "prod", PromptID: 1, VersionID: 1, Version: 1,
+	Success:   true,
+	CreatedAt: exampleTime,
+	ID:        65537,
+	Name:      "prod",
+	PromptID:  1,
+	VersionID: 1,
+	Version:   1,
 }
 
 // VersionQuery chooses a version.
@@ -83,22 +91,25 @@ type ListQuery struct {
 	Tags   []string `json:"tags,omitempty"`
 	Status string   `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
 	// Who published the first version.
-	Author        string    `json:"created_by_email,omitempty"`
-	CreatedAfter  time.Time `json:"created_after,omitzero"`
-	CreatedBefore time.Time `json:"created_before,omitzero"`
-	UpdatedAfter  time.Time `json:"updated_after,omitzero"`
-	UpdatedBefore time.Time `json:"updated_before,omitzero"`
-	SortBy        string    `json:"sort_by,omitempty" jsonschema:"enum=name,enum=id,enum=created_at,enum=updated_at,default=name"`
-	SortOrder     string    `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
+	Author        string        `json:"created_by_email,omitempty"`
+	CreatedAfter  time.Time     `json:"created_after,omitzero"`
+	CreatedBefore time.Time     `json:"created_before,omitzero"`
+	UpdatedAfter  time.Time     `json:"updated_after,omitzero"`
+	UpdatedBefore time.Time     `json:"updated_before,omitzero"`
+	SortBy        templateOrder `json:"sort_by,omitempty" jsonschema:"default=name"`
+	SortOrder     string        `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
 }
+
+// templateOrder has its values in specialSchema.
+type templateOrder string
 
 var templateOperations = []operation{
 	{
 		id: "fetchTemplate", tag: tagTemplates, scope: wire.ScopeApp,
 		call:    "POST /prompt-templates/{template}",
 		summary: "Fetch a template",
-		detail: "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. A sidecar answers " +
-			"from its cache.",
+		detail: "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. " +
+			"A sidecar answers from its cache.",
 		optional: true,
 		body:     FetchTemplate{Label: "prod", InputVariables: object{"name": "Ann"}},
 		answers:  []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
@@ -108,10 +119,20 @@ var templateOperations = []operation{
 		call:    "GET /prompt-templates/{template}",
 		summary: "Read a template as it was published",
 		query:   RawQuery{VersionQuery: VersionQuery{Label: "prod"}},
-		answers: one("The version.", wire.RawTemplate{
-			Success: true, ID: 1, Name: "greet", Version: 1, VersionID: 1, WorkspaceID: 1, Labels: []string{"prod"},
-			Blueprint: json.RawMessage(rawGreeting), Metadata: json.RawMessage(rawModel), CreatedAt: exampleTime,
-			Revision: 2, Latest: 1, AllLabels: []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
+		answers: success("The version.", wire.RawTemplate{
+			Success:     true,
+			ID:          1,
+			Name:        "greet",
+			Version:     1,
+			VersionID:   1,
+			WorkspaceID: 1,
+			Labels:      []string{"prod"},
+			Blueprint:   json.RawMessage(rawGreeting),
+			Metadata:    json.RawMessage(rawModel),
+			CreatedAt:   exampleTime,
+			Revision:    2,
+			Latest:      1,
+			AllLabels:   []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
 		}),
 	},
 	{
@@ -130,23 +151,41 @@ var templateOperations = []operation{
 		older:   "/rest/prompts",
 		summary: "List templates",
 		query:   ListQuery{Label: "prod", PerPage: 30},
-		answers: []answer{{status: 200, text: "A page of templates, each with its latest version.", cached: true,
-			example: wire.TemplateList{Success: true, Paging: wire.NewPaging(1, 30, 1), Items: []wire.TemplateListItem{{
-				ID: 1, Name: "greet", Version: 1, Labels: []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
-				Blueprint: json.RawMessage(rawGreeting), Metadata: json.RawMessage(rawModel), LLMKwargs: json.RawMessage(rawKwargs),
-				CreatedAt: exampleTime, UpdatedAt: exampleTime,
-			}}}}},
+		answers: []answer{{
+			status: 200,
+			text:   "A page of templates, each with its latest version.",
+			cached: true,
+			example: wire.TemplateList{
+				Success: true,
+				Paging:  wire.NewPaging(1, 30, 1),
+				Items: []wire.TemplateListItem{{
+					ID:        1,
+					Name:      "greet",
+					Version:   1,
+					Labels:    []wire.Label{{ID: 65537, Name: "prod", Version: 1}},
+					Blueprint: json.RawMessage(rawGreeting),
+					Metadata:  json.RawMessage(rawModel),
+					LLMKwargs: json.RawMessage(rawKwargs),
+					CreatedAt: exampleTime,
+					UpdatedAt: exampleTime,
+				}},
+			},
+		}},
 	},
 	{
 		id: "publishTemplate", tag: tagTemplates, scope: wire.ScopeFull,
 		call:    "POST /rest/prompt-templates",
 		summary: "Publish a version of a template",
-		detail: "A template that does not exist is made. If the latest version has the same text and metadata, no version " +
-			"is made; labels and tags are set all the same.",
+		detail: "A template that does not exist is made. " +
+			"If the latest version has the same text and metadata, no version is made; " +
+			"labels and tags are set all the same.",
 		body: PublishTemplate{
 			Template: PublishedName{Name: "greet"},
-			Version:  PublishedVersion{Blueprint: greeting("user", "Say hello to {name}."), CommitMessage: "first version"},
-			Labels:   []string{"prod"},
+			Version: PublishedVersion{
+				Blueprint:     greeting("user", "Say hello to {name}."),
+				CommitMessage: "first version",
+			},
+			Labels: []string{"prod"},
 		},
 		answers: []answer{{status: 201, text: "The version.", example: published}},
 		errors:  []wire.Code{wire.CodeConflict},
@@ -158,8 +197,9 @@ var templateOperations = []operation{
 		summary: "Publish a version, as older clients do",
 		detail:  "New clients use `POST /rest/prompt-templates`.",
 		body: PublishTemplateOld{Name: "greet", Blueprint: object{
-			"_type": "prompt", "template": "Say hello to {name}.", "input_variables": []string{"name"}}},
-		answers: one("The version.", published),
+			"_type": "prompt", "template": "Say hello to {name}.", "input_variables": []string{"name"},
+		}},
+		answers: success("The version.", published),
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
@@ -174,9 +214,12 @@ var templateOperations = []operation{
 		id: "archiveTemplate", tag: tagTemplates, scope: wire.ScopeFull,
 		call:    "DELETE /rest/prompt-templates/{template}",
 		summary: "Archive a template",
-		detail:  "Apps that fetch it get a 404. Its versions are kept; publishing or restoring it brings it back.",
-		answers: one("It is archived.", Done{true, "The template is archived. Publishing or restoring it brings it back."}),
-		errors:  []wire.Code{wire.CodeConflict},
+		detail: "Apps that fetch it get a 404. Its versions are kept; " +
+			"publishing or restoring it brings it back.",
+		answers: success("It is archived.", Done{
+			true, "The template is archived. Publishing or restoring it brings it back.",
+		}),
+		errors: []wire.Code{wire.CodeConflict},
 	},
 	{
 		id: "restoreTemplate", tag: tagTemplates, scope: wire.ScopeFull,
@@ -184,14 +227,14 @@ var templateOperations = []operation{
 		summary:  "Restore an archived template",
 		optional: true,
 		body:     Empty{},
-		answers:  one("It is in use.", Done{true, "The template is in use."}),
+		answers:  success("It is in use.", Done{true, "The template is in use."}),
 		errors:   []wire.Code{wire.CodeConflict},
 	},
 	{
 		id: "listLabels", tag: tagTemplates, scope: wire.ScopeFull,
 		call:    "GET /prompt-templates/{template}/labels",
 		summary: "List labels and their history",
-		answers: one("The labels.", wire.Labels{
+		answers: success("The labels.", wire.Labels{
 			Success: true,
 			Labels:  []wire.ReleaseLabel{{VersionID: 1, Version: 1, Name: "prod", ID: 65537}},
 			Moves:   []wire.Move{{Label: "prod", Version: 1, At: exampleTime, By: "ann@example.com"}},
@@ -202,7 +245,7 @@ var templateOperations = []operation{
 		call:    "POST /prompts/{template}/label",
 		summary: "Make a label, or move it",
 		body:    CreateLabel{Name: "prod", MoveLabel: MoveLabel{Version: 1}},
-		answers: one("Where the label points.", placed),
+		answers: success("Where the label points.", placed),
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
@@ -210,7 +253,7 @@ var templateOperations = []operation{
 		call:    "PATCH /prompt-labels/{label_id}",
 		summary: "Move a label to another version",
 		body:    MoveLabel{Version: 1},
-		answers: one("Where the label points.", placed),
+		answers: success("Where the label points.", placed),
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{

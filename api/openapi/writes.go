@@ -9,32 +9,38 @@ const (
 
 type object = map[string]any
 
-// of names the example's request.
-func of() OfRequest { return OfRequest{RequestID: exampleRequest} }
+// exampleCall names the call that examples are about.
+var exampleCall = OfRequest{RequestID: exampleRequest}
 
-// one is the usual answer.
-func one(text string, example any) []answer {
+// success is the usual answer.
+func success(text string, example any) []answer {
 	return []answer{{status: 200, text: text, example: example}}
 }
 
+// tracked is the answer to a write that belongs to a call.
 func tracked(message string) []answer {
-	return one("It is on disk.", Tracked{Success: true, Message: message, RequestID: exampleRequest})
+	return success("It is on disk.", Tracked{Success: true, Message: message, RequestID: exampleRequest})
 }
 
-// greeting is a chat of one message.
-func greeting(role, text string) Blueprint {
+// greeting is a chat with one message.
+func greeting(role messageRole, text string) Blueprint {
 	content := []object{{"type": "text", "text": text}}
-
 	return Blueprint{Type: "chat", Messages: []Message{{Role: role, Content: content}}}
 }
 
+var exampleTracked = Tracked{true, "Request logged.", exampleRequest}
+
+var exampleMessages = []object{{"role": "user", "content": "Say hello to Ann."}}
+
 var trackedCall = TrackRequest{
 	FunctionName: "openai.ChatCompletion.create",
-	Kwargs:       object{"model": "gpt-4o-mini", "messages": []object{{"role": "user", "content": "Say hello to Ann."}}},
+	Kwargs:       object{"model": "gpt-4o-mini", "messages": exampleMessages},
 	Response: object{
 		"model": "gpt-4o-mini-2024-07-18",
 		"choices": []object{{
-			"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "Hello, Ann!"},
+			"index":         0,
+			"finish_reason": "stop",
+			"message":       object{"role": "assistant", "content": "Hello, Ann!"},
 		}},
 		"usage": object{"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16},
 	},
@@ -49,11 +55,12 @@ var writeOperations = []operation{
 		id: "trackRequest", tag: tagWrites, scope: wire.ScopeApp,
 		call:    "POST /rest/track-request",
 		summary: "Log a call",
-		detail: "Call the model yourself, then send what went in and what came out. A 200 means that it is on disk. " +
+		detail: "Call the model yourself, then send what went in and what came out. " +
+			"A 200 means that it is on disk. " +
 			"Scores, metadata and links to templates follow with the `request_id` of the answer.",
 		retries: true,
 		body:    trackedCall,
-		answers: one("It is on disk.", TrackedRequest{Tracked: Tracked{true, "Request logged.", exampleRequest}}),
+		answers: success("It is on disk.", TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
 		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
@@ -62,13 +69,14 @@ var writeOperations = []operation{
 		detail:  "As `POST /rest/track-request`, but `request_response` may be any JSON. SDKs use it.",
 		retries: true,
 		body:    TrackAnyRequest{trackedCall, "Hello, Ann!"},
-		answers: one("It is on disk.", TrackedRequest{Tracked: Tracked{true, "Request logged.", exampleRequest}}),
+		answers: success("It is on disk.", TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
 		id: "logRequest", tag: tagWrites, scope: wire.ScopeApp,
 		call:    "POST /log-request",
 		summary: "Log a call of any provider",
-		detail:  "For providers whose responses are of no known form: what went in and what came out, as blueprints.",
+		detail: "For providers whose responses are of no known form: what went in and what came out, " +
+			"as blueprints.",
 		retries: true,
 		body: LogRequest{
 			Provider: "acme",
@@ -80,7 +88,10 @@ var writeOperations = []operation{
 			Score:    new(100),
 		},
 		answers: []answer{{status: 201, text: "It is on disk.", example: Logged{
-			Tracked: Tracked{true, "Request logged.", exampleRequest}, ID: exampleRequest, Status: "SUCCESS"}}},
+			Tracked: exampleTracked,
+			ID:      exampleRequest,
+			Status:  "SUCCESS",
+		}}},
 	},
 	{
 		id: "trackScore", tag: tagWrites, scope: wire.ScopeApp,
@@ -88,7 +99,7 @@ var writeOperations = []operation{
 		older:   "/library-track-score",
 		summary: "Score a call",
 		detail:  "A call has one score for each name; the last one counts.",
-		body:    TrackScore{OfRequest: of(), Score: 100, Name: "helpful"},
+		body:    TrackScore{OfRequest: exampleCall, Score: 100, Name: "helpful"},
 		answers: tracked("Score recorded."),
 	},
 	{
@@ -96,7 +107,10 @@ var writeOperations = []operation{
 		call:    "POST /rest/track-metadata",
 		older:   "/library-track-metadata",
 		summary: "Attach metadata to a call",
-		body:    TrackMetadata{OfRequest: of(), Metadata: map[string]string{"user_id": "ann", "session_id": "s-17"}},
+		body: TrackMetadata{
+			OfRequest: exampleCall,
+			Metadata:  map[string]string{"user_id": "ann", "session_id": "s-17"},
+		},
 		answers: tracked("Metadata recorded."),
 	},
 	{
@@ -105,7 +119,10 @@ var writeOperations = []operation{
 		older:   "/library-track-prompt",
 		summary: "Link a call to a template",
 		body: TrackPrompt{
-			OfRequest: of(), PromptName: "greet", PromptInputVariables: object{"name": "Ann"}, Label: "prod",
+			OfRequest:            exampleCall,
+			PromptName:           "greet",
+			PromptInputVariables: object{"name": "Ann"},
+			Label:                "prod",
 		},
 		answers: tracked("Prompt template linked."),
 	},
@@ -116,14 +133,14 @@ var writeOperations = []operation{
 		summary: "Make a group",
 		detail:  "A group is only an id that calls share. You may use an id of your own instead.",
 		body:    CreateGroup{},
-		answers: one("The id of a group.", GroupCreated{true, "Group created.", exampleEvent}),
+		answers: success("The id of a group.", GroupCreated{true, "Group created.", exampleEvent}),
 	},
 	{
 		id: "trackGroup", tag: tagWrites, scope: wire.ScopeApp,
 		call:    "POST /rest/track-group",
 		older:   "/track-group",
 		summary: "Put a call into a group",
-		body:    TrackGroup{OfRequest: of(), GroupID: exampleEvent},
+		body:    TrackGroup{OfRequest: exampleCall, GroupID: exampleEvent},
 		answers: tracked("Group recorded."),
 	},
 }

@@ -29,7 +29,6 @@ var unusual = []string{"says whether", "say whether", "tells whether", "is no er
 var unread = []string{
 	"api",
 	"api/auth/authtest",
-	"api/openapi",
 	"spool/archive/archivetest",
 	"spool/archive/postgres/postgrestest",
 }
