@@ -1,4 +1,5 @@
-// Package authtest is the suite that every auth.Store passes, and the simplest store that passes it.
+// Package authtest holds the suites that every auth.Store and auth.PeopleStore passes, and a
+// simple auth.Store for tests.
 package authtest
 
 import (
@@ -13,8 +14,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Run proves that the stores which open makes do what auth.Store promises. Each scene opens one of its own, empty; open
-// closes it through t.Cleanup.
+// Run checks that the stores that open returns do what auth.Store promises. Each scene opens an
+// empty store of its own, which open closes through t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	scenes := []struct {
 		name  string
@@ -33,11 +34,13 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"what a caller does with a key does not reach the store", callerOwnsKeys},
 		{"callers at the same time make one key of one hash and one account of one name", atTheSameTime},
 	}
+
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) { sc.scene(t, store{t, open(t)}) })
 	}
 }
 
+// noon has microseconds, which is as exact as PostgreSQL stores times.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
 // store is an auth.Store whose errors end the test.
@@ -82,21 +85,25 @@ func (s store) list() []wire.Key {
 	return keys
 }
 
-// key is a key of account that was made n seconds after noon.
+// key returns a key of account, created n seconds after noon.
 func key(n int, account string) wire.Key {
 	return wire.Key{
-		ID: fmt.Sprintf("key_%d", n), AccountName: account, Name: fmt.Sprintf("key number %d ✓", n),
-		Scope: wire.ScopeApp, CreatedAt: noon.Add(time.Duration(n) * time.Second),
+		ID:          fmt.Sprintf("key_%d", n),
+		AccountName: account,
+		Name:        fmt.Sprintf("key number %d ✓", n),
+		Scope:       wire.ScopeApp,
+		CreatedAt:   noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
-// hash makes hashes that differ in their last byte only.
+// hash returns hashes that differ in their last byte only.
 func hash(n byte) [32]byte { return [32]byte{0: 0xff, 31: n} }
 
-func same(t *testing.T, what string, got, want any) {
+// same reports a difference between what a store returned and what it should have.
+func same(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -113,6 +120,8 @@ func newKeyIsFound(t *testing.T, s store) {
 	if _, err := wire.ParseID(made.AccountID); err != nil {
 		t.Errorf("account id %q %v", made.AccountID, err)
 	}
+
+	// The store chooses the account's id, and keeps everything else.
 	want.AccountID = made.AccountID
 	same(t, "made", made, want)
 	same(t, "found", s.find(hash(1)), want)
@@ -126,7 +135,10 @@ func unknownHash(t *testing.T, s store) {
 
 func accounts(t *testing.T, s store) {
 	a, b := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
+
+	// A name that begins with another one is a name of its own.
 	other := s.create(hash(3), key(3, "team.a"))
+
 	if a.AccountID != b.AccountID {
 		t.Errorf("two keys of one account have the account ids %s and %s", a.AccountID, b.AccountID)
 	}
@@ -145,6 +157,7 @@ func sameHashAgain(t *testing.T, s store) {
 func revoked(t *testing.T, s store) {
 	want := s.create(hash(1), key(1, "team"))
 	bystander := s.create(hash(2), key(2, "team"))
+
 	at := noon.Add(time.Hour)
 	want.RevokedAt = &at
 	same(t, "revoked", s.revoke(want.ID, at), want)
@@ -162,6 +175,8 @@ func revokedAgain(t *testing.T, s store) {
 func revokedNotMadeAgain(t *testing.T, s store) {
 	k := s.create(hash(1), key(1, "team"))
 	k = s.revoke(k.ID, noon)
+
+	// Otherwise PROMPTSPOOL_BOOTSTRAP_KEY would bring it back at the next start.
 	_, err := s.CreateKey(t.Context(), hash(1), key(2, "team"))
 	wantCode(t, err, wire.CodeConflict)
 	same(t, "listed", s.list(), []wire.Key{k})
@@ -173,6 +188,7 @@ func revokeUnknown(t *testing.T, s store) {
 		_, err := s.RevokeKey(t.Context(), id, noon)
 		wantCode(t, err, wire.CodeNotFound)
 	}
+
 	same(t, "listed", s.list(), []wire.Key{want})
 }
 
@@ -180,9 +196,14 @@ func listed(t *testing.T, s store) {
 	if keys := s.list(); len(keys) != 0 {
 		t.Errorf("an empty store lists %v", keys)
 	}
-	twin := key(2, "other") // made in the same moment: the id decides
+
+	// Of keys created at the same moment, the id decides.
+	twin := key(2, "other")
 	twin.ID = "key_3"
-	third, second, first := s.create(hash(1), twin), s.create(hash(2), key(2, "team")), s.create(hash(3), key(1, "team"))
+	third := s.create(hash(1), twin)
+	second := s.create(hash(2), key(2, "team"))
+	first := s.create(hash(3), key(1, "team"))
+
 	second = s.revoke(second.ID, noon.Add(time.Hour))
 	same(t, "listed", s.list(), []wire.Key{first, second, third})
 }
@@ -190,11 +211,14 @@ func listed(t *testing.T, s store) {
 func touched(t *testing.T, s store) {
 	used, idle := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
 	late, early := noon.Add(time.Hour), noon.Add(time.Minute)
+
+	// Servers write uses in batches, which may come in any order, and for keys that are gone.
 	for _, at := range []time.Time{late, early} {
 		if err := s.TouchKeys(t.Context(), map[string]time.Time{used.ID: at, "key_9": at}); err != nil {
 			t.Fatalf("TouchKeys: %v", err)
 		}
 	}
+
 	used.LastUsedAt = &late
 	same(t, "listed", s.list(), []wire.Key{used, idle})
 	same(t, "found", s.find(hash(1)), used)
@@ -203,9 +227,12 @@ func touched(t *testing.T, s store) {
 func callerOwnsKeys(t *testing.T, s store) {
 	k := s.create(hash(1), key(1, "team"))
 	at := noon
+
+	// Each way in or out could share the time's memory with the store.
 	for _, mine := range []wire.Key{s.revoke(k.ID, at), s.find(hash(1)), s.list()[0]} {
 		*mine.RevokedAt = noon.Add(time.Hour)
 	}
+
 	if got := s.find(hash(1)); !got.RevokedAt.Equal(noon) {
 		t.Errorf("RevokedAt became %v, want %v", got.RevokedAt, noon)
 	}
@@ -215,10 +242,12 @@ func atTheSameTime(t *testing.T, s store) {
 	const callers = 8
 	made := make([]wire.Key, 2*callers)
 	errs := make([]error, 2*callers)
+
+	// The first half bring one hash, the others one each; all bring one account.
 	var wg sync.WaitGroup
 	for i := range 2 * callers {
 		wg.Go(func() {
-			h := hash(0) // the first half bring one hash, the others one each; all bring one account
+			h := hash(0)
 			if i >= callers {
 				h = hash(byte(i))
 			}
@@ -226,6 +255,7 @@ func atTheSameTime(t *testing.T, s store) {
 		})
 	}
 	wg.Wait()
+
 	for i := range made {
 		switch {
 		case errs[i] != nil:
@@ -236,6 +266,7 @@ func atTheSameTime(t *testing.T, s store) {
 			t.Errorf("caller %d got key %s, caller 0 %s, by one hash", i, made[i].ID, made[0].ID)
 		}
 	}
+
 	if keys := s.list(); len(keys) != callers+1 {
 		t.Errorf("%d keys are stored, want %d", len(keys), callers+1)
 	}

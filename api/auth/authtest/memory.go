@@ -10,28 +10,31 @@ import (
 	"promptspool/api/wire"
 )
 
-// Memory is an auth.Store for tests: it forgets everything when it is dropped. Safe for concurrent use.
+// Memory is an auth.Store for tests, in memory only. Safe for concurrent use.
 type Memory struct {
 	mu       sync.Mutex
 	keys     map[[32]byte]wire.Key // guarded by mu
 	accounts map[string]string     // guarded by mu; ids by name
 }
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{keys: map[[32]byte]wire.Key{}, accounts: map[string]string{}}
 }
 
-// CreateKey is auth.Store's.
+// CreateKey implements auth.Store.
 func (m *Memory) CreateKey(_ context.Context, hash [32]byte, k wire.Key) (wire.Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	if stored, ok := m.keys[hash]; ok {
 		if stored.RevokedAt != nil {
 			return wire.Key{}, wire.Errorf(wire.CodeConflict, "The key %s was revoked.", stored.ID)
 		}
 		return stored, nil
 	}
+
+	// An account exists from its first key on.
 	id, ok := m.accounts[k.AccountName]
 	if !ok {
 		id = wire.NewID()
@@ -42,52 +45,60 @@ func (m *Memory) CreateKey(_ context.Context, hash [32]byte, k wire.Key) (wire.K
 	return k, nil
 }
 
-// KeyByHash is auth.Store's.
+// KeyByHash implements auth.Store.
 func (m *Memory) KeyByHash(_ context.Context, hash [32]byte) (wire.Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	k, ok := m.keys[hash]
 	if !ok {
 		return wire.Key{}, wire.Errorf(wire.CodeNotFound, "No key has this hash.")
 	}
-	return own(k), nil
+	return clone(k), nil
 }
 
-// Keys is auth.Store's.
+// Keys implements auth.Store.
 func (m *Memory) Keys(context.Context) ([]wire.Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	keys := make([]wire.Key, 0, len(m.keys))
 	for _, k := range m.keys {
-		keys = append(keys, own(k))
+		keys = append(keys, clone(k))
 	}
+
 	slices.SortFunc(keys, func(a, b wire.Key) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return keys, nil
 }
 
-// RevokeKey is auth.Store's.
+// RevokeKey implements auth.Store.
 func (m *Memory) RevokeKey(_ context.Context, id string, at time.Time) (wire.Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	for hash, k := range m.keys {
 		if k.ID != id {
 			continue
 		}
+
+		// The first time stays.
 		if k.RevokedAt == nil {
 			k.RevokedAt = &at
 			m.keys[hash] = k
 		}
-		return own(k), nil
+		return clone(k), nil
 	}
+
 	return wire.Key{}, wire.Errorf(wire.CodeNotFound, "No key has the id %s.", id)
 }
 
-// TouchKeys is auth.Store's.
+// TouchKeys implements auth.Store.
 func (m *Memory) TouchKeys(_ context.Context, used map[string]time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	for hash, k := range m.keys {
 		if at, ok := used[k.ID]; ok && (k.LastUsedAt == nil || at.After(*k.LastUsedAt)) {
 			k.LastUsedAt = &at
@@ -97,8 +108,8 @@ func (m *Memory) TouchKeys(_ context.Context, used map[string]time.Time) error {
 	return nil
 }
 
-// own gives the caller a key that shares nothing with the store.
-func own(k wire.Key) wire.Key {
+// clone returns a key that shares no memory with the store.
+func clone(k wire.Key) wire.Key {
 	if k.LastUsedAt != nil {
 		at := *k.LastUsedAt
 		k.LastUsedAt = &at

@@ -11,8 +11,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// RunPeople proves that the stores which open makes do what auth.PeopleStore promises. Each scene opens one of its own,
-// empty; open closes it through t.Cleanup.
+// RunPeople checks that the stores that open returns do what auth.PeopleStore promises. Each
+// scene opens an empty store of its own, which open closes through t.Cleanup.
 func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 	scenes := []struct {
 		name  string
@@ -36,6 +36,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
 		{"callers at the same time: one spends the reset link", resetAtTheSameTime},
 	}
+
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) { sc.scene(t, people{t, open(t)}) })
 	}
@@ -47,28 +48,47 @@ type people struct {
 	auth.PeopleStore
 }
 
-var nobody [32]byte // no invite
+var noInvite [32]byte
 
-// user is a person who comes n seconds after noon.
+// user returns a person who signs up n seconds after noon.
 func user(n int, account string) wire.User {
 	at := noon.Add(time.Duration(n) * time.Second)
 	return wire.User{
-		ID: fmt.Sprintf("01900000-0000-7000-8000-%012d", n), AccountName: account, Email: fmt.Sprintf("p%d@example.com", n),
-		Role: wire.RoleOwner, CreatedAt: at, SessionsFrom: at,
+		ID:           fmt.Sprintf("01900000-0000-7000-8000-%012d", n),
+		AccountName:  account,
+		Email:        fmt.Sprintf("p%d@example.com", n),
+		Role:         wire.RoleOwner,
+		CreatedAt:    at,
+		SessionsFrom: at,
 	}
 }
 
+// invite returns an invite that works for an hour from noon.
 func invite(n int, account string, role wire.Role) wire.Invite {
-	return wire.Invite{ID: fmt.Sprintf("invite_%d", n), AccountName: account, Role: role, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+	return wire.Invite{
+		ID:          fmt.Sprintf("invite_%d", n),
+		AccountName: account,
+		Role:        role,
+		CreatedAt:   noon,
+		ExpiresAt:   noon.Add(time.Hour),
+	}
 }
 
-func (s people) must(what string, err error) {
+// must ends the test with an error of the named method.
+func (s people) must(method string, err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
+		s.t.Fatalf("%s: %v", method, err)
 	}
 }
 
+// invite stores an invite under hash(code).
+func (s people) invite(code byte, i wire.Invite) {
+	s.t.Helper()
+	s.must("CreateInvite", s.CreateInvite(s.t.Context(), hash(code), i))
+}
+
+// join stores a person, with an invite unless it is noInvite.
 func (s people) join(u wire.User, code [32]byte) wire.User {
 	s.t.Helper()
 	made, err := s.CreateUser(s.t.Context(), u, "hash of "+u.ID, code)
@@ -76,6 +96,7 @@ func (s people) join(u wire.User, code [32]byte) wire.User {
 	return made
 }
 
+// find returns a person and checks that they still have the password that join gave them.
 func (s people) find(email string) wire.User {
 	s.t.Helper()
 	u, password, err := s.UserByEmail(s.t.Context(), email)
@@ -90,52 +111,62 @@ func founder(t *testing.T, s people) {
 	if has, err := s.HasOwner(t.Context(), "team"); has || err != nil {
 		t.Errorf("an empty account has an owner: %v, %v", has, err)
 	}
+
 	want := user(1, "team")
-	made := s.join(want, nobody)
+	made := s.join(want, noInvite)
 	if _, err := wire.ParseID(made.AccountID); err != nil {
 		t.Errorf("account id %q %v", made.AccountID, err)
 	}
 	want.AccountID = made.AccountID
 	same(t, "made", made, want)
 	same(t, "found", s.find(want.Email), want)
+
 	want = user(3, "alone")
 	want.Founder = true
-	want.AccountID = s.join(want, nobody).AccountID
+	want.AccountID = s.join(want, noInvite).AccountID
 	same(t, "found", s.find(want.Email), want)
-	if other := s.join(user(2, "others"), nobody); other.AccountID == made.AccountID {
+
+	if other := s.join(user(2, "others"), noInvite); other.AccountID == made.AccountID {
 		t.Errorf("two founders share the account %s", other.AccountID)
 	}
 	if has, err := s.HasOwner(t.Context(), "team"); !has || err != nil {
 		t.Errorf("HasOwner: %v, %v", has, err)
 	}
+
 	_, _, err := s.UserByEmail(t.Context(), "p9@example.com")
 	wantCode(t, err, wire.CodeNotFound)
 }
 
 func taken(t *testing.T, s people) {
-	first := s.join(user(1, "team"), nobody)
+	first := s.join(user(1, "team"), noInvite)
 	thief := user(2, "team")
-	_, err := s.CreateUser(t.Context(), thief, "x", nobody)
+	_, err := s.CreateUser(t.Context(), thief, "x", noInvite)
 	wantCode(t, err, wire.CodeConflict)
+
 	twin := user(3, "new")
 	twin.Email = first.Email
-	_, err = s.CreateUser(t.Context(), twin, "x", nobody)
+	_, err = s.CreateUser(t.Context(), twin, "x", noInvite)
 	wantCode(t, err, wire.CodeConflict)
 	same(t, "found", s.find(first.Email), first)
-	s.join(user(4, "new"), nobody) // the name was not founded by the twin
+
+	// The twin must not have taken the name of the account before their email was refused.
+	s.join(user(4, "new"), noInvite)
 }
 
 func invited(t *testing.T, s people) {
-	owner := s.join(user(1, "team"), nobody)
+	owner := s.join(user(1, "team"), noInvite)
 	i := invite(1, "team", wire.RoleViewer)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), i))
+	s.invite(1, i)
 	got, err := s.Invite(t.Context(), hash(1))
 	s.must("Invite", err)
 	same(t, "invite", got, i)
+
 	guest := s.join(user(2, "elsewhere"), hash(1))
 	want := user(2, "team")
 	want.AccountID, want.Role = owner.AccountID, wire.RoleViewer
 	same(t, "guest", guest, want)
+
+	// Once it was used, it does not exist.
 	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(1))
 	wantCode(t, err, wire.CodeNotFound)
 	_, err = s.Invite(t.Context(), hash(1))
@@ -146,11 +177,13 @@ func setup(t *testing.T, s people) {
 	for n := range byte(3) {
 		i := invite(int(n), "default", wire.RoleOwner)
 		i.Setup = true
-		s.must("CreateInvite", s.CreateInvite(t.Context(), hash(n+1), i))
+		s.invite(n+1, i)
 	}
-	s.join(user(7, "founded"), nobody)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(8), invite(8, "default", wire.RoleViewer)))
-	s.join(user(8, ""), hash(8)) // a viewer, who owns nothing
+
+	// Neither an owner of another account nor a viewer of this one ends the setup.
+	s.join(user(7, "founded"), noInvite)
+	s.invite(8, invite(8, "default", wire.RoleViewer))
+	s.join(user(8, ""), hash(8))
 	if has, err := s.HasOwner(t.Context(), "default"); has || err != nil {
 		t.Errorf("an account without an owner: %v, %v", has, err)
 	}
@@ -164,6 +197,8 @@ func setup(t *testing.T, s people) {
 	if first.AccountName != "default" || first.Role != wire.RoleOwner {
 		t.Errorf("the first person is %+v", first)
 	}
+
+	// The other codes must not let in a second owner whom nobody invited.
 	_, err = s.CreateUser(t.Context(), user(2, ""), "x", hash(1))
 	wantCode(t, err, wire.CodeNotFound)
 	list, err := s.Invites(t.Context(), "default")
@@ -174,19 +209,22 @@ func setup(t *testing.T, s people) {
 }
 
 func badInvites(t *testing.T, s people) {
-	s.join(user(1, "team"), nobody)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(2), invite(2, "team", wire.RoleEditor)))
+	s.join(user(1, "team"), noInvite)
+	s.invite(1, invite(1, "team", wire.RoleEditor))
+	s.invite(2, invite(2, "team", wire.RoleEditor))
+
 	late := user(2, "")
 	late.CreatedAt = noon.Add(2 * time.Hour)
 	_, err := s.CreateUser(t.Context(), late, "x", hash(1))
 	wantCode(t, err, wire.CodeNotFound)
 	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(9))
 	wantCode(t, err, wire.CodeNotFound)
+
 	s.must("DeleteInvite", s.DeleteInvite(t.Context(), "team", "invite_2"))
 	_, err = s.CreateUser(t.Context(), user(3, ""), "x", hash(2))
 	wantCode(t, err, wire.CodeNotFound)
 	wantCode(t, s.DeleteInvite(t.Context(), "team", "invite_2"), wire.CodeNotFound)
+
 	list, err := s.Invites(t.Context(), "team")
 	s.must("Invites", err)
 	for _, i := range list {
@@ -197,10 +235,15 @@ func badInvites(t *testing.T, s people) {
 }
 
 func members(t *testing.T, s people) {
-	a, other := s.join(user(5, "team"), nobody), s.join(user(1, "others"), nobody)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	a, other := s.join(user(5, "team"), noInvite), s.join(user(1, "others"), noInvite)
+	s.invite(1, invite(1, "team", wire.RoleEditor))
 	b := s.join(user(3, ""), hash(1))
-	for account, want := range map[string][]wire.User{a.AccountID: {b, a}, other.AccountID: {other}, "nobody's": {}} {
+
+	for account, want := range map[string][]wire.User{
+		a.AccountID:     {b, a},
+		other.AccountID: {other},
+		"nobody's":      {},
+	} {
 		got, err := s.Users(t.Context(), account)
 		s.must("Users", err)
 		same(t, "users of "+account, got, want)
@@ -208,31 +251,41 @@ func members(t *testing.T, s people) {
 }
 
 func changes(t *testing.T, s people) {
-	u := s.join(user(1, "team"), nobody)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleOwner)))
+	u := s.join(user(1, "team"), noInvite)
+	s.invite(1, invite(1, "team", wire.RoleOwner))
 	second := s.join(user(2, ""), hash(1))
-	at, yes, no, viewer, password := noon.Add(time.Hour), true, false, wire.RoleViewer, "hash of "+u.ID
+
+	at := noon.Add(time.Hour)
+	yes, no := true, false
+	viewer := wire.RoleViewer
+	password := "hash of " + u.ID
 	change := func(id string, c wire.UserChange) (wire.User, error) {
 		c.At = at
 		return s.ChangeUser(t.Context(), u.AccountID, id, c)
 	}
+
 	got, err := change(u.ID, wire.UserChange{Password: &password})
 	s.must("ChangeUser", err)
 	u.SessionsFrom = at
 	same(t, "new password", got, u)
+
 	got, err = change(second.ID, wire.UserChange{Disabled: &yes})
 	s.must("ChangeUser", err)
 	second.SessionsFrom, second.DisabledAt = at, &at
 	same(t, "disabled", got, second)
-	for what, c := range map[string]wire.UserChange{"role": {Role: &viewer}, "disabled": {Disabled: &yes}} {
+
+	// Nobody could undo what the last owner did to themselves.
+	for name, c := range map[string]wire.UserChange{"role": {Role: &viewer}, "disabled": {Disabled: &yes}} {
 		if _, err := change(u.ID, c); !wire.IsCode(err, wire.CodeConflict) {
-			t.Errorf("the last owner loses by %s: %v", what, err)
+			t.Errorf("the last owner loses by %s: %v", name, err)
 		}
 	}
+
 	got, err = change(second.ID, wire.UserChange{Disabled: &no})
 	s.must("ChangeUser", err)
 	second.DisabledAt = nil
 	same(t, "enabled", got, second)
+
 	got, err = change(u.ID, wire.UserChange{Role: &viewer})
 	s.must("ChangeUser", err)
 	u.Role = viewer
@@ -241,39 +294,51 @@ func changes(t *testing.T, s people) {
 }
 
 func strangers(t *testing.T, s people) {
-	a, b := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	a, b := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
 	viewer := wire.RoleViewer
 	_, err := s.ChangeUser(t.Context(), b.AccountID, a.ID, wire.UserChange{Role: &viewer, At: noon})
 	wantCode(t, err, wire.CodeNotFound)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+
+	s.invite(1, invite(1, "team", wire.RoleEditor))
 	wantCode(t, s.DeleteInvite(t.Context(), "others", "invite_1"), wire.CodeNotFound)
 	list, err := s.Invites(t.Context(), "others")
 	s.must("Invites", err)
 	same(t, "invites of the others", list, []wire.Invite{})
+
 	same(t, "found", s.find(a.Email), a)
 }
 
 func sessions(t *testing.T, s people) {
-	u := s.join(user(1, "team"), nobody)
+	u := s.join(user(1, "team"), noInvite)
 	old := wire.Session{UserID: u.ID, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 	next := wire.Session{UserID: u.ID, CreatedAt: noon.Add(time.Minute), ExpiresAt: noon.Add(2 * time.Hour)}
 	s.must("CreateSession", s.CreateSession(t.Context(), hash(1), old))
 	s.must("CreateSession", s.CreateSession(t.Context(), hash(2), next))
+
 	got, owner, err := s.Session(t.Context(), hash(1))
 	s.must("Session", err)
 	same(t, "session", got, old)
 	same(t, "its person", owner, u)
-	soon := wire.Session{UserID: u.ID, CreatedAt: noon.Add(wire.SessionKept), ExpiresAt: noon.Add(2 * wire.SessionKept)}
+
+	// A new session deletes those that ended long ago. One that has just ended is kept, so that
+	// its person learns why they must sign in again.
+	soon := wire.Session{
+		UserID:    u.ID,
+		CreatedAt: noon.Add(wire.SessionKept),
+		ExpiresAt: noon.Add(2 * wire.SessionKept),
+	}
 	s.must("CreateSession", s.CreateSession(t.Context(), hash(3), soon))
 	_, _, err = s.Session(t.Context(), hash(1))
 	s.must("Session, expired but remembered", err)
+
 	late := soon
 	late.CreatedAt = noon.Add(wire.SessionKept + 90*time.Minute)
 	s.must("CreateSession", s.CreateSession(t.Context(), hash(4), late))
 	_, _, err = s.Session(t.Context(), hash(1))
-	wantCode(t, err, wire.CodeNotFound) // expired long ago, and gone
+	wantCode(t, err, wire.CodeNotFound)
 
-	for _, at := range []time.Time{noon.Add(time.Hour), noon.Add(90 * time.Minute)} { // the second time changes nothing
+	// To end it a second time changes nothing.
+	for _, at := range []time.Time{noon.Add(time.Hour), noon.Add(90 * time.Minute)} {
 		s.must("EndSession", s.EndSession(t.Context(), hash(2), at))
 		next.ExpiresAt = noon.Add(time.Hour)
 		got, owner, err := s.Session(t.Context(), hash(2))
@@ -281,6 +346,7 @@ func sessions(t *testing.T, s people) {
 		same(t, "ended session", got, next)
 		same(t, "its person", owner, u)
 	}
+
 	s.must("EndSession", s.EndSession(t.Context(), hash(9), noon))
 	_, _, err = s.Session(t.Context(), hash(9))
 	wantCode(t, err, wire.CodeNotFound)
@@ -291,31 +357,40 @@ func sessions(t *testing.T, s people) {
 func failures(t *testing.T, s people) {
 	a, b, none := hash(1), hash(2), hash(3)
 	until, later := noon.Add(time.Minute), noon.Add(time.Hour)
-	want := func(what string, want ...wire.Failures) {
+	want := func(name string, ofA, ofB wire.Failures) {
 		t.Helper()
 		got, err := s.Failures(t.Context(), [][32]byte{a, none, b})
 		s.must("Failures", err)
-		same(t, what, got, want)
+		same(t, name, got, []wire.Failures{ofA, {}, ofB})
 	}
-	want("at first", make([]wire.Failures, 3)...)
+	want("at first", wire.Failures{}, wire.Failures{})
+
+	// Later failures must not keep a person out for longer than the first one says.
 	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{a, b}, noon, until))
 	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b}, noon.Add(time.Second), later))
-	want("after two", wire.Failures{Count: 1, Until: until}, wire.Failures{}, wire.Failures{Count: 2, Until: until})
+	want("after two", wire.Failures{Count: 1, Until: until}, wire.Failures{Count: 2, Until: until})
+
 	s.must("ForgetFailures", s.ForgetFailures(t.Context(), a))
 	s.must("ForgetFailures", s.ForgetFailures(t.Context(), none))
-	want("after the first was forgotten", wire.Failures{}, wire.Failures{}, wire.Failures{Count: 2, Until: until})
+	want("after the first was forgotten", wire.Failures{}, wire.Failures{Count: 2, Until: until})
+
 	s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b, a}, until, later))
-	want("after their time was over", wire.Failures{Count: 1, Until: later}, wire.Failures{}, wire.Failures{Count: 1, Until: later})
+	want("after their time was over",
+		wire.Failures{Count: 1, Until: later}, wire.Failures{Count: 1, Until: later})
+
+	// Both orders at once: a store that locks what it counts must not deadlock.
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() { s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{a, b}, until, later)) })
 		callers.Go(func() { s.must("AddFailure", s.AddFailure(t.Context(), [][32]byte{b, a}, until, later)) })
 	}
 	callers.Wait()
-	want("after many at once", wire.Failures{Count: 17, Until: later}, wire.Failures{}, wire.Failures{Count: 17, Until: later})
+	want("after many at once", wire.Failures{Count: 17, Until: later}, wire.Failures{Count: 17, Until: later})
 
+	// The count never falls below zero.
 	s.must("TakeBackFailure", s.TakeBackFailure(t.Context(), [][32]byte{a, none}))
-	want("after one was taken back", wire.Failures{Count: 16, Until: later}, wire.Failures{}, wire.Failures{Count: 17, Until: later})
+	want("after one was taken back",
+		wire.Failures{Count: 16, Until: later}, wire.Failures{Count: 17, Until: later})
 	for range 17 {
 		s.must("TakeBackFailure", s.TakeBackFailure(t.Context(), [][32]byte{a}))
 	}
@@ -325,14 +400,22 @@ func failures(t *testing.T, s people) {
 }
 
 func audit(t *testing.T, s people) {
-	a, b := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	a, b := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
+
 	var want []wire.AuditEntry
 	for n := range 5 {
-		e := wire.AuditEntry{ID: fmt.Sprintf("01900000-0000-7000-8000-%012d", n), At: noon.Add(time.Duration(n) * time.Second),
-			Actor: a.Email, Action: "create key", Target: fmt.Sprint(n)}
+		e := wire.AuditEntry{
+			ID:     fmt.Sprintf("01900000-0000-7000-8000-%012d", n),
+			At:     noon.Add(time.Duration(n) * time.Second),
+			Actor:  a.Email,
+			Action: "create key",
+			Target: fmt.Sprint(n),
+		}
 		s.must("Audit", s.Audit(t.Context(), a.AccountID, e))
 		want = append([]wire.AuditEntry{e}, want...)
 	}
+
+	// The id of a page's last entry leads to the next page.
 	before := ""
 	for _, page := range [][]wire.AuditEntry{want[:2], want[2:4], want[4:], {}} {
 		got, err := s.AuditLog(t.Context(), a.AccountID, before, 2)
@@ -342,21 +425,25 @@ func audit(t *testing.T, s people) {
 			before = got[len(got)-1].ID
 		}
 	}
+
 	got, err := s.AuditLog(t.Context(), b.AccountID, "", 2)
 	s.must("AuditLog", err)
 	same(t, "the others' page", got, []wire.AuditEntry{})
 }
 
-// race calls fn from several goroutines and counts those without an error; the others' errors must have the code.
+// race calls fn from several goroutines. Exactly one call must succeed, all others must fail with
+// the code.
 func (s people) race(code wire.Code, fn func(ctx context.Context, n int) error) {
 	s.t.Helper()
 	const callers = 8
 	errs := make([]error, callers)
+
 	var wg sync.WaitGroup
 	for n := range callers {
 		wg.Go(func() { errs[n] = fn(s.t.Context(), n) })
 	}
 	wg.Wait()
+
 	won := 0
 	for _, err := range errs {
 		if err == nil {
@@ -365,6 +452,7 @@ func (s people) race(code wire.Code, fn func(ctx context.Context, n int) error) 
 		}
 		wantCode(s.t, err, code)
 	}
+
 	if won != 1 {
 		s.t.Errorf("%d callers succeeded, want 1", won)
 	}
@@ -374,13 +462,13 @@ func emailAtTheSameTime(_ *testing.T, s people) {
 	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
 		u := user(n, fmt.Sprintf("team%d", n))
 		u.Email = "ann@example.com"
-		_, err := s.CreateUser(ctx, u, "x", nobody)
+		_, err := s.CreateUser(ctx, u, "x", noInvite)
 		return err
 	})
 }
 
 func inviteAtTheSameTime(t *testing.T, s people) {
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleEditor)))
+	s.invite(1, invite(1, "team", wire.RoleEditor))
 	s.race(wire.CodeNotFound, func(ctx context.Context, n int) error {
 		_, err := s.CreateUser(ctx, user(n, ""), "x", hash(1))
 		return err

@@ -8,12 +8,12 @@ import (
 	"promptspool/api/wire"
 )
 
-// reset is a link for a person, good for an hour from noon.
+// reset returns a link for a person, which works for an hour from noon.
 func reset(u wire.User) wire.Reset {
 	return wire.Reset{UserID: u.ID, By: "owner@example.com", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 }
 
-// passwordOf is the stored hash of somebody's password.
+// passwordOf returns the stored hash of a person's password.
 func (s people) passwordOf(u wire.User) string {
 	s.t.Helper()
 	_, password, err := s.UserByEmail(s.t.Context(), u.Email)
@@ -22,7 +22,7 @@ func (s people) passwordOf(u wire.User) string {
 }
 
 func resets(t *testing.T, s people) {
-	u, other := s.join(user(1, "team"), nobody), s.join(user(2, "others"), nobody)
+	u, other := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
 	s.must("CreateReset", s.CreateReset(t.Context(), hash(1), reset(u)))
 	s.must("CreateReset", s.CreateReset(t.Context(), hash(2), reset(other)))
 	r, whose, err := s.Reset(t.Context(), hash(1))
@@ -30,6 +30,7 @@ func resets(t *testing.T, s people) {
 	same(t, "link", r, reset(u))
 	same(t, "its person", whose, u)
 
+	// Whoever knew the old password must not stay signed in.
 	at := noon.Add(time.Minute)
 	u.SessionsFrom = at
 	r, got, err := s.SpendReset(t.Context(), hash(1), "new hash", at)
@@ -50,8 +51,8 @@ func resets(t *testing.T, s people) {
 }
 
 func badResets(t *testing.T, s people) {
-	u := s.join(user(1, "team"), nobody)
-	s.must("CreateInvite", s.CreateInvite(t.Context(), hash(1), invite(1, "team", wire.RoleOwner)))
+	u := s.join(user(1, "team"), noInvite)
+	s.invite(1, invite(1, "team", wire.RoleOwner))
 	second := s.join(user(2, ""), hash(1))
 	at := noon.Add(time.Minute)
 	spend := func(n byte, at time.Time) error {
@@ -67,6 +68,7 @@ func badResets(t *testing.T, s people) {
 	wantCode(t, spend(1, at), wire.CodeNotFound) // replaced
 
 	viewer, password, yes := wire.RoleViewer, "hash of "+second.ID, true
+	// Each of these changes was made with a purpose that an older link must not undo.
 	for n, c := range []wire.UserChange{{Role: &viewer}, {Password: &password}, {Disabled: &yes}} {
 		s.must("CreateReset", s.CreateReset(t.Context(), hash(3), reset(second)))
 		c.At = at
@@ -76,11 +78,13 @@ func badResets(t *testing.T, s people) {
 			t.Errorf("change %d leaves the link: %v", n, err)
 		}
 	}
+
 	s.must("CreateReset", s.CreateReset(t.Context(), hash(3), reset(second)))
 	wantCode(t, spend(3, at), wire.CodeNotFound) // disabled
 
-	for _, who := range []wire.User{u, second} {
-		s.find(who.Email) // with the password that they had
+	// No link that failed has set a password: find compares it.
+	for _, u := range []wire.User{u, second} {
+		s.find(u.Email)
 	}
 	if err := spend(2, at); err != nil {
 		t.Errorf("the link of somebody else ended as well: %v", err)
@@ -88,7 +92,7 @@ func badResets(t *testing.T, s people) {
 }
 
 func everybody(t *testing.T, s people) {
-	b, a := s.join(user(2, "team"), nobody), s.join(user(1, "others"), nobody)
+	b, a := s.join(user(2, "team"), noInvite), s.join(user(1, "others"), noInvite)
 	all, err := s.Everybody(t.Context())
 	s.must("Everybody", err)
 	same(t, "everybody", all, []wire.User{a, b})
@@ -96,6 +100,7 @@ func everybody(t *testing.T, s people) {
 	id, err := s.Account(t.Context(), "team")
 	s.must("Account", err)
 	same(t, "the account of team", id, b.AccountID)
+
 	fresh, err := s.Account(t.Context(), "fresh")
 	s.must("Account", err)
 	if _, err := wire.ParseID(fresh); err != nil {
@@ -107,7 +112,7 @@ func everybody(t *testing.T, s people) {
 }
 
 func resetAtTheSameTime(t *testing.T, s people) {
-	u := s.join(user(1, "team"), nobody)
+	u := s.join(user(1, "team"), noInvite)
 	s.must("CreateReset", s.CreateReset(t.Context(), hash(1), reset(u)))
 	s.race(wire.CodeNotFound, func(ctx context.Context, _ int) error {
 		_, _, err := s.SpendReset(ctx, hash(1), "x", noon.Add(time.Minute))
