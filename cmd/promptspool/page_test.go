@@ -29,7 +29,6 @@ var unusual = []string{"says whether", "say whether", "tells whether", "is no er
 var unread = []string{
 	"api",
 	"spool/archive/archivetest",
-	"spool/archive/postgres/postgrestest",
 }
 
 // pageFaults returns where a file is hard to read, as "line: what".

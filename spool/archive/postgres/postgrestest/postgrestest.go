@@ -1,8 +1,10 @@
-// Package postgrestest gives tests a real PostgreSQL: one server for all tests of a test binary, and a database of its own for each
-// test; or a server of its own for a test that stops, kills or starves it. Where there is no PostgreSQL the test fails and says
-// what to install: a test that is skipped proves nothing.
+// Package postgrestest gives tests a real PostgreSQL.
 //
-// Where TEST_CITUS_DSN names a server with Citus, databases are made there instead.
+// All tests of a test binary share one server, and each has a database of its own. A test that
+// stops, kills or starves the server starts one for itself. Without PostgreSQL the test fails
+// and says what to install: a test that is skipped proves nothing.
+//
+// If TEST_CITUS_DSN names a server with Citus, databases are created there instead.
 package postgrestest
 
 import (
@@ -31,8 +33,8 @@ var shared struct {
 // preparedName is the database on the shared server that Prepared copies.
 const preparedName = "psp_prepared"
 
-// names number the databases.
-var names atomic.Int64
+// lastDatabase numbers the databases.
+var lastDatabase atomic.Int64
 
 // Main runs the tests of a binary and ends the server that they shared:
 //
@@ -43,28 +45,35 @@ func Main(m *testing.M) int {
 			shared.server.close()
 		}
 	}()
-	main.Store(true)
+	mainCalled.Store(true)
+
 	return m.Run()
 }
 
-var main atomic.Bool
+var mainCalled atomic.Bool
 
-// DSN makes an empty database for one test, and says how to connect to it. It is dropped when the test ends.
+// DSN creates an empty database for one test and returns its connection string. The database is
+// dropped when the test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		own := database(t, dsn, "")
-		run(t, own, "CREATE EXTENSION citus")
-		return own
+		created := database(t, dsn, "")
+		run(t, created, "CREATE EXTENSION citus")
+		return created
 	}
+
 	return database(t, sharedServer(t).DSN("postgres"), "")
 }
 
-// Prepared is DSN for a database that prepare has filled, with tables for example. It runs once for all tests of a
-// binary, which get copies and so pass the same function, and must leave no connection.
+// Prepared is DSN for a database that prepare has filled, for example with tables.
+//
+// prepare runs once for all tests of a binary, which get copies, so they must all pass the same
+// function. It must close its connections, because PostgreSQL does not copy a database in use.
 func Prepared(t testing.TB, prepare func(dsn string)) string {
 	t.Helper()
-	if os.Getenv("TEST_CITUS_DSN") != "" { // its databases cannot be copied
+
+	// The tables of Citus are spread over several servers and cannot be copied.
+	if os.Getenv("TEST_CITUS_DSN") != "" {
 		dsn := DSN(t)
 		prepare(dsn)
 		return dsn
@@ -75,35 +84,45 @@ func Prepared(t testing.TB, prepare func(dsn string)) string {
 		run(t, server.DSN("postgres"), "CREATE DATABASE "+preparedName)
 		prepare(server.DSN(preparedName))
 	})
+
 	return database(t, server.DSN("postgres"), " TEMPLATE "+preparedName)
 }
 
+// sharedServer starts the shared server for the first test that needs it.
 func sharedServer(t testing.TB) *Server {
 	t.Helper()
-	if !main.Load() {
+
+	// Nothing else would end the server.
+	if !mainCalled.Load() {
 		t.Fatal("postgrestest: the package's TestMain must call postgrestest.Main, which ends the server")
 	}
 	shared.once.Do(func() { shared.server, shared.err = start(Options{}) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
+
 	return shared.server
 }
 
-// database makes a database beside the one that dsn names.
+// database creates a database on the server of dsn and returns its connection string.
 func database(t testing.TB, dsn, options string) string {
 	t.Helper()
-	name := fmt.Sprintf("psp_%d_%d", os.Getpid(), names.Add(1))
+
+	// Several test binaries may share the server of TEST_CITUS_DSN.
+	name := fmt.Sprintf("psp_%d_%d", os.Getpid(), lastDatabase.Add(1))
 	run(t, dsn, "CREATE DATABASE "+name+options)
 	t.Cleanup(func() { run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
-	own, err := url.Parse(dsn)
-	if err != nil || own.Scheme == "" {
+
+	created, err := url.Parse(dsn)
+	if err != nil || created.Scheme == "" {
 		t.Fatal("the connection string must have the form postgres://user@host/database")
 	}
-	own.Path = "/" + name
-	return own.String()
+	created.Path = "/" + name
+
+	return created.String()
 }
 
+// run executes statements on a connection of its own.
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -113,6 +132,7 @@ func run(t testing.TB, dsn string, statements ...string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
+
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatalf("%s: %v", strings.TrimSpace(sql), err)

@@ -19,23 +19,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options say how a server of a test differs from the usual.
+// Options change a server from the usual.
 type Options struct {
-	Fsync    bool     // wait for the disk, as a real one does
-	Settings []string // more of postgresql.conf: "max_connections=10"
-	Dir      string   // where its data lies, empty; "": a folder below /tmp. It is removed with the server
+	Fsync    bool     // wait for the disk, as real servers do
+	Settings []string // of postgresql.conf, such as "max_connections=10"
+
+	// Dir is an empty folder for the data, by default one below /tmp. It is removed with the
+	// server.
+	Dir string
 }
 
-// Server is a PostgreSQL in a temporary folder, on a unix socket there. Its methods are for one goroutine at a time.
+// Server is a PostgreSQL in a temporary folder, listening on a unix socket there. Its methods
+// must not be called concurrently.
 type Server struct {
-	dir  string // its socket and its log
+	dir  string // of the socket and the log
 	data string
-	bin  string
+	bin  string // of PostgreSQL's programs
 
 	settings []string
-	cred     *syscall.Credential
-	cmd      *exec.Cmd
-	exited   chan error // closed when the process has ended
+	cred     *syscall.Credential // of the user who runs the server; nil for our own
+	cmd      *exec.Cmd           // nil while the server does not run
+	exited   chan error          // closed when the process has ended
 }
 
 // Start starts a server for one test, which ends with it.
@@ -46,25 +50,29 @@ func Start(t testing.TB, o Options) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
+
 	return s
 }
 
-// bins is where Debian puts the server's programs, which are not on the PATH.
-const bins = "/usr/lib/postgresql/*/bin/postgres"
+// programs is where Debian installs the server's programs, which are not on the PATH.
+const programs = "/usr/lib/postgresql/*/bin/postgres"
 
-// start makes a cluster and starts it.
+// start creates a cluster and starts its server.
 func start(o Options) (*Server, error) {
-	found, _ := filepath.Glob(bins)
-	if len(found) == 0 {
-		return nil, errors.New("postgrestest: there is no PostgreSQL server at " + bins + "; install Debian's postgresql package")
+	versions, _ := filepath.Glob(programs)
+	if len(versions) == 0 {
+		return nil, errors.New("postgrestest: there is no PostgreSQL server at " + programs +
+			"; install Debian's postgresql package")
 	}
-	slices.Sort(found)
-	// Below /tmp: the path of a socket has 107 bytes at most.
+	slices.Sort(versions)
+
+	// Below /tmp, because the path of a socket has at most 107 bytes.
 	dir, err := os.MkdirTemp("/tmp", "psp-pg-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, data: o.Dir, bin: filepath.Dir(found[len(found)-1])}
+
+	s := &Server{dir: dir, data: o.Dir, bin: filepath.Dir(versions[len(versions)-1])}
 	if s.data == "" {
 		s.data = filepath.Join(dir, "data")
 	}
@@ -72,92 +80,116 @@ func start(o Options) (*Server, error) {
 		s.close()
 		return nil, err
 	}
+
 	return s, nil
 }
 
+// prepare creates the cluster and starts the server.
 func (s *Server) prepare(o Options) error {
-	if err := s.drop(); err != nil {
+	if err := s.giveAway(); err != nil {
 		return err
 	}
-	initdb := exec.Command(filepath.Join(s.bin, "initdb"), "-D", s.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+
+	initdb := exec.Command(filepath.Join(s.bin, "initdb"), "-D", s.data, "-U", "postgres", "-A", "trust",
+		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
 	initdb.Dir = s.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("postgrestest: initdb: %w\n%s", err, out)
 	}
-	settings := []string{"listen_addresses=", "max_connections=100", "shared_buffers=64MB", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
-		"autovacuum_naptime=5s", "logging_collector=off"}
+
+	// Most tests never kill the server, and are much faster if it does not wait for the disk.
+	settings := []string{
+		"listen_addresses=", "max_connections=100", "shared_buffers=64MB", "fsync=off",
+		"synchronous_commit=off", "full_page_writes=off", "autovacuum_naptime=5s", "logging_collector=off",
+	}
 	if o.Fsync {
 		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
 	}
 	s.settings = append(settings, o.Settings...)
+
 	return s.run()
 }
 
-// Standby starts a copy of the server that follows it, and takes over when it is promoted. From then on a commit waits for it.
+// Standby starts a copy that follows the server. From then on each commit of the server waits
+// for it. Promote makes the standby take over.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "psp-pg-")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b := &Server{dir: dir, data: filepath.Join(dir, "data"), bin: s.bin, settings: s.settings}
 	t.Cleanup(b.close)
-	if err := b.drop(); err != nil {
+	if err := b.giveAway(); err != nil {
 		t.Fatal(err)
 	}
-	backup := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "-h", s.dir, "-U", "postgres", "-D", b.data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+
+	backup := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "-h", s.dir, "-U", "postgres", "-D", b.data,
+		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	backup.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred}
 	backup.Dir = dir
 	if out, err := backup.CombinedOutput(); err != nil {
 		t.Fatalf("postgrestest: pg_basebackup: %v\n%s", err, out)
 	}
 	b.Restart(t)
-	run(t, s.DSN("postgres"), `ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
+
+	// Only now: without a standby, commits of the server would wait forever.
+	run(t, s.DSN("postgres"),
+		`ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
+
 	return b
 }
 
-// Promote makes a standby take writes.
+// Promote makes a standby accept writes.
 func (s *Server) Promote(t testing.TB) { t.Helper(); run(t, s.DSN("postgres"), `SELECT pg_promote()`) }
 
-// drop finds who may run a server, which root may not, and gives them the folders.
-func (s *Server) drop() error {
+// giveAway gives the folders to the user who will run the server, which refuses to run as root.
+func (s *Server) giveAway() error {
 	if os.Getuid() != 0 {
 		return nil
 	}
+
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		if u, err = user.Lookup("nobody"); err != nil {
 			return fmt.Errorf("postgrestest: root may not run PostgreSQL, and there is nobody else: %w", err)
 		}
 	}
+
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
 	s.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	if err := os.Chown(s.dir, uid, gid); err != nil {
 		return err
 	}
+
+	// A folder of Options.Dir exists already; any other is created by initdb.
 	if _, err := os.Stat(s.data); err == nil {
 		return os.Chown(s.data, uid, gid)
 	}
 	return nil
 }
 
-// run starts the process and waits until it takes connections.
+// run starts the process and waits until it accepts connections.
 func (s *Server) run() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+
 	args := []string{"-D", s.data, "-k", s.dir}
 	for _, setting := range append(s.settings, "unix_socket_directories="+s.dir) {
 		args = append(args, "-c", setting)
 	}
 	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
-	// It shall not outlive a test binary that is killed. The signal comes when the thread that started it ends, so that thread stays; and
-	// it must not end with this goroutine either, for it may have started other processes before.
+
+	// The server must not outlive a test binary that is killed. The kernel sends the signal when
+	// the thread that started the process ends, so that thread must stay until then. It must not
+	// end with its goroutine either, because it may have started other processes before.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
 	s.exited = make(chan error)
 	started := make(chan error)
@@ -175,20 +207,24 @@ func (s *Server) run() error {
 		s.cmd = nil
 		return fmt.Errorf("postgrestest: %w", err)
 	}
+
 	return s.await()
 }
 
-// startPatience is how long a server may take to start, also one that recovers from a crash.
-const startPatience = 60 * time.Second
+// startTimeout bounds how long a server takes to start, also after a crash, and to end.
+const startTimeout = 60 * time.Second
 
+// await waits until the server accepts connections.
 func (s *Server) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+
 	for {
 		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 		if err == nil {
 			return conn.Close(ctx)
 		}
+
 		select {
 		case <-s.exited:
 			return fmt.Errorf("postgrestest: the server ended:\n%s", s.Log())
@@ -199,54 +235,58 @@ func (s *Server) await() error {
 	}
 }
 
-// DSN says how to connect to a database of the server, as its owner.
+// DSN returns the connection string of a database of the server, for its owner.
 func (s *Server) DSN(database string) string {
 	return "postgres://postgres@/" + database + "?host=" + s.dir
 }
 
-// Database makes an empty database for one test.
+// Database creates an empty database for one test.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	return database(t, s.DSN("postgres"), "")
 }
 
-// Pid is the process; a test may stop it with SIGSTOP.
+// Pid returns the process id; a test may stop the process with SIGSTOP.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
-// Data is the folder of its data.
+// Data returns the folder of the data.
 func (s *Server) Data() string { return s.data }
 
-// Log is the end of what the server has written to its log.
+// Log returns the end of the server's log.
 func (s *Server) Log() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	return strings.TrimSpace(string(text[max(0, len(text)-4096):]))
 }
 
-// WholeLog is all that the server has written to its log.
+// WholeLog returns the server's log.
 func (s *Server) WholeLog(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(text)
 }
 
-// Stop stops the server in good order, but without waiting for its clients ("fast").
+// Stop stops the server cleanly, but without waiting for its clients (PostgreSQL's "fast").
 func (s *Server) Stop(t testing.TB) { t.Helper(); s.end(t, syscall.SIGINT) }
 
-// Kill ends the server and all of its children at once, as a crash of the machine would, apart from what the system still writes.
+// Kill ends the server and its children immediately, like a crash of the machine. The system still
+// writes what it has buffered.
 func (s *Server) Kill(t testing.TB) { t.Helper(); s.end(t, syscall.SIGQUIT) }
 
+// end sends a signal and waits for the process to end.
 func (s *Server) end(t testing.TB, signal os.Signal) {
 	t.Helper()
 	if s.cmd == nil {
 		t.Fatal("postgrestest: the server does not run")
 	}
+
 	_ = s.cmd.Process.Signal(signal)
 	select {
 	case <-s.exited:
-	case <-time.After(startPatience):
+	case <-time.After(startTimeout):
 		t.Fatalf("postgrestest: the server does not end:\n%s", s.Log())
 	}
 	s.cmd = nil
@@ -263,11 +303,13 @@ func (s *Server) Restart(t testing.TB) {
 // close ends the server and removes its folders.
 func (s *Server) close() {
 	if s.cmd != nil {
+		// A process that a test has stopped would not notice the second signal.
 		_ = s.cmd.Process.Signal(syscall.SIGCONT)
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 		<-s.exited
 		s.cmd = nil
 	}
+
 	_ = os.RemoveAll(s.data)
 	_ = os.RemoveAll(s.dir)
 }
