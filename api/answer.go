@@ -9,26 +9,30 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
+	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
-// templatePool holds bytes for fetched templates, and for their llm_kwargs.
+// templatePool holds buffers for fetched templates and for their llm_kwargs.
 var templatePool = sync.Pool{New: func() any { return new([]byte) }}
 
-// keepBytes gives bytes back to templatePool, unless they are many.
-func keepBytes(b *[]byte) {
+// poolTemplateBuffer puts a buffer back into templatePool, unless it is large.
+func poolTemplateBuffer(b *[]byte) {
 	if cap(*b) <= edge.PooledAnswerMax {
 		templatePool.Put(b)
 	}
 }
 
-// writeTemplate is writeJSON for a fetched template.
+// writeTemplate answers a call with a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	ctx.SetStatusCode(200)
 	ctx.SetContentType("application/json")
+
+	// The response owns the filled buffer from here on. In exchange the pool gets the buffer
+	// that the response had before, so nothing is copied.
 	b := templatePool.Get().(*[]byte)
-	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n')) // what it had serves the next
-	keepBytes(b)
+	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n'))
+	poolTemplateBuffer(b)
 }
 
 // answer answers a call with what its capability returned.
@@ -36,25 +40,25 @@ func (c *call) answer(v any, err error) error {
 	if err != nil {
 		return err
 	}
-
 	edge.WriteJSON(c.ctx, 200, v)
+
 	return nil
 }
 
-// pass decodes a call's body, hands what it asks for to a capability, and answers with what that returns.
-func pass[Q, A any](
-	c *call, decode func(wire.Object) (Q, error), do func(context.Context, wire.Identity, Q) (A, error),
+// answerFrom decodes a call's body, asks a capability, and answers with what that returns.
+func answerFrom[Q, A any](
+	c *call, decode func(wire.Object) (Q, error), ask func(context.Context, wire.Identity, Q) (A, error),
 ) error {
 	q, err := decode(c.object)
 	if err != nil {
 		return err
 	}
-
-	answer, err := do(c.life, c.id, q)
+	answer, err := ask(c.context, c.id, q)
 	return c.answer(answer, err)
 }
 
-// writeError answers with an error. What is our fault is logged with its cause, which the answer does not tell.
+// writeError answers with an error. Internal errors are logged with their cause, which the
+// answer does not reveal.
 func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 	e := wire.AsError(err)
 	if e.Status() == 500 {
@@ -66,28 +70,25 @@ func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 	edge.WriteError(ctx, e)
 }
 
-const notInTime = "The call did not come in time. Send it again, on a new connection."
-
-// late is the error of a call whose body did not come in time.
-func late(err error) error {
-	return &wire.Error{Code: wire.CodeTimeout, Message: notInTime, Cause: err}
-}
-
-// parseError answers what fasthttp could not read as a request. The connection is closed behind it.
+// parseError answers what fasthttp could not read as a request. fasthttp closes the connection
+// afterwards.
 func parseError(version string) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {
 		ctx.Response.Header.Set("Promptspool-Version", version)
+
 		var small *fasthttp.ErrSmallBuffer
 		switch {
 		case errors.As(err, &small):
-			edge.WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The request's header is too large; at most 16 KiB are read."))
+			edge.WriteError(ctx, wire.Errorf(wire.CodeTooLarge,
+				"The request's header is too large; at most 16 KiB are read."))
 			ctx.SetStatusCode(fasthttp.StatusRequestHeaderFieldsTooLarge)
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
 			edge.WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The body is too large."))
 		case edge.IsLate(err):
-			// Also on a connection that was opened and never used: a client knows that a 408 is no answer to the call that it was about to
-			// send (RFC 9110, 15.5.9), which it might take a 400 for.
-			edge.WriteError(ctx, wire.Errorf(wire.CodeTimeout, notInTime))
+			// This also answers a connection that was opened and never used. A client knows that
+			// a 408 is no answer to the call that it was about to send (RFC 9110, 15.5.9); it
+			// might take a 400 for one.
+			edge.WriteError(ctx, intake.TimeoutError(err))
 		default:
 			edge.WriteError(ctx, wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request."))
 		}

@@ -1,12 +1,16 @@
-// Package api is the HTTP face of promptspool, the same for a sidecar and a server. It knows routes, reads and checks
-// bodies, authenticates, mints ids and writes answers. What stands behind a route it is handed as a capability; it does
-// not know which role it plays.
+// Package api is the HTTP interface of promptspool, the same for a sidecar and a server. It
+// knows routes, reads and checks bodies, authenticates, mints ids and writes answers. What is
+// behind a route it is given as a capability; it does not know which role it plays.
 //
-// A call goes through these steps, and the first that fails answers it: route (404, 405), origin (403), body (413,
-// 415, 400), key (401), scope (403), fields (422), capability. /sync/events looks at the header (413, 415), then at the key, then at
-// the body: what it reads is claimed from the key's share of the memory, so without a key there is none to read it into, and nobody
-// may have 33 MiB unpacked to be told 401. Every answer is a JSON object, errors are
-// {"success":false,"error":code,"message":what and the next step,"fields":[{"field","reason"}]}.
+// A call goes through these steps, and the first that fails answers it: route (404, 405),
+// origin (403), body (413, 415, 400), key (401), scope (403), fields (422), capability.
+//
+// /sync/events differs: it checks the header (413, 415), then the key, then reads the body. The
+// memory for the body is claimed from the key's share, so without a key there is none to read it
+// into, and an unknown caller cannot make us unpack 33 MiB before being told 401.
+//
+// Every answer is a JSON object. Errors are {"success":false,"error":code,"message":what
+// happened and the next step,"fields":[{"field","reason"}]}.
 package api
 
 import (
@@ -17,19 +21,23 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/edge"
+	"promptspool/api/intake"
 	"promptspool/api/room"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
 
-// Recorder takes writes. When Record returns results without an error, every event that is accepted or a duplicate there is
-// durable. Results come in the order of the events. It may be called concurrently. The bytes of the events' bodies are its own
-// from then on: it may keep them, and write over them. On a sidecar it is the spool, on a server the archive.
+// Recorder takes writes. On a sidecar it is the spool, on a server the archive.
+//
+// When Record returns results without an error, every event that was accepted or is a duplicate
+// is durable. Results come in the order of the events. Record may be called concurrently. It
+// owns the bytes of the events' bodies from then on: it may keep them, and overwrite them.
 type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// Querier reads what was recorded. On a sidecar it asks the server, and is unavailable (503) while that is away.
+// Querier reads what was recorded. On a sidecar it asks the server, and is unavailable (503)
+// while the server cannot be reached.
 type Querier interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
@@ -43,16 +51,16 @@ type Analyst interface {
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
 }
 
-// Keeper changes what was recorded. When Delete returns, the records can no longer be found. Reprice and Scan work for
-// a few seconds and say where to go on.
+// Keeper changes what was recorded. When Delete returns, the records can no longer be found.
+// Reprice and Scan work for a few seconds and return a cursor to continue from.
 type Keeper interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
 	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
 }
 
-// Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can; Publish and List go to
-// the server.
+// Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can;
+// Publish and List go to the server.
 type Templates interface {
 	Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error)
 	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
@@ -61,21 +69,22 @@ type Templates interface {
 	wire.TemplateEditor
 }
 
-// Changes tells which templates changed after the revision that a caller knows, waiting for the first as long as it would.
+// Changes lists the templates that changed after a revision. If none has yet, it waits for one
+// as long as the query allows.
 type Changes interface {
 	Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error)
 }
 
-// Authenticator says whose key it is. Unknown keys are CodeUnauthorized. A sidecar that cannot ask gives an Identity with
-// Verified false and no error.
+// Authenticator returns the identity that a key belongs to. An unknown key is CodeUnauthorized.
+// A sidecar that cannot ask its server returns an Identity with Verified false and no error.
 type Authenticator interface {
 	Authenticate(ctx context.Context, key wire.Secret) (wire.Identity, error)
 }
 
-// Config is what an API is made of. A capability that is nil answers 501.
+// Config is what an API is made of. Routes whose capability is nil answer 501.
 type Config struct {
-	Name    string // who accepts: stands in every event; 1..255 bytes
-	Version string // sent as Promptspool-Version; by it a sidecar knows the server's answers
+	Name    string // of the process that accepts events, which carry it; 1..255 bytes
+	Version string // sent as Promptspool-Version; sidecars recognize the server's answers by it
 
 	Recorder      Recorder
 	Querier       Querier
@@ -87,49 +96,58 @@ type Config struct {
 	Exporter      Exporter
 	ExportRelay   ExportRelay // in place of an Exporter
 	Authenticator Authenticator
-	Pages         Pages // nil: none
+	Pages         Pages // nil serves no pages
 
-	// Blueprint makes what a track-request is answered with, if the caller asks for it, of its body alone; nil: nobody gets one.
+	// Blueprint makes the prompt blueprint of a track-request's body, for callers who ask for
+	// it in the answer. If it is nil, they get null.
 	Blueprint func(body json.RawMessage) json.RawMessage
 
-	// OwnKey: the Authenticator puts a key of its own in the place of the caller's, who may be anybody. Then only what an app needs
-	// is served, all else is 403. LocalKey: it wants a key from the caller all the same.
+	// OwnKey means that the Authenticator uses a key of its own in place of the caller's, so
+	// that a caller may be anybody. Then only what an app needs is served; the rest is 403.
+	// With LocalKey a caller must show a key nevertheless.
 	OwnKey, LocalKey bool
 
-	// GuardBrowsers refuses cross-site requests and Host names that are neither loopback nor in Hosts (403). For a
-	// sidecar, whose callers are programs on the same machine or pod, while a browser there may show anybody's page.
+	// GuardBrowsers rejects cross-site requests, and Host names that are neither loopback nor in
+	// Hosts (403). It is for a sidecar: its callers are programs on the same machine or pod, but
+	// a browser there may show a hostile page.
 	GuardBrowsers bool
 	Hosts         []string
 
-	// MaskBatches masks the secrets in batches of events before the Recorder has them. For a sidecar, which puts them on
-	// disk as they are; an archive masks what it gets.
+	// MaskBatches masks the secrets in batches of events before the Recorder gets them. It is
+	// for a sidecar, which writes them to disk as they are; an archive masks what it gets.
 	MaskBatches bool
 
-	Limiter *admission.Limiter // of each key's calls and bytes; nil: no limits
+	Limiter *admission.Limiter // of each key's calls and bytes; nil means no limits
 
-	// Room is for what is made of large bodies and answers beside the bodies themselves;
-	// nil: it is not bounded.
+	// Room bounds the memory for copies that are made of large bodies and answers. If it is
+	// nil, that memory is not bounded.
 	Room *room.Room
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax
-	// Connections that may be open at once; beyond it those that keep us waiting are cut. 0 means 16,384: 400 MB if all of them do.
+
+	// BatchBytes bounds all batches held at once, shared between keys; beyond it 429 or 503.
+	// 0 means 4 * BodyBytesMax.
+	BatchBytes int64
+
+	// ConnectionsMax bounds the open connections. Beyond it, those that keep us waiting are cut.
+	// 0 means 16,384, which take 400 MB if all of them keep us waiting.
 	ConnectionsMax int
-	BatchBytes     int64 // of all batches held at once, shared between keys; beyond it 429 or 503; 0 means 4 * BodyBytesMax
 
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 	Clock   *Clock // of accepted times and ids; nil means the system's
-	ClockID string // a UUIDv7 that stays while Clock never goes back, also over restarts; "" means one of this process
+
+	// ClockID is a UUIDv7 that stays the same as long as Clock never goes back, restarts
+	// included. "" means a new one for this process.
+	ClockID string
 }
 
 // API answers calls. Safe for concurrent use.
 type API struct {
 	c           Config
 	conns       *edge.Connections
-	bodies      *admission.Pool // bytes
-	batches     *admission.Pool // bytes
-	batchRetry  admission.RetryAfter
+	intake      *intake.Intake
 	polls       *admission.Pool // by the key's id
 	exports     *admission.Pool // by the key's id
 	pageExports *admission.Pool // by the person
@@ -137,16 +155,17 @@ type API struct {
 
 	version []byte // Config.Version
 
-	// life is the root of every call's context: it ends when the server shuts down, so that long polls do not hold that up.
-	// fasthttp's own RequestCtx must not be used as a context: it is recycled while who it was handed to may still look at it.
-	life context.Context
-	end  context.CancelFunc
+	// root is the parent of every call's context. It ends when the server shuts down, so that
+	// long polls do not delay that. fasthttp's RequestCtx must not be used as a context: it is
+	// recycled while a capability that was given it may still read it.
+	root       context.Context
+	cancelRoot context.CancelFunc
 }
 
-// callTimeMax bounds every call's context; it lies above changesWaitMax.
+// callTimeMax bounds every call's context. It is more than changesWaitMax.
 const callTimeMax = 75 * time.Second
 
-// New makes an API. It starts nothing: Serve does.
+// New makes an API. It starts nothing; Server.Serve does.
 func New(c Config) *API {
 	if c.BodyBytesMax == 0 {
 		c.BodyBytesMax = wire.BodyBytesMax
@@ -166,30 +185,38 @@ func New(c Config) *API {
 	if c.ClockID == "" {
 		c.ClockID = wire.NewID()
 	}
+
 	a := &API{
-		c:           c,
-		conns:       edge.NewConnections(c.ConnectionsMax, c.Metrics),
-		bodies:      newBodyPool(c.BufferBytes, c.BodyBytesMax),
-		batches:     newBatchPool(c.BatchBytes, c.Metrics),
+		c:     c,
+		conns: edge.NewConnections(c.ConnectionsMax, c.Metrics),
+		intake: intake.New(intake.Config{
+			BodyBytesMax: c.BodyBytesMax,
+			BufferBytes:  c.BufferBytes,
+			BatchBytes:   c.BatchBytes,
+			Metrics:      c.Metrics,
+		}),
 		polls:       newCallPool(pollsMax, pollsOfKeyMax),
 		exports:     newCallPool(exportsMax, exportsOfKeyMax),
 		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
 		version:     []byte(c.Version),
 	}
-	a.life, a.end = context.WithCancel(context.Background())
-	a.present()
+	a.root, a.cancelRoot = context.WithCancel(context.Background())
+	a.initMetrics()
+
 	return a
 }
 
-// present puts the metrics of what is served here there at zero, so that a rate counts the first call too. The times of routes that
-// people call come with their first call: each is eighteen series.
-func (a *API) present() {
+// initMetrics initializes the metrics of the routes served here to zero.
+func (a *API) initMetrics() {
 	for i := range routes {
 		r := &routes[i]
-		if a.missing(r) != nil {
+		if a.missingCapability(r) != nil {
 			continue
 		}
+
+		// A rate() sees a first call only if the counter was there before it. The histogram of a
+		// route that people call appears with its first call, because each is eighteen series.
 		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
 			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)

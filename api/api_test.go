@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
-// recorder keeps what it was given, or does what the scene says.
+// recorder keeps what it is given, or calls do.
 type recorder struct {
 	mu     sync.Mutex
 	events []wire.Event
@@ -44,25 +44,34 @@ func (r *recorder) Record(_ context.Context, _ wire.Identity, events []wire.Even
 	if r.do != nil {
 		return r.do(events)
 	}
+
 	results := make([]wire.Result, len(events))
 	for i, e := range events {
 		e.Body = bytes.Clone(e.Body)
 		r.events = append(r.events, e)
 		results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	}
+
 	return results, nil
 }
 
-// keys knows "full", "app" and, as one that cannot be checked, "unseen".
+// keys accepts "full" and "app" and, as a key that cannot be verified, "unseen".
 type keys struct{}
 
 func (keys) Authenticate(_ context.Context, key wire.Secret) (wire.Identity, error) {
 	switch string(key) {
 	case "full", "app":
-		return wire.Identity{Account: "a", KeyID: "key-" + string(key), Scope: wire.Scope(key), Key: key, Verified: true}, nil
+		return wire.Identity{
+			Account:  "a",
+			KeyID:    "key-" + string(key),
+			Scope:    wire.Scope(key),
+			Key:      key,
+			Verified: true,
+		}, nil
 	case "unseen":
 		return wire.Identity{Key: key}, nil
 	}
+
 	return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This key is not known.")
 }
 
@@ -73,10 +82,13 @@ type scene struct {
 	http     *http.Client
 }
 
+// start starts an API whose configuration may be changed first.
 func start(t *testing.T, change func(*api.Config)) *scene {
 	t.Helper()
 	ln := fasthttputil.NewInmemoryListener()
-	return serve(t, ln, func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }, change)
+	dial := func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }
+
+	return serve(t, ln, dial, change)
 }
 
 // startTCP is start on a real socket.
@@ -87,17 +99,18 @@ func startTCP(t *testing.T, change func(*api.Config)) (s *scene, addr string) {
 		t.Fatal(err)
 	}
 	addr = ln.Addr().String()
-	return serve(t, ln, func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}, change), addr
+	}
+
+	return serve(t, ln, dial, change), addr
 }
 
 // discard logs nothing.
 var discard = slog.New(slog.DiscardHandler)
 
-// callOf is a batch as fasthttp hands it to a handler.
-func callOf(body []byte, encoding string) *fasthttp.RequestCtx {
-	ctx := new(fasthttp.RequestCtx)
+// batchCall returns the call of a batch, as fasthttp gives it to a handler.
+func batchCall(body []byte, encoding string) *fasthttp.RequestCtx {
 	var req fasthttp.Request
 	req.Header.SetMethod("POST")
 	req.SetRequestURI("/sync/events")
@@ -105,29 +118,49 @@ func callOf(body []byte, encoding string) *fasthttp.RequestCtx {
 	req.Header.Set("Content-Encoding", encoding)
 	req.SetBodyStream(bytes.NewReader(body), len(body))
 	req.Header.SetContentLength(len(body))
+
+	// Init copies the head only.
+	ctx := new(fasthttp.RequestCtx)
 	ctx.Init(&req, nil, nil)
 	ctx.Request.SetBodyStream(bytes.NewReader(body), len(body))
+
 	return ctx
 }
 
 // clockID identifies the clocks of APIs under test.
 const clockID = "0198c5a0-0000-7000-8000-00000000c10c"
 
-func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, string) (net.Conn, error), change func(*api.Config)) *scene {
+// serve starts an API on ln. Every answer is compared with the API's description.
+func serve(
+	t *testing.T, ln net.Listener, dial func(context.Context, string, string) (net.Conn, error),
+	change func(*api.Config),
+) *scene {
 	t.Helper()
 	s := &scene{t: t, recorder: &recorder{}}
-	c := api.Config{Name: "here", ClockID: clockID, Version: "test", Recorder: s.recorder, Authenticator: keys{},
-		Metrics: metrics.New("sidecar", "test"), Logger: discard}
+	c := api.Config{
+		Name:          "here",
+		ClockID:       clockID,
+		Version:       "test",
+		Recorder:      s.recorder,
+		Authenticator: keys{},
+		Metrics:       metrics.New("sidecar", "test"),
+		Logger:        discard,
+	}
 	if change != nil {
 		change(&c)
 	}
+
 	server := api.New(c).NewServer()
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ln) }()
+
 	transport := &http.Transport{DialContext: dial}
-	s.http = &http.Client{Transport: &openapi.Transport{RoundTripper: transport, Checker: description(), Report: func(err error) {
-		t.Errorf("the description of the API differs: %v", err)
-	}}}
+	s.http = &http.Client{Transport: &openapi.Transport{
+		RoundTripper: transport,
+		Checker:      description(),
+		Report:       func(err error) { t.Errorf("the description of the API differs: %v", err) },
+	}}
+
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		if err := server.Shutdown(context.Background()); err != nil {
@@ -137,10 +170,11 @@ func serve(t *testing.T, ln net.Listener, dial func(context.Context, string, str
 			t.Error(err)
 		}
 	})
+
 	return s
 }
 
-// description is what the calls of all scenes are compared with.
+// description returns what the calls of all tests are compared with.
 var description = sync.OnceValue(func() *openapi.Checker {
 	c, err := openapi.NewChecker([]byte(docs.OpenAPI("test")))
 	if err != nil {
@@ -149,7 +183,7 @@ var description = sync.OnceValue(func() *openapi.Checker {
 	return c
 })
 
-// answer is what came back, decoded.
+// answer is a decoded answer.
 type answer struct {
 	Status    int         `json:"-"`
 	Header    http.Header `json:"-"`
@@ -160,6 +194,7 @@ type answer struct {
 	Fields    []wire.FieldError
 }
 
+// call makes a call, and checks what all answers have in common. header lists names and values.
 func (s *scene) call(method, path, body string, header ...string) answer {
 	s.t.Helper()
 	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
@@ -172,11 +207,13 @@ func (s *scene) call(method, path, body string, header ...string) answer {
 		}
 		req.Header.Set(header[i], header[i+1])
 	}
+
 	res, err := s.http.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	text, err := io.ReadAll(res.Body)
 	a := answer{Status: res.StatusCode, Header: res.Header}
 	if err != nil || json.Unmarshal(text, &a) != nil {
@@ -188,41 +225,55 @@ func (s *scene) call(method, path, body string, header ...string) answer {
 	if a.Success != (a.Status < 400) || !a.Success && (a.Error == "" || a.Message == "" || a.Fields == nil) {
 		s.t.Errorf("%s %s: %d answers in another shape: %s", method, path, a.Status, text)
 	}
+
 	return a
 }
 
-const score = `{"api_key": "app", "request_id": "0198c5a0-0000-7000-8000-000000000000", "score": 87, "note": {"by": "me"}}`
+const (
+	score = `{"api_key": "app", "request_id": "0198c5a0-0000-7000-8000-000000000000", ` +
+		`"score": 87, "note": {"by": "me"}}`
+
+	request = `"function_name": "f", "kwargs": {}, "request_response": {}, ` +
+		`"request_start_time": 1, "request_end_time": 2}`
+)
 
 func TestAWriteIsHandedOnAsItWasSentLessItsKey(t *testing.T) {
 	s := start(t, nil)
 	if a := s.call("POST", "/rest/track-score", score); a.Status != 200 {
 		t.Fatalf("%+v", a)
 	}
+
 	e := s.recorder.events[0]
-	if e.Kind != wire.KindScore || e.RequestID != "0198c5a0-0000-7000-8000-000000000000" || e.Sidecar != "here" || time.Since(e.AcceptedAt) > time.Minute {
+	if e.Kind != wire.KindScore || e.RequestID != "0198c5a0-0000-7000-8000-000000000000" {
+		t.Errorf("%+v", e)
+	}
+	if e.Sidecar != "here" || time.Since(e.AcceptedAt) > time.Minute {
 		t.Errorf("%+v", e)
 	}
 	if e.Clock != clockID[24:] {
 		t.Errorf("the event says clock %q, want the end of %s", e.Clock, clockID)
 	}
-	if got, want := string(e.Body), `{"request_id": "0198c5a0-0000-7000-8000-000000000000","score": 87,"note": {"by": "me"}}`; got != want {
+	want := `{"request_id": "0198c5a0-0000-7000-8000-000000000000","score": 87,"note": {"by": "me"}}`
+	if got := string(e.Body); got != want {
 		t.Errorf("body %s, want %s", got, want)
 	}
 }
 
-const request = `"function_name": "f", "kwargs": {}, "request_response": {}, "request_start_time": 1, "request_end_time": 2}`
-
 func TestTheRequestIDIsTheCallersOrDerivedOrNew(t *testing.T) {
 	s := start(t, nil)
-	own := s.call("POST", "/rest/track-request", `{"api_key": "app", "request_id": "0198C5A0-0000-7000-8000-000000000000", `+request)
+
+	own := s.call("POST", "/rest/track-request",
+		`{"api_key": "app", "request_id": "0198C5A0-0000-7000-8000-000000000000", `+request)
 	if own.RequestID != "0198c5a0-0000-7000-8000-000000000000" {
 		t.Errorf("the caller's own id: %+v", own)
 	}
+
 	once := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request, "Idempotency-Key", "order 7")
 	again := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request, "Idempotency-Key", "order 7")
 	if once.RequestID == "" || once.RequestID != again.RequestID {
 		t.Errorf("a retry got another id: %q, %q", once.RequestID, again.RequestID)
 	}
+
 	fresh := s.call("POST", "/rest/track-request", `{"api_key": "app", `+request)
 	if _, err := wire.ParseID(fresh.RequestID); err != nil || fresh.RequestID == once.RequestID {
 		t.Errorf("a new id: %+v %v", fresh, err)
@@ -232,11 +283,13 @@ func TestTheRequestIDIsTheCallersOrDerivedOrNew(t *testing.T) {
 func TestOnlyTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
 	s := start(t, nil)
 	for _, response := range []string{`[{"role": "assistant", "content": "hi"}]`, `"hi"`, `null`} {
-		body := strings.Replace(`{"api_key": "app", `+request, `"request_response": {}`, `"request_response": `+response, 1)
+		body := `{"api_key": "app", ` + request
+		body = strings.Replace(body, `"request_response": {}`, `"request_response": `+response, 1)
 		if a := s.call("POST", "/track-request", body); a.Status != 200 {
 			t.Errorf("/track-request with %s: %+v", response, a)
 		}
-		if a := s.call("POST", "/rest/track-request", body); a.Status != 422 || a.Fields[0].Field != "request_response" {
+		a := s.call("POST", "/rest/track-request", body)
+		if a.Status != 422 || a.Fields[0].Field != "request_response" {
 			t.Errorf("/rest/track-request with %s: %+v", response, a)
 		}
 	}
@@ -245,6 +298,7 @@ func TestOnlyTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
 func TestKeysAreTakenFromHeaderOrBody(t *testing.T) {
 	s := start(t, nil)
 	without := strings.Replace(score, `"api_key": "app", `, "", 1)
+
 	for _, c := range []struct {
 		name, body, header string
 		status             int
@@ -265,6 +319,7 @@ func TestKeysAreTakenFromHeaderOrBody(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
 		}
 	}
+
 	if len(s.recorder.events) != 3 {
 		t.Errorf("%d events were recorded, want 3", len(s.recorder.events))
 	}
@@ -279,7 +334,8 @@ func TestAKeyThatCannotBeCheckedMayWriteButNotRead(t *testing.T) {
 	if a.Status != 200 || !strings.Contains(a.Message, "not verified") {
 		t.Errorf("a write: %+v", a)
 	}
-	if a := s.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", "unseen"); a.Status != 503 || a.Header.Get("Retry-After") == "" {
+	a = s.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", "unseen")
+	if a.Status != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("a read: %+v", a)
 	}
 }
@@ -301,22 +357,32 @@ func (querier) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (
 
 func TestOrphansAreListedByPages(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.Querier = querier{} })
-	for query, status := range map[string]int{"": 200, "?per_page=7": 200, "?per_page=0": 422, "?per_page=1001": 422, "?per_page=x": 422} {
-		if a := s.call("GET", "/api/public/v2/requests/orphans"+query, "", "X-API-KEY", "full"); a.Status != status {
+	const orphans = "/api/public/v2/requests/orphans"
+	for query, status := range map[string]int{
+		"":               200,
+		"?per_page=7":    200,
+		"?per_page=0":    422,
+		"?per_page=1001": 422,
+		"?per_page=x":    422,
+	} {
+		if a := s.call("GET", orphans+query, "", "X-API-KEY", "full"); a.Status != status {
 			t.Errorf("%q: %+v", query, a)
 		}
 	}
-	if a := s.call("GET", "/api/public/v2/requests/orphans", "", "X-API-KEY", "app"); a.Status != 403 {
+
+	if a := s.call("GET", orphans, "", "X-API-KEY", "app"); a.Status != 403 {
 		t.Errorf("with a key of scope app: %+v", a)
 	}
 }
 
 func TestAnAppKeyMayNotSearch(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.Querier = querier{} })
-	if a := s.call("POST", "/api/public/v2/requests/search", "", "X-API-KEY", "app"); a.Status != 403 || !strings.Contains(a.Message, "--scope full") {
+	const search = "/api/public/v2/requests/search"
+	a := s.call("POST", search, "", "X-API-KEY", "app")
+	if a.Status != 403 || !strings.Contains(a.Message, "--scope full") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.call("POST", "/api/public/v2/requests/search", "", "X-API-KEY", "full"); a.Status != 200 {
+	if a := s.call("POST", search, "", "X-API-KEY", "full"); a.Status != 200 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -328,7 +394,8 @@ func TestACapabilityThatIsNotHereIs501(t *testing.T) {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
-	if a := s.call("GET", "/sync/changes", "", "X-API-KEY", "full"); a.Status != 501 || !strings.Contains(a.Message, "--upstream") {
+	a := s.call("GET", "/sync/changes", "", "X-API-KEY", "full")
+	if a.Status != 501 || !strings.Contains(a.Message, "--upstream") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -339,6 +406,7 @@ func TestAPanicIsAnsweredAndTheProcessLives(t *testing.T) {
 	if a := s.call("POST", "/rest/track-score", score); a.Status != 500 || strings.Contains(a.Message, "oops") {
 		t.Errorf("%+v", a)
 	}
+
 	s.recorder.do = nil
 	if a := s.call("POST", "/rest/track-score", score); a.Status != 200 {
 		t.Errorf("the call after: %+v", a)
@@ -361,6 +429,7 @@ func TestTheRecordersJudgementReachesTheCaller(t *testing.T) {
 		s.recorder.do = func(events []wire.Event) ([]wire.Result, error) {
 			return []wire.Result{{ID: events[0].ID, Code: c.code, Reason: "so it is"}}, c.err
 		}
+
 		a := s.call("POST", "/rest/track-score", score)
 		if a.Status != c.status || strings.Contains(a.Message, "fire") {
 			t.Errorf("%s %v: %+v", c.code, c.err, a)
@@ -406,12 +475,14 @@ func zipped(t *testing.T, text string) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	return b.String()
 }
 
 func TestBodiesAreBounded(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.BodyBytesMax = 64 << 10 })
 	pad := func(n int) string { return score[:len(score)-1] + strings.Repeat(" ", n-len(score)) + "}" }
+
 	for _, c := range []struct {
 		name, body, encoding string
 		status               int
@@ -444,10 +515,12 @@ func TestTooManyBodiesAtOnceAreToldToComeBack(t *testing.T) {
 		<-leave
 		return []wire.Result{{ID: events[0].ID, Code: wire.ResultAccepted}}, nil
 	}
+
 	large := score[:len(score)-1] + strings.Repeat(" ", 100<<10) + "}"
 	first := make(chan answer)
 	go func() { first <- s.call("POST", "/rest/track-score", large) }()
 	<-entered
+
 	if a := s.call("POST", "/rest/track-score", large); a.Status != 503 || a.Header.Get("Retry-After") != "1" {
 		t.Errorf("a second beside it: %+v", a)
 	}
@@ -455,6 +528,7 @@ func TestTooManyBodiesAtOnceAreToldToComeBack(t *testing.T) {
 	if a := <-first; a.Status != 200 {
 		t.Errorf("the first: %+v", a)
 	}
+
 	go func() { <-entered }()
 	if a := s.call("POST", "/rest/track-score", large); a.Status != 200 {
 		t.Errorf("when it is done: %+v", a)
@@ -464,16 +538,26 @@ func TestTooManyBodiesAtOnceAreToldToComeBack(t *testing.T) {
 func TestABatchIsTakenOrRefusedAsAWhole(t *testing.T) {
 	s := start(t, nil)
 	line := func() string {
-		e := wire.Event{ID: wire.NewID(), Kind: wire.KindScore, RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "pod-1", Body: json.RawMessage(`{"score": 1}`)}
+		e := wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindScore,
+			RequestID:  wire.NewID(),
+			AcceptedAt: time.Now(),
+			Sidecar:    "pod-1",
+			Body:       json.RawMessage(`{"score": 1}`),
+		}
 		return string(e.AppendLine(nil))
 	}
-	if a := s.call("POST", "/sync/events", line()+line(), "X-API-KEY", "app"); a.Status != 200 || len(s.recorder.events) != 2 {
+	send := func(lines string) answer { return s.call("POST", "/sync/events", lines, "X-API-KEY", "app") }
+
+	if a := send(line() + line()); a.Status != 200 || len(s.recorder.events) != 2 {
 		t.Errorf("%+v, %d events", a, len(s.recorder.events))
 	}
-	if a := s.call("POST", "/sync/events", line()+"{}\n", "X-API-KEY", "app"); a.Status != 422 || a.Fields[0].Field != "line 2" {
-		t.Errorf("a line that is no event: %+v", a)
+
+	if a := send(line() + "{}\n"); a.Status != 422 || a.Fields[0].Field != "line 2" {
+		t.Errorf("a line that is not an event: %+v", a)
 	}
-	if a := s.call("POST", "/sync/events", strings.Repeat(line(), wire.BatchEventsMax+1), "X-API-KEY", "app"); a.Status != 413 {
+	if a := send(strings.Repeat(line(), wire.BatchEventsMax+1)); a.Status != 413 {
 		t.Errorf("too many events: %+v", a)
 	}
 	if len(s.recorder.events) != 2 {

@@ -7,11 +7,12 @@ import (
 	"promptspool/api/wire"
 )
 
-// backtestBytesMax is where an answer ends though more requests were asked for.
+// backtestBytesMax ends an answer early, even if more requests were asked for.
 const backtestBytesMax = 32 << 20
 
-// backtest renders the variables of a template's newest requests with another version of it. It only asks the other
-// capabilities, so that a sidecar answers it like a server. A line follows for each request, newest first.
+// backtest renders the variables of a template's newest requests with another version of it.
+// The answer has one line for each request, newest first. Only the other capabilities are used,
+// so that a sidecar answers it like a server.
 func (a *API) backtest(c *call) error {
 	q, err := wire.DecodeBacktest(c.object)
 	if err != nil {
@@ -24,17 +25,19 @@ func (a *API) backtest(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	var answer bytes.Buffer
 	lines := json.NewEncoder(&answer)
 	lines.SetEscapeHTML(false)
 	for _, row := range rows {
 		line, err := a.backtestLine(c, &q, row.RequestID)
 		if wire.IsCode(err, wire.CodeNotFound) {
-			continue // deleted since
+			continue // it was deleted after the search
 		}
 		if err != nil {
 			return err
 		}
+
 		if err := lines.Encode(line); err != nil {
 			return err
 		}
@@ -42,19 +45,25 @@ func (a *API) backtest(c *call) error {
 			break
 		}
 	}
+
 	c.ctx.SetStatusCode(200)
 	c.ctx.SetContentType("application/x-ndjson")
 	c.ctx.SetBody(answer.Bytes())
+
 	return nil
 }
 
-// backtestRows finds the requests, and resolves the template first: one that there is not is a 404 and no empty answer.
+// backtestRows finds the requests to render, and resolves the template in q.
 func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
-	raw, err := a.c.Templates.Raw(c.life, c.id, q.Name, q.Selector)
+	// This comes before the search, so that an unknown template is a 404 and not an empty answer.
+	// The version is fixed here for all lines, because a label may move meanwhile.
+	raw, err := a.c.Templates.Raw(c.context, c.id, q.Name, q.Selector)
 	if err != nil {
 		return nil, err
 	}
-	q.Name, q.Selector = raw.Name, wire.Selector{Version: raw.Version} // the same for every line, also if the label moves meanwhile
+	q.Name = raw.Name
+	q.Selector = wire.Selector{Version: raw.Version}
+
 	name, _ := json.Marshal(raw.Name)
 	filters := []wire.Filter{{Field: "prompt_name", Operator: "is", Value: name}}
 	if q.Sent > 0 {
@@ -67,36 +76,63 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 	if q.Last == 0 {
 		q.Last = wire.BacktestDefault
 	}
-	page, err := a.c.Querier.Search(c.life, c.id, wire.Search{FilterGroup: &wire.Filter{Filters: filters}, PerPage: q.Last})
+
+	page, err := a.c.Querier.Search(c.context, c.id, wire.Search{
+		FilterGroup: &wire.Filter{Filters: filters},
+		PerPage:     q.Last,
+	})
+
 	return page.Items, err
 }
 
+// backtestLine renders the variables of one request. What is wrong with these variables is part
+// of the line, so that the other requests are rendered all the same.
 func (a *API) backtestLine(c *call, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
-	r, err := a.c.Querier.Request(c.life, c.id, requestID)
+	r, err := a.c.Querier.Request(c.context, c.id, requestID)
 	if err != nil {
 		return wire.Backtest{}, err
 	}
-	line := wire.Backtest{RequestID: r.RequestID, AcceptedAt: r.AcceptedAt, InputVariables: json.RawMessage("{}"),
-		Sent: wire.BacktestSent{Provider: r.Provider, Model: r.Model, Request: r.Request, Price: r.Price, LatencyMS: r.LatencyMS, Scores: r.Scores}}
+
+	line := wire.Backtest{
+		RequestID:      r.RequestID,
+		AcceptedAt:     r.AcceptedAt,
+		InputVariables: json.RawMessage("{}"),
+		Sent: wire.BacktestSent{
+			Provider:  r.Provider,
+			Model:     r.Model,
+			Request:   r.Request,
+			Price:     r.Price,
+			LatencyMS: r.LatencyMS,
+			Scores:    r.Scores,
+		},
+	}
 	if r.Prompt != nil {
 		line.Sent.Version = r.Prompt.Version
 		if len(r.Prompt.InputVariables) > 0 && string(r.Prompt.InputVariables) != "null" {
 			line.InputVariables = r.Prompt.InputVariables
 		}
 	}
+
 	fetch := wire.TemplateFetch{Selector: q.Selector, Provider: q.Provider}
 	if err := json.Unmarshal(line.InputVariables, &fetch.Variables); err != nil {
-		line.Error = "its input variables are no object"
+		line.Error = "its input variables are not an object"
 		return line, nil
 	}
-	t, err := a.c.Templates.Fetch(c.life, c.id, q.Name, fetch)
+
+	t, err := a.c.Templates.Fetch(c.context, c.id, q.Name, fetch)
 	switch {
 	case wire.IsCode(err, wire.CodeInvalid):
 		line.Error = wire.AsError(err).Message
 	case err != nil:
 		return wire.Backtest{}, err
 	default:
-		line.Rendered = &wire.BacktestRender{Version: t.Version, Blueprint: t.Blueprint, LLMKwargs: t.LLMKwargs, Warning: t.Warning}
+		line.Rendered = &wire.BacktestRender{
+			Version:   t.Version,
+			Blueprint: t.Blueprint,
+			LLMKwargs: t.LLMKwargs,
+			Warning:   t.Warning,
+		}
 	}
+
 	return line, nil
 }

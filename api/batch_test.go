@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
 	"promptspool/api"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
 
+// eventLine returns an event as a batch has it.
 func eventLine(bodyBytes int) string {
-	return fmt.Sprintf(`{"id":"%s","kind":"score","request_id":"%s","accepted_at":"2026-01-02T03:04:05Z","sidecar":"s","body":{"x":"%s"}}`+"\n",
-		wire.NewID(), wire.NewID(), strings.Repeat("x", bodyBytes))
+	return fmt.Sprintf(`{"id":"%s","kind":"score","request_id":"%s","accepted_at":"2026-01-02T03:04:05Z",`+
+		`"sidecar":"s","body":{"x":"%s"}}`+"\n", wire.NewID(), wire.NewID(), strings.Repeat("x", bodyBytes))
 }
 
 func zstdOf(t testing.TB, plain []byte) string {
@@ -27,6 +29,7 @@ func zstdOf(t testing.TB, plain []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(e.EncodeAll(plain, nil))
 }
 
@@ -35,6 +38,7 @@ func gzipOf(plain string) string {
 	w := gzip.NewWriter(&b)
 	_, _ = io.WriteString(w, plain)
 	_ = w.Close()
+
 	return b.String()
 }
 
@@ -43,6 +47,7 @@ func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.Metrics = m })
 	plain := eventLine(10) + "\n  \n" + eventLine(100_000) + strings.TrimSuffix(eventLine(7), "\n")
 	bomb := strings.Repeat(zstdOf(t, bytes.Repeat([]byte("\n"), 1<<20)), 64)
+
 	for _, c := range []struct {
 		name, encoding, body string
 		status, events       int
@@ -66,27 +71,31 @@ func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
 		s.recorder.events = nil
 		a := s.call("POST", "/sync/events", c.body, "X-API-KEY", "app", "Content-Encoding", c.encoding)
 		if a.Status != c.status || len(s.recorder.events) != c.events {
-			t.Errorf("%s: %d (%s), with %d events recorded; want %d with %d", c.name, a.Status, a.Message, len(s.recorder.events), c.status, c.events)
+			t.Errorf("%s: %d (%s), with %d events recorded; want %d with %d",
+				c.name, a.Status, a.Message, len(s.recorder.events), c.status, c.events)
 		}
 		if held := metric(t, m, "promptspool_batch_bytes"); held != 0 {
 			t.Fatalf("%s: %v bytes are held when it is over", c.name, held)
 		}
 	}
+
+	// The key is checked before the body, but after the encoding.
 	if a := s.call("POST", "/sync/events", bomb, "X-API-KEY", "who", "Content-Encoding", "zstd"); a.Status != 401 {
-		t.Errorf("a bomb of nobody: %+v", a)
+		t.Errorf("a bomb with an unknown key: %+v", a)
 	}
 	if a := s.call("POST", "/sync/events", plain, "X-API-KEY", "who", "Content-Encoding", "br"); a.Status != 415 {
-		t.Errorf("an unknown encoding of nobody: %+v", a)
+		t.Errorf("an unknown encoding with an unknown key: %+v", a)
 	}
 }
 
-// metric adds up what a metric says.
+// metric adds up the values of a metric.
 func metric(t *testing.T, m *metrics.Metrics, name string) (sum float64) {
 	t.Helper()
 	families, err := m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range families {
 		for _, v := range f.GetMetric() {
 			if f.GetName() == name {
@@ -94,18 +103,27 @@ func metric(t *testing.T, m *metrics.Metrics, name string) (sum float64) {
 			}
 		}
 	}
+
 	return sum
 }
 
-// FuzzBatches: whatever comes is answered, and nothing of it stays claimed.
+// FuzzBatches checks that any bytes are answered, and that nothing of them stays claimed.
 func FuzzBatches(f *testing.F) {
 	f.Add([]byte(eventLine(3)), uint8(0))
 	f.Add([]byte(zstdOf(f, []byte(eventLine(3)))), uint8(1))
 	f.Add([]byte(gzipOf(eventLine(3))), uint8(2))
 	m := metrics.New("server", "test")
-	a := api.New(api.Config{Name: "here", Version: "test", Recorder: &recorder{}, Authenticator: keys{}, Metrics: m, Logger: discard})
+	a := api.New(api.Config{
+		Name:          "here",
+		Version:       "test",
+		Recorder:      &recorder{},
+		Authenticator: keys{},
+		Metrics:       m,
+		Logger:        discard,
+	})
+
 	f.Fuzz(func(t *testing.T, body []byte, encoding uint8) {
-		ctx := callOf(body, []string{"", "zstd", "gzip"}[encoding%3])
+		ctx := batchCall(body, []string{"", "zstd", "gzip"}[encoding%3])
 		a.Handle(ctx)
 		if s := ctx.Response.StatusCode(); s != 200 && s != 400 && s != 413 && s != 422 {
 			t.Errorf("%d %s", s, ctx.Response.Body())
@@ -119,7 +137,8 @@ func FuzzBatches(f *testing.F) {
 func TestBodiesThatStopOrLieHoldNothingBack(t *testing.T) {
 	m := metrics.New("server", "test")
 	s, addr := startTCP(t, func(c *api.Config) { c.Metrics, c.BatchBytes = m, 8<<20 })
-	// A thousand that announce the largest batch and send a few bytes of it, which are all that may count.
+
+	// A thousand callers announce a batch and send a few bytes, which are all that may count.
 	conns := make([]net.Conn, 1000)
 	for i := range conns {
 		conn, err := net.Dial("tcp", addr)
@@ -128,6 +147,7 @@ func TestBodiesThatStopOrLieHoldNothingBack(t *testing.T) {
 		}
 		defer conn.Close()
 		conns[i] = conn
+
 		length := wire.BatchBodyBytesMax
 		switch i % 3 {
 		case 1:
@@ -135,14 +155,17 @@ func TestBodiesThatStopOrLieHoldNothingBack(t *testing.T) {
 		case 2:
 			length = 0 // and then sends more
 		}
-		fmt.Fprintf(conn, "POST /sync/events HTTP/1.1\r\nHost: x\r\nX-API-KEY: app\r\nContent-Encoding: zstd\r\nContent-Length: %d\r\n\r\n%s", length, "some bytes")
+		fmt.Fprintf(conn, "POST /sync/events HTTP/1.1\r\nHost: x\r\nX-API-KEY: app\r\n"+
+			"Content-Encoding: zstd\r\nContent-Length: %d\r\n\r\n%s", length, "some bytes")
 	}
+
 	body := eventLine(1 << 20)
 	for range 5 {
 		if a := s.call("POST", "/sync/events", body, "X-API-KEY", "full"); a.Status != 200 {
 			t.Fatalf("somebody else's batch: %+v", a)
 		}
 	}
+
 	for _, conn := range conns {
 		conn.Close()
 	}
@@ -159,6 +182,7 @@ func TestBodiesThatStopOrLieHoldNothingBack(t *testing.T) {
 func TestBeyondItsBytesTheServerTurnsBatchesAway(t *testing.T) {
 	m := metrics.New("server", "test")
 	s := start(t, func(c *api.Config) { c.Metrics, c.BatchBytes = m, 1<<20 })
+
 	a := s.call("POST", "/sync/events", eventLine(2<<20), "X-API-KEY", "app")
 	if a.Status != 503 || a.Header.Get("Retry-After") == "" || len(s.recorder.events) != 0 {
 		t.Errorf("%+v", a)

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
+	"promptspool/api/intake"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/api/wire/secrets"
@@ -17,60 +18,53 @@ import (
 
 // call is one request on its way through a route. Its bytes are valid until the handler returns.
 type call struct {
-	ctx    *fasthttp.RequestCtx
-	life   context.Context // for whatever the handler calls
-	own    callLife        // what life is; in the same piece of memory
+	ctx        *fasthttp.RequestCtx
+	context    context.Context // for capabilities; ownContext, except in tests
+	ownContext callContext     // in the same allocation as the call
+
 	route  *route
-	ident  string // from the path
-	body   []byte // nil for noBody
-	source *body  // what body is read into
+	ident  string       // from the path
+	source *intake.Body // that the handler may take; nil for noBody
+	body   []byte       // the bytes of source
 	object wire.Object
 	id     wire.Identity
 }
 
-// Handle answers one request. A panic in a handler is answered 500, logged and counted: fasthttp itself would end the
-// process.
+// Handle answers one request. A panic in a handler is answered 500, logged and counted, because
+// fasthttp itself would end the process.
 func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	started := time.Now()
 	name := "none"
 	a.busy.begin()
 	defer func() {
 		if p := recover(); p != nil {
-			a.c.Metrics.Panics.Inc()
-			a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
-			ctx.SetConnectionClose()
-			writeError(ctx, a.c.Logger, wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+			a.answerPanic(ctx, p)
 		}
-		var stamp [len(time.RFC3339Nano)]byte
-		ctx.Response.Header.SetCanonical(versionHeader, a.version)
-		ctx.Response.Header.SetCanonical(timeHeader, a.c.Clock.Now().AppendFormat(stamp[:0], time.RFC3339Nano))
-		now := time.Now()
-		a.countCall(name, ctx.Response.StatusCode(), now.Sub(started))
-		a.busy.finish(now)
+		a.finish(ctx, name, started)
 	}()
-	r, ident, allow, err := find(ctx.Method(), ctx.URI().PathOriginal())
+
+	// A head whose end is in doubt goes before everything else: no route may act on it.
+	r, ident, allow, err := findRoute(ctx.Method(), ctx.URI().PathOriginal())
 	if bad := edge.CheckHead(ctx); bad != nil {
 		r, err = nil, bad
 	}
+
 	switch {
-	case wire.IsCode(err, wire.CodeBadJSON): // of the head
+	case wire.IsCode(err, wire.CodeBadJSON): // the head is bad, so not even a page is served
 	case err != nil && a.isForPages(ctx):
 		name, err = "page", nil
 		a.page(ctx)
 	case r != nil:
 		name = r.name
-		c := &call{ctx: ctx, route: r, ident: ident, own: callLife{parent: a.life, deadline: started.Add(callTimeMax)}}
-		c.own.claim = a.c.Room.Claim(r.isForApps())
-		if r.onlyAsks() {
-			c.own.conn = ctx.Conn()
-		}
-		c.life = &c.own
-		err = a.answer(c)
-		c.own.end()
+		c := a.newCall(ctx, r, ident, started)
+		err = a.serveCall(c)
+		c.ownContext.end()
 	}
+
+	// A client that is still sending would not read the answer, so its body is drained first.
 	if err != nil {
 		a.c.Metrics.Refused.WithLabelValues(string(wire.AsError(err).Code)).Inc()
-		drain(ctx)
+		intake.Drain(ctx)
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 		}
@@ -78,67 +72,92 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// Names of headers as fasthttp keeps them, so that it need not look how they are written each time.
+func (a *API) newCall(ctx *fasthttp.RequestCtx, r *route, ident string, started time.Time) *call {
+	c := &call{
+		ctx:        ctx,
+		route:      r,
+		ident:      ident,
+		ownContext: callContext{parent: a.root, deadline: started.Add(callTimeMax)},
+	}
+	c.ownContext.claim = a.c.Room.Claim(r.isForApps())
+
+	// With the connection, the context ends when the caller leaves. A write goes on without its
+	// caller, who may never send it again.
+	if r.isReadOnly() {
+		c.ownContext.conn = ctx.Conn()
+	}
+	c.context = &c.ownContext
+
+	return c
+}
+
+// answerPanic answers a call whose handler panicked. The connection is closed, because the
+// handler may have left part of the body unread.
+func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
+	a.c.Metrics.Panics.Inc()
+	a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
+	ctx.SetConnectionClose()
+	writeError(ctx, a.c.Logger,
+		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+}
+
+// finish sets the headers that every answer has, and counts the call.
+func (a *API) finish(ctx *fasthttp.RequestCtx, name string, started time.Time) {
+	var text [len(time.RFC3339Nano)]byte
+	ctx.Response.Header.SetCanonical(versionHeader, a.version)
+	ctx.Response.Header.SetCanonical(timeHeader, a.c.Clock.Now().AppendFormat(text[:0], time.RFC3339Nano))
+
+	now := time.Now()
+	a.countCall(name, ctx.Response.StatusCode(), now.Sub(started))
+	a.busy.finish(now)
+}
+
+// Names of headers as fasthttp keeps them, so that fasthttp need not normalize them for each
+// call.
 var (
-	versionHeader  = []byte("Promptspool-Version")
-	timeHeader     = []byte(wire.TimeHeader)
-	cacheHeader    = []byte("X-Cache")
-	ageHeader      = []byte("Age")
-	keyHeader      = []byte("X-Api-Key")
-	encodingHeader = []byte("Content-Encoding")
-	originHeader   = []byte("Origin")
-	siteHeader     = []byte("Sec-Fetch-Site")
-	acceptHeader   = []byte("Accept")
+	versionHeader = []byte("Promptspool-Version")
+	timeHeader    = []byte(wire.TimeHeader)
+	cacheHeader   = []byte("X-Cache")
+	ageHeader     = []byte("Age")
+	keyHeader     = []byte("X-Api-Key")
+	originHeader  = []byte("Origin")
+	siteHeader    = []byte("Sec-Fetch-Site")
+	acceptHeader  = []byte("Accept")
 )
 
-// countCall counts a call.
 func (a *API) countCall(name string, status int, took time.Duration) {
 	a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
 	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// answer takes a call through the steps of the package comment.
-func (a *API) answer(c *call) error {
-	if err := a.missing(c.route); err != nil {
+// serveCall takes a call through the steps of the package comment.
+func (a *API) serveCall(c *call) error {
+	if err := a.missingCapability(c.route); err != nil {
 		return err
 	}
+	// A hostile page must not even make us read a body.
 	if a.c.GuardBrowsers {
 		if err := guard(c.ctx, a.c.Hosts); err != nil {
 			return err
 		}
 	}
+
 	switch c.route.body {
 	case noBody:
-		drain(c.ctx)
+		intake.Drain(c.ctx)
 		edge.Answering(c.ctx.Conn())
-	case batchBody: // the handler reads it, once the key is known: nobody's bytes are kept without one
-		if _, err := encodingOf(c.ctx, wire.BatchBodyBytesMax); err != nil {
-			return err
-		}
-		if err := a.authenticate(c); err != nil {
-			return err
-		}
-		return c.route.handle(a, c)
+	case batchBody:
+		return a.serveBatch(c)
 	default:
-		b, err := a.readBody(c.ctx, a.c.BodyBytesMax, a.proof(c))
-		if err != nil {
+		if err := a.readBody(c); err != nil {
 			return err
 		}
-		defer func() {
-			b.keep(c.object)
-			c.body, c.object = nil, nil
-			b.release()
-		}()
-		c.body, c.source = b.bytes, b
+		defer c.releaseBody()
 	}
-	var err error
-	switch c.route.body {
-	case objectBody:
-		c.object, err = c.source.members.Parse(c.body)
-	case optionalBody:
-		c.object, err = c.source.members.ParseOptional(c.body)
-	}
-	if err != nil {
+
+	// The key may be in the body, so this comes before authentication. Larger bodies are read for
+	// a known key only; see headKey.
+	if err := c.parseBody(); err != nil {
 		return err
 	}
 	if err := a.authenticate(c); err != nil {
@@ -147,43 +166,87 @@ func (a *API) answer(c *call) error {
 	if err := a.limit(c, len(c.body)); err != nil {
 		return err
 	}
-	defer c.settle()
-	if err := a.makeRoom(c); err != nil {
+
+	defer c.releaseRoom()
+	if err := a.takeRoom(c); err != nil {
 		return err
 	}
+
 	return c.route.handle(a, c)
 }
 
-// proof has the caller show a key in the call's head, before a large body is read; see body. Whether the key may call this
-// route is judged with the whole call in hand, as ever.
-func (a *API) proof(c *call) func() (string, error) {
+// serveBatch serves a route whose handler reads the body itself, once the key is known: nobody's
+// bytes are kept without one.
+func (a *API) serveBatch(c *call) error {
+	if _, err := intake.Encoding(c.ctx, wire.BatchBodyBytesMax); err != nil {
+		return err
+	}
+	if err := a.authenticate(c); err != nil {
+		return err
+	}
+
+	return c.route.handle(a, c)
+}
+
+// readBody reads the call's body. Then the caller must call releaseBody.
+func (a *API) readBody(c *call) error {
+	b, err := a.intake.Read(c.ctx, a.c.BodyBytesMax, a.headKey(c))
+	if err != nil {
+		return err
+	}
+	c.source, c.body = b, b.Bytes
+
+	return nil
+}
+
+func (c *call) releaseBody() {
+	c.body, c.object = nil, nil
+	c.source.Release()
+}
+
+// parseBody parses the body of a route that takes one.
+func (c *call) parseBody() (err error) {
+	switch c.route.body {
+	case objectBody:
+		c.object, err = c.source.Parse()
+	case optionalBody:
+		c.object, err = c.source.ParseOptional()
+	}
+
+	return err
+}
+
+// takeBody returns the body without its secrets, for an event to keep. The call's object, and
+// what aliases it, must not be used afterwards.
+func (c *call) takeBody() []byte {
+	c.source.Take()
+	return secrets.Strip(c.body, c.object)
+}
+
+// headKey returns a function that authenticates the key in the call's head, for a large body
+// that is not read without one. authenticate checks whether the key may call this route later,
+// with the whole call in hand.
+func (a *API) headKey(c *call) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
 		if a.wantsKey() {
 			key = wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
 			if key == "" {
-				return stranger, nil
+				return intake.Anonymous, nil
 			}
 		}
-		id, err := a.c.Authenticator.Authenticate(c.life, key)
+		id, err := a.c.Authenticator.Authenticate(c.context, key)
 
 		return id.KeyID, err
 	}
 }
 
-// wantsKey reports whether callers show a key: not where a sidecar has one of its own and asks for none.
+// wantsKey reports whether callers must show a key. A sidecar with a key of its own need not ask
+// for one.
 func (a *API) wantsKey() bool { return !a.c.OwnKey || a.c.LocalKey }
 
-// noKey is the proof of callers who have no key to show.
-func noKey() (string, error) { return stranger, nil }
-
-// takeBody gives the body away, without its secrets, for an event to keep. The object, and what aliases it, is gone afterwards.
-func (c *call) takeBody() []byte {
-	c.source.given = true
-	return secrets.Strip(c.body, c.object)
-}
-
-// authenticate finds the caller's key in the header or the body, and checks that it may call this route.
+// authenticate finds the caller's key in the header or the body, and checks that it may call this
+// route.
 func (a *API) authenticate(c *call) error {
 	var key wire.Secret
 	var err error
@@ -192,21 +255,33 @@ func (a *API) authenticate(c *call) error {
 			return err
 		}
 	}
-	if c.id, err = a.c.Authenticator.Authenticate(c.life, key); err != nil {
+	if c.id, err = a.c.Authenticator.Authenticate(c.context, key); err != nil {
 		return err
 	}
-	switch {
-	case a.c.OwnKey && !c.route.isForApps():
-		return wire.Errorf(wire.CodeForbidden, "This sidecar calls the server with a key of its own (--api-key), so it serves only track-*, groups and the fetching of templates. Call the server itself, with a key of yours.")
-	case !c.id.Verified && !c.route.unverified:
-		return wire.Unavailable(5*time.Second, "This key has not been seen before and the server cannot be asked about it now. Writes are accepted meanwhile; try this again when the server is back.")
-	case c.id.Verified && !c.id.Allows(c.route.scope):
-		return wire.Errorf(wire.CodeForbidden, "This key's scope is %q; the call needs %q. Make a key with `promptspool keys create --scope %s`.", c.id.Scope, c.route.scope, c.route.scope)
+
+	// The sidecar's own key may have the scope full. Its callers may be anybody, and must not
+	// inherit that.
+	if a.c.OwnKey && !c.route.isForApps() {
+		return wire.Errorf(wire.CodeForbidden,
+			"This sidecar uses its own key (--api-key), so it serves only track-*, groups and "+
+				"template fetches. Call the server directly, with your own key.")
 	}
+
+	switch {
+	case !c.id.Verified && !c.route.unverified:
+		return wire.Unavailable(5*time.Second,
+			"This key is new here, and the server that could verify it cannot be reached. "+
+				"Writes are accepted meanwhile; send this again when the server is back.")
+	case c.id.Verified && !c.id.Allows(c.route.scope):
+		return wire.Errorf(wire.CodeForbidden,
+			"This key's scope is %q; the call needs %q. Make a key with `promptspool keys create --scope %s`.",
+			c.id.Scope, c.route.scope, c.route.scope)
+	}
+
 	return nil
 }
 
-// key is the X-API-KEY header or the body's api_key. If both are there they must agree.
+// key returns the X-API-KEY header or the body's api_key. If both are there they must agree.
 func (c *call) key() (wire.Secret, error) {
 	header := string(c.ctx.Request.Header.PeekCanonical(keyHeader))
 	inBody := ""
@@ -216,13 +291,18 @@ func (c *call) key() (wire.Secret, error) {
 		}
 		inBody = jsonscan.Unquote(raw)
 	}
+
 	switch {
 	case header == "" && inBody == "":
-		return "", wire.Errorf(wire.CodeUnauthorized, "The key is missing. Send it as the header X-API-KEY or as api_key in the body. `promptspool keys create` makes one.")
+		return "", wire.Errorf(wire.CodeUnauthorized,
+			"The key is missing. Send it as the header X-API-KEY or as api_key in the body. "+
+				"`promptspool keys create` makes one.")
 	case header == "":
 		return wire.Secret(inBody), nil
 	case inBody != "" && subtle.ConstantTimeCompare([]byte(header), []byte(inBody)) != 1:
-		return "", wire.Errorf(wire.CodeUnauthorized, "The header X-API-KEY and the body's api_key differ. Send one of them.")
+		return "", wire.Errorf(wire.CodeUnauthorized,
+			"The header X-API-KEY and the body's api_key differ. Send one of them.")
 	}
+
 	return wire.Secret(header), nil
 }

@@ -8,7 +8,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// fakeTime is a system clock that shows what it is told.
+// fakeTime is a system clock that a test sets.
 type fakeTime struct{ t time.Time }
 
 func (f *fakeTime) now() time.Time { return f.t }
@@ -18,8 +18,10 @@ func TestTicksAndTheirIdsNeverGoBack(t *testing.T) {
 	c := NewClock(system.now)
 	var ids []string
 	last := time.Time{}
+
 	tick := func() {
 		t.Helper()
+
 		at := c.Tick()
 		if !at.After(last) {
 			t.Fatalf("%v follows %v", at, last)
@@ -30,6 +32,7 @@ func TestTicksAndTheirIdsNeverGoBack(t *testing.T) {
 		last = at
 		ids = append(ids, wire.NewIDAt(at))
 	}
+
 	for range 5000 { // more than a millisecond's worth without the clock moving
 		tick()
 	}
@@ -42,6 +45,7 @@ func TestTicksAndTheirIdsNeverGoBack(t *testing.T) {
 	if last != system.t {
 		t.Errorf("the clock is right again, and a tick says %v at %v", last, system.t)
 	}
+
 	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
 		t.Error("ids go back, or repeat")
 	}
@@ -50,6 +54,7 @@ func TestTicksAndTheirIdsNeverGoBack(t *testing.T) {
 			t.Fatalf("%s: %v", id, err)
 		}
 	}
+
 	// After a restart with a clock that is behind.
 	system.t = system.t.Add(-time.Minute)
 	c = NewClock(system.now)

@@ -13,14 +13,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// waitingExporter gives one mark and waits until it may go on, or until its caller has gone.
+// waitingExporter gives one mark and waits until it may continue, or until its caller has left.
 type waitingExporter struct{ goOn chan bool }
 
-func (e waitingExporter) ExportEvents(ctx context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error,
-	mark func(string) error) error {
+func (e waitingExporter) ExportEvents(
+	ctx context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
+) error {
 	if err := mark("behind"); err != nil {
 		return err
 	}
+
 	select {
 	case <-e.goOn:
 	case <-ctx.Done():
@@ -55,7 +57,7 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 		t.Errorf("a second: Retry-After %q, %s", second.Header.Get("Retry-After"), said)
 	}
 
-	// Whoever has read the first to its end may have the next.
+	// A caller who has read the first to its end may have the next.
 	for range 20 {
 		e.goOn <- true
 		if said, err := io.ReadAll(first.Body); err != nil || !strings.Contains(string(said), `"done":true`) {
@@ -90,7 +92,7 @@ func (r *relayed) Close() error {
 	return nil
 }
 
-// A sidecar passes on what the server answers, as it is, and where that is cut its own answer is, too.
+// A sidecar passes the server's answer on as it is. Where that is cut, its own answer is cut, too.
 func TestAnExportIsRelayed(t *testing.T) {
 	const line = `{"export":{"cursor":"","done":true}}` + "\n"
 	answer := func(whole bool) io.Reader {
@@ -106,25 +108,30 @@ func TestAnExportIsRelayed(t *testing.T) {
 		kind, message string
 		whole         bool
 	}{
-		"whole":   {relayed{answer: answer(true)}, 200, "application/x-ndjson", line, true},
-		"cut":     {relayed{answer: answer(false)}, 200, "application/x-ndjson", line, false},
-		"refused": {relayed{refusal: wire.Errorf(wire.CodeUnavailable, "It is away.")}, 503, "application/json", "It is away.", true},
+		"whole": {relayed{answer: answer(true)}, 200, "application/x-ndjson", line, true},
+		"cut":   {relayed{answer: answer(false)}, 200, "application/x-ndjson", line, false},
+		"refused": {
+			relayed{refusal: wire.Errorf(wire.CodeUnavailable, "It is away.")},
+			503, "application/json", "It is away.", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.relay.closed = make(chan bool, 1)
 			s, addr := startTCP(t, func(config *api.Config) { config.ExportRelay = &c.relay })
 			for range 2 { // the first one gives its place back
-				req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export",
-					strings.NewReader(`{"per_page":7}`))
+				req, _ := http.NewRequestWithContext(t.Context(), "POST",
+					"http://"+addr+"/api/public/v2/requests/export", strings.NewReader(`{"per_page":7}`))
 				req.Header.Set("X-API-KEY", "full")
 				res, err := s.http.Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				text, err := io.ReadAll(res.Body)
 				_ = res.Body.Close()
-				if res.StatusCode != c.status || res.Header.Get("Content-Type") != c.kind || !strings.Contains(string(text), c.message) {
-					t.Errorf("%d, %s, %q", res.StatusCode, res.Header.Get("Content-Type"), text)
+				kind := res.Header.Get("Content-Type")
+				if res.StatusCode != c.status || kind != c.kind || !strings.Contains(string(text), c.message) {
+					t.Errorf("%d, %s, %q", res.StatusCode, kind, text)
 				}
 				if (err == nil) != c.whole {
 					t.Errorf("the answer ends with %v", err)
@@ -132,11 +139,11 @@ func TestAnExportIsRelayed(t *testing.T) {
 				if c.relay.asked.PerPage != 7 {
 					t.Errorf("the server is asked for %+v", c.relay.asked)
 				}
-				if c.status != 200 {
-					continue
+
+				if c.status == 200 {
+					<-c.relay.closed
+					c.relay.answer = answer(c.whole)
 				}
-				<-c.relay.closed
-				c.relay.answer = answer(c.whole)
 			}
 		})
 	}

@@ -12,37 +12,46 @@ import (
 	"promptspool/api/wire"
 )
 
-// guard refuses what a web page in somebody's browser could send to this listener: requests that the browser marks as
-// coming from another site, and Host names by which a page could have reached us through a DNS name of its own
-// (DNS rebinding). Programs send neither.
+// guard rejects what a web page in a browser could send to this listener. These are requests that
+// the browser marks as coming from another site, and Host names of a page's own that resolve to
+// us (DNS rebinding). Programs send neither.
 func guard(ctx *fasthttp.RequestCtx, hosts []string) error {
 	h := &ctx.Request.Header
+
+	// Nearly all calls come to 127.0.0.1 and a port, where there is nothing to take apart.
 	host := ""
-	port, usual := bytes.CutPrefix(h.Host(), []byte("127.0.0.1:"))
-	if !usual || len(bytes.TrimLeft(port, "0123456789")) > 0 { // else there is nothing to take apart
+	port, isUsual := bytes.CutPrefix(h.Host(), []byte("127.0.0.1:"))
+	if !isUsual || len(bytes.TrimLeft(port, "0123456789")) > 0 {
 		host = hostOnly(string(h.Host()))
 	}
 	if host != "" && !isLoopback(host) && !slices.Contains(hosts, host) {
-		return wire.Errorf(wire.CodeForbidden, "The Host name %.100q is not allowed here. Call this sidecar by localhost, or name the host with --allow-host.", host)
+		return wire.Errorf(wire.CodeForbidden,
+			"The Host name %.100q is not allowed here. Call this sidecar as localhost, "+
+				"or allow the name with --allow-host.", host)
 	}
+
 	if site := string(h.PeekCanonical(siteHeader)); site != "" && site != "same-origin" && site != "none" {
 		return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")
 	}
+
+	// Old browsers send no Sec-Fetch-Site, but an Origin with what can change something.
 	if origin := string(h.PeekCanonical(originHeader)); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, string(h.Host())) {
 			return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")
 		}
 	}
+
 	return nil
 }
 
-// hostOnly cuts the port and the brackets of an address off, and lowers its case.
+// hostOnly returns an address in lower case, without its port and brackets.
 func hostOnly(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = strings.Trim(hostport, "[]")
 	}
+
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
@@ -51,5 +60,6 @@ func isLoopback(host string) bool {
 		return true
 	}
 	ip := net.ParseIP(host)
+
 	return ip != nil && ip.IsLoopback()
 }

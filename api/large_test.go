@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stall sends the beginning of a large body, and no more of it. It returns the connection.
+// stall sends the beginning of a large body, and then stops. It returns the connection.
 func stall(t *testing.T, addr, header string, announced, sent int) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -56,7 +56,8 @@ func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
 		t.Errorf("a small write: %+v", a)
 	}
 	body := score[:len(score)-1] + strings.Repeat(" ", 20<<20) + "}"
-	if a := s.call("POST", "/rest/track-score", strings.Replace(body, `"app"`, `"full"`, 1), "X-API-KEY", "full"); a.Status != 200 {
+	body = strings.Replace(body, `"app"`, `"full"`, 1)
+	if a := s.call("POST", "/rest/track-score", body, "X-API-KEY", "full"); a.Status != 200 {
 		t.Errorf("a large write: %+v", a)
 	}
 
@@ -82,8 +83,14 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 	}{
 		{"plain, the key in the body", large, nil, 200},
 		{"packed, the key in the body", zipped(t, large), []string{"Content-Encoding", "gzip"}, 401},
-		{"packed, the key in the head", zipped(t, large), []string{"Content-Encoding", "gzip", "X-API-KEY", "app"}, 200},
-		{"no JSON, an unknown key in the head", strings.Repeat("x", 4<<20), []string{"X-API-KEY", "wrong"}, 401}, // not 400
+		{
+			"packed, the key in the head", zipped(t, large),
+			[]string{"Content-Encoding", "gzip", "X-API-KEY", "app"}, 200,
+		},
+		{
+			"not JSON (which would be 400), an unknown key in the head", strings.Repeat("x", 4<<20),
+			[]string{"X-API-KEY", "wrong"}, 401,
+		},
 		{"packed and small, the key in the body", zipped(t, score), []string{"Content-Encoding", "gzip"}, 200},
 	} {
 		if a := s.call("POST", "/rest/track-score", c.body, c.header...); a.Status != c.status {

@@ -29,19 +29,19 @@ func (e endless) Search(ctx context.Context, _ wire.Identity, _ wire.Search) (wi
 	return wire.SearchPage{}, ctx.Err()
 }
 
-func TestAQuestionEndsWhenItsCallerLeaves(t *testing.T) {
-	// The machine may be busy: once of five times is enough.
+func TestASearchEndsWhenItsCallerLeaves(t *testing.T) {
+	// The machine may be busy: one of five attempts is enough.
 	best := time.Hour
 	for round := 0; round < 5 && best > time.Second; round++ {
-		best = min(best, leaveQuestion(t))
+		best = min(best, leaveSearch(t))
 	}
 	if best > time.Second {
 		t.Errorf("it ended after %v at best", best)
 	}
 }
 
-// leaveQuestion asks a question that has no end, leaves, and returns how long the question went on.
-func leaveQuestion(t *testing.T) time.Duration {
+// leaveSearch starts a search that does not end, leaves, and returns how long the search went on.
+func leaveSearch(t *testing.T) time.Duration {
 	t.Helper()
 	e := endless{begun: make(chan bool, 1), ended: make(chan bool, 1)}
 	_, addr := startTCP(t, func(c *api.Config) { c.Querier = e })
@@ -49,7 +49,10 @@ func leaveQuestion(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Write([]byte("POST /api/public/v2/requests/search HTTP/1.1\r\nHost: here\r\nX-API-KEY: full\r\nContent-Length: 2\r\n\r\n{}")); err != nil {
+
+	_, err = conn.Write([]byte("POST /api/public/v2/requests/search HTTP/1.1\r\n" +
+		"Host: here\r\nX-API-KEY: full\r\nContent-Length: 2\r\n\r\n{}"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	<-e.begun

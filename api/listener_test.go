@@ -16,7 +16,8 @@ import (
 	"promptspool/metrics"
 )
 
-// exchange sends bytes on a connection of its own, and returns the statuses of all that is answered, and whether the server hung up.
+// exchange sends bytes on a connection of its own. It returns the statuses of all answers, and
+// whether the server hung up.
 func exchange(t testing.TB, addr, sent string) (statuses []int, hungUp bool) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -25,15 +26,19 @@ func exchange(t testing.TB, addr, sent string) (statuses []int, hungUp bool) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+
 	if _, err := io.WriteString(conn, sent); err != nil {
 		return nil, true
 	}
 	_ = conn.(*net.TCPConn).CloseWrite()
+
 	for in := bufio.NewReader(conn); ; {
 		res, err := http.ReadResponse(in, nil)
 		if err != nil {
-			return statuses, err == io.EOF || err == io.ErrUnexpectedEOF || strings.Contains(err.Error(), "reset")
+			isReset := strings.Contains(err.Error(), "reset")
+			return statuses, err == io.EOF || err == io.ErrUnexpectedEOF || isReset
 		}
+
 		statuses = append(statuses, res.StatusCode)
 		if _, err := io.Copy(io.Discard, res.Body); err != nil {
 			return statuses, true
@@ -41,19 +46,24 @@ func exchange(t testing.TB, addr, sent string) (statuses []int, hungUp bool) {
 	}
 }
 
-// What stands between an app and us may see another end of a request than we do. What it takes for a body must never be answered
-// as a request: in each scene /smuggled is that, and would be 404.
+// A proxy between an app and us may place the end of a request elsewhere than we do. What it takes
+// for a body must never be answered as a request: here that is /smuggled, which would be 404.
 func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 	_, addr := startTCP(t, func(c *api.Config) { c.GuardBrowsers = true })
 	const (
 		head     = "POST /rest/track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\n"
+		chunks   = "Transfer-Encoding: chunked\r\n\r\n"
+		oldHead  = "POST /rest/track-request HTTP/1.0\r\nHost: localhost\r\nX-API-KEY: app\r\n"
+		hostless = "POST /rest/track-request HTTP/1.1\r\nX-API-KEY: app\r\n"
 		smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	)
+	beyond := fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 5+len(smuggled))
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
+
 	for name, sent := range map[string]string{
-		"a length and chunks":              head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"a length and chunks":              head + "Content-Length: 5\r\n" + chunks + "0\r\n\r\n" + smuggled,
 		"chunks and a length":              head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunk,
-		"a length beyond the last chunk":   head + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 5+len(smuggled)) + smuggled,
+		"a length beyond the last chunk":   head + beyond + smuggled,
 		"two lengths that differ":          head + "Content-Length: 2\r\nContent-Length: 60\r\n\r\n{}" + smuggled,
 		"the length twice":                 head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
 		"a list of lengths":                head + "Content-Length: 2, 60\r\n\r\n{}" + smuggled,
@@ -65,30 +75,32 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 		"a coding that is none":            head + "Transfer-Encoding: identity\r\n\r\n" + smuggled,
 		"an unknown coding":                head + "Transfer-Encoding: xchunked\r\n\r\n" + chunk,
 		"chunked, and another":             head + "Transfer-Encoding: chunked, identity\r\n\r\n" + chunk,
-		"chunked twice":                    head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"chunked twice":                    head + "Transfer-Encoding: chunked\r\n" + chunks + "0\r\n\r\n" + smuggled,
 		"a folded coding":                  head + "Transfer-Encoding:\r\n chunked\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
 		"a folded header":                  head + "X-A: b\r\n Content-Length: 60\r\n\r\n" + smuggled,
 		"a bare line feed in the head":     head + "X-A: b\nContent-Length: 2\r\n\r\n{}" + smuggled,
-		"a bare line feed in chunks":       head + "Transfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n" + smuggled,
+		"a bare line feed in chunks":       head + chunks + "2\n{}\n0\n\n" + smuggled,
 		"a bare carriage return":           head + "X-A: b\rContent-Length: 60\r\n\r\n" + smuggled,
-		"a chunk's extension with a break": head + "Transfer-Encoding: chunked\r\n\r\n2;a=\n{}\r\n0\r\n\r\n" + smuggled,
-		"a chunk longer than it says":      head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n" + smuggled,
-		"a chunk's size that overflows":    head + "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n" + smuggled,
-		"a chunk's size with a sign":       head + "Transfer-Encoding: chunked\r\n\r\n+2\r\n{}\r\n0\r\n\r\n" + smuggled,
-		"chunks in HTTP/1.0":               "POST /rest/track-request HTTP/1.0\r\nHost: localhost\r\nX-API-KEY: app\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"a chunk's extension with a break": head + chunks + "2;a=\n{}\r\n0\r\n\r\n" + smuggled,
+		"a chunk longer than it says":      head + chunks + "1\r\n{}\r\n0\r\n\r\n" + smuggled,
+		"a chunk's size that overflows":    head + chunks + "10000000000000002\r\n{}\r\n0\r\n\r\n" + smuggled,
+		"a chunk's size with a sign":       head + chunks + "+2\r\n{}\r\n0\r\n\r\n" + smuggled,
+		"chunks in HTTP/1.0":               oldHead + chunks + "0\r\n\r\n" + smuggled,
 		"a zero byte in a header":          head + "Content-Length: 2\x00\r\n\r\n{}" + smuggled,
 		"two hosts":                        head + "Host: elsewhere\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
-		"no host":                          "POST /rest/track-request HTTP/1.1\r\nX-API-KEY: app\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
+		"no host":                          hostless + "Content-Length: 2\r\n\r\n{}" + smuggled,
 	} {
 		statuses, hungUp := exchange(t, addr, sent)
 		if slices.Contains(statuses, 404) || len(statuses) > 1 || !hungUp {
 			t.Errorf("%s: answered with %v, hung up %v", name, statuses, hungUp)
 		}
 	}
-	// The harness sees a second request where there is one, and chunks with an honest extension are taken.
+
+	// As a control, exchange sees a second request where there is one. Chunks with a valid
+	// extension are accepted.
 	for name, sent := range map[string]string{
 		"one behind the other": head + "Content-Length: 2\r\n\r\n{}" + smuggled,
-		"an extension":         head + "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\n\r\n" + smuggled,
+		"an extension":         head + chunks + "2;a=b\r\n{}\r\n0\r\n\r\n" + smuggled,
 	} {
 		if statuses, _ := exchange(t, addr, sent); !slices.Equal(statuses, []int{422, 404}) {
 			t.Errorf("%s: answered with %v", name, statuses)
@@ -96,29 +108,48 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 	}
 }
 
+// FuzzListener checks that any bytes on a connection end with an answer or a hang-up, without a
+// panic, and that the next connection is served.
 func FuzzListener(f *testing.F) {
 	for _, seed := range []string{
-		"", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\nContent-Length: 2\r\n\r\n{}",
-		"POST /sync/events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Encoding: zstd\r\n\r\n2;a=b\r\n{}\r\n0\r\n\r\n",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00\x01", "GET http://a@b:c/%zz?%=;& HTTP/1.1\r\nHost:\r\n\r\n",
+		"",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"POST /rest/track-score HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /sync/events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Encoding: zstd\r\n\r\n" +
+			"2;a=b\r\n{}\r\n0\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01",
+		"GET http://a@b:c/%zz?%=;& HTTP/1.1\r\nHost:\r\n\r\n",
 	} {
 		f.Add([]byte(seed))
 	}
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		f.Fatal(err)
 	}
 	m := metrics.New("sidecar", "fuzz")
-	server := api.New(api.Config{Name: "here", Version: "fuzz", Recorder: &recorder{}, Authenticator: keys{}, GuardBrowsers: true, Metrics: m, Logger: discard}).NewServer()
+	server := api.New(api.Config{
+		Name:          "here",
+		Version:       "fuzz",
+		Recorder:      &recorder{},
+		Authenticator: keys{},
+		GuardBrowsers: true,
+		Metrics:       m,
+		Logger:        discard,
+	}).NewServer()
 	go func() { _ = server.Serve(ln) }()
 	f.Cleanup(func() { _ = server.Shutdown(context.Background()) })
+
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		if _, hungUp := exchange(t, ln.Addr().String(), string(sent)); !hungUp {
-			t.Errorf("%q: no end, or an answer that is none", sent)
+			t.Errorf("%q: no end, or an answer that is not HTTP", sent)
 		}
-		if statuses, _ := exchange(t, ln.Addr().String(), "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"); !slices.Equal(statuses, []int{404}) {
+		statuses, _ := exchange(t, ln.Addr().String(), "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if !slices.Equal(statuses, []int{404}) {
 			t.Errorf("after %q others are answered with %v", sent, statuses)
 		}
+
 		families, err := m.Registry.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -12,23 +12,26 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/admission"
+	"promptspool/api/intake"
 )
 
-// Pages are what people see in a browser. They are asked only for paths that are no route of the API. A page is made whole
-// before it is sent; one that is long asks its ResponseWriter for a Streamer.
+// Pages are what people see in a browser. They are asked only for paths that no route of the API
+// has. A page is held in memory until it is complete; a long one asks its ResponseWriter for a
+// Streamer.
 type Pages interface {
-	http.Handler // any path: one that is no page gets a page that says so
+	http.Handler // for any path: one without a page gets a page that says so
 	Serves(path string) bool
 
 	// Refuse answers with a page that shows an error met before the page itself was asked.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// Streamer is what a page's ResponseWriter also is. What write writes is sent as it comes, once the page's handler has
-// returned, which is where the status and the headers come from. write gets a context of its own; its error cuts the
-// connection, so that nobody takes a part for the whole. An owner has one at a time: Stream returns an error if there is
-// no place for another.
+// Streamer is what a page's ResponseWriter implements, too.
 type Streamer interface {
+	// Stream sends what write writes, as it comes, once the page's handler has returned with the
+	// status and the headers. write gets a context of its own; its error cuts the connection, so
+	// that nobody takes a part for the whole. An owner has one stream at a time: Stream returns
+	// an error if there is no place for another.
 	Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 }
 
@@ -37,9 +40,9 @@ const (
 	streamTimeMax    = time.Hour
 )
 
-// isForPages reports whether a call that no route takes is answered with a page. It is when its path is a page's, or
-// when a browser asks for a path that no program would: programs get errors as JSON whatever they accept, because some
-// HTTP libraries name text/html by default.
+// isForPages reports whether a call that no route takes is answered with a page. It is when its
+// path has one, or when a browser asks for a path that no program would. Programs get errors as
+// JSON whatever they accept, because some HTTP libraries name text/html by default.
 func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 	if a.c.Pages == nil {
 		return false
@@ -48,7 +51,9 @@ func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 	if a.c.Pages.Serves(path) {
 		return true
 	}
-	return !programPaths[firstSegment(path)] && bytes.Contains(ctx.Request.Header.PeekCanonical(acceptHeader), []byte("text/html"))
+	accepts := ctx.Request.Header.PeekCanonical(acceptHeader)
+
+	return !programPaths[firstSegment(path)] && bytes.Contains(accepts, []byte("text/html"))
 }
 
 // programPaths are the first segments of all paths that programs call.
@@ -67,65 +72,86 @@ func firstSegment(path string) string {
 
 // page answers a call with a page.
 func (a *API) page(ctx *fasthttp.RequestCtx) {
-	life := &callLife{parent: a.life, deadline: time.Now().Add(callTimeMax)}
-	defer life.end()
+	pageCtx := &callContext{parent: a.root, deadline: time.Now().Add(callTimeMax)}
+	defer pageCtx.end()
 	if ctx.IsGet() {
-		life.conn = ctx.Conn()
+		pageCtx.conn = ctx.Conn() // a page that is only read is for nobody once the caller has left
 	}
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
 
-	b, err := a.readBody(ctx, pageBodyBytesMax, noKey)
+	b, err := a.intake.Read(ctx, pageBodyBytesMax, noKey)
 	if err != nil {
-		drain(ctx)
-		a.c.Pages.Refuse(w, pageRequest(life, ctx, nil), err)
+		intake.Drain(ctx)
+		a.c.Pages.Refuse(w, pageRequest(pageCtx, ctx, nil), err)
 	} else {
-		defer b.release()
-		a.c.Pages.ServeHTTP(w, pageRequest(life, ctx, b.bytes))
+		defer b.Release()
+		a.c.Pages.ServeHTTP(w, pageRequest(pageCtx, ctx, b.Bytes))
 	}
+
 	w.send(a, ctx)
 }
 
-// pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes. An address that net/http
-// cannot read is no page's; its path stays as it came.
-func pageRequest(life context.Context, ctx *fasthttp.RequestCtx, body []byte) *http.Request {
-	r, err := http.NewRequestWithContext(life, string(ctx.Method()), string(ctx.RequestURI()), bytes.NewReader(body))
+// noKey identifies the callers of pages, who have no key to show.
+func noKey() (owner string, err error) { return intake.Anonymous, nil }
+
+// pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes. An
+// address that net/http cannot read belongs to no page; its path stays as it came.
+func pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, body []byte) *http.Request {
+	method := string(ctx.Method())
+	r, err := http.NewRequestWithContext(pageCtx, method, string(ctx.RequestURI()), bytes.NewReader(body))
 	if err != nil {
-		at := &url.URL{Path: "/" + string(ctx.URI().PathOriginal())}
-		r = (&http.Request{Method: string(ctx.Method()), URL: at, Header: http.Header{}, Body: http.NoBody}).WithContext(life)
+		r = (&http.Request{
+			Method: method,
+			URL:    &url.URL{Path: "/" + string(ctx.URI().PathOriginal())},
+			Header: http.Header{},
+			Body:   http.NoBody,
+		}).WithContext(pageCtx)
 	}
-	r.Host, r.RequestURI = string(ctx.Host()), string(ctx.RequestURI())
-	r.RemoteAddr, r.TLS = ctx.RemoteAddr().String(), ctx.TLSConnectionState()
+
+	// All strings are copies: fasthttp reuses the bytes of ctx for the connection's next call.
+	r.Host = string(ctx.Host())
+	r.RequestURI = string(ctx.RequestURI())
+	r.RemoteAddr = ctx.RemoteAddr().String()
+	r.TLS = ctx.TLSConnectionState()
 	for k, v := range ctx.Request.Header.All() {
 		r.Header.Add(string(k), string(v))
 	}
+
 	return r
 }
 
-// pageWriter keeps a page until its handler has returned.
+// pageWriter holds a page until its handler has returned.
 type pageWriter struct {
 	header  http.Header
 	status  int
 	body    bytes.Buffer
 	exports *admission.Pool
 
-	stream func(ctx context.Context, w io.Writer) error
-	end    func() // of the stream's place
+	stream  func(ctx context.Context, w io.Writer) error // nil if the page is not streamed
+	release func()                                       // of the stream's place among the exports
 }
 
-func (w *pageWriter) Header() http.Header         { return w.header }
-func (w *pageWriter) WriteHeader(status int)      { w.status = status }
+// Header returns the headers that send copies to the answer.
+func (w *pageWriter) Header() http.Header { return w.header }
+
+// WriteHeader sets the status.
+func (w *pageWriter) WriteHeader(status int) { w.status = status }
+
+// Write adds to the page.
 func (w *pageWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// Stream is Streamer's.
+// Stream implements Streamer.
 func (w *pageWriter) Stream(owner string, write func(ctx context.Context, w io.Writer) error) error {
-	end, err := beginExport(w.exports, owner)
-	if err == nil {
-		w.stream, w.end = write, end
+	release, err := beginExport(w.exports, owner)
+	if err != nil {
+		return err
 	}
+	w.stream, w.release = write, release
 
-	return err
+	return nil
 }
 
+// send answers with the page.
 func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 	for k, values := range w.header {
 		for _, v := range values {
@@ -134,9 +160,9 @@ func (w *pageWriter) send(a *API, ctx *fasthttp.RequestCtx) {
 	}
 	ctx.SetStatusCode(w.status)
 
-	if w.stream == nil {
-		ctx.SetBody(pack(ctx, w.body.Bytes()))
+	if w.stream != nil {
+		a.stream(ctx, streamTimeMax, w.release, w.stream)
 		return
 	}
-	a.stream(ctx, streamTimeMax, w.end, w.stream)
+	ctx.SetBody(compress(ctx, w.body.Bytes()))
 }

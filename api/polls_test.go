@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// changes never tells any: a poll waits until it is let go.
+// changes has none: a poll waits until it is released.
 type changes struct {
 	waiting chan bool // gets one for each poll that begins to wait
 	release chan bool
@@ -41,7 +41,7 @@ func TestTheLongPollsOfAKeyAreBounded(t *testing.T) {
 		<-feed.waiting
 	}
 
-	// One more is answered; another key's waits.
+	// One more is answered immediately; another key's waits.
 	if a := s.call("GET", "/sync/changes?since=1&wait=60s", "", "X-API-KEY", "app"); a.Status != 200 {
 		t.Errorf("one poll more: %+v", a)
 	}
@@ -51,7 +51,7 @@ func TestTheLongPollsOfAKeyAreBounded(t *testing.T) {
 	close(feed.release)
 	polls.Wait()
 
-	// When they are gone, there is room again.
+	// When they have ended, there is room again.
 	feed.release = make(chan bool)
 	poll("app")
 	<-feed.waiting

@@ -42,7 +42,7 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 		{"GET", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"POST", "/sync/events", "sync-events", ""},
 	} {
-		r, ident, _, err := find([]byte(c.method), []byte(c.path))
+		r, ident, _, err := findRoute([]byte(c.method), []byte(c.path))
 		if err != nil || r.name != c.route || ident != c.ident {
 			t.Errorf("%s %s: %v %q %v, want %s %q", c.method, c.path, r, ident, err, c.route, c.ident)
 		}
@@ -66,50 +66,60 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 		{"DELETE", "/prompt-templates/greet", wire.CodeMethod, "POST, GET"},
 		{"PUT", "/prompt-templates", wire.CodeMethod, "GET"},
 	} {
-		_, _, allow, err := find([]byte(c.method), []byte(c.path))
+		_, _, allow, err := findRoute([]byte(c.method), []byte(c.path))
 		if !wire.IsCode(err, c.code) || allow != c.allow {
 			t.Errorf("%s %s: %v, Allow %q; want %s, %q", c.method, c.path, err, allow, c.code, c.allow)
 		}
 	}
 }
 
-// TestEveryRouteAsksForItsScope calls every spelling of every route with a key of scope app: what searches, publishes or deletes is 403,
-// and says which key is wanted; the rest goes on to its body and fields.
+// Every spelling of every route is called with a key of scope app. What searches, publishes or
+// deletes is 403, and the message names the scope that it needs.
 func TestEveryRouteAsksForItsScope(t *testing.T) {
-	apps := map[string]bool{"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true, "create-group": true, "track-group": true,
-		"log-request": true, "fetch-template": true, "raw-template": true, "get-template": true,
-		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true}
+	apps := map[string]bool{
+		"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true,
+		"create-group": true, "track-group": true, "log-request": true,
+		"fetch-template": true, "raw-template": true, "get-template": true,
+		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true,
+	}
 	seen := make(map[string]bool)
 	for i := range routes {
 		r := &routes[i]
 		seen[r.name] = true
-		if want := map[bool]wire.Scope{true: wire.ScopeApp, false: wire.ScopeFull}[apps[r.name]]; r.scope != want {
+		want := wire.ScopeFull
+		if apps[r.name] {
+			want = wire.ScopeApp
+		}
+		if r.scope != want {
 			t.Errorf("%s %s is for keys of scope %q, not %q", r.method, r.path, r.scope, want)
 		}
-		a := &API{c: Config{Authenticator: oneKey{}}}
-		c := &call{ctx: new(fasthttp.RequestCtx), life: t.Context(), route: r}
+
+		a := &API{c: Config{Authenticator: appKey{}}}
+		c := &call{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: r}
 		c.ctx.Request.Header.Set("X-API-KEY", "k")
 		err := a.authenticate(c)
-		if refused := wire.IsCode(err, wire.CodeForbidden); refused == apps[r.name] || refused && !strings.Contains(err.Error(), "--scope full") {
+		refused := wire.IsCode(err, wire.CodeForbidden)
+		if refused == apps[r.name] || refused && !strings.Contains(err.Error(), "--scope full") {
 			t.Errorf("%s %s with a key of scope app: %v", r.method, r.path, err)
 		}
 	}
+
 	for name := range apps {
 		if !seen[name] {
-			t.Errorf("there is no route %s any more", name)
+			t.Errorf("the route %s does not exist any more", name)
 		}
 	}
 }
 
-// oneKey knows everybody as an app.
-type oneKey struct{}
+// appKey accepts every key, with the scope app.
+type appKey struct{}
 
-func (oneKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
+func (appKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
 	return wire.Identity{Account: "a", Scope: wire.ScopeApp, Verified: true}, nil
 }
 
-// TestTheDescriptionHasEveryRouteAndNoOther compares openapi.json with the route table: methods, paths, scopes, and whether there
-// is a body.
+// The table's methods, paths and scopes, and whether there is a body, are compared with
+// openapi.json.
 func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]struct {
@@ -127,7 +137,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		scope wire.Scope
 		body  bodyKind
 	}
-	described, served := map[string]facts{}, map[string]facts{}
+	described := map[string]facts{}
 	for path, methods := range description.Paths {
 		for method, operation := range methods {
 			body := noBody
@@ -137,9 +147,12 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 			case operation.Body != nil:
 				body = optionalBody
 			}
-			described[strings.ToUpper(method)+" "+identifier.ReplaceAllString(path, "{}")] = facts{operation.Scope, body}
+			call := strings.ToUpper(method) + " " + identifier.ReplaceAllString(path, "{}")
+			described[call] = facts{operation.Scope, body}
 		}
 	}
+
+	served := map[string]facts{}
 	for i, call := range Routes() {
 		body := routes[i].body
 		if body == batchBody {
@@ -147,6 +160,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		}
 		served[call] = facts{routes[i].scope, body}
 	}
+
 	if diff := cmp.Diff(served, described, cmp.AllowUnexported(facts{})); diff != "" {
 		t.Errorf("openapi.json (+) and the route table (-) differ:\n%s", diff)
 	}

@@ -19,69 +19,81 @@ type Server struct {
 	api *API
 }
 
-// NewServer sets bounds on everything a client can stretch: headers, time, connections, buffers kept. Bodies are streamed,
-// for fasthttp would otherwise read each whole before a handler could refuse it.
+// NewServer makes a Server that bounds everything a client can stretch: headers, time,
+// connections, pooled buffers.
 func (a *API) NewServer() *Server {
 	s := &fasthttp.Server{
-		Handler:                      a.Handle,
-		ErrorHandler:                 parseError(a.c.Version),
-		Name:                         "promptspool",
+		Handler:      a.Handle,
+		ErrorHandler: parseError(a.c.Version),
+		Name:         "promptspool",
+		Logger:       printfLogger{a.c.Logger},
+
+		// Without streaming, fasthttp would read each body whole before a handler can reject it.
+		// The largest size is only what is read ahead; intake holds the bound.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
-		MaxRequestBodySize:           int(a.c.BodyBytesMax), // only what is read ahead; readBody holds the bound
-		ReadBufferSize:               16 << 10,
-		WriteBufferSize:              8 << 10, // a fetched template, with its head, goes out in one write
-		ReadTimeout:                  headTime,
-		HeaderReceived:               bodyTime,
-		WriteTimeout:                 time.Minute,
-		IdleTimeout:                  2 * time.Minute,
-		NoDefaultDate:                true,
-		CloseOnShutdown:              true,
-		Logger:                       printf{a.c.Logger},
+		MaxRequestBodySize:           int(a.c.BodyBytesMax),
+
+		ReadBufferSize:  16 << 10,
+		WriteBufferSize: 8 << 10, // a fetched template goes out in one write, with its head
+
+		ReadTimeout:     headTime,
+		HeaderReceived:  bodyTime,
+		WriteTimeout:    time.Minute,
+		IdleTimeout:     2 * time.Minute,
+		NoDefaultDate:   true,
+		CloseOnShutdown: true,
 	}
 	a.conns.Bound(s)
+
 	return &Server{api: a, s: s}
 }
 
-// A client that is slow holds a connection and its buffer. The head of a call must come within headTime of the connection's first
-// moment, or of the head's first byte; a body within bodyTimeMin and what its length takes at bodyRateMin. One whose length is not
-// told may take bodyTimeUntold. What readBody reads must keep pace instead, once it is more than a small body; see counter.
+// A slow client holds a connection and its buffer. The head of a call must come within headTime
+// of the connection's first moment, or of the head's first byte. A body must come within
+// bodyTimeMin and what its length takes at bodyRateMin; one whose length is not announced may take
+// bodyTimeUnknown. What intake reads must keep its pace instead, once it is more than a small body.
 const (
-	headTime       = 15 * time.Second
-	bodyTimeMin    = 15 * time.Second
-	bodyRateMin    = 256 << 10 // bytes a second
-	bodyTimeUntold = time.Minute
+	headTime        = 15 * time.Second
+	bodyTimeMin     = 15 * time.Second
+	bodyRateMin     = 256 << 10 // bytes a second
+	bodyTimeUnknown = time.Minute
 )
 
-// bodyTime is how long the rest of a call may take, once its head is there.
+// bodyTime returns how long the rest of a call may take, once its head has come.
 func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	length := head.ContentLength()
 	if length < 0 {
-		return fasthttp.RequestConfig{ReadTimeout: bodyTimeUntold}
+		return fasthttp.RequestConfig{ReadTimeout: bodyTimeUnknown}
 	}
-	return fasthttp.RequestConfig{ReadTimeout: bodyTimeMin + time.Duration(min(length, wire.BodyBytesMax))*time.Second/bodyRateMin}
+	atRate := time.Duration(min(length, wire.BodyBytesMax)) * time.Second / bodyRateMin
+
+	return fasthttp.RequestConfig{ReadTimeout: bodyTimeMin + atRate}
 }
 
-// Serve answers calls on ln until Shutdown; then it returns nil. It may be called for several listeners.
+// Serve answers calls on ln until Shutdown, after which it returns nil. It may be called for
+// several listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	return s.s.Serve(s.api.conns.Listener(ln))
 }
 
-// Quiet is for how long no call has been under way; 0 while one is. Before the first call it counts from the start.
+// Quiet returns for how long no call has been under way; 0 while one is. Before the first call it
+// counts from the start.
 func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
 
-// Shutdown closes the listeners, ends the contexts of calls that wait for something, and waits for handlers to end, as long as
-// ctx lets it.
+// Shutdown closes the listeners and waits for handlers to end, as long as ctx allows. It ends the
+// contexts of calls, so that those that wait for something end, too.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.api.end()
+	s.api.cancelRoot()
 	return s.s.ShutdownWithContext(ctx)
 }
 
-// printf hands fasthttp's own messages, all of them about connections, to slog.
-type printf struct{ *slog.Logger }
+// printfLogger passes fasthttp's own messages, all of them about connections, to slog.
+type printfLogger struct{ *slog.Logger }
 
-func (p printf) Printf(format string, args ...any) {
-	p.Debug("http: " + fmt.Sprintf(format, args...))
+// Printf logs a message of fasthttp.
+func (l printfLogger) Printf(format string, args ...any) {
+	l.Debug("http: " + fmt.Sprintf(format, args...))
 }
 
 // busy knows whether calls are under way. Safe for concurrent use.
@@ -104,5 +116,6 @@ func (b *busy) quiet() time.Duration {
 	if b.calls.Load() > 0 {
 		return 0
 	}
+
 	return time.Since(b.start) - time.Duration(b.last.Load())
 }

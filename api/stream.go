@@ -10,92 +10,109 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"promptspool/api/intake"
 )
 
-// A caller must take each streamBytes of an answer that is streamed within streamStall, which is the pace that bodies
-// must come at. Only the time in which we wait for the caller counts.
+// A caller must take each streamBytes of a streamed answer within streamStall, which is the pace
+// that bodies must come at. Only the time in which we wait for the caller counts.
 const (
 	streamStall = time.Minute
-	streamBytes = int64(streamStall/paceTime) * paceBytes
+	streamBytes = int64(streamStall/intake.PaceTime) * intake.PaceBytes
 )
 
-// stream answers with what write writes, as it comes, for at most so long. write's error cuts the connection, so that
-// nobody takes a part for the whole. end is called when all is done, before the caller can see the end.
-func (a *API) stream(ctx *fasthttp.RequestCtx, most time.Duration, end func(), write func(ctx context.Context, w io.Writer) error) {
+// stream answers with what write writes, as it comes, for at most timeMax. An error of write cuts
+// the connection, so that nobody takes a part for the whole. release is called when all is done,
+// before the caller can see the end: it may have the freed place for its next call.
+func (a *API) stream(
+	ctx *fasthttp.RequestCtx, timeMax time.Duration,
+	release func(), write func(ctx context.Context, w io.Writer) error,
+) {
 	// Not SetBodyStreamWriter, which ends a part as if it were the whole.
 	from, to := io.Pipe()
 	streamBody(ctx, from)
 
 	go func() {
-		life, done := context.WithTimeout(a.life, most)
-		defer done()
+		writeCtx, cancel := context.WithTimeout(a.root, timeMax)
+		defer cancel()
 		defer func() {
-			if p := recover(); p != nil { // here it would end the process
+			// Nobody else would recover a panic of this goroutine: it would end the process.
+			if p := recover(); p != nil {
 				a.c.Metrics.Panics.Inc()
-				a.c.Logger.Error("an answer that is streamed panicked", "panic", p, "stack", string(debug.Stack()))
-				end()
+				a.c.Logger.Error("an answer that is streamed panicked",
+					"panic", p, "stack", string(debug.Stack()))
+				release()
 				to.CloseWithError(io.ErrUnexpectedEOF)
 			}
 		}()
 
-		// When the caller goes, writes fail.
+		// When the caller leaves, fasthttp closes from, and writes fail with io.ErrClosedPipe.
 		buffered := bufio.NewWriterSize(to, 32<<10)
-		err := errors.Join(write(life, buffered), buffered.Flush())
+		err := errors.Join(write(writeCtx, buffered), buffered.Flush())
 		switch {
-		case err == nil, errors.Is(err, errEnough):
+		case err == nil, errors.Is(err, errPartial):
 		case errors.Is(err, io.ErrClosedPipe):
 			a.c.Logger.Warn("An export was cut: its caller disconnected, or read too slowly.",
 				"min_bytes_per_second", streamBytes/int64(streamStall/time.Second))
 		default:
 			a.c.Logger.Warn("An export was cut.", "error", err)
 		}
-		end()
+		release()
 		to.CloseWithError(err)
 	}()
 }
 
-// streamBody answers with what r gives, as it comes. fasthttp closes r when it is at its end or the caller is gone.
+// streamBody answers with what r gives, as it comes. fasthttp closes r when it is at its end or
+// the caller has left.
 func streamBody(ctx *fasthttp.RequestCtx, r io.Reader) {
-	ctx.SetBodyStream(newStreamed(ctx, r, streamBytes, streamStall), -1)
+	ctx.SetBodyStream(newPacedReader(ctx, r, streamBytes, streamStall), -1)
 }
 
-// streamed gives each stretch of an answer its own time to be written: the server's WriteTimeout is for a whole answer,
-// and large exports take longer.
-type streamed struct {
+// pacedReader gives each stretch of an answer its own time to be written. The server's
+// WriteTimeout is for a whole answer, and large exports take longer.
+type pacedReader struct {
 	io.Reader
 	conn  net.Conn
 	bytes int64 // of a stretch
 	stall time.Duration
 
-	read  int64         // of this stretch
-	left  time.Duration // for the caller to take the rest of it
-	given time.Time     // when the caller got the last part; zero at first
+	read int64         // of this stretch
+	left time.Duration // for the caller to take the rest of it
+	last time.Time     // when the caller got the last part; zero at first
 }
 
-// newStreamed returns an answer of which a caller must take each so many bytes within stall.
-func newStreamed(ctx *fasthttp.RequestCtx, r io.Reader, bytes int64, stall time.Duration) *streamed {
-	return &streamed{Reader: r, conn: ctx.Conn(), bytes: bytes, stall: stall, left: stall}
+// newPacedReader returns an answer of which a caller must take each so many bytes within stall.
+func newPacedReader(ctx *fasthttp.RequestCtx, r io.Reader, bytes int64, stall time.Duration) *pacedReader {
+	return &pacedReader{
+		Reader: r,
+		conn:   ctx.Conn(),
+		bytes:  bytes,
+		stall:  stall,
+		left:   stall,
+	}
 }
 
-// Read is called by the goroutine that writes to the connection, before each part.
-func (s *streamed) Read(p []byte) (int, error) {
-	if !s.given.IsZero() {
-		s.left -= time.Since(s.given)
+// Read is called by the goroutine that writes to the connection, before each part. So the time
+// between two calls is what the caller took for a part.
+func (r *pacedReader) Read(p []byte) (int, error) {
+	if !r.last.IsZero() {
+		r.left -= time.Since(r.last)
 	}
-	if s.read >= s.bytes {
-		s.read, s.left = 0, s.stall
+	if r.read >= r.bytes {
+		r.read, r.left = 0, r.stall
 	}
 
-	n, err := s.Reader.Read(p)
-	s.read += int64(n)
-	s.given = time.Now()
-	_ = s.conn.SetWriteDeadline(s.given.Add(s.left))
+	n, err := r.Reader.Read(p)
+	r.read += int64(n)
+	r.last = time.Now()
+	_ = r.conn.SetWriteDeadline(r.last.Add(r.left))
 
 	return n, err
 }
 
-func (s *streamed) Close() error {
-	if c, ok := s.Reader.(io.Closer); ok {
+// Close closes what is read, so that its writer notices a caller who has left.
+func (r *pacedReader) Close() error {
+	if c, ok := r.Reader.(io.Closer); ok {
 		return c.Close()
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/intake"
 	"promptspool/api/room"
 )
 
@@ -37,7 +38,7 @@ func TestAnAnswerThatIsStreamedTakesAsLongAsItIsRead(t *testing.T) {
 	})
 }
 
-// Who takes a little all the time holds an export's place all the same.
+// A caller who takes a little all the time still holds an export's place.
 func TestAnAnswerThatIsReadTooSlowlyIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := streamedAnswer(t, 100<<20)
@@ -55,44 +56,47 @@ func TestAnAnswerThatIsReadTooSlowlyIsCut(t *testing.T) {
 	})
 }
 
-// Who takes a large answer slowly holds room that other large calls wait for.
+// A caller who takes a large answer slowly holds room that other large calls wait for.
 func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		each int64 // bytes in a tenth of paceTime
+		each int64 // bytes in a tenth of intake.PaceTime
 		cut  bool
 	}{
-		"in time":    {each: paceBytes / 9},
-		"too slowly": {each: paceBytes / 12, cut: true},
+		"in time":    {each: intake.PaceBytes / 9},
+		"too slowly": {each: intake.PaceBytes / 12, cut: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const whole = 2 << 20
-				slow := &call{own: callLife{claim: room.New(16<<20, 64<<20).Claim(false)}}
-				claim := &slow.own.claim
+				slow := &call{ownContext: callContext{claim: room.New(16<<20, 64<<20).Claim(false)}}
+				claim := &slow.ownContext.claim
 				answer := answerOf(t, func(ctx *fasthttp.RequestCtx) {
 					slow.ctx = ctx
 					if err := room.Take(room.With(t.Context(), claim), 5*whole); err != nil {
 						t.Error(err)
 					}
 					ctx.SetBody(make([]byte, whole))
-					slow.settle()
+					slow.releaseRoom()
 				})
+
 				if !claim.Holds() {
 					t.Error("an answer that is being read holds no room")
 				}
 
 				began, read := time.Now(), int64(0)
-				for range time.Tick(paceTime / 10) {
+				for range time.Tick(intake.PaceTime / 10) {
 					n, err := io.CopyN(io.Discard, answer, c.each)
 					read += n
 					if err != nil {
 						break
 					}
 				}
+
 				took := time.Since(began)
-				if (read < whole) != c.cut || c.cut && took > 2*paceTime {
+				if (read < whole) != c.cut || c.cut && took > 2*intake.PaceTime {
 					t.Errorf("%d of %d bytes came, in %v", read, whole, took)
 				}
+
 				synctest.Wait()
 				if claim.Holds() {
 					t.Error("it holds room at the end")
@@ -102,12 +106,12 @@ func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 	}
 }
 
-// streamedAnswer is a streamed answer of so many bytes.
+// streamedAnswer returns a streamed answer of so many bytes.
 func streamedAnswer(t *testing.T, whole int64) io.Reader {
 	return answerOf(t, func(ctx *fasthttp.RequestCtx) { streamBody(ctx, io.LimitReader(zeros{}, whole)) })
 }
 
-// answerOf is what a handler answers, on a connection that holds none of it back.
+// answerOf returns what a handler answers, on a connection that buffers none of it.
 func answerOf(t *testing.T, handler fasthttp.RequestHandler) io.Reader {
 	t.Helper()
 	conn, serves := net.Pipe()
@@ -116,7 +120,7 @@ func answerOf(t *testing.T, handler fasthttp.RequestHandler) io.Reader {
 	go func() { served <- server.ServeConn(serves) }()
 	t.Cleanup(func() {
 		_ = conn.Close()
-		<-served // its error is what became of the caller
+		<-served // its error is about the caller, who hung up
 	})
 
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: here\r\n\r\n"); err != nil {

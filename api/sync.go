@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -8,42 +9,56 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
+// Fleet keeps what the account's sidecars report. On a sidecar it asks the server.
+type Fleet interface {
+	// Beat records a heartbeat, durably.
+	Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error
+	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
+}
+
 // changesWaitMax bounds the long poll of /sync/changes.
 const changesWaitMax = time.Minute
 
-// Long polls that wait at the same time. More are answered immediately, so that they do not take the connections that
-// others need: a poll that waits is a call under way, and those are never cut.
+// Long polls that wait at the same time. More are answered immediately, so that they do not take
+// the connections that others need: a poll that waits is a call under way, and those are never
+// cut.
 const (
 	pollsMax      = 2000
 	pollsOfKeyMax = 100
 )
 
-// syncEvents takes a batch from a sidecar: one event a line. It answers 200 only when every event in it has its result, and those
-// that are accepted are durable.
+// syncEvents takes a batch from a sidecar, one event a line. It answers 200 only when every event
+// in it has its result, and those that are accepted are durable.
 func (a *API) syncEvents(c *call) error {
-	b := a.newBatch(c.id.KeyID)
-	defer b.body.claim.Release()
-	events, err := b.events(c)
+	batch := a.intake.NewBatch(c.id.KeyID)
+	defer batch.Release()
+	events, err := batch.Read(c.context, c.ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.limit(c, int(b.body.claim.Held())); err != nil {
+
+	// Only now is it known how many bytes the batch has, unpacked.
+	if err := a.limit(c, int(batch.Held())); err != nil {
 		return err
 	}
 	if a.c.MaskBatches {
 		maskEvents(events)
 	}
+
 	var results []wire.Result
 	if len(events) > 0 {
-		if results, err = a.c.Recorder.Record(c.life, c.id, events); err != nil {
+		results, err = a.c.Recorder.Record(c.context, c.id, events)
+		if err != nil {
 			return err
 		}
 	}
 	a.count(results)
+
 	return c.answer(wire.Answer(results), nil)
 }
 
-// maskEvents masks the secrets in the bodies of events. One that cannot be read is left to whoever refuses it.
+// maskEvents masks the secrets in the bodies of events. It skips a body that cannot be read,
+// which the recorder rejects.
 func maskEvents(events []wire.Event) {
 	for i := range events {
 		if object, err := wire.ParseObject(events[i].Body); err == nil {
@@ -52,19 +67,28 @@ func maskEvents(events []wire.Event) {
 	}
 }
 
-// syncKey tells a sidecar what a key is good for.
+// syncKey returns what the caller's key is good for.
 func (a *API) syncKey(c *call) error {
-	return c.answer(wire.KeyVerdict{Success: true, Account: c.id.Account, KeyID: c.id.KeyID, Scope: c.id.Scope}, nil)
+	return c.answer(wire.KeyVerdict{
+		Success: true,
+		Account: c.id.Account,
+		KeyID:   c.id.KeyID,
+		Scope:   c.id.Scope,
+	}, nil)
 }
 
-// syncChanges tells which templates changed after a revision, and waits for the first if there is none yet.
+// syncChanges lists which templates changed after a revision. If none has yet, it waits for one.
 func (a *API) syncChanges(c *call) error {
 	args := c.ctx.QueryArgs()
 	q := wire.ChangesQuery{ProviderBaseURLs: string(args.Peek("provider_base_urls"))}
+
 	var err error
 	if text := string(args.Peek("since")); text != "" {
 		if q.Since, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return wire.Invalid(wire.FieldError{Field: "since", Reason: "must be a revision: an integer of at least 0"})
+			return wire.Invalid(wire.FieldError{
+				Field:  "since",
+				Reason: "must be a revision: an integer of at least 0",
+			})
 		}
 	}
 	if text := string(args.Peek("wait")); text != "" {
@@ -73,12 +97,30 @@ func (a *API) syncChanges(c *call) error {
 		}
 	}
 	q.Wait = min(q.Wait, changesWaitMax)
+
+	// A sidecar whose poll finds no place asks again after a second.
 	poll := a.polls.Claim(c.id.KeyID)
 	defer poll.Release()
 	if poll.Resize(1) != nil {
-		q.Wait = 0 // a sidecar asks again after a second
+		q.Wait = 0
 	}
 
-	changes, err := a.c.Changes.Changes(c.life, c.id, q)
+	changes, err := a.c.Changes.Changes(c.context, c.id, q)
 	return c.answer(changes, err)
+}
+
+// heartbeat records what a sidecar reports.
+func (a *API) heartbeat(c *call) error {
+	h, err := wire.DecodeHeartbeat(c.body)
+	if err != nil {
+		return err
+	}
+
+	return c.answer(map[string]bool{"success": true}, a.c.Fleet.Beat(c.context, c.id, h))
+}
+
+// listFleet lists the account's sidecars.
+func (a *API) listFleet(c *call) error {
+	fleet, err := a.c.Fleet.Fleet(c.context, c.id)
+	return c.answer(fleet, err)
 }

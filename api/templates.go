@@ -9,148 +9,170 @@ import (
 	"promptspool/api/wire"
 )
 
-// fetchTemplate returns a template's version with its text and, for a provider, the arguments of the model call.
+// fetchTemplate returns a template's version with its text and, for a provider, the arguments of
+// the model call.
 func (a *API) fetchTemplate(c *call) error {
 	f, err := wire.DecodeFetch(c.object)
 	if err != nil {
 		return err
 	}
 
+	// The template's arguments are in this buffer until they have been copied into the answer.
 	f.Room = templatePool.Get().(*[]byte)
-	defer keepBytes(f.Room)
+	defer poolTemplateBuffer(f.Room)
 
-	return a.fetch(c, c.ident, f)
+	return a.answerTemplate(c, c.ident, f)
 }
 
-// getTemplate is the older spelling, with the same choice as a query.
+// getTemplate is the older spelling, which selects the version by the query.
 func (a *API) getTemplate(c *call) error {
 	name := string(c.ctx.QueryArgs().Peek("prompt_name"))
 	if name == "" {
 		return wire.Invalid(wire.FieldError{Field: "prompt_name", Reason: "is missing from the query"})
 	}
-	s, err := c.selector()
+	s, err := c.selectorArg()
 	if err != nil {
 		return err
 	}
-	return a.fetch(c, name, wire.TemplateFetch{Selector: s})
+
+	return a.answerTemplate(c, name, wire.TemplateFetch{Selector: s})
 }
 
-func (a *API) fetch(c *call, name string, f wire.TemplateFetch) error {
-	t, err := a.c.Templates.Fetch(c.life, c.id, name, f)
+func (a *API) answerTemplate(c *call, name string, f wire.TemplateFetch) error {
+	t, err := a.c.Templates.Fetch(c.context, c.id, name, f)
 	if err != nil {
 		return err
 	}
-	c.cached(t.Cache, t.Age)
+	c.setCacheHeaders(t.Cache, t.Age)
 	writeTemplate(c.ctx, &t)
+
 	return nil
 }
 
-// cached tells how a sidecar came by its answer, and how old that is. "" is nothing to tell.
-func (c *call) cached(how string, age time.Duration) {
-	if how == "" {
+// setCacheHeaders tells the caller whether a sidecar answers from its cache, and how old the
+// answer is. result is "" where there is no cache.
+func (c *call) setCacheHeaders(result string, age time.Duration) {
+	if result == "" {
 		return
 	}
 
 	var text, seconds [20]byte
-	c.ctx.Response.Header.SetCanonical(cacheHeader, append(text[:0], how...))
+	c.ctx.Response.Header.SetCanonical(cacheHeader, append(text[:0], result...))
 	c.ctx.Response.Header.SetCanonical(ageHeader, strconv.AppendInt(seconds[:0], int64(age.Seconds()), 10))
 }
 
-// rawTemplate returns a version with its snippets in their places, or, with resolve_snippets=false, as it was published; a
-// sidecar's cache reads by it. With include_llm_kwargs=true come the arguments of the model call, without variables.
+// rawTemplate returns a version with its snippets in their places or, with
+// resolve_snippets=false, as it was published. A sidecar's cache reads templates this way. With
+// include_llm_kwargs=true it includes the arguments of the model call, without variables.
 func (a *API) rawTemplate(c *call) error {
-	s, err := c.selector()
+	s, err := c.selectorArg()
 	if err != nil {
 		return err
 	}
-	resolve, err := c.flag("resolve_snippets", true)
+	resolve, err := c.boolArg("resolve_snippets", true)
 	if err != nil {
 		return err
 	}
-	kwargs, err := c.flag("include_llm_kwargs", false)
+	kwargs, err := c.boolArg("include_llm_kwargs", false)
 	if err != nil {
 		return err
 	}
+
 	read := a.c.Templates.Raw
 	if !resolve {
 		read = a.c.Templates.Source
 	}
-	t, err := read(c.life, c.id, c.ident, s)
+	t, err := read(c.context, c.id, c.ident, s)
 	if err == nil && kwargs {
-		var rendered wire.RenderedTemplate
-		rendered, err = a.c.Templates.Fetch(c.life, c.id, c.ident, wire.TemplateFetch{Selector: wire.Selector{Version: t.Version}})
-		if t.LLMKwargs = rendered.LLMKwargs; t.LLMKwargs == nil {
-			t.LLMKwargs = json.RawMessage("null")
-		}
+		t.LLMKwargs, err = a.llmKwargs(c, t.Version)
 	}
+
 	return c.answer(t, err)
 }
 
+// llmKwargs returns the arguments of the model call for a version of the call's template. The
+// version is the resolved one, because a label may have moved since.
+func (a *API) llmKwargs(c *call, version int) (json.RawMessage, error) {
+	f := wire.TemplateFetch{Selector: wire.Selector{Version: version}}
+	rendered, err := a.c.Templates.Fetch(c.context, c.id, c.ident, f)
+	if rendered.LLMKwargs == nil {
+		return json.RawMessage("null"), err
+	}
+
+	return rendered.LLMKwargs, err
+}
+
+// publishTemplate publishes a version.
 func (a *API) publishTemplate(c *call) error {
 	p, err := wire.DecodePublish(c.object)
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Publish(c.life, c.id, p)
-	return writePublished(c, 201, t, err)
+	t, err := a.c.Templates.Publish(c.context, c.id, p)
+	return c.answerPublished(201, t, err)
 }
 
-// publishTemplateOld is the older spelling; its clients take exactly 200 for success.
+// publishTemplateOld is the older spelling. Its clients accept exactly 200 as success.
 func (a *API) publishTemplateOld(c *call) error {
 	p, err := wire.DecodeOldPublish(c.object)
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Publish(c.life, c.id, p)
-	return writePublished(c, 200, t, err)
+	t, err := a.c.Templates.Publish(c.context, c.id, p)
+	return c.answerPublished(200, t, err)
 }
 
+// patchTemplate publishes the next version, which differs from a base in some members.
 func (a *API) patchTemplate(c *call) error {
 	p, err := wire.DecodePatch(c.object)
 	if err != nil {
 		return err
 	}
-	t, err := a.c.Templates.Patch(c.life, c.id, c.ident, p)
-	return writePublished(c, 201, t, err)
+	t, err := a.c.Templates.Patch(c.context, c.id, c.ident, p)
+	return c.answerPublished(201, t, err)
 }
 
-func writePublished(c *call, status int, t wire.Published, err error) error {
+func (c *call) answerPublished(status int, t wire.Published, err error) error {
 	if err != nil {
 		return err
 	}
 	if t.Warnings == nil { // passed on from a server that does not report any
 		t.Warnings = []wire.Finding{}
 	}
-
 	edge.WriteJSON(c.ctx, status, t)
+
 	return nil
 }
 
-// doneAnswer answers what was done and has nothing to show.
+// doneAnswer answers a change that has nothing to show.
 type doneAnswer struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 }
 
+// archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *call) error {
 	done := doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."}
-	return c.answer(done, a.c.Templates.Archive(c.life, c.id, c.ident))
+	return c.answer(done, a.c.Templates.Archive(c.context, c.id, c.ident))
 }
 
+// restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *call) error {
 	done := doneAnswer{true, "The template is in use."}
-	return c.answer(done, a.c.Templates.Restore(c.life, c.id, c.ident))
+	return c.answer(done, a.c.Templates.Restore(c.context, c.id, c.ident))
 }
 
+// listTemplates lists templates, one page at a time.
 func (a *API) listTemplates(c *call) error {
-	q, err := c.listQuery()
+	q, err := c.listArgs()
 	if err != nil {
 		return err
 	}
-	list, err := a.c.Templates.List(c.life, c.id, q)
+	list, err := a.c.Templates.List(c.context, c.id, q)
 	if err != nil {
 		return err
 	}
-	c.cached(list.Cache, list.Age)
+	c.setCacheHeaders(list.Cache, list.Age)
+
 	return c.answer(list, nil)
 }

@@ -14,6 +14,12 @@ type trackAnswer struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
+// requestAnswer answers a track-request.
+type requestAnswer struct {
+	trackAnswer
+	Blueprint json.RawMessage `json:"prompt_blueprint"` // null if it was not asked for
+}
+
 // trackRequest logs a model call.
 func (a *API) trackRequest(c *call) error {
 	w, err := wire.DecodeRequest(c.object, c.route.strict)
@@ -21,44 +27,42 @@ func (a *API) trackRequest(c *call) error {
 		return err
 	}
 
+	// The blueprint is made first, because the recorder owns the body's bytes afterwards.
 	requestID := a.requestID(c, w.RequestID)
-	blueprint, done := a.blueprint(c, w.ReturnBlueprint)
-	defer done()
+	blueprint, release := a.blueprint(c, w.ReturnBlueprint)
+	defer release()
 
-	if err := a.trackEvent(c, wire.KindRequest, requestID, w.Prompt); err != nil {
+	if err := a.recordBody(c, wire.KindRequest, requestID, w.Prompt); err != nil {
 		return err
 	}
 
-	return c.answer(requestAnswer{a.tracked(c, requestID, "Request logged."), blueprint}, nil)
+	return c.answer(requestAnswer{c.newTrackAnswer(requestID, "Request logged."), blueprint}, nil)
 }
 
-// requestAnswer answers a track-request.
-type requestAnswer struct {
-	trackAnswer
-	Blueprint json.RawMessage `json:"prompt_blueprint"` // null if it was not asked for
-}
-
-// Bounds of what is answered with a blueprint, which takes about so many times the memory of its body, and is null beyond them.
+// A blueprint takes about blueprintTimes the memory of its body. It is null for a larger body
+// than blueprintBodyMax.
 const (
 	blueprintBodyMax = 1 << 20
 	blueprintTimes   = 3
 )
 
-// blueprint makes the blueprint of the call's body, if it is wanted and there is memory for it, which done gives back.
-func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, done func()) {
+// blueprint makes the blueprint of the call's body, if it is wanted and there is memory for it.
+// release gives the memory back.
+func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, release func()) {
 	if !wanted || a.c.Blueprint == nil || len(c.body) > blueprintBodyMax {
 		return nil, func() {}
 	}
 
-	claim := a.bodies.Claim(c.source.claim.Owner())
-	if claim.Resize(int64(blueprintTimes*len(c.body))) != nil {
+	// Too little memory is no reason to refuse the write itself.
+	release, err := a.intake.ClaimBeside(c.source, int64(blueprintTimes*len(c.body)))
+	if err != nil {
 		return nil, func() {}
 	}
 
-	return a.c.Blueprint(c.body), claim.Release
+	return a.c.Blueprint(c.body), release
 }
 
-// requestID is the caller's own, or derived from its Idempotency-Key, or new.
+// requestID returns the caller's own id, or one derived from its Idempotency-Key, or a new one.
 func (a *API) requestID(c *call, own string) string {
 	if own != "" {
 		return own
@@ -66,6 +70,7 @@ func (a *API) requestID(c *call, own string) string {
 	if header := c.ctx.Request.Header.Peek("Idempotency-Key"); len(header) > 0 {
 		return wire.DeriveID(string(header))
 	}
+
 	return wire.NewIDAt(a.c.Clock.Tick())
 }
 
@@ -74,6 +79,7 @@ func (a *API) trackScore(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.")
 }
 
@@ -82,6 +88,7 @@ func (a *API) trackMetadata(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.")
 }
 
@@ -90,6 +97,7 @@ func (a *API) trackPrompt(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.")
 }
 
@@ -98,10 +106,12 @@ func (a *API) trackGroup(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.")
 }
 
-// createGroup mints a group's id. A group is only the id that its requests share; nothing is stored until one does.
+// createGroup mints a group's id. A group is only the id that its requests share, so nothing is
+// stored until one does.
 func (a *API) createGroup(c *call) error {
 	return c.answer(struct {
 		Success bool   `json:"success"`
@@ -110,25 +120,28 @@ func (a *API) createGroup(c *call) error {
 	}{true, "Group created.", wire.NewIDAt(a.c.Clock.Tick())}, nil)
 }
 
-// track hands one write to the Recorder and answers when it is durable.
+// track records the call's body and answers when it is durable.
 func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
-	if err := a.trackEvent(c, kind, requestID, link); err != nil {
+	if err := a.recordBody(c, kind, requestID, link); err != nil {
 		return err
 	}
 
-	return c.answer(a.tracked(c, requestID, message), nil)
+	return c.answer(c.newTrackAnswer(requestID, message), nil)
 }
 
-// trackEvent hands the call's body to the Recorder, and returns when it is durable.
-func (a *API) trackEvent(c *call, kind wire.Kind, requestID string, link wire.PromptLink) error {
+// recordBody makes the call's body an event, and returns when it is durable.
+func (a *API) recordBody(c *call, kind wire.Kind, requestID string, link wire.PromptLink) error {
 	event := a.event(kind, requestID, c.takeBody())
 	event.Link = link
-
 	return a.record(c, event)
 }
 
-// tracked is the answer to a write that is durable.
-func (a *API) tracked(c *call, requestID, message string) trackAnswer {
+// unverifiedNote is added to the answer for a key that could not be verified yet.
+const unverifiedNote = " The key is not verified yet: the server could not be reached. " +
+	"It will check the key when the write arrives."
+
+// newTrackAnswer returns the answer to a write that is durable.
+func (c *call) newTrackAnswer(requestID, message string) trackAnswer {
 	if !c.id.Verified {
 		message += unverifiedNote
 	}
@@ -136,29 +149,34 @@ func (a *API) tracked(c *call, requestID, message string) trackAnswer {
 	return trackAnswer{Success: true, Message: message, RequestID: requestID}
 }
 
-// unverifiedNote goes with an answer to a key that nobody could judge yet.
-const unverifiedNote = " The key is not verified yet: the server could not be asked, and will judge it when the write gets there."
-
-// clockDigits of a clock's id travel in every event: the last ones, which are random.
+// clockDigits is how many characters of a clock's id are in every event: the last ones, which are
+// random.
 const clockDigits = 12
 
-// event is a write that is accepted now.
+// event returns a write that is accepted now.
 func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
-	at := a.c.Clock.Tick()
+	// The id is minted from the same tick, so ids sort like the times of their events.
+	now := a.c.Clock.Tick()
 
 	return wire.Event{
-		ID: wire.NewIDAt(at), Kind: kind, RequestID: requestID, AcceptedAt: at,
-		Sidecar: a.c.Name, Clock: a.c.ClockID[len(a.c.ClockID)-clockDigits:], Body: body,
+		ID:         wire.NewIDAt(now),
+		Kind:       kind,
+		RequestID:  requestID,
+		AcceptedAt: now,
+		Sidecar:    a.c.Name,
+		Clock:      a.c.ClockID[len(a.c.ClockID)-clockDigits:],
+		Body:       body,
 	}
 }
 
-// record makes events durable; its error is what became of the first that was not accepted.
+// record makes events durable. Its error says why the first one that was not accepted was not.
 func (a *API) record(c *call, events ...wire.Event) error {
-	results, err := a.c.Recorder.Record(c.life, c.id, events)
+	results, err := a.c.Recorder.Record(c.context, c.id, events)
 	if err != nil {
 		return err
 	}
 	a.count(results)
+
 	for _, r := range results {
 		switch r.Code {
 		case wire.ResultInvalid:
@@ -167,10 +185,11 @@ func (a *API) record(c *call, events ...wire.Event) error {
 			return wire.Unavailable(5*time.Second, "%s", r.Reason)
 		}
 	}
+
 	return nil
 }
 
-// count counts the events that were accepted. One that the recorder knew already was counted when it came first.
+// count counts the events that were accepted. A duplicate was counted when it first came.
 func (a *API) count(results []wire.Result) {
 	for _, r := range results {
 		if r.Code == wire.ResultAccepted {

@@ -11,7 +11,7 @@ import (
 	"promptspool/api"
 )
 
-// answered is the members of an answer.
+// answered returns the members of an answer.
 func (s *scene) answered(path, body string) map[string]json.RawMessage {
 	s.t.Helper()
 
@@ -40,9 +40,12 @@ func TestALoggedCallIsAnsweredWithItsBlueprintIfThatIsAskedFor(t *testing.T) {
 		}
 	})
 	call := func(more string) string {
-		return `{"api_key":"app","function_name":"f","kwargs":{},"request_response":{"a":"hey"},"request_start_time":1,"request_end_time":2` + more + `}`
+		return `{"api_key":"app","function_name":"f","kwargs":{},"request_response":{"a":"hey"},` +
+			`"request_start_time":1,"request_end_time":2` + more + `}`
 	}
 
+	// The blueprint is made in memory, so a large body gets none.
+	large := `,"return_prompt_blueprint":true,"x":"` + strings.Repeat("x", 2<<20) + `"`
 	for _, path := range []string{"/track-request", "/rest/track-request"} {
 		for more, want := range map[string]string{
 			``:                                  `null`,
@@ -50,7 +53,7 @@ func TestALoggedCallIsAnsweredWithItsBlueprintIfThatIsAskedFor(t *testing.T) {
 			`,"return_prompt_blueprint":null`:   `null`,
 			`,"return_prompt_blueprint":"true"`: `null`,
 			`,"return_prompt_blueprint":true`:   `{"made":1}`,
-			`,"return_prompt_blueprint":true,"x":"` + strings.Repeat("x", 2<<20) + `"`: `null`, // it is made in memory
+			large:                               `null`,
 		} {
 			if got := string(s.answered(path, call(more))["prompt_blueprint"]); got != want {
 				t.Errorf("%s with %.60s: %s, want %s", path, more, got, want)

@@ -14,13 +14,15 @@ const (
 	recordingBytesMax = 16 << 20         // of writes that are recorded at the same time
 	writeWaitMax      = 10 * time.Second // how long a write waits for its turn
 	writesWaitingMax  = 8192
-	eventCost         = 1 << 10 // bytes that an event counts beside its body, for its keys and states
+	eventCost         = 1 << 10 // what an event counts in addition to its body, for its keys and states
 )
 
 // WriteQueue is a Recorder that limits how many bytes another one records at the same time. The
-// other writes wait, so that a store which groups what waits has enough to group, and no more.
-// Keys take turns by the bytes that they had recorded. Writes that would wait too long, or are
-// too many, are refused. Safe for concurrent use.
+// other writes wait. So a store that commits writes in groups has enough for a group, and no
+// more.
+//
+// Keys take turns by the bytes that were recorded for them. Writes that would wait too long, or
+// are too many, are refused. Safe for concurrent use.
 type WriteQueue struct {
 	next       Recorder
 	metrics    *metrics.Metrics
@@ -48,6 +50,8 @@ func (q *WriteQueue) Record(
 		cost += int64(len(events[i].Body)) + eventCost
 	}
 
+	// The cost is both how much is let through at the same time and what the key pays for its
+	// next turn.
 	err := q.queue.Enter(ctx, id.KeyID, cost, cost, writeWaitMax)
 	switch {
 	case errors.Is(err, admission.ErrManyWait):
@@ -55,7 +59,7 @@ func (q *WriteQueue) Record(
 	case errors.Is(err, admission.ErrLongWait):
 		return nil, q.refuse("wait")
 	case err != nil:
-		return nil, endedWaiting(ctx)
+		return nil, admission.EndedError(ctx)
 	}
 	defer q.queue.Leave(cost)
 
@@ -67,11 +71,4 @@ func (q *WriteQueue) refuse(reason string) error {
 
 	return wire.Unavailable(q.retryAfter.Next(),
 		"The server is overloaded: its write queue is full. Retry after the time in Retry-After.")
-}
-
-// endedWaiting is the error of a call that ended while it waited for its turn: because of its
-// deadline, its caller, or a server that stops.
-func endedWaiting(ctx context.Context) error {
-	return wire.Unavailable(2*time.Second,
-		"The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
 }

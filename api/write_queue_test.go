@@ -19,9 +19,9 @@ type slowStore struct {
 
 	mu    sync.Mutex
 	bytes map[string]int
-	most  int // bytes that were recorded at once
-	now   int
-	disk  chan struct{} // one writes
+	most  int           // bytes that were recorded at the same time
+	now   int           // bytes that are being recorded
+	disk  chan struct{} // full while one writes
 }
 
 func (s *slowStore) Record(_ context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
@@ -29,22 +29,27 @@ func (s *slowStore) Record(_ context.Context, id wire.Identity, events []wire.Ev
 	for _, e := range events {
 		n += len(e.Body)
 	}
+
 	s.mu.Lock()
 	s.now += n
 	s.most = max(s.most, s.now)
 	s.mu.Unlock()
-	s.disk <- struct{}{}                                                    // a mutex would hold the bubble's time
-	time.Sleep(time.Duration(n) * time.Second / time.Duration(s.perSecond)) // in a bubble, where time is not real
+
+	// A channel, because time does not advance in a bubble while a goroutine waits for a mutex.
+	s.disk <- struct{}{}
+	time.Sleep(time.Duration(n) * time.Second / time.Duration(s.perSecond))
 	<-s.disk
+
 	s.mu.Lock()
 	s.now -= n
 	s.bytes[id.KeyID] += n
 	s.mu.Unlock()
+
 	return make([]wire.Result, len(events)), nil
 }
 
-// load makes so many callers write batches of a key, one after the other, until the time is over. Refused ones come back when they
-// were told to.
+// load makes so many callers write batches of a key, one after the other, until a time. A caller
+// that is refused retries after the time it was given.
 func load(t *testing.T, r Recorder, key string, callers, bytes int, until time.Time, wait *sync.WaitGroup) {
 	batch := []wire.Event{{Body: make([]byte, bytes)}}
 	for range callers {
@@ -53,7 +58,7 @@ func load(t *testing.T, r Recorder, key string, callers, bytes int, until time.T
 				_, err := r.Record(t.Context(), wire.Identity{KeyID: key}, batch)
 				if e := (*wire.Error)(nil); errors.As(err, &e) {
 					if e.RetryAfter <= 0 {
-						t.Errorf("a refusal without a moment to come back: %v", e)
+						t.Errorf("a refusal without Retry-After: %v", e)
 						return
 					}
 					time.Sleep(e.RetryAfter)
@@ -68,13 +73,17 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 		name  string
 		turns bool
 		fair  bool
-	}{{"with turns", true, true}, {"without, as a control", false, false}} {
+	}{
+		{"with turns", true, true},
+		{"without, as a control", false, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
 			var r Recorder = store
 			if c.turns {
 				r = NewWriteQueue(store, metrics.New("server", "test"))
 			}
+
 			var wait sync.WaitGroup
 			until := time.Now().Add(2 * time.Minute)
 			load(t, r, "greedy", 200, 1<<20, until, &wait)
@@ -82,6 +91,7 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 				load(t, r, fmt.Sprint("modest ", i), 24, 1<<20, until, &wait)
 			}
 			wait.Wait()
+
 			total := 0
 			for _, n := range store.bytes {
 				total += n
@@ -102,19 +112,23 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 	}
 }
 
-func TestWhoSendsLittleDoesNotWaitBehindWhoSendsMuch(t *testing.T) {
+func TestAKeyThatSendsLittleDoesNotWaitBehindOneThatSendsMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
-		turns := NewWriteQueue(store, metrics.New("server", "test"))
+		queue := NewWriteQueue(store, metrics.New("server", "test"))
 		var wait sync.WaitGroup
-		load(t, turns, "greedy", 100, 1<<20, time.Now().Add(time.Minute), &wait)
+		load(t, queue, "greedy", 100, 1<<20, time.Now().Add(time.Minute), &wait)
 		time.Sleep(10 * time.Second)
+
+		small := []wire.Event{{Body: make([]byte, 1000)}}
 		for range 10 {
 			begun := time.Now()
-			if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "modest"}, []wire.Event{{Body: make([]byte, 1000)}}); err != nil {
+			if _, err := queue.Record(t.Context(), wire.Identity{KeyID: "modest"}, small); err != nil {
 				t.Fatal(err)
 			}
-			// What runs when it comes, 16 MiB at 8 MiB/s, and nothing of the 84 MiB that wait.
+
+			// It waits for what is being recorded, 16 MiB at 8 MiB/s, but not for the 84 MiB that
+			// wait.
 			if took := time.Since(begun); took > 2500*time.Millisecond {
 				t.Errorf("it waited %v", took)
 			}
@@ -123,35 +137,42 @@ func TestWhoSendsLittleDoesNotWaitBehindWhoSendsMuch(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsTooLongIsTurnedAwayAndHoldsUpNobody(t *testing.T) {
+func TestAWriteThatWaitsTooLongIsRefusedAndDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		turns := NewWriteQueue(recorderFunc(func(ctx context.Context) error { <-gate; return nil }), metrics.New("server", "test"))
+		blocked := recorderFunc(func(context.Context) error {
+			<-gate
+			return nil
+		})
+		queue := NewWriteQueue(blocked, metrics.New("server", "test"))
 		big := []wire.Event{{Body: make([]byte, recordingBytesMax)}}
+
 		var wait sync.WaitGroup
-		wait.Go(func() { _, _ = turns.Record(t.Context(), wire.Identity{KeyID: "a"}, big) })
+		wait.Go(func() { _, _ = queue.Record(t.Context(), wire.Identity{KeyID: "a"}, big) })
 		synctest.Wait()
 		for range 3 {
 			wait.Go(func() {
-				_, err := turns.Record(t.Context(), wire.Identity{KeyID: "b"}, big)
+				_, err := queue.Record(t.Context(), wire.Identity{KeyID: "b"}, big)
 				if e := wire.AsError(err); err == nil || e.Status() != 503 || e.RetryAfter <= 0 {
 					t.Errorf("after %v: %v", writeWaitMax, err)
 				}
 			})
 		}
+
 		leaving, leave := context.WithCancel(t.Context())
 		wait.Go(func() {
-			if _, err := turns.Record(leaving, wire.Identity{KeyID: "c"}, big); err == nil {
-				t.Error("who went away was recorded")
+			if _, err := queue.Record(leaving, wire.Identity{KeyID: "c"}, big); err == nil {
+				t.Error("the write of a caller who left was recorded")
 			}
 		})
 		synctest.Wait()
 		leave()
+
 		time.Sleep(writeWaitMax + time.Second)
 		close(gate)
 		wait.Wait()
-		if _, err := turns.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
-			t.Errorf("who comes then: %v", err)
+		if _, err := queue.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
+			t.Errorf("the next write: %v", err)
 		}
 	})
 }

@@ -5,7 +5,7 @@
 // are fair: one key, however many calls it makes, does not keep out the others.
 //
 //	what is bounded                  by       owner             beyond the bound
-//	request bodies, in bytes         Pool     key or strangers  503
+//	request bodies, in bytes         Pool     key or anonymous  503
 //	batches of events, in bytes      Pool     key               429 (the key's share), 503
 //	long polls                       Pool     key               answered without waiting
 //	exports                          Pool     key or person     429 (the owner's), 503

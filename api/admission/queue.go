@@ -7,6 +7,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 // Forever means: wait until the caller's request ends.
@@ -17,6 +19,13 @@ var (
 	ErrManyWait = errors.New("too many wait")
 	ErrLongWait = errors.New("it waited too long")
 )
+
+// EndedError returns the error of a call whose context ended while it waited for its turn. The
+// reason is its deadline, its caller, or a server that stops.
+func EndedError(ctx context.Context) error {
+	return wire.Unavailable(2*time.Second,
+		"The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
+}
 
 // Queue lets callers through up to a weight, and makes the others wait for their turn. Keys get
 // their turns by the cost of what they had let through (start-time fair queueing: Goyal, Vin and

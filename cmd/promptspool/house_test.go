@@ -15,12 +15,14 @@ import (
 
 // imports is which of our own packages each package may import. A package that is not here does not exist.
 var imports = map[string]string{
-	"metrics":           "",
-	"api":               "api/admission api/edge api/room api/wire api/wire/jsonscan api/wire/secrets metrics",
+	"metrics": "",
+	"api": "api/admission api/edge api/intake api/room api/wire api/wire/jsonscan api/wire/secrets " +
+		"metrics",
 	"api/wire":          "api/wire/jsonscan",
 	"api/wire/jsonscan": "",
 	"api/wire/secrets":  "api/wire api/wire/jsonscan",
 	"api/admission":     "api/wire",
+	"api/intake":        "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/room":          "api/wire",
 	"api/edge":          "api/wire metrics",
 	"api/ops":           "api/edge api/wire metrics",

@@ -11,34 +11,41 @@ import (
 func TestTheContextOfACallEndsWithTheCallTheAPIOrItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(l *callLife, stop context.CancelFunc)
+		end  func(l *callContext, stop context.CancelFunc)
 		want error
 	}{
-		{"the call is answered", func(l *callLife, _ context.CancelFunc) { l.end() }, context.Canceled},
-		{"the API ends", func(_ *callLife, stop context.CancelFunc) { stop() }, context.Canceled},
-		{"its time is over", func(*callLife, context.CancelFunc) { <-time.After(callTimeMax) }, context.DeadlineExceeded},
+		{"the call is answered", func(l *callContext, _ context.CancelFunc) { l.end() }, context.Canceled},
+		{"the API ends", func(_ *callContext, stop context.CancelFunc) { stop() }, context.Canceled},
+		{
+			"its time is over",
+			func(*callContext, context.CancelFunc) { <-time.After(callTimeMax) },
+			context.DeadlineExceeded,
+		},
 	} {
 		for _, asked := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
-				l := &callLife{parent: parent, deadline: time.Now().Add(callTimeMax)}
+				l := &callContext{parent: parent, deadline: time.Now().Add(callTimeMax)}
 				defer l.end()
+
 				if at, ok := l.Deadline(); !ok || time.Until(at) != callTimeMax || l.Err() != nil {
 					t.Fatalf("it begins with the deadline %v and %v", at, l.Err())
 				}
+
 				var child context.Context = l
 				if asked {
 					var done context.CancelFunc
 					child, done = context.WithCancel(l)
 					defer done()
 				}
+
 				c.end(l, stop)
 				synctest.Wait()
 				if err := l.Err(); !errors.Is(err, c.want) {
 					t.Errorf("%s, asked before: %v: %v, want %v", c.name, asked, err, c.want)
 				}
-				<-child.Done() // or the bubble is stuck, which fails
+				<-child.Done() // else the bubble is stuck, which fails the test
 				if err := child.Err(); !errors.Is(err, c.want) {
 					t.Errorf("%s, asked before: %v: a context of it says %v, want %v", c.name, asked, err, c.want)
 				}

@@ -1,4 +1,4 @@
-package api
+package intake
 
 import (
 	"errors"
@@ -14,9 +14,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// encodingOf checks what a call's head says of its body: that it is at most max bytes, and how it
-// is packed, which it returns: "gzip", "zstd", or "" if it is not.
-func encodingOf(ctx *fasthttp.RequestCtx, max int64) (string, error) {
+// encodingHeader is the name of the header as fasthttp keeps it, so that fasthttp need not
+// normalize it for each call.
+var encodingHeader = []byte("Content-Encoding")
+
+// Encoding returns how a call's body is packed: "gzip", "zstd", or "" if it is not. It rejects
+// another encoding (415), and a body whose announced length is more than max bytes (413).
+func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 	if int64(ctx.Request.Header.ContentLength()) > max {
 		return "", tooLarge(max)
 	}
@@ -35,24 +39,25 @@ func encodingOf(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 		"Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
 }
 
-// zstdPool holds decoders for batches. Those of other bodies are not kept: there may be as many
-// as there are connections.
+// zstdPool holds decoders for batches. Decoders of other bodies are not kept, because there may
+// be as many as there are connections.
 var zstdPool = sync.Pool{New: func() any { return newZstdDecoder() }}
 
 func newZstdDecoder() *zstd.Decoder {
 	d, err := zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
-		panic("api: zstd options: " + err.Error()) // the options are constants
+		panic("intake: zstd options: " + err.Error()) // the options are constants
 	}
 
 	return d
 }
 
-// unpack returns a reader of what r holds packed. decoder is called if it is needed.
+// unpack returns a reader of the bytes that r holds packed. It calls decoder if it needs one.
 func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Reader, error) {
 	switch encoding {
 	case "gzip":
+		// Without a header there is no gzip at all; io.EOF would look like the end of a body.
 		z, err := gzip.NewReader(r)
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
@@ -66,17 +71,26 @@ func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Read
 	return r, nil
 }
 
-// unreadable is the error of a body that could not be read to its end, or unpacked.
-func unreadable(encoding string, err error) error {
+// readError returns the error of a body that could not be read to its end, or not be unpacked.
+func readError(encoding string, err error) error {
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case edge.IsLate(err):
-		return late(err)
+		return TimeoutError(err)
 	case encoding == "":
 		return wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
 	}
 
 	return wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
+}
+
+// TimeoutError returns the error of a call that took too long to arrive.
+func TimeoutError(cause error) *wire.Error {
+	return &wire.Error{
+		Code:    wire.CodeTimeout,
+		Message: "The call did not come in time. Send it again, on a new connection.",
+		Cause:   cause,
+	}
 }

@@ -1,4 +1,4 @@
-package api
+package intake
 
 import "testing"
 
@@ -18,8 +18,8 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 		return taken
 	}
 
-	if got := takeLarge(stranger, 8); got != 1 {
-		t.Errorf("strangers hold %d large bodies, want 1", got)
+	if got := takeLarge(Anonymous, 8); got != 1 {
+		t.Errorf("anonymous callers hold %d large bodies, want 1", got)
 	}
 	if got := takeLarge("greedy", 8); got != 2 {
 		t.Errorf("one key holds %d large bodies, want 2", got)
@@ -27,8 +27,9 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 	if !take("modest", 20*mib) || take("modest", 20*mib) {
 		t.Error("another key has no room for one, or for more than there is")
 	}
+
 	small := 0
-	for take(stranger, smallBytes) {
+	for take(Anonymous, smallBytes) {
 		small++
 	}
 	if small < 16*mib/smallBytes {

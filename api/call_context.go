@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"promptspool/api/edge"
+	"promptspool/api/room"
+)
+
+// callContext is the context of a call. It ends with the API, after callTimeMax, when the call is
+// answered, or when its caller leaves.
+//
+// Most calls are answered without waiting for anything. So only when somebody asks for Done, or
+// for Err after a while, does it make a real context, with a timer. Safe for concurrent use.
+type callContext struct {
+	parent   context.Context
+	deadline time.Time
+	conn     net.Conn // the caller's; if it is nil, the call goes on after its caller has left
+	claim    room.Claim
+
+	mu     sync.Mutex
+	ctx    context.Context    // under mu; nil until it is needed
+	cancel context.CancelFunc // under mu; of ctx
+	ended  bool               // under mu
+}
+
+// end ends the context. A capability that still has it finds it canceled.
+func (c *callContext) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+// timed returns the real context behind this one, and makes it if there is none yet.
+func (c *callContext) timed() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithDeadline(c.parent, c.deadline)
+		if c.ended {
+			c.cancel()
+		} else if c.conn != nil {
+			go cancelWhenLeft(c.ctx, c.cancel, c.conn)
+		}
+	}
+
+	return c.ctx
+}
+
+// leftCheckInterval is how often a long call checks that its caller is still there. The first
+// check is not earlier either: a caller who closes its side of the connection behind a call still
+// gets the answer to a short one.
+const leftCheckInterval = 400 * time.Millisecond
+
+// cancelWhenLeft cancels a context when the caller has left.
+func cancelWhenLeft(ctx context.Context, cancel context.CancelFunc, conn net.Conn) {
+	tick := time.NewTicker(leftCheckInterval)
+	defer tick.Stop()
+
+	for {
+		select {
+		case <-tick.C:
+			if edge.HasLeft(conn) {
+				cancel()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Deadline returns the time callTimeMax after the call came.
+func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Done returns a channel that is closed when the context ends.
+func (c *callContext) Done() <-chan struct{} { return c.timed().Done() }
+
+// Err returns why the context ended, or nil if it has not.
+func (c *callContext) Err() error {
+	c.mu.Lock()
+	ctx, ended := c.ctx, c.ended
+	c.mu.Unlock()
+
+	// Stores ask for Err between rows and never for Done. From now on a caller who leaves must
+	// end their work, too.
+	if ctx == nil && c.conn != nil && !ended && time.Until(c.deadline) < callTimeMax-leftCheckInterval {
+		ctx = c.timed()
+	}
+
+	switch {
+	case ctx != nil:
+		return ctx.Err()
+	case ended:
+		return context.Canceled
+	case !time.Now().Before(c.deadline):
+		return context.DeadlineExceeded
+	}
+
+	return c.parent.Err()
+}
+
+// Value returns the call's claim of the room, or what the real context has: package context finds
+// out there what to end together with it.
+func (c *callContext) Value(key any) any {
+	if key == room.Key {
+		return &c.claim
+	}
+
+	return c.timed().Value(key)
+}

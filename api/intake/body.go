@@ -1,0 +1,222 @@
+package intake
+
+import (
+	"bytes"
+	"io"
+	"runtime/debug"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/admission"
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Body holds the bytes of one body. Its capacity stays claimed until Release.
+type Body struct {
+	Bytes []byte // unpacked
+
+	claim  admission.Claim       // anonymous until the call has shown a key
+	refuse func(err error) error // makes the answer when the claim gets no more
+
+	// identify returns the id of the key in the call's head, or Anonymous if there is none. It
+	// is called before a large body is read, and nil afterwards.
+	identify func() (owner string, err error)
+	trusted  bool  // the caller has shown a key, so the announced length is believed
+	packed   bool  // the bytes are unpacked while they are read
+	declared int64 // the announced length of a body that is not packed; else 0 or less
+
+	sent   sentReader
+	taken  bool        // the bytes belong to somebody else after Release
+	object wire.Object // the last parsed object; its memory is reused for the next body
+}
+
+const (
+	pooledBytesMax  = 64 << 10 // larger buffers are left to the garbage collector
+	pooledMembers   = 32       // and so are objects with more members
+	pooledNameBytes = 64       // and longer names of members
+	largeBytes      = 4 << 20  // what is larger goes back to the system immediately
+)
+
+var bodyPool = sync.Pool{New: func() any { return new(Body) }}
+
+// Take leaves the bytes to the caller: Release does not reuse them.
+func (b *Body) Take() { b.taken = true }
+
+// Release gives the memory back. Neither Bytes, unless they were taken, nor a parsed object may
+// be used afterwards.
+func (b *Body) Release() {
+	b.poolObject()
+
+	b.Bytes = b.Bytes[:0]
+	if b.taken || cap(b.Bytes) > pooledBytesMax {
+		b.taken, b.Bytes = false, nil
+	}
+	b.sent, b.identify, b.trusted = sentReader{}, nil, false
+
+	// The memory must be free when its claim is: another large body may come immediately, and
+	// the garbage collector would start too late for it.
+	if b.claim.Held() > largeBytes {
+		debug.FreeOSMemory()
+	}
+	b.claim.Release()
+	bodyPool.Put(b)
+}
+
+// Parse returns the JSON object that the body is. Its members alias Bytes.
+func (b *Body) Parse() (wire.Object, error) {
+	object, err := b.object.Parse(b.Bytes)
+	b.object = object
+	return object, err
+}
+
+// ParseOptional returns nil for a body that is empty, white space or null, else what Parse does.
+func (b *Body) ParseOptional() (wire.Object, error) {
+	object, err := b.object.ParseOptional(b.Bytes)
+	if object != nil || err != nil {
+		b.object = object // else the memory of an earlier one stays for the next body
+	}
+
+	return object, err
+}
+
+// poolObject keeps the memory of the parsed object for the next body.
+func (b *Body) poolObject() {
+	if cap(b.object) > pooledMembers {
+		b.object = nil
+		return
+	}
+
+	// The values alias bytes that are no longer ours. The names are copies, and are kept because
+	// most bodies have the same.
+	for i := range b.object {
+		name := b.object[i].Name
+		if len(name) > pooledNameBytes {
+			name = ""
+		}
+		b.object[i] = jsonscan.Member{Name: name}
+	}
+	b.object = b.object[:0]
+}
+
+// open prepares to read the body of a call, which is at most max bytes as it is sent.
+func (b *Body) open(ctx *fasthttp.RequestCtx, max int64, paced bool) {
+	b.declared = int64(ctx.Request.Header.ContentLength())
+	b.sent = sentReader{ctx: ctx, r: ctx.RequestBodyStream(), max: max, paced: paced}
+	if b.sent.r == nil {
+		b.sent.r = bytes.NewReader(nil)
+	}
+}
+
+// read reads the body to its end and unpacks it; at most max bytes.
+func (b *Body) read(encoding string, max int64) error {
+	// A decoder takes memory, too, so nothing is made before the first claim.
+	if err := b.reserve(max); err != nil {
+		return err
+	}
+
+	r, err := unpack(encoding, &b.sent, newZstdDecoder)
+	if d, ok := r.(*zstd.Decoder); ok {
+		defer d.Close()
+	}
+	if err != nil {
+		return err
+	}
+
+	return b.fill(r, max)
+}
+
+// fill reads r to its end; at most max bytes.
+func (b *Body) fill(r io.Reader, max int64) error {
+	for {
+		if err := b.reserve(max); err != nil {
+			return err
+		}
+
+		n, err := r.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
+		b.Bytes = b.Bytes[:len(b.Bytes)+n]
+		if int64(len(b.Bytes)) > max {
+			return tooLarge(max)
+		}
+
+		if err == io.EOF {
+			// With fewer bytes than announced, the connection cannot serve another call: what
+			// comes next might still belong to this body.
+			if b.declared > b.sent.n {
+				b.sent.ctx.SetConnectionClose()
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// trustedBytes is how much of a body must have come before its announced length is believed, and
+// how much of one is read before its caller must show a key.
+const trustedBytes = 1 << 20
+
+// reserve claims memory for the next read.
+func (b *Body) reserve(bytesMax int64) error {
+	if max(int64(len(b.Bytes)), b.declared) >= trustedBytes && b.identify != nil {
+		if err := b.identifyCaller(); err != nil {
+			return err
+		}
+	}
+
+	// A few packed bytes become many. Without a key their sender costs us more than it pays.
+	if b.packed && !b.trusted && len(b.Bytes) >= trustedBytes {
+		return wire.Errorf(wire.CodeUnauthorized,
+			"A packed body of more than %d MiB needs its key in the header X-API-KEY.", trustedBytes>>20)
+	}
+
+	size := b.nextCap(bytesMax)
+	if size > b.claim.Held() {
+		if err := b.claim.Resize(size); err != nil {
+			return b.refuse(err)
+		}
+	}
+	if size > int64(cap(b.Bytes)) {
+		b.Bytes = append(make([]byte, 0, size), b.Bytes...)
+	}
+
+	return nil
+}
+
+// nextCap returns the capacity that the next read needs.
+func (b *Body) nextCap(bytesMax int64) int64 {
+	if len(b.Bytes) < cap(b.Bytes) {
+		return int64(cap(b.Bytes))
+	}
+
+	// The capacity doubles: a client that only announces a large body must not hold the memory
+	// for it. Once a part of the body has come, and the caller's key is known, there is memory
+	// for all of it. So large bodies that come together are completed one by one, instead of
+	// blocking each other with halves.
+	size := min(max(8<<10, 2*int64(cap(b.Bytes))), bytesMax+1) // one byte is to read beyond the end
+	whole := b.declared + 1
+	trusted := b.trusted && len(b.Bytes) >= trustedBytes
+	if b.declared > int64(len(b.Bytes)) && (trusted || whole < size) {
+		size = whole
+	}
+
+	return size
+}
+
+// identifyCaller asks once for the caller's key, which becomes the owner of the claim.
+func (b *Body) identifyCaller() error {
+	owner, err := b.identify()
+	b.identify = nil
+	if err != nil {
+		return err
+	}
+
+	b.claim.Pass(owner)
+	b.trusted = owner != Anonymous
+
+	return nil
+}

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/valyala/fasthttp"
+)
+
+// gzipBytesMin is the smallest page that is compressed. A smaller one fits into one packet anyway.
+const gzipBytesMin = 1400
+
+// gzipWriters are reused, because each holds some hundred kilobytes.
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("api: gzip level: " + err.Error()) // the level is a constant
+	}
+	return w
+}}
+
+// compress returns a page compressed, if the caller accepts that, or else as it is.
+//
+// A secret in a page must look different each time that the page is served, as the token in forms
+// does. Otherwise the compressed length would reveal it (BREACH: Gluck, Harris and Prado, 2013).
+func compress(ctx *fasthttp.RequestCtx, body []byte) []byte {
+	h := &ctx.Response.Header
+	kind := string(h.ContentType())
+	if !strings.HasPrefix(kind, "text/") && !strings.HasPrefix(kind, "image/svg") {
+		return body
+	}
+
+	// Caches must know that there are two forms, even if this caller gets the plain one.
+	h.Add("Vary", "Accept-Encoding")
+	accepted := ctx.Request.Header.HasAcceptEncoding("gzip")
+	if len(body) < gzipBytesMin || len(h.ContentEncoding()) > 0 || !accepted {
+		return body
+	}
+
+	var packed bytes.Buffer
+	w := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(w)
+	w.Reset(&packed)
+	_, _ = w.Write(body) // a buffer takes everything
+	if w.Close() != nil {
+		return body
+	}
+
+	h.SetContentEncoding("gzip")
+	h.Del("Content-Length")
+
+	return packed.Bytes()
+}

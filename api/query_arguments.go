@@ -1,0 +1,124 @@
+package api
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// selectorArg reads version and label from the query; an empty one is absent.
+func (c *call) selectorArg() (wire.Selector, error) {
+	version, err := c.intArg("version", 0, 1<<31-1)
+	return wire.Selector{Version: version, Label: string(c.ctx.QueryArgs().Peek("label"))}, err
+}
+
+// intArg reads an integer from 1 to most from the query, or returns absent.
+func (c *call) intArg(name string, absent, most int) (int, error) {
+	text := string(c.ctx.QueryArgs().Peek(name))
+	if text == "" {
+		return absent, nil
+	}
+
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, wire.Invalid(wire.FieldError{
+			Field:  name,
+			Reason: "must be an integer from 1 to " + strconv.Itoa(most),
+		})
+	}
+
+	return n, nil
+}
+
+// boolArg reads true or false from the query, or returns absent.
+func (c *call) boolArg(name string, absent bool) (bool, error) {
+	switch text := string(c.ctx.QueryArgs().Peek(name)); strings.ToLower(text) {
+	case "":
+		return absent, nil
+	case "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
+	}
+
+	return false, wire.Invalid(wire.FieldError{Field: name, Reason: "must be true or false"})
+}
+
+// wordArg reads one of a list of words from the query; "" if it is absent.
+func (c *call) wordArg(name string, words []string) (string, error) {
+	text := string(c.ctx.QueryArgs().Peek(name))
+	if text != "" && !slices.Contains(words, text) {
+		return "", wire.Invalid(wire.FieldError{
+			Field:  name,
+			Reason: "must be one of: " + strings.Join(words, ", "),
+		})
+	}
+
+	return text, nil
+}
+
+// timeArg reads a time in ISO 8601 from the query; zero if it is absent.
+func (c *call) timeArg(name string) (time.Time, error) {
+	text := string(c.ctx.QueryArgs().Peek(name))
+	if text == "" {
+		return time.Time{}, nil
+	}
+
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+
+	return time.Time{}, wire.Invalid(wire.FieldError{
+		Field:  name,
+		Reason: "must be a time such as 2026-01-02T03:04:05Z",
+	})
+}
+
+// listArgs reads the query of a list of templates. It returns the first error.
+func (c *call) listArgs() (wire.TemplateListQuery, error) {
+	args := c.ctx.QueryArgs()
+	q := wire.TemplateListQuery{
+		Name:   string(args.Peek("name")),
+		Label:  string(args.Peek("label")),
+		Author: string(args.Peek("created_by_email")),
+	}
+	for _, tag := range args.PeekMulti("tags") {
+		q.Tags = append(q.Tags, string(tag))
+	}
+
+	var first, err error
+	check := func() {
+		if first == nil {
+			first = err
+		}
+	}
+
+	q.Page, err = c.intArg("page", 1, wire.PageOffsetMax)
+	check()
+	q.PerPage, err = c.intArg("per_page", 30, wire.PageItemsMax)
+	check()
+	q.Status, err = c.wordArg("status", wire.TemplateStatuses)
+	check()
+	q.SortBy, err = c.wordArg("sort_by", wire.TemplateSorts)
+	check()
+	q.SortOrder, err = c.wordArg("sort_order", []string{"asc", "desc"})
+	check()
+
+	times := map[string]*time.Time{
+		"created_after":  &q.CreatedAfter,
+		"created_before": &q.CreatedBefore,
+		"updated_after":  &q.UpdatedAfter,
+		"updated_before": &q.UpdatedBefore,
+	}
+	for name, at := range times {
+		*at, err = c.timeArg(name)
+		check()
+	}
+
+	return q, first
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"promptspool/api/wire"
+)
+
+// searchRequests lists records, newest first.
+func (a *API) searchRequests(c *call) error {
+	return answerFrom(c, wire.DecodeSearch, a.c.Querier.Search)
+}
+
+// getRequest returns one whole record.
+func (a *API) getRequest(c *call) error {
+	id, err := c.recordID()
+	if err != nil {
+		return err
+	}
+	record, err := a.c.Querier.Request(c.context, c.id, id)
+	return c.answer(record, err)
+}
+
+// recordID returns the request id in the call's path.
+func (c *call) recordID() (string, error) {
+	id, err := wire.ParseID(c.ident)
+	if err != nil {
+		return "", wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
+	}
+
+	return id, nil
+}
+
+// orphansPerPage is the size of a page of orphans whose caller names none.
+const orphansPerPage = 100
+
+// listOrphans lists requests that have not arrived although scores, metadata or links of theirs
+// have.
+func (a *API) listOrphans(c *call) error {
+	perPage, err := c.intArg("per_page", orphansPerPage, wire.PageItemsMax)
+	if err != nil {
+		return err
+	}
+
+	q := wire.OrphanQuery{PerPage: perPage, Cursor: string(c.ctx.QueryArgs().Peek("cursor"))}
+	page, err := a.c.Querier.Orphans(c.context, c.id, q)
+	return c.answer(page, err)
+}
+
+// analyzeRequests aggregates what a search with the same filter would find.
+func (a *API) analyzeRequests(c *call) error {
+	return answerFrom(c, wire.DecodeStatistics, a.c.Analyst.Analyze)
+}
+
+// templateStatistics aggregates it by template version.
+func (a *API) templateStatistics(c *call) error {
+	return answerFrom(c, wire.DecodeStatistics, a.c.Analyst.TemplateStatistics)
+}
+
+// suggestValues completes what a person types into a filter.
+func (a *API) suggestValues(c *call) error {
+	args := c.ctx.QueryArgs()
+	q := wire.SuggestQuery{
+		Field:  string(args.Peek("field")),
+		Prefix: string(args.Peek("prefix")),
+		Key:    string(args.Peek("metadata_key")),
+	}
+
+	var err error
+	if q.Limit, err = c.intArg("limit", 0, wire.PageItemsMax); err != nil {
+		return err
+	}
+	if q.Field == "" {
+		return wire.Invalid(wire.FieldError{Field: "field", Reason: "is missing from the query"})
+	}
+	if q.FilterGroup, err = c.filterArg(); err != nil {
+		return err
+	}
+
+	// With any other field the number is ignored: in the peer's schema it is the number
+	// of a template, and narrows the field prompt only.
+	if id := string(args.Peek("prompt_id")); id != "" && q.Field == "prompt" {
+		if _, err := strconv.ParseUint(id, 10, 63); err != nil {
+			return wire.Invalid(wire.FieldError{Field: "prompt_id", Reason: "must be an integer of at least 1"})
+		}
+		q.TemplateID = id
+	}
+	values, err := a.c.Analyst.Suggest(c.context, c.id, q)
+	return c.answer(values, err)
+}
+
+// filterArg reads a filter group from the query; nil if it is absent.
+func (c *call) filterArg() (*wire.Filter, error) {
+	text := c.ctx.QueryArgs().Peek("filter_group")
+	if len(text) == 0 {
+		return nil, nil
+	}
+
+	// encoding/json alone accepts what a body is rejected for, such as repeated members.
+	var group *wire.Filter
+	_, err := wire.ParseObject(text)
+	if err == nil {
+		err = json.Unmarshal(text, &group)
+	}
+	if err != nil || group == nil {
+		return nil, wire.Invalid(wire.FieldError{
+			Field:  "filter_group",
+			Reason: "must be a filter group in JSON, like that of a search",
+		})
+	}
+
+	return group, nil
+}
+
+// deleteRequest deletes one record for good.
+func (a *API) deleteRequest(c *call) error {
+	id, err := c.recordID()
+	if err != nil {
+		return err
+	}
+
+	return a.deleteMatching(c, wire.Deletion{RequestID: id})
+}
+
+// deleteRequests deletes all records with a metadata value.
+func (a *API) deleteRequests(c *call) error {
+	args := c.ctx.QueryArgs()
+	d, err := wire.DecodeDeletion(
+		string(args.Peek("metadata_key")), string(args.Peek("metadata_value")), string(args.Peek("before")))
+	if err != nil {
+		return err
+	}
+
+	return a.deleteMatching(c, d)
+}
+
+func (a *API) deleteMatching(c *call, d wire.Deletion) error {
+	deleted, err := a.c.Keeper.Delete(c.context, c.id, d)
+	return c.answer(deleted, err)
+}
+
+// repriceRequests prices stored requests again, one part for each call.
+func (a *API) repriceRequests(c *call) error {
+	cursor := ""
+	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
+		return err
+	}
+	repriced, err := a.c.Keeper.Reprice(c.context, c.id, cursor)
+	return c.answer(repriced, err)
+}
+
+// scanRequests searches stored requests for secrets, one part for each call, and masks them if
+// the caller wants that.
+func (a *API) scanRequests(c *call) error {
+	var q wire.ScanQuery
+	if err := c.member("cursor", &q.Cursor, "must be a string"); err != nil {
+		return err
+	}
+	if err := c.member("mask", &q.Mask, "must be true or false"); err != nil {
+		return err
+	}
+	scanned, err := a.c.Keeper.Scan(c.context, c.id, q)
+	return c.answer(scanned, err)
+}
+
+// member decodes a member of the call's body into v, if it is there; reason is the error of a
+// value that does not fit.
+func (c *call) member(name string, v any, reason string) error {
+	raw, ok := c.object.Get(name)
+	if ok && json.Unmarshal(raw, v) != nil {
+		return wire.Invalid(wire.FieldError{Field: name, Reason: reason})
+	}
+
+	return nil
+}

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// routes is the whole API. The first route that fits wins; what apps call most is first. A path
+// may have several spellings, with spaces between them. Without a method it is POST.
+var routes = expandSpellings([]route{
+	{name: "fetch-template", path: "/prompt-templates/",
+		needs: templates, body: optionalBody, scope: wire.ScopeApp, handle: (*API).fetchTemplate},
+
+	// Writes.
+	{name: "track-request", path: "/rest/track-request", unverified: true, strict: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackRequest},
+	{name: "track-request", path: "/track-request", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackRequest},
+	{name: "track-score", path: "/rest/track-score /library-track-score", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackScore},
+	{name: "track-metadata", path: "/rest/track-metadata /library-track-metadata", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackMetadata},
+	{name: "track-prompt", path: "/rest/track-prompt /library-track-prompt", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackPrompt},
+	{name: "create-group", path: "/rest/create-group /create-group", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).createGroup},
+	{name: "track-group", path: "/rest/track-group /track-group", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).trackGroup},
+	{name: "log-request", path: "/log-request", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).logRequest},
+
+	// Templates and labels.
+	{method: "GET", name: "template-labels", path: "/prompt-templates/", suffix: "/labels",
+		needs: templates, scope: wire.ScopeFull, handle: (*API).templateLabels},
+	{name: "create-label", path: "/prompts/", suffix: "/label",
+		needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).createLabel},
+	{method: "PATCH", name: "move-label", path: "/prompt-labels/",
+		needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).moveLabel},
+	{method: "DELETE", name: "delete-label", path: "/prompt-labels/",
+		needs: templates, scope: wire.ScopeFull, handle: (*API).deleteLabel},
+	{name: "restore-template", path: "/rest/prompt-templates/", suffix: "/restore",
+		needs: templates, body: optionalBody, scope: wire.ScopeFull, handle: (*API).restoreTemplate},
+	{method: "PATCH", name: "patch-template", path: "/rest/prompt-templates/",
+		needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).patchTemplate},
+	{method: "DELETE", name: "archive-template", path: "/rest/prompt-templates/",
+		needs: templates, scope: wire.ScopeFull, handle: (*API).archiveTemplate},
+	{name: "publish-template", path: "/library-publish-prompt-template /rest/publish-prompt-template",
+		needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplateOld},
+	{method: "GET", name: "raw-template", path: "/prompt-templates/", unservedSuffix: "/snippet-usage",
+		needs: templates, scope: wire.ScopeApp, handle: (*API).rawTemplate},
+	{method: "GET", name: "get-template", path: "/library-get-prompt-template /rest/get-prompt-template",
+		needs: templates, scope: wire.ScopeApp, handle: (*API).getTemplate},
+	{method: "GET", name: "list-templates", path: "/prompt-templates /rest/prompts",
+		needs: templates, scope: wire.ScopeFull, handle: (*API).listTemplates},
+	{name: "publish-template", path: "/rest/prompt-templates",
+		needs: templates, body: objectBody, scope: wire.ScopeFull, handle: (*API).publishTemplate},
+
+	// Recorded requests.
+	{name: "export-requests", path: "/api/public/v2/requests/export",
+		needs: exporter, body: optionalBody, scope: wire.ScopeFull, handle: (*API).exportRequests},
+	{name: "search-requests", path: "/api/public/v2/requests/search",
+		needs: querier, body: optionalBody, scope: wire.ScopeFull, handle: (*API).searchRequests},
+	{name: "analyze-requests", path: "/api/public/v2/requests/analytics",
+		needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).analyzeRequests},
+	{name: "template-statistics", path: "/api/public/v2/requests/template-statistics",
+		needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).templateStatistics},
+	{name: "reprice-requests", path: "/api/public/v2/requests/reprice",
+		needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).repriceRequests},
+	{name: "scan-requests", path: "/api/public/v2/requests/scan",
+		needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).scanRequests},
+	{method: "DELETE", name: "delete-requests", path: "/api/public/v2/requests",
+		needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequests},
+	{method: "DELETE", name: "delete-request", path: "/api/public/v2/requests/",
+		needs: keeper, scope: wire.ScopeFull, handle: (*API).deleteRequest},
+	{name: "backtest", path: "/rest/backtest",
+		needs: querier, body: objectBody, scope: wire.ScopeFull, handle: (*API).backtest},
+	{method: "GET", name: "suggest-values", path: "/api/public/v2/requests/suggestions",
+		needs: analyst, scope: wire.ScopeFull, handle: (*API).suggestValues},
+	{method: "GET", name: "list-orphans", path: "/api/public/v2/requests/orphans",
+		needs: querier, scope: wire.ScopeFull, handle: (*API).listOrphans},
+	{method: "GET", name: "get-request", path: "/api/public/v2/requests/",
+		needs: querier, scope: wire.ScopeFull, handle: (*API).getRequest},
+
+	// What sidecars ask their server.
+	{name: "sync-events", path: "/sync/events",
+		needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},
+	{method: "GET", name: "sync-key", path: "/sync/key",
+		scope: wire.ScopeApp, handle: (*API).syncKey},
+	{name: "sync-heartbeat", path: "/sync/heartbeat",
+		needs: fleet, body: objectBody, scope: wire.ScopeApp, handle: (*API).heartbeat},
+	{method: "GET", name: "sync-fleet", path: "/sync/fleet",
+		needs: fleet, scope: wire.ScopeApp, handle: (*API).listFleet},
+	{method: "GET", name: "sync-changes", path: "/sync/changes",
+		needs: changes, scope: wire.ScopeApp, handle: (*API).syncChanges},
+})
+
+// expandSpellings makes one route of each spelling of a path.
+func expandSpellings(table []route) []route {
+	var all []route
+	for _, r := range table {
+		if r.method == "" {
+			r.method = "POST"
+		}
+		for path := range strings.FieldsSeq(r.path) {
+			r.path = path
+			all = append(all, r)
+		}
+	}
+
+	return all
+}
+
+// Routes lists what the API serves, in the order in which a call is matched. Each is a method and
+// a path, in which {} is an identifier.
+func Routes() (all []string) {
+	for i := range routes {
+		r := &routes[i]
+		path := r.path
+		if r.hasIdent() {
+			path += "{}" + r.suffix
+		}
+		all = append(all, r.method+" "+path)
+	}
+
+	return all
+}
