@@ -7,6 +7,8 @@ import (
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/frame"
 )
 
 // trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes
@@ -98,12 +100,12 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 		var part usage
 		err := s.withOpen(g, func(db *badger.DB) error {
 			part, following = usage{}, time.Time{}
-			return walkKeys(db, from, func(k eventKey) bool {
-				if k.seq > through {
-					following = k.at
+			return walkKeys(db, from, func(k frame.EventKey) bool {
+				if k.Seq > through {
+					following = k.At
 					return false
 				}
-				part.add(k.key, 1, int64(k.bytes))
+				part.add(k.Key, 1, int64(k.Bytes))
 				return true
 			})
 		})

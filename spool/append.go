@@ -8,6 +8,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -56,7 +57,7 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 		}
 
 		w.events[i] = event{parts, bytes, false}
-		if bytes > framePart {
+		if bytes > frame.PartBytes {
 			w.events[i] = event{spread(parts), bytes, true}
 			w.frames += len(w.events[i].parts) - 1
 		}
@@ -269,7 +270,7 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	events := 0
 	for _, w := range batch {
 		for _, e := range w.events {
-			k := eventKey{seq: seq, parts: 1, key: w.key, bytes: uint32(e.bytes), at: at}
+			k := frame.EventKey{Seq: seq, Parts: 1, Key: w.key, Bytes: uint32(e.bytes), At: at}
 			if err := s.framer.set(txn, k, e); err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -118,19 +119,5 @@ func tighten(dir string) error {
 			}
 		}
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
+	return disk.SyncDir(dir)
 }

@@ -21,7 +21,7 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		r := checkLane(lane, f.Lane(lane))
-		r.lose(f.laneCount.atLeast(lane) - r.Events - r.Damaged)
+		r.lose(f.lanes.AtLeast(lane) - r.Events - r.Damaged)
 		in.report.Lanes = append(in.report.Lanes, r)
 	}
 	return in.report, ctx.Err()
@@ -83,7 +83,7 @@ func (in *inspection) run(ctx context.Context) error {
 
 	// The same rule as in loadGenerations, for a cursor that may be out of date.
 	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
-	if len(names) > 0 && (f.cursor.writes == 0 || f.cursor.damaged) {
+	if len(names) > 0 && (f.cursor.Writes == 0 || f.cursor.Damaged) {
 		first, _, _ := parseGenerationName(names[0])
 		r.Frontier = max(r.Frontier, first)
 	}
@@ -257,7 +257,7 @@ func (ev *evidence) holes(from, end uint64) []seqRange {
 
 func payloadBytes(refs []frameRef) (n int64) {
 	for _, ref := range refs {
-		n += int64(ref.key.bytes)
+		n += int64(ref.key.Bytes)
 	}
 	return n
 }

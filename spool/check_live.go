@@ -48,7 +48,7 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		l := checkLane(lane, s.Lane(lane))
-		l.lose(s.lanes.lostEvents(lane))
+		l.lose(s.lanes.Lost(lane))
 		r.Lanes = append(r.Lanes, l)
 	}
 

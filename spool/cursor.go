@@ -1,9 +1,11 @@
 package spool
 
-// A cursor stores on disk how far the spool was acknowledged. It is a pair of slots
-// (slots.go), whose numbers are frontier and next.
+import "promptspool/spool/disk"
+
+// A cursor stores on disk how far the spool was acknowledged. The numbers of its
+// file are frontier and next.
 type cursor struct {
-	slots
+	disk.Slots
 	cursorState
 }
 
@@ -17,7 +19,7 @@ const cursorMagic = "PSC\x01"
 // openCursor opens or creates the file. In a new or unreadable one, frontier and next are
 // 1.
 func openCursor(path string) (*cursor, error) {
-	s, err := openSlots(path, cursorMagic)
+	s, err := disk.OpenSlots(path, cursorMagic)
 	if err != nil {
 		return nil, err
 	}
@@ -26,21 +28,21 @@ func openCursor(path string) (*cursor, error) {
 
 // peekCursor reads the file without changing it.
 func peekCursor(path string) (*cursor, error) {
-	s, err := peekSlots(path, cursorMagic)
+	s, err := disk.PeekSlots(path, cursorMagic)
 	return newCursor(s), err
 }
 
-func newCursor(s slots) *cursor {
+func newCursor(s disk.Slots) *cursor {
 	c := &cursor{s, cursorState{1, 1}}
-	if s.writes > 0 {
-		c.cursorState = cursorState{s.numbers[0], s.numbers[1]}
+	if s.Writes > 0 {
+		c.cursorState = cursorState{s.Numbers[0], s.Numbers[1]}
 	}
 	return c
 }
 
 // save makes the state durable. It does nothing if the state is already on disk.
 func (c *cursor) save(s cursorState) error {
-	if err := c.slots.save([2]uint64{s.frontier, s.next}); err != nil {
+	if err := c.Slots.Save([2]uint64{s.frontier, s.next}); err != nil {
 		return err
 	}
 	c.cursorState = s

@@ -51,7 +51,7 @@ func cutAt(t testing.TB, dir, text string) {
 	cut(t, dir, "*.vlog", int64(at(text, 0)(data)))
 }
 
-// eventKeyBytes is the length of a key in Badger (frame.go), less the 8 bytes of version behind it.
+// eventKeyBytes is the length of a key in Badger (package frame), less the 8 bytes of version behind it.
 const eventKeyBytes = 28
 
 // at finds where text lies in a file, moved by some bytes.

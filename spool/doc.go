@@ -41,27 +41,27 @@
 //	append.go, gather.go, roll.go, spare.go    writing: the queue, the leader, the next generation
 //	read.go, rescue.go, ack.go                 reading, and what is done about damage on the way
 //	generation.go, seal.go, reserve.go         one generation: made, sealed, opened
-//	frame.go, segment.go, slots.go             the formats: events, files of the lanes, small numbers
+//	package frame                              the format of an event
 //	open.go, prove.go, raw.go, rebuild.go      opening: the proof that nothing is missing
-//	lanes.go, lane_*.go                        held events and dead letters
-//	guard.go                                   the bounds of disk
+//	lane.go, package lane                      held events and dead letters
+//	guard.go, package disk                     the bounds of disk, and what is asked of a file system
 //	check.go, folder.go, export.go, repair.go  looking without changing, and repairing
 //
 // # The folder
 //
 //	FORMAT                        "promptspool spool format 1"; a newer one is rejected
 //	LOCK                          held by the process that has the spool open, with its pid
-//	cursor                        frontier and next sequence (cursor.go), in two slots (slots.go)
+//	cursor                        frontier and next sequence (cursor.go), in two slots (package disk)
 //	gen-0000000000000001/         a generation: a Badger database, named by its first sequence in hexadecimal
 //	    00001.mem                 keys, while it is written      ┐ each event leaves a key here ...
-//	    000001.vlog               frames (frame.go)              ┘ ... and a frame there
+//	    000001.vlog               frames (package frame)         ┘ ... and a frame there
 //	    00001.sst                 keys, once it is sealed
 //	    SEAL                      checksums of all files except the value log (seal.go)
 //	    MANIFEST KEYREGISTRY DISCARD
 //	gen-0000000000000f3a.1/       a generation that was rebuilt from the raw files of a damaged one
-//	lanes/                        held events and dead letters, plain files (segment.go)
+//	lanes/                        held events and dead letters, plain files (package lane)
 //	    held-0000000000000a01     the events of one move, named by the first sequence
-//	lanes.count                   how many events each lane holds (lane_count.go), in two slots
+//	lanes.count                   how many events each lane holds, in two slots
 //	quarantine/                   damaged files, for a person to look at; nothing removes them
 //	ballast                       4 MiB for a full disk (guard.go)
 //	.trash-* .build-*             being removed, being built or made ahead; Open removes them (lanes/ too)

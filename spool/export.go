@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"promptspool/spool/frame"
 )
 
 // Bounds of one read by Spool.Waiting; a larger event comes alone.
@@ -119,22 +121,22 @@ func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) e
 func readRefs(refs []frameRef) (Entry, error) {
 	k := refs[0].key
 	e := Entry{
-		Seq:  k.seq,
-		Key:  k.key,
-		At:   k.at,
+		Seq:  k.Seq,
+		Key:  k.Key,
+		At:   k.At,
 		Data: make([]byte, 0, payloadBytes(refs)),
 	}
 
 	for _, ref := range refs {
-		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
+		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
 		if err := readAt(ref.file, b, ref.offset); err != nil {
 			return e, err
 		}
-		f, err := decodeFrame(b)
+		f, err := frame.Decode(b)
 		if err != nil {
 			return e, err
 		}
-		e.Data = append(e.Data, f.payload...)
+		e.Data = append(e.Data, f.Payload...)
 	}
 	return e, nil
 }

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/lane"
 )
 
 // Folder gives read-only access to the folder of a spool that no process has open.
@@ -18,15 +21,14 @@ type Folder struct {
 	dir    string
 	lock   *os.File // nil when the folder has no LOCK, as a copy may not
 	cursor *cursor  // without its file
-
-	laneCount laneCount // without its file
+	lanes  lane.Folder
 }
 
 // OpenFolder opens the folder of a spool for reading; Close it afterwards. It rejects a
 // folder that is not a spool, that a process uses, or whose format is newer.
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
-	if !exists(f.path(formatName)) {
+	if !disk.Exists(f.path(formatName)) {
 		return nil, fmt.Errorf("spool: %s is no spool: it has no %s file; give the data folder of a sidecar",
 			dir, formatName)
 	}
@@ -43,11 +45,9 @@ func OpenFolder(dir string) (*Folder, error) {
 	if f.cursor, err = peekCursor(f.path(cursorName)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	count, err := peekSlots(f.path(laneCountName), laneCountMagic)
-	if err != nil {
+	if f.lanes, err = lane.PeekFolder(dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.laneCount = laneCount{count}
 	return f, nil
 }
 

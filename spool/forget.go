@@ -3,6 +3,7 @@ package spool
 import (
 	"os"
 
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -20,7 +21,7 @@ func (g *generation) forget(seq uint64) {
 	var at int64 = rawlog.HeaderBytes
 	err = rawlog.Map(paths[0], func(data []byte, _ []rawlog.Span) error {
 		for e := range rawlog.Entries(data) {
-			if k, ok := decodeEventKey(e.Key); ok && k.seq >= seq {
+			if k, ok := frame.DecodeEventKey(e.Key); ok && k.Seq >= seq {
 				break
 			}
 			at = int64(e.End)

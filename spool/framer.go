@@ -1,6 +1,10 @@
 package spool
 
-import badger "github.com/dgraph-io/badger/v4"
+import (
+	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/frame"
+)
 
 // framer makes the frames of a commit. An event of usual size is copied into one frame,
 // in a buffer that the next commit reuses. Owned by the goroutine that is committing (the
@@ -12,17 +16,17 @@ const framerBytesMax = 384 << 10
 
 // set adds the frames of one event to a transaction, which reads them until it is
 // committed: they do not change until reset.
-func (m *framer) set(txn *badger.Txn, k eventKey, e event) error {
+func (m *framer) set(txn *badger.Txn, k frame.EventKey, e event) error {
 	frames := e.parts
 	if !e.framed {
 		frames = [][]byte{m.join(e)}
 	}
 
-	k.parts = uint16(len(frames))
+	k.Parts = uint16(len(frames))
 	for i, b := range frames {
-		k.part = uint16(i)
-		frame{seq: k.seq, key: k.key, part: k.part, parts: k.parts, at: k.at}.seal(b)
-		if err := txn.Set(k.encode(), b); err != nil {
+		k.Part = uint16(i)
+		frame.Frame{Seq: k.Seq, Key: k.Key, Part: k.Part, Parts: k.Parts, At: k.At}.Seal(b)
+		if err := txn.Set(k.Encode(), b); err != nil {
 			return err
 		}
 	}
@@ -32,14 +36,14 @@ func (m *framer) set(txn *badger.Txn, k eventKey, e event) error {
 
 // join copies the parts of an event into the buffer, behind room for a header.
 func (m *framer) join(e event) []byte {
-	size := frameHeaderBytes + e.bytes
+	size := frame.HeaderBytes + e.bytes
 	if size > cap(m.buffer)-len(m.buffer) {
 		// Do not grow by append: the transaction still refers to the frames in the old
 		// buffer.
 		m.buffer = make([]byte, 0, max(size, min(2*cap(m.buffer), framerBytesMax)))
 	}
 
-	b := m.buffer[len(m.buffer) : len(m.buffer)+frameHeaderBytes : len(m.buffer)+size]
+	b := m.buffer[len(m.buffer) : len(m.buffer)+frame.HeaderBytes : len(m.buffer)+size]
 	for _, part := range e.parts {
 		b = append(b, part...)
 	}
@@ -66,16 +70,16 @@ const spreadMin = 64 << 10
 //	parts   {"id":...,"body":     {"model":"gpt-4o", ...   }
 //	frames  [header {"id":...,"body":{"model":"gpt-4] [header o", ...] [header }]
 func spread(parts [][]byte) (frames [][]byte) {
-	small := make([]byte, frameHeaderBytes)
+	small := make([]byte, frame.HeaderBytes)
 	for _, part := range parts {
 		for len(part) > spreadMin {
-			n := min(len(part), frameHeaderBytes+framePart)
-			frames = append(frames, append(small, part[:frameHeaderBytes]...), part[:n:n])
-			small, part = make([]byte, frameHeaderBytes), part[n:]
+			n := min(len(part), frame.HeaderBytes+frame.PartBytes)
+			frames = append(frames, append(small, part[:frame.HeaderBytes]...), part[:n:n])
+			small, part = make([]byte, frame.HeaderBytes), part[n:]
 		}
 		small = append(small, part...)
 	}
-	if len(small) > frameHeaderBytes {
+	if len(small) > frame.HeaderBytes {
 		frames = append(frames, small)
 	}
 

@@ -12,6 +12,8 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/disk"
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -134,7 +136,7 @@ func (g *generation) place(dir string, first uint64) error {
 	CrashPoint(CrashGenerationNamed)
 
 	g.name, g.first, g.last = name, first, first-1
-	return syncDir(dir)
+	return disk.SyncDir(dir)
 }
 
 // close closes what was open to write the generation, for good, and seals it.
@@ -274,22 +276,22 @@ func filesBySuffix(dir, suffix string) ([]string, error) {
 //
 // An error means that the disk cannot be read. The database must then be abandoned, not
 // closed.
-func walkKeys(db *badger.DB, from uint64, yield func(eventKey) bool) error {
+func walkKeys(db *badger.DB, from uint64, yield func(frame.EventKey) bool) error {
 	return unreadableOr(rawlog.Guard(db.Opts().Dir, func() error {
 		eachKey(db, from, yield)
 		return nil
 	}))
 }
 
-func eachKey(db *badger.DB, from uint64, yield func(eventKey) bool) {
+func eachKey(db *badger.DB, from uint64, yield func(frame.EventKey) bool) {
 	txn := db.NewTransaction(false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{})
 	defer it.Close()
 
-	for it.Seek(seekKey(from)); it.Valid(); it.Next() {
-		k, ok := decodeEventKey(it.Item().Key())
-		if ok && k.part == 0 && !yield(k) {
+	for it.Seek(frame.SeekKey(from)); it.Valid(); it.Next() {
+		k, ok := frame.DecodeEventKey(it.Item().Key())
+		if ok && k.Part == 0 && !yield(k) {
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"promptspool/spool/disk"
 )
 
 const (
@@ -256,7 +258,7 @@ func (g *guard) freeBallast(need int64) error {
 // makeBallast makes the ballast if it is absent and there is room for it. A spool works
 // without it.
 func (g *guard) makeBallast() {
-	if exists(g.ballast) {
+	if disk.Exists(g.ballast) {
 		return
 	}
 
@@ -271,7 +273,7 @@ func (g *guard) makeBallast() {
 	if err != nil {
 		return
 	}
-	if err := errors.Join(allocate(file, ballastBytes), file.Close()); err != nil {
+	if err := errors.Join(disk.Allocate(file, ballastBytes), file.Close()); err != nil {
 		_ = os.Remove(g.ballast)
 		return
 	}

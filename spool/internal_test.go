@@ -200,37 +200,12 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	if err := s.Bury("why", Entry{Seq: 1}); !errors.Is(err, ErrFailed) {
 		t.Errorf("bury: %v", err)
 	}
-	defer s.lanes.close()
+	defer s.lanes.Close(ErrClosed)
 	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
 		t.Errorf("failed: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTheCursorKeepsTheOlderSlotWhenTheNewerIsTorn(t *testing.T) {
-	path := t.TempDir() + "/cursor"
-	c, err := openCursor(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, state := range []cursorState{{3, 4}, {5, 6}} {
-		if err := c.save(state); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := c.file.WriteAt([]byte("torn"), 10); err != nil { // the second save is in the first slot
-		t.Fatal(err)
-	}
-	c.file.Close()
-	c, err = openCursor(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.file.Close()
-	if c.cursorState != (cursorState{3, 4}) || !c.damaged {
-		t.Errorf("%+v", c)
 	}
 }
 

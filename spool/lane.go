@@ -5,9 +5,31 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"slices"
+
+	"promptspool/spool/lane"
 )
+
+// Lane is a place for events that cannot be delivered and must not hold up the others.
+type Lane = lane.Lane
+
+// LaneEntry is an event in a lane, with why and when it was moved there.
+type LaneEntry = lane.Entry
+
+// The lanes.
+const (
+	LaneHeld = lane.Held // events of a key that the server rejects
+	LaneDead = lane.Dead // events that the server rejects for their content
+)
+
+// ErrLanesFull means that the lanes, or the disk under them, have no room for more.
+//
+// Events that were not moved stay in the spool. Replay or purge what is in the lanes, or
+// raise --spool-bytes-max.
+var ErrLanesFull = lane.ErrFull
+
+// ParseLane returns the lane of this name.
+func ParseLane(name string) (Lane, error) { return lane.Parse(name) }
 
 // Hold copies events to the held lane, because the server rejects their key.
 //
@@ -33,7 +55,7 @@ func (s *Spool) Bury(reason string, e Entry) error {
 }
 
 func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
-	err := s.lanes.move(lane, reason, s.config.Now(), entries)
+	err := s.lanes.Move(lane, reason, s.config.Now(), entries)
 
 	s.config.Metrics.LanesFull.Set(0)
 	if errors.Is(err, ErrLanesFull) {
@@ -52,11 +74,11 @@ func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 // When it returns nil, they are gone for good, even after a crash. On an error some may
 // be gone. Releasing a sequence that is not in the lane succeeds.
 func (s *Spool) Release(lane Lane, seqs []uint64) error {
-	return s.lanes.release(lane, seqs)
+	return s.lanes.Release(lane, seqs)
 }
 
 // LaneKeys returns, in order, the numbers of the keys that have events in a lane.
-func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.lanes.keys(lane))) }
+func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.lanes.Keys(lane))) }
 
 // Lane yields the events of a lane, with one in memory at a time.
 //
@@ -64,58 +86,10 @@ func (s *Spool) LaneKeys(lane Lane) []uint32 { return slices.Sorted(maps.Keys(s.
 // one move are in order of sequence. An event that cannot be read is yielded as an error,
 // with Seq and Key set, and the next one follows. Nothing follows ErrClosed. The loop may
 // call Release.
-func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] {
-	return func(yield func(LaneEntry, error) bool) {
-		segments, err := s.lanes.segmentsIn(lane)
-		if err != nil {
-			yield(LaneEntry{}, err)
-			return
-		}
+func (s *Spool) Lane(lane Lane) iter.Seq2[LaneEntry, error] { return s.lanes.All(lane) }
 
-		// No lock is held here: the loop may call Release, and a file stays readable
-		// while it is open, even if it is replaced or removed meanwhile.
-		for _, g := range segments {
-			if !g.each(yield) {
-				return
-			}
-			if err := s.lanes.stillThere(g); err != nil && !yield(LaneEntry{}, err) {
-				return
-			}
-		}
-	}
-}
-
-// each yields the events of a segment. It returns false when yield did.
-func (g segment) each(yield func(LaneEntry, error) bool) bool {
-	file, err := os.Open(g.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return true // released meanwhile, or lost, which stillThere reports
-	}
-	if err != nil {
-		return yield(LaneEntry{}, err)
-	}
-	defer file.Close()
-
-	refs, err := segmentRefs(file)
-	if err != nil {
-		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
-		return yield(LaneEntry{}, err)
-	}
-
-	for _, ref := range refs {
-		event, err := readLaneEvent(file, ref)
-		var e LaneEntry
-		if err == nil {
-			e, err = unwrapLane(event.key, event.wrapped)
-		}
-		if err != nil {
-			e = LaneEntry{Entry: Entry{Seq: ref.key.seq, Key: ref.key.key, At: ref.key.at}}
-			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.seq, g.lane, err)
-		}
-
-		if !yield(e, err) {
-			return false
-		}
-	}
-	return true
-}
+// Lane yields the events of a lane, as Spool.Lane does.
+//
+// From a damaged file, which Open would set aside, it yields the events that are whole,
+// and then an error with Seq 0.
+func (f *Folder) Lane(lane Lane) iter.Seq2[LaneEntry, error] { return f.lanes.All(lane) }

@@ -2,6 +2,7 @@ package spool_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -20,6 +21,15 @@ func lane(t testing.TB, s *spool.Spool, lane spool.Lane) []spool.LaneEntry {
 		all = append(all, e)
 	}
 	return all
+}
+
+func buried(t *testing.T, s *spool.Spool, seqs ...uint64) {
+	t.Helper()
+	for _, seq := range seqs {
+		if err := s.Bury("why", spool.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestLanesKeepWhatIsMovedThere(t *testing.T) {
@@ -79,6 +89,24 @@ func TestLanesTakeEventsOf32MiB(t *testing.T) {
 		if !bytes.Equal(e.Data, large) {
 			t.Errorf("event %d came back with %d bytes", e.Seq, len(e.Data))
 		}
+	}
+}
+
+func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
+	s := open(t, t.TempDir(), bytesMax(1<<20))
+	large := bytes.Repeat([]byte("x"), 100<<10)
+	seq, err := uint64(1), error(nil)
+	for ; err == nil && seq < 10; seq++ {
+		err = s.Bury("why", spool.Entry{Seq: seq, Data: large})
+	}
+	if !errors.Is(err, spool.ErrLanesFull) || seq != 4 { // a quarter of 1 MiB is two and a half of them
+		t.Fatalf("event %d: %v", seq-1, err)
+	}
+	if err := s.Release(spool.LaneDead, []uint64{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury("why", spool.Entry{Seq: 3, Data: large}); err != nil {
+		t.Error(err)
 	}
 }
 

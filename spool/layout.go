@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -18,7 +19,6 @@ const (
 	formatName     = "FORMAT"
 	lockName       = "LOCK"
 	cursorName     = "cursor"
-	lanesName      = "lanes"
 	quarantineName = "quarantine"
 	ballastName    = "ballast"
 )
@@ -75,13 +75,13 @@ func createFormat(dir, path string) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
-	if err := syncDir(path + ".new"); err != nil {
+	if err := disk.SyncDir(path + ".new"); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+	return errors.Join(disk.SyncDir(dir), disk.SyncDir(filepath.Dir(dir)))
 }
 
 // dirLock keeps a second process out of a folder. The kernel releases it when the process

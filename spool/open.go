@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"strings"
+
+	"promptspool/spool/lane"
 )
 
 // Open opens the spool in c.Dir, or makes a new one if the folder is empty or absent.
@@ -37,22 +39,15 @@ func Open(c Config) (*Spool, error) {
 	}
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
-	s.lanes = lanes{
-		dir:         s.path(lanesName),
-		bytesMax:    c.BytesMax / laneShare,
-		log:         c.Logger,
-		checkFailed: s.checkFailed,
-		fail:        s.fail,
-		countLost:   s.addLaneGaps,
-		noteDisk:    s.guard.add,
-	}
 
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeAllReading(), lock.release()}
 		if s.cursor != nil {
-			errs = append(errs, s.cursor.file.Close())
+			errs = append(errs, s.cursor.Close())
 		}
-		s.lanes.close()
+		if s.lanes != nil {
+			s.lanes.Close(ErrClosed)
+		}
 		return nil, errors.Join(errs...)
 	}
 	return s, nil
@@ -80,7 +75,17 @@ func (s *Spool) load() (err error) {
 	if err := s.loadGenerations(); err != nil {
 		return err
 	}
-	if err := s.lanes.load(s.quarantine); err != nil {
+	s.lanes, err = lane.Open(lane.Config{
+		Dir:         s.config.Dir,
+		BytesMax:    s.config.BytesMax / laneShare,
+		Logger:      s.config.Logger,
+		CheckFailed: s.checkFailed,
+		Fail:        s.fail,
+		CountLost:   s.addLaneGaps,
+		NoteDisk:    s.guard.add,
+		Quarantine:  s.quarantine,
+	})
+	if err != nil {
 		return err
 	}
 

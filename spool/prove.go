@@ -3,6 +3,8 @@ package spool
 import (
 	"slices"
 	"time"
+
+	"promptspool/spool/frame"
 )
 
 // loadGenerations proves every generation, counts what waits in it, and reports every
@@ -13,7 +15,7 @@ func (s *Spool) loadGenerations() error {
 		return err
 	}
 
-	if len(names) > 0 && (s.cursor.writes == 0 || s.cursor.damaged) {
+	if len(names) > 0 && (s.cursor.Writes == 0 || s.cursor.Damaged) {
 		// The cursor may be older than the last removal. Sending events again is
 		// harmless; a false alarm about delivered ones is not.
 		first, _, _ := parseGenerationName(names[0])
@@ -236,20 +238,20 @@ func (p *proof) walk() (walked, error) {
 	// Acknowledged events are part of the runs, because they prove the sequence, but not
 	// of the usage.
 	frontier := p.spool.frontier
-	err = walkKeys(db, p.first, func(k eventKey) bool {
-		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.seq {
+	err = walkKeys(db, p.first, func(k frame.EventKey) bool {
+		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.Seq {
 			w.runs[n-1].end++
 		} else {
-			w.runs = append(w.runs, seqRange{k.seq, k.seq + 1})
+			w.runs = append(w.runs, seqRange{k.Seq, k.Seq + 1})
 		}
 
-		if k.seq >= frontier {
-			w.usage.add(k.key, 1, int64(k.bytes))
+		if k.Seq >= frontier {
+			w.usage.add(k.Key, 1, int64(k.Bytes))
 			if w.firstAt.IsZero() {
-				w.firstAt = k.at
+				w.firstAt = k.At
 			}
 		}
-		w.lastAt = k.at
+		w.lastAt = k.At
 		return true
 	})
 	if err != nil {

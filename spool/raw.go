@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -17,7 +18,7 @@ import (
 type frameRef struct {
 	file   string
 	offset int64
-	key    eventKey // bytes is of this part
+	key    frame.EventKey // bytes is of this part
 }
 
 // evidence is what the raw files of a generation prove.
@@ -103,14 +104,14 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 	}
 
 	for at := 0; ; {
-		i := bytes.Index(data[at:], []byte(frameMagic))
+		i := bytes.Index(data[at:], []byte(frame.Magic))
 		if i < 0 {
 			return nil
 		}
 		at += i
 
-		f, err := decodeFrame(data[at:])
-		if errors.Is(err, errFrameNewer) {
+		f, err := frame.Decode(data[at:])
+		if errors.Is(err, frame.ErrNewer) {
 			return err
 		}
 		if err != nil {
@@ -119,24 +120,31 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 		}
 
 		// The frames of one commit are in any order.
-		refs := ev.events[f.seq]
-		if int(f.part) >= len(refs) {
-			refs = append(refs, make([]frameRef, int(f.part)+1-len(refs))...)
+		refs := ev.events[f.Seq]
+		if int(f.Part) >= len(refs) {
+			refs = append(refs, make([]frameRef, int(f.Part)+1-len(refs))...)
 		}
-		key := eventKey{f.seq, f.part, f.parts, f.key, uint32(len(f.payload)), f.at}
-		refs[f.part] = frameRef{path, int64(at), key}
-		ev.events[f.seq] = refs
+		key := frame.EventKey{
+			Seq:   f.Seq,
+			Part:  f.Part,
+			Parts: f.Parts,
+			Key:   f.Key,
+			Bytes: uint32(len(f.Payload)),
+			At:    f.At,
+		}
+		refs[f.Part] = frameRef{path, int64(at), key}
+		ev.events[f.Seq] = refs
 
 		// Whole, but behind damage: Badger would cut it off.
 		ev.broken = ev.broken || at > chainEnd
-		at += frameHeaderBytes + len(f.payload)
+		at += frame.HeaderBytes + len(f.Payload)
 	}
 }
 
 // dropIncomplete removes events that lack a frame.
 func (ev *evidence) dropIncomplete() {
 	for seq, refs := range ev.events {
-		if slices.ContainsFunc(refs, func(r frameRef) bool { return int(r.key.parts) != len(refs) }) {
+		if slices.ContainsFunc(refs, func(r frameRef) bool { return int(r.key.Parts) != len(refs) }) {
 			delete(ev.events, seq)
 		}
 	}
@@ -178,11 +186,11 @@ func (ev *evidence) end(first uint64) uint64 {
 func lastCommitted(data []byte) (first, last uint64) {
 	var open seqRange // of the transaction that is being read; here end is its last sequence
 	for e := range rawlog.Entries(data) {
-		if k, ok := decodeEventKey(e.Key); ok {
+		if k, ok := frame.DecodeEventKey(e.Key); ok {
 			if open.from == 0 {
-				open.from = k.seq
+				open.from = k.Seq
 			}
-			open.from, open.end = min(open.from, k.seq), max(open.end, k.seq)
+			open.from, open.end = min(open.from, k.Seq), max(open.end, k.Seq)
 		}
 
 		// A transaction without its end was never finished, and does not count.

@@ -11,6 +11,7 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
 
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -112,22 +113,22 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 	defer it.Close()
 
 	next := max(r.from, g.first)
-	for it.Seek(seekKey(next)); it.Valid(); {
-		k, ok := decodeEventKey(it.Item().Key())
-		if !ok || k.part != 0 {
+	for it.Seek(frame.SeekKey(next)); it.Valid(); {
+		k, ok := frame.DecodeEventKey(it.Item().Key())
+		if !ok || k.Part != 0 {
 			it.Next()
 			continue
 		}
-		if k.seq >= r.end {
+		if k.Seq >= r.end {
 			break
 		}
 
 		// Sequences have no gaps, so a key that was skipped is missing from the store.
-		if full, err := r.rescue(g, next, k.seq, "its key is not in the store"); full || err != nil {
+		if full, err := r.rescue(g, next, k.Seq, "its key is not in the store"); full || err != nil {
 			return full, err
 		}
 
-		if !r.hasRoomFor(int64(k.bytes)) {
+		if !r.hasRoomFor(int64(k.Bytes)) {
 			return true, nil
 		}
 
@@ -135,15 +136,15 @@ func (r *reading) readGeneration(db *badger.DB, g *generation) (full bool, err e
 		// frame of a newer version ends the read: it is not damaged, and an older program
 		// must not lose it.
 		data, err := readEvent(it, k)
-		if errors.Is(err, errFrameNewer) {
-			return false, fmt.Errorf("spool: event %d: %w", k.seq, err)
+		if errors.Is(err, frame.ErrNewer) {
+			return false, fmt.Errorf("spool: event %d: %w", k.Seq, err)
 		}
 		if err == nil {
-			r.add(Entry{Seq: k.seq, Key: k.key, At: k.at, Data: data})
-		} else if full, err := r.rescue(g, k.seq, k.seq+1, err.Error()); full || err != nil {
+			r.add(Entry{Seq: k.Seq, Key: k.Key, At: k.At, Data: data})
+		} else if full, err := r.rescue(g, k.Seq, k.Seq+1, err.Error()); full || err != nil {
 			return full, err
 		}
-		next = k.seq + 1
+		next = k.Seq + 1
 	}
 
 	// The same at the end of the generation.
@@ -167,40 +168,40 @@ func (r *reading) add(e Entry) {
 
 // readEvent assembles an event from its frames. The iterator must be at its first frame,
 // and is left after its last one.
-func readEvent(it *badger.Iterator, k eventKey) ([]byte, error) {
+func readEvent(it *badger.Iterator, k frame.EventKey) ([]byte, error) {
 	var data []byte
 	var damage error
 	parts := 0
 
 	// Go on after damage: the iterator has to get past the event in any case.
-	for ; it.ValidForPrefix(seekKey(k.seq)); it.Next() {
-		pk, ok := decodeEventKey(it.Item().Key())
+	for ; it.ValidForPrefix(frame.SeekKey(k.Seq)); it.Next() {
+		pk, ok := frame.DecodeEventKey(it.Item().Key())
 		err := it.Item().Value(func(value []byte) error {
-			f, err := decodeFrame(value)
+			f, err := frame.Decode(value)
 			if err != nil {
 				return err
 			}
 
 			// A frame that verifies may still be another one than its key says.
-			same := f.seq == k.seq && f.part == pk.part && f.parts == k.parts &&
-				f.key == k.key && f.at.Equal(k.at)
-			if !ok || !same || int(f.part) != parts {
-				return errFrame
+			same := f.Seq == k.Seq && f.Part == pk.Part && f.Parts == k.Parts &&
+				f.Key == k.Key && f.At.Equal(k.At)
+			if !ok || !same || int(f.Part) != parts {
+				return frame.ErrDamaged
 			}
 
 			// The value is Badger's, and only until this function returns: copy it.
 			if data == nil {
-				data = make([]byte, 0, min(k.bytes, appendBytesMax))
+				data = make([]byte, 0, min(k.Bytes, appendBytesMax))
 			}
-			data = append(data, f.payload...)
+			data = append(data, f.Payload...)
 			return nil
 		})
 		damage = errors.Join(damage, err)
 		parts++
 	}
 
-	if damage == nil && (parts != int(k.parts) || len(data) != int(k.bytes)) {
-		damage = errFrame
+	if damage == nil && (parts != int(k.Parts) || len(data) != int(k.Bytes)) {
+		damage = frame.ErrDamaged
 	}
 	return data, damage
 }

@@ -10,6 +10,8 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/disk"
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -39,7 +41,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	options := generationOptions(build, capacity, s.storeLog()).WithMemTableSize(recoveryMemTableBytes)
 	db, err := createDatabase(options, capacity)
 	if err != nil {
-		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", s.path(name), roomAdvice(err), err)
+		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", s.path(name), disk.RoomAdvice(err), err)
 		return "", errors.Join(err, os.RemoveAll(build))
 	}
 
@@ -63,7 +65,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 	if err := closeSealed(db); err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.Rename(build, s.path(rebuilt)), syncDir(s.config.Dir)); err != nil {
+	if err := errors.Join(os.Rename(build, s.path(rebuilt)), disk.SyncDir(s.config.Dir)); err != nil {
 		return "", err
 	}
 
@@ -82,7 +84,7 @@ func (s *Spool) rebuild(name string, ev evidence, from, end uint64) (string, err
 func capacityFor(ev evidence) (bytes int64) {
 	for _, refs := range ev.events {
 		for _, ref := range refs {
-			bytes += int64(ref.key.bytes) + frameOverheadBytes
+			bytes += int64(ref.key.Bytes) + frameOverheadBytes
 		}
 	}
 	return bytes
@@ -93,30 +95,30 @@ func capacityFor(ev evidence) (bytes int64) {
 func copyEvent(db *badger.DB, refs []frameRef) error {
 	size := uint32(0)
 	for _, ref := range refs {
-		size += ref.key.bytes
+		size += ref.key.Bytes
 	}
 
 	txn := db.NewTransaction(true)
 	defer txn.Discard()
 	for _, ref := range refs {
-		b := make([]byte, frameHeaderBytes+int(ref.key.bytes))
+		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
 		if err := readAt(ref.file, b, ref.offset); err != nil {
 			return err
 		}
-		f, err := decodeFrame(b)
+		f, err := frame.Decode(b)
 		if err != nil {
 			return err
 		}
 
 		// dropUncertain may have given the event another sequence.
 		k := ref.key
-		if f.seq != k.seq {
-			f.seq = k.seq
-			f.seal(b)
+		if f.Seq != k.Seq {
+			f.Seq = k.Seq
+			f.Seal(b)
 		}
 
-		k.bytes = size
-		if err := txn.Set(k.encode(), b); err != nil {
+		k.Bytes = size
+		if err := txn.Set(k.Encode(), b); err != nil {
 			return err
 		}
 	}
@@ -141,7 +143,7 @@ func (s *Spool) quarantine(name string) error {
 	}
 
 	target := s.path(quarantineName, filepath.Base(name))
-	for n := 2; exists(target); n++ {
+	for n := 2; disk.Exists(target); n++ {
 		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))
 	}
 	if err := os.Rename(s.path(name), target); err != nil {
@@ -149,10 +151,5 @@ func (s *Spool) quarantine(name string) error {
 	}
 
 	s.config.Logger.Error("what is damaged was set aside", "folder", target)
-	return errors.Join(syncDir(s.path(quarantineName)), syncDir(filepath.Dir(s.path(name))))
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	return errors.Join(disk.SyncDir(s.path(quarantineName)), disk.SyncDir(filepath.Dir(s.path(name))))
 }

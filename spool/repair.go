@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"promptspool/spool/disk"
 )
 
 // Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes
@@ -45,8 +47,8 @@ func unseal(ctx context.Context, c Config) error {
 
 	for _, g := range in.report.Generations {
 		seal := filepath.Join(f.path(g.Name), sealName)
-		if g.Plan == PlanRebuild && exists(seal) {
-			err = errors.Join(err, os.Remove(seal), syncDir(f.path(g.Name)))
+		if g.Plan == PlanRebuild && disk.Exists(seal) {
+			err = errors.Join(err, os.Remove(seal), disk.SyncDir(f.path(g.Name)))
 		}
 	}
 	return errors.Join(err, f.Close())

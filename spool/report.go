@@ -1,5 +1,12 @@
 package spool
 
+import (
+	"fmt"
+	"iter"
+
+	"github.com/dustin/go-humanize/english"
+)
+
 // Report is what reading every frame of a spool found.
 type Report struct {
 	Frontier    uint64             `json:"frontier"` // the lowest sequence that is not acknowledged
@@ -113,4 +120,33 @@ func (r *Report) lose(from, end uint64, reason string) {
 	if from < end {
 		r.Lost = append(r.Lost, Loss{from, end - 1, reason})
 	}
+}
+
+// checkLane reads every event of a lane.
+func checkLane(lane Lane, events iter.Seq2[LaneEntry, error]) LaneReport {
+	r := LaneReport{Lane: lane.String()}
+	for e, err := range events {
+		switch {
+		case err == nil:
+			r.Events++
+			r.Bytes += int64(len(e.Data))
+		case e.Seq > 0:
+			r.Damaged++
+		default:
+			r.Errors = append(r.Errors, err.Error())
+		}
+	}
+
+	return r
+}
+
+// lose adds lost events of the lane, if there are any.
+func (r *LaneReport) lose(events int) {
+	if events <= 0 {
+		return
+	}
+
+	r.Lost = events
+	r.Errors = append(r.Errors, fmt.Sprintf("%s of the %s lane lost: missing from all of its files",
+		english.Plural(events, "event", ""), r.Lane))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
 
@@ -80,7 +81,7 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 
 		e, err := readRefs(refs)
 		switch {
-		case errors.Is(err, errFrame), errors.Is(err, io.EOF), rawlog.Unreadable(err):
+		case errors.Is(err, frame.ErrDamaged), errors.Is(err, io.EOF), rawlog.Unreadable(err):
 			// Damaged since the files were examined.
 			r.spool.lose(seq, seq+1, err.Error())
 		case err != nil:

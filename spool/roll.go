@@ -3,6 +3,8 @@ package spool
 import (
 	"errors"
 	"fmt"
+
+	"promptspool/spool/disk"
 )
 
 // roll continues in a new generation of this capacity, from seq on. The full one is
@@ -53,10 +55,10 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	// A full disk is waited for. A broken one ends the spool, because nothing that it
 	// says about earlier writes can be trusted either.
 	g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
-	if isFull(err) {
+	if disk.IsFull(err) {
 		return nil, s.guard.refuse(err)
 	}
-	if isBroken(err) {
+	if disk.IsBroken(err) {
 		return nil, s.fail(err)
 	}
 	if err != nil {

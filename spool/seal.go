@@ -11,6 +11,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -19,6 +20,8 @@ import (
 // ends the process on some damaged tables, and opens others without their events. So
 // Badger never again sees a generation whose files do not match its SEAL.
 const sealName = "SEAL"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errUnsealed = errors.New("its files do not match its SEAL")
 
@@ -44,7 +47,7 @@ func closeSealed(db *badger.DB) error {
 	if err := os.WriteFile(path, seal, 0o600); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(path), syncDir(dir))
+	return errors.Join(disk.SyncDir(path), disk.SyncDir(dir))
 }
 
 // isSealed reports whether a generation was closed in order and its files are what they

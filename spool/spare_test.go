@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"promptspool/spool/disk"
 )
 
 // quickly opens a spool of generations of 64 KiB with a clock that the test moves.
@@ -40,7 +42,7 @@ func madeAhead(s *Spool) bool {
 	if s.spare != nil {
 		<-s.spare.made
 	}
-	return exists(s.path(nextName))
+	return disk.Exists(s.path(nextName))
 }
 
 func TestAGenerationThatFillsQuicklyHasTheNextOneMadeAhead(t *testing.T) {
@@ -145,7 +147,7 @@ func TestOpenRemovesASpareThatAKillLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if st := again.Status(); st.Events != 40 || st.Gaps != 0 || exists(again.path(nextName)) {
+	if st := again.Status(); st.Events != 40 || st.Gaps != 0 || disk.Exists(again.path(nextName)) {
 		t.Errorf("%+v", st)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"promptspool/metrics"
+	"promptspool/spool/frame"
+	"promptspool/spool/lane"
 )
 
 // Errors that Append and Read return, apart from errors of the disk.
@@ -87,12 +89,7 @@ func (c *Config) defaults() error {
 }
 
 // Entry is one event as the spool stores it.
-type Entry struct {
-	Seq  uint64    // its place in the order of all events; starts at 1, without gaps
-	Key  uint32    // the number of the key that it came with
-	At   time.Time // when it was appended, UTC
-	Data []byte    // owned by the receiver
-}
+type Entry = frame.Entry
 
 // Spool is a durable queue of events on one disk.
 //
@@ -121,8 +118,8 @@ type Spool struct {
 	raw     rawFiles // of the damaged generation that was read last
 	cursor  *cursor
 
-	lanes lanes  // has a lock of its own
-	guard *guard // has a lock of its own
+	lanes *lane.Lanes // has a lock of its own; nil until Open has loaded them
+	guard *guard      // has a lock of its own
 
 	// Owned by the leader.
 	framer  framer
@@ -274,7 +271,7 @@ func (s *Spool) Close() error {
 
 	state := cursorState{s.frontier, s.next} // without mu: Ack and settle are over
 	errs := []error{s.cursor.save(state), s.closeAllReading()}
-	s.lanes.close()
+	s.lanes.Close(ErrClosed)
 
 	// Sealing writes a table, which on a full disk would be SIGBUS inside Badger.
 	if s.writing != nil {
@@ -285,7 +282,7 @@ func (s *Spool) Close() error {
 			errs = append(errs, s.seal(s.writing))
 		}
 	}
-	return errors.Join(append(errs, s.cursor.file.Close(), s.lock.release())...)
+	return errors.Join(append(errs, s.cursor.Close(), s.lock.release())...)
 }
 
 // abort closes what it can of a spool that failed. Another goroutine may hang in a commit
@@ -294,8 +291,8 @@ func (s *Spool) abort() error {
 	if s.readMu.TryLock() {
 		defer s.readMu.Unlock()
 		_ = s.closeAllReading()
-		s.lanes.close()
-		_ = s.cursor.file.Close()
+		s.lanes.Close(ErrClosed)
+		_ = s.cursor.Close()
 	}
 	return s.lock.release()
 }

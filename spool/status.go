@@ -34,7 +34,7 @@ type Status struct {
 // none.
 func (s *Spool) Status() Status {
 	disk := s.guard.walk() // without a lock, because it may take long
-	held, dead := s.lanes.events(LaneHeld), s.lanes.events(LaneDead)
+	held, dead := s.lanes.Events(LaneHeld), s.lanes.Events(LaneDead)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Spool) Status() Status {
 // and is zero if none is known. The newest generation is kept even when it is
 // acknowledged, so that both survive a restart.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
-	held := s.lanes.newest()
+	held := s.lanes.Newest()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ func (ev *evidence) dropUncertain(answered uint64) int {
 func (ev *evidence) renumber(from, to uint64) {
 	refs := ev.events[from]
 	for i := range refs {
-		refs[i].key.seq = to
+		refs[i].key.Seq = to
 	}
 	delete(ev.events, from)
 	ev.events[to] = refs

@@ -50,7 +50,10 @@ var imports = map[string]string{
 	"registry/prices":          "",
 	"proxy":                    "api/wire metrics spool spool/rawlog",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
-	"spool":                    "metrics spool/rawlog",
+	"spool":                    "metrics spool/disk spool/frame spool/lane spool/rawlog",
+	"spool/lane":               "spool/disk spool/frame spool/rawlog",
+	"spool/frame":              "",
+	"spool/disk":               "spool/rawlog",
 	"spool/rawlog":             "",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
 		"spool/archive/query spool/archive/rowcode",

@@ -1,4 +1,4 @@
-package spool
+package disk
 
 import (
 	"encoding/binary"
@@ -12,8 +12,9 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// slots are two numbers in a small file, which are replaced together and durably. The
-// file has two slots, 4096 bytes apart, that are written in turn, so that a torn write
+// Slots are two numbers in a small file, which are replaced together and durably.
+//
+// The file has two slots, 4096 bytes apart, that are written in turn, so that a torn write
 // leaves the other one. A slot, big-endian:
 //
 //	offset  bytes  field
@@ -23,14 +24,18 @@ import (
 //	    28      4  CRC32C of bytes 0 to 27
 //
 // Not safe for concurrent use.
-type slots struct {
-	file    *os.File
-	magic   string
-	writes  uint64 // 0: nothing was ever written, or nothing of it can be read
-	numbers [2]uint64
-	// damaged is set when a slot was written and does not verify: the numbers may then be
+type Slots struct {
+	// Writes counts how often they were saved; 0 means that nothing was ever written, or
+	// that nothing of it can be read.
+	Writes uint64
+	// Numbers are those that were saved last, as far as that can be told: see Sure.
+	Numbers [2]uint64
+	// Damaged is set when a slot was written and does not verify: the numbers may then be
 	// older ones.
-	damaged bool
+	Damaged bool
+
+	file  *os.File // nil when they were only looked at
+	magic string
 	// unreadable is set when the disk cannot read a slot. It could not be overwritten
 	// either.
 	unreadable bool
@@ -41,48 +46,53 @@ const (
 	slotApart = 4096
 )
 
-// openSlots opens or creates the file.
-func openSlots(path, magic string) (slots, error) {
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// OpenSlots opens or creates the file at path; Close it afterwards.
+//
+// magic is four bytes, which say what the numbers are and in which version. The file gets
+// its blocks now, so that Save succeeds on a full disk.
+func OpenSlots(path, magic string) (Slots, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return slots{}, err
+		return Slots{}, err
 	}
 	s, err := readSlots(file, magic)
 	if err != nil {
-		return slots{}, errors.Join(err, file.Close())
+		return Slots{}, errors.Join(err, file.Close())
 	}
 
 	// A block that cannot be read could not be overwritten in place either, so use a new
 	// file.
 	if s.unreadable {
 		if err := s.replace(path); err != nil {
-			return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
+			return Slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
 		}
 		file = s.file
 	}
 
 	// On a full disk, this file is written before anything is removed, so it must not
 	// need a block.
-	if err := allocate(file, 2*slotApart); err != nil {
-		return slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
+	if err := Allocate(file, 2*slotApart); err != nil {
+		return Slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
 	}
 	return s, nil
 }
 
 // replace puts a new file in the place of one that the disk cannot read, with the slot
 // that could be read, if there is one. The numbers stay damaged until they are saved.
-func (s *slots) replace(path string) error {
+func (s *Slots) replace(path string) error {
 	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 
-	if s.writes > 0 {
-		_, err = file.WriteAt(s.encode(s.writes, s.numbers), int64(s.writes%2)*slotApart)
+	if s.Writes > 0 {
+		_, err = file.WriteAt(s.encode(s.Writes, s.Numbers), int64(s.Writes%2)*slotApart)
 	}
 	err = errors.Join(err, file.Sync())
 	if err == nil {
-		err = errors.Join(os.Rename(path+".new", path), syncDir(filepath.Dir(path)))
+		err = errors.Join(os.Rename(path+".new", path), SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -94,7 +104,7 @@ func (s *slots) replace(path string) error {
 }
 
 // encode returns the content of a slot.
-func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
+func (s *Slots) encode(writes uint64, numbers [2]uint64) []byte {
 	b := make([]byte, 0, slotBytes)
 	b = append(b, s.magic...)
 	b = binary.BigEndian.AppendUint64(b, writes)
@@ -103,15 +113,15 @@ func (s *slots) encode(writes uint64, numbers [2]uint64) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// peekSlots reads the file at path without changing anything. A file that does not exist
+// PeekSlots reads the file at path without changing anything. A file that does not exist
 // is like one that was never written.
-func peekSlots(path, magic string) (slots, error) {
+func PeekSlots(path, magic string) (Slots, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return slots{}, nil
+		return Slots{}, nil
 	}
 	if err != nil {
-		return slots{}, err
+		return Slots{}, err
 	}
 
 	s, err := readSlots(file, magic)
@@ -120,13 +130,13 @@ func peekSlots(path, magic string) (slots, error) {
 }
 
 // readSlots takes the numbers from the newer one of the slots that verify.
-func readSlots(file *os.File, magic string) (slots, error) {
-	s := slots{file: file, magic: magic}
+func readSlots(file *os.File, magic string) (Slots, error) {
+	s := Slots{file: file, magic: magic}
 	for slot := range int64(2) {
 		b := make([]byte, slotBytes)
 		n, err := file.ReadAt(b, slot*slotApart)
 		if rawlog.Unreadable(err) {
-			s.damaged, s.unreadable = true, true
+			s.Damaged, s.unreadable = true, true
 			continue
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -141,28 +151,28 @@ func readSlots(file *os.File, magic string) (slots, error) {
 		}
 
 		if string(b[:4]) != magic || binary.BigEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], castagnoli) {
-			s.damaged = true
+			s.Damaged = true
 			continue
 		}
-		if w := binary.BigEndian.Uint64(b[4:]); w > s.writes {
-			s.writes = w
-			s.numbers = [2]uint64{binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint64(b[20:])}
+		if w := binary.BigEndian.Uint64(b[4:]); w > s.Writes {
+			s.Writes = w
+			s.Numbers = [2]uint64{binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint64(b[20:])}
 		}
 	}
 	return s, nil
 }
 
-// sure reports whether the numbers are certainly those that were written last.
-func (s *slots) sure() bool { return s.writes > 0 && !s.damaged }
+// Sure reports whether the numbers are certainly those that were written last.
+func (s *Slots) Sure() bool { return s.Writes > 0 && !s.Damaged }
 
-// save writes the numbers to the older slot and syncs it. It does nothing if they are
-// already on disk.
-func (s *slots) save(numbers [2]uint64) error {
-	if numbers == s.numbers && s.sure() {
+// Save makes the numbers durable, in the older slot. It does nothing if they are already
+// on disk.
+func (s *Slots) Save(numbers [2]uint64) error {
+	if numbers == s.Numbers && s.Sure() {
 		return nil
 	}
 
-	if _, err := s.file.WriteAt(s.encode(s.writes+1, numbers), int64((s.writes+1)%2)*slotApart); err != nil {
+	if _, err := s.file.WriteAt(s.encode(s.Writes+1, numbers), int64((s.Writes+1)%2)*slotApart); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
@@ -170,7 +180,13 @@ func (s *slots) save(numbers [2]uint64) error {
 	}
 
 	// A damaged slot is the one that was overwritten just now, unless both were damaged.
-	s.writes++
-	s.numbers, s.damaged = numbers, false
+	s.Writes++
+	s.Numbers, s.Damaged = numbers, false
 	return nil
 }
+
+// Path returns the name that the file was opened with.
+func (s *Slots) Path() string { return s.file.Name() }
+
+// Close closes the file. Nothing is written by that.
+func (s *Slots) Close() error { return s.file.Close() }

@@ -1,4 +1,4 @@
-package spool
+package lane
 
 import (
 	"errors"
@@ -6,32 +6,54 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/frame"
 )
 
-// load reads the headers of every segment. A damaged segment goes to quarantine, and what
-// is whole in it to a new one. Events that are lost by that, or with a file that is gone,
-// are counted.
-func (l *lanes) load(quarantine func(name string) error) error {
+// folderName is the folder of the segments, in the spool's.
+const folderName = "lanes"
+
+// Open loads the lanes of the spool in c.Dir; there need not be any.
+//
+// It reads the headers of every segment. A damaged segment goes to quarantine, and what is
+// whole in it to a new one. Events that are lost by that, or with a file that is gone, are
+// counted.
+func Open(c Config) (*Lanes, error) {
+	count, err := openCount(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+
+	l := &Lanes{
+		config: c,
+		dir:    filepath.Join(c.Dir, folderName),
+		count:  count,
+		lost:   make(map[Lane]int),
+		usage:  map[Lane]*usage{Held: {}, Dead: {}},
+	}
+	if err := l.load(); err != nil {
+		_ = l.count.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lanes) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
-	l.usage = map[Lane]*usage{LaneHeld: {}, LaneDead: {}}
-	l.lost = make(map[Lane]int)
-	s, err := openSlots(filepath.Join(filepath.Dir(l.dir), laneCountName), laneCountMagic)
-	if err != nil {
-		return err
-	}
-	l.count = laneCount{s}
 
 	names, err := segmentNames(l.dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
+		// What a crash left unfinished was never reported as done: its events are still
+		// in the spool, or in the file that it was to replace.
 		if n.unfinished {
 			err = os.Remove(filepath.Join(l.dir, n.name))
 		} else {
-			err = l.loadSegmentLocked(n.lane, n.name, quarantine)
+			err = l.loadSegmentLocked(n.lane, n.name)
 		}
 		if err != nil {
 			return err
@@ -40,8 +62,8 @@ func (l *lanes) load(quarantine func(name string) error) error {
 
 	// What the count names beyond the events found, and beyond those reported lost just
 	// now, was in files that are gone.
-	for _, lane := range []Lane{LaneHeld, LaneDead} {
-		gone := l.count.atLeast(lane) - l.usage[lane].total.events - l.lost[lane]
+	for _, lane := range []Lane{Held, Dead} {
+		gone := l.count.atLeast(lane) - l.usage[lane].events - l.lost[lane]
 		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")
 	}
 	return l.saveCountLocked()
@@ -64,17 +86,17 @@ func segmentNames(dir string) ([]segmentName, error) {
 
 	var names []segmentName
 	for _, e := range entries {
-		lane, ok := parseSegmentLane(strings.TrimPrefix(e.Name(), buildPrefix))
+		lane, ok := parseSegmentLane(strings.TrimPrefix(e.Name(), unfinishedPrefix))
 		if !ok {
 			return nil, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(dir, e.Name()))
 		}
-		names = append(names, segmentName{e.Name(), lane, strings.HasPrefix(e.Name(), buildPrefix)})
+		names = append(names, segmentName{e.Name(), lane, strings.HasPrefix(e.Name(), unfinishedPrefix)})
 	}
 	return names, nil
 }
 
 func parseSegmentLane(name string) (Lane, bool) {
-	for _, lane := range []Lane{LaneHeld, LaneDead} {
+	for _, lane := range []Lane{Held, Dead} {
 		if strings.HasPrefix(name, lane.String()+"-") {
 			return lane, true
 		}
@@ -83,14 +105,14 @@ func parseSegmentLane(name string) (Lane, bool) {
 }
 
 // loadSegmentLocked adds one file, or what can be salvaged from it.
-func (l *lanes) loadSegmentLocked(lane Lane, name string, quarantine func(string) error) error {
+func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
 	path := filepath.Join(l.dir, name)
 	g, events, err := describeSegment(path, lane)
 	if err == nil {
 		l.addLocked(g, events)
 		return nil
 	}
-	if !errors.Is(err, errFrame) {
+	if !errors.Is(err, frame.ErrDamaged) {
 		return err
 	}
 
@@ -99,8 +121,8 @@ func (l *lanes) loadSegmentLocked(lane Lane, name string, quarantine func(string
 	if err != nil {
 		return err
 	}
-	l.log.Error("a file of a lane is damaged", "file", path, "whole", len(whole))
-	if err := quarantine(filepath.Join(lanesName, name)); err != nil {
+	l.config.Logger.Error("a file of a lane is damaged", "file", path, "whole", len(whole))
+	if err := l.config.Quarantine(filepath.Join(folderName, name)); err != nil {
 		return err
 	}
 
@@ -109,7 +131,7 @@ func (l *lanes) loadSegmentLocked(lane Lane, name string, quarantine func(string
 		return nil
 	}
 	if g, err = writeSegment(path, lane, whole); err != nil {
-		return fmt.Errorf("spool: cannot write %s again%s: %w", path, roomAdvice(err), err)
+		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.RoomAdvice(err), err)
 	}
 	l.addLocked(g, eventKeys(whole))
 	l.loseLocked(lane, promised-len(whole), path+" is damaged")
@@ -117,7 +139,7 @@ func (l *lanes) loadSegmentLocked(lane Lane, name string, quarantine func(string
 }
 
 // describeSegment reads the headers of a segment.
-func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
+func describeSegment(path string, lane Lane) (segment, []frame.EventKey, error) {
 	g := segment{path: path, lane: lane}
 	file, err := os.Open(path)
 	if err != nil {
@@ -125,23 +147,24 @@ func describeSegment(path string, lane Lane) (segment, []eventKey, error) {
 	}
 	defer file.Close()
 
+	// A segment is never written without events, so an empty one is damaged, too.
 	refs, err := segmentRefs(file)
 	if err != nil || len(refs) == 0 {
-		return g, nil, errors.Join(err, errFrame)
+		return g, nil, errors.Join(err, frame.ErrDamaged)
 	}
 
-	g.count, g.first = len(refs), refs[0].key.seq
-	g.bytes = wholeBlocks(refs[len(refs)-1].end)
-	var keys []eventKey
+	g.count, g.first = len(refs), refs[0].key.Seq
+	g.bytes = disk.WholeBlocks(refs[len(refs)-1].end)
+	var keys []frame.EventKey
 	for _, ref := range refs {
-		g.first, g.last = min(g.first, ref.key.seq), max(g.last, ref.key.seq)
+		g.first, g.last = min(g.first, ref.key.Seq), max(g.last, ref.key.Seq)
 		keys = append(keys, ref.key)
 	}
 	return g, keys, nil
 }
 
-func eventKeys(events []laneEvent) []eventKey {
-	var keys []eventKey
+func eventKeys(events []event) []frame.EventKey {
+	var keys []frame.EventKey
 	for _, e := range events {
 		keys = append(keys, e.key)
 	}

@@ -1,65 +1,80 @@
-package spool
+package lane
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/dustin/go-humanize/english"
+
+	"promptspool/spool/disk"
 )
 
-// A laneCount stores on disk how many events each lane holds, held events first
-// (slots.go). Nothing else would show that a file of a lane is gone.
+// A count stores on disk how many events each lane holds, held events first. Nothing else
+// would show that a file of a lane is gone.
 //
 // It is raised after events are durable in a lane, and lowered before they are removed.
 // So a crash can only leave it too low, by events that are still in the spool or that
 // were given up, and never raises a false alarm.
-type laneCount struct{ slots }
+type count struct{ disk.Slots }
 
 const (
-	laneCountName  = "lanes.count" // beside the folder of the lanes, which may go as a whole
-	laneCountMagic = "PSN\x01"
+	countName  = "lanes.count" // beside the folder of the lanes, which may go as a whole
+	countMagic = "PSN\x01"
 )
 
+// openCount opens or creates the file in the spool's folder.
+func openCount(dir string) (count, error) {
+	s, err := disk.OpenSlots(filepath.Join(dir, countName), countMagic)
+	return count{s}, err
+}
+
+// peekCount reads the file without changing it.
+func peekCount(dir string) (count, error) {
+	s, err := disk.PeekSlots(filepath.Join(dir, countName), countMagic)
+	return count{s}, err
+}
+
 // atLeast returns how many events the lane holds at least; 0 if the file cannot tell.
-func (c *laneCount) atLeast(lane Lane) int {
+func (c *count) atLeast(lane Lane) int {
 	switch {
-	case !c.sure():
+	case !c.Sure():
 		return 0
-	case lane == LaneHeld:
-		return int(c.numbers[0])
+	case lane == Held:
+		return int(c.Numbers[0])
 	}
-	return int(c.numbers[1])
+	return int(c.Numbers[1])
 }
 
 // saveCountLocked makes the number of events in the lanes durable.
-func (l *lanes) saveCountLocked() error { return l.saveCountLessLocked(LaneHeld, 0) }
+func (l *Lanes) saveCountLocked() error { return l.saveCountLessLocked(Held, 0) }
 
 // saveCountLessLocked is saveCountLocked without some events of a lane that are about to
 // be removed.
-func (l *lanes) saveCountLessLocked(lane Lane, events int) error {
-	count := [2]uint64{uint64(l.usage[LaneHeld].total.events), uint64(l.usage[LaneDead].total.events)}
-	if lane == LaneHeld {
-		count[0] -= uint64(events)
+func (l *Lanes) saveCountLessLocked(lane Lane, less int) error {
+	events := [2]uint64{uint64(l.usage[Held].events), uint64(l.usage[Dead].events)}
+	if lane == Held {
+		events[0] -= uint64(less)
 	} else {
-		count[1] -= uint64(events)
+		events[1] -= uint64(less)
 	}
 
-	if err := l.count.save(count); err != nil {
-		return l.fail(fmt.Errorf("cannot write %s: %w", l.count.file.Name(), err))
+	if err := l.count.Save(events); err != nil {
+		return l.config.Fail(fmt.Errorf("cannot write %s: %w", l.count.Path(), err))
 	}
 	return nil
 }
 
 // loseLocked counts and logs events of a lane that are gone, or no longer whole.
-func (l *lanes) loseLocked(lane Lane, events int, why string) {
+func (l *Lanes) loseLocked(lane Lane, events int, why string) {
 	if events <= 0 {
 		return
 	}
 
 	l.lost[lane] += events
-	l.countLost(events)
-	l.log.Error("events that were acknowledged to the app are lost",
+	l.config.CountLost(events)
+	l.config.Logger.Error("events that were acknowledged to the app are lost",
 		"lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
 }
 
@@ -67,7 +82,7 @@ func (l *lanes) loseLocked(lane Lane, events int, why string) {
 // and counts its events as lost. It reports whether it did.
 //
 // The keys of these events are not known, so Keys names them until the next start.
-func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
+func (l *Lanes) forgetMissingLocked(g segment) (bool, error) {
 	if _, err := os.Lstat(g.path); !errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -77,20 +92,22 @@ func (l *lanes) forgetMissingLocked(g segment) (bool, error) {
 	}
 
 	// Save the lower count, or the next start would report the same events again.
-	l.usage[g.lane].total.events -= g.count
+	l.usage[g.lane].events -= g.count
 	l.loseLocked(g.lane, g.count, "somebody removed "+g.path)
 	return true, l.saveCountLocked()
 }
 
 // stillThere counts the events of a segment whose file is gone, and returns an error
 // then. It returns nil for a segment that was released.
-func (l *lanes) stillThere(g segment) error {
+func (l *Lanes) stillThere(g segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.writableLocked() != nil {
 		return nil
 	}
 
+	// The caller read the lane without a lock, so it cannot tell a released segment from
+	// one that somebody removed.
 	missing, err := l.forgetMissingLocked(g)
 	if missing {
 		events := english.Plural(g.count, "event", "")
@@ -100,9 +117,8 @@ func (l *lanes) stillThere(g segment) error {
 	return err
 }
 
-// lostEvents returns how many events of a lane were found lost since the spool was
-// opened.
-func (l *lanes) lostEvents(lane Lane) int {
+// Lost returns how many events of a lane were found lost since the spool was opened.
+func (l *Lanes) Lost(lane Lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost[lane]

@@ -1,0 +1,146 @@
+package frame
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// A frame wraps every value that the spool gives to Badger. So a value can be proved
+// whole without trusting Badger, and found in a raw file when Badger no longer returns
+// it. Big-endian:
+//
+//	offset  bytes  field
+//	     0      4  magic F5 'P' 'S' 'F' (F5 occurs in no UTF-8 text, so no payload of text looks like a frame)
+//	     4      2  format version, 1
+//	     6      2  index of this part
+//	     8      2  number of parts of the event
+//	    10      4  key number
+//	    14      8  sequence
+//	    22      8  time of the append, unix nanoseconds
+//	    30      4  length of the payload
+//	    34      4  CRC32C of bytes 0 to 33 and the payload
+//	    38      -  payload
+const (
+	// Magic is how every frame begins.
+	Magic = "\xf5PSF"
+	// HeaderBytes is the length of what is in front of a payload.
+	HeaderBytes = 38
+	// PayloadMax is the most that is read; earlier versions split larger events at it.
+	PayloadMax = 4 << 20
+	// PartBytes is the largest payload that is written. A larger event is split, because
+	// Badger makes several copies of a frame.
+	PartBytes = 1 << 20
+
+	formatVersion = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var (
+	// ErrDamaged means that the bytes are not one whole frame.
+	ErrDamaged = errors.New("frame does not verify")
+	// ErrNewer means that only a newer version can read the frame. It must be kept.
+	ErrNewer = errors.New("frame was written by a newer promptspool; start that version again, or a later one")
+)
+
+// Frame is one frame. The payload of a decoded one aliases what it was decoded from.
+type Frame struct {
+	Seq     uint64
+	Key     uint32
+	Part    uint16 // index of this part of the event
+	Parts   uint16
+	At      time.Time // when the event was appended
+	Payload []byte
+}
+
+// Header returns the bytes in front of the payload.
+func (f *Frame) Header() (b [HeaderBytes]byte) {
+	copy(b[:], Magic)
+	binary.BigEndian.PutUint16(b[4:], formatVersion)
+	binary.BigEndian.PutUint16(b[6:], f.Part)
+	binary.BigEndian.PutUint16(b[8:], f.Parts)
+	binary.BigEndian.PutUint32(b[10:], f.Key)
+	binary.BigEndian.PutUint64(b[14:], f.Seq)
+	binary.BigEndian.PutUint64(b[22:], uint64(f.At.UnixNano()))
+	binary.BigEndian.PutUint32(b[30:], uint32(len(f.Payload)))
+	binary.BigEndian.PutUint32(b[34:], checksum(b[:], f.Payload))
+	return b
+}
+
+// Seal writes the header of a frame whose payload is already at b[HeaderBytes:].
+func (f Frame) Seal(b []byte) {
+	f.Payload = b[HeaderBytes:]
+	header := f.Header()
+	copy(b, header[:])
+}
+
+// Decode reads the frame at the start of b, which may be longer. The payload aliases b.
+//
+// It returns ErrNewer for a frame of a version that it does not know, and ErrDamaged for
+// anything else that is not one whole frame.
+func Decode(b []byte) (Frame, error) {
+	if len(b) < HeaderBytes || string(b[:4]) != Magic {
+		return Frame{}, ErrDamaged
+	}
+
+	// Nothing is verified yet, so the length must be bounded before that much is read.
+	version := binary.BigEndian.Uint16(b[4:])
+	length := int64(binary.BigEndian.Uint32(b[30:]))
+	verifies := false
+	if length <= PayloadMax && HeaderBytes+length <= int64(len(b)) {
+		b = b[:HeaderBytes+length]
+		verifies = binary.BigEndian.Uint32(b[34:]) == checksum(b, b[HeaderBytes:])
+	}
+
+	// The checksum is computed as if the version were ours. So a frame with another
+	// version that still verifies is one of ours in which a bit of the version flipped.
+	switch {
+	case version > formatVersion && !verifies:
+		return Frame{}, fmt.Errorf("%w (format %d, this version knows %d)", ErrNewer, version, formatVersion)
+	case version != formatVersion || !verifies:
+		return Frame{}, ErrDamaged
+	}
+
+	f := Frame{
+		Part:    binary.BigEndian.Uint16(b[6:]),
+		Parts:   binary.BigEndian.Uint16(b[8:]),
+		Key:     binary.BigEndian.Uint32(b[10:]),
+		Seq:     binary.BigEndian.Uint64(b[14:]),
+		At:      time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
+		Payload: b[HeaderBytes:],
+	}
+	if f.Part >= f.Parts {
+		return Frame{}, ErrDamaged
+	}
+	return f, nil
+}
+
+// Peek reads a header without verifying it, so that payloads can be skipped. Bytes of the
+// key is the length of this frame's payload, and may be anything.
+//
+// The header must have HeaderBytes. Peek reports false for one without the magic.
+func Peek(header []byte) (EventKey, bool) {
+	if string(header[:4]) != Magic {
+		return EventKey{}, false
+	}
+
+	return EventKey{
+		Seq:   binary.BigEndian.Uint64(header[14:]),
+		Part:  binary.BigEndian.Uint16(header[6:]),
+		Parts: binary.BigEndian.Uint16(header[8:]),
+		Key:   binary.BigEndian.Uint32(header[10:]),
+		Bytes: binary.BigEndian.Uint32(header[30:]),
+		At:    time.Unix(0, int64(binary.BigEndian.Uint64(header[22:]))).UTC(),
+	}, true
+}
+
+// checksum returns the checksum that a frame of this version has, whatever version the
+// header names.
+func checksum(header, payload []byte) uint32 {
+	known := [34]byte(header)
+	binary.BigEndian.PutUint16(known[4:], formatVersion)
+	return crc32.Update(crc32.Checksum(known[:], castagnoli), castagnoli, payload)
+}

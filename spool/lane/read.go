@@ -1,0 +1,73 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+
+	"promptspool/spool/frame"
+)
+
+// All yields the events of a lane, with one in memory at a time.
+//
+// It goes file by file, and yields each file as it was when it was opened. The events of
+// one move are in order of sequence. An event that cannot be read is yielded as an error,
+// with Seq and Key set, and the next one follows. Nothing follows the error of closed
+// lanes. The loop may call Release.
+func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		segments, err := l.segmentsIn(lane)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+
+		// No lock is held here: the loop may call Release, and a file stays readable
+		// while it is open, even if it is replaced or removed meanwhile.
+		for _, g := range segments {
+			if !g.each(yield) {
+				return
+			}
+			if err := l.stillThere(g); err != nil && !yield(Entry{}, err) {
+				return
+			}
+		}
+	}
+}
+
+// each yields the events of a segment. It returns false when yield did.
+func (g segment) each(yield func(Entry, error) bool) bool {
+	file, err := os.Open(g.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true // released meanwhile, or lost, which stillThere reports
+	}
+	if err != nil {
+		return yield(Entry{}, err)
+	}
+	defer file.Close()
+
+	refs, err := segmentRefs(file)
+	if err != nil {
+		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
+		return yield(Entry{}, err)
+	}
+
+	for _, ref := range refs {
+		var e Entry
+		wrapped, err := readEvent(file, ref)
+		if err == nil {
+			e, err = unwrap(wrapped.key, wrapped.wrapped)
+		}
+		if err != nil {
+			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}}
+			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.Seq, g.lane, err)
+		}
+
+		// A damaged event does not hide the ones behind it.
+		if !yield(e, err) {
+			return false
+		}
+	}
+	return true
+}
