@@ -143,6 +143,8 @@ func (p *Pool) countLocked(owner string, more int64) {
 	if more == 0 {
 		return
 	}
+
+	// Without those that hold nothing, the map does not grow with the number of owners.
 	if p.held[owner] += more; p.held[owner] == 0 {
 		delete(p.held, owner)
 	}

@@ -78,6 +78,7 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 		return wire.Identity{}, unauthorized("This API key was revoked.")
 	}
 
+	// The time of last use is stored later: a write for each call would cost more than the call.
 	a.uses.note(k, a.now())
 
 	return wire.Identity{
@@ -106,6 +107,7 @@ func (a *Auth) CreateKey(
 		return "", wire.Key{}, err
 	}
 
+	// The store gets the hash only, so a copy of the database gives nobody a key.
 	secret := wire.Secret("ps_" + base64.RawURLEncoding.EncodeToString(random(32)))
 	k, err := a.store.CreateKey(ctx, hash(secret), a.newKey(account, name, scope))
 	if err != nil {
@@ -134,6 +136,8 @@ func (a *Auth) Bootstrap(ctx context.Context, key wire.Secret) (wire.Key, error)
 				"that a header cannot carry; give it printable ASCII only.")
 	}
 
+	// The store returns a key that exists as it is, so each restart may try again. It must be what
+	// this one would have been.
 	k, err := a.store.CreateKey(ctx, hash(key), a.newKey(BootstrapAccount, "bootstrap", wire.ScopeFull))
 	switch {
 	case wire.IsCode(err, wire.CodeConflict):

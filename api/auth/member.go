@@ -109,6 +109,8 @@ func (p *People) change(
 		return wire.User{}, err
 	}
 
+	// Only the store can protect the last owner: two owners may disable each other at the same
+	// time.
 	c.At = p.now().UTC()
 	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
 	switch {
@@ -132,6 +134,8 @@ func (p *People) SetPassword(ctx context.Context, by wire.User, old, password st
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
 
+	// A browser left open must not be enough to take over an account. The failures are counted
+	// for the person, so that strangers who guess cannot keep them from changing it.
 	proof, err := p.prove(ctx, by.Email, old, true, personSource(by.ID))
 	if err != nil {
 		return wire.SignedIn{}, err

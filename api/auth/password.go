@@ -98,6 +98,7 @@ func verifyPassword(stored, password string) bool {
 		return false
 	}
 
+	// The stored cost counts: the hash may be older than argonCost. argon2 panics without a pass.
 	var c cost
 	_, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=1", &c.memoryKiB, &c.passes)
 	if err != nil || c.passes == 0 {

@@ -67,6 +67,7 @@ func (p *People) Setup(ctx context.Context) (code wire.Secret, err error) {
 		return "", err
 	}
 
+	// The operator may read the code in the log much later, so in effect it does not expire.
 	now := p.now().UTC()
 	code = newCode()
 	err = p.store.CreateInvite(ctx, hash(code), wire.Invite{
@@ -118,11 +119,14 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 				"code that it printed when it started. Choose another name.", BootstrapAccount)
 	}
 
+	// Anybody may found an account, so founders wait like strangers. Those with a code do not.
 	var password string
 	if err := p.hashers.run(ctx, !founds, func() { password = hashPassword(a.Password) }); err != nil {
 		return wire.SignedIn{}, err
 	}
 
+	// The code may have been used meanwhile: the store checks it again and uses it up, in one
+	// transaction.
 	now := p.now().UTC()
 	u, err := p.store.CreateUser(ctx, wire.User{
 		ID:           wire.NewID(),
@@ -258,6 +262,7 @@ func (p *People) SignIn(
 		return wire.SignedIn{}, err
 	}
 
+	// Strangers who guess at this email must not lock out the browser that its person uses.
 	sources := []source{emailSource(email), ipSource(from.IP)}
 	if known {
 		sources = []source{browserSource(from.Session)}
@@ -297,12 +302,14 @@ func (p *People) prove(
 
 	u, fits, err := p.judge(ctx, email, password, known)
 	if err != nil {
+		// The password was not verified, so nothing was learned by trying it.
 		return wire.User{}, errors.Join(err, p.throttle.takeBack(ctx, sources...))
 	}
 	if !fits {
 		return wire.User{}, wire.Errorf(wire.CodeUnauthorized, "Wrong email or password.")
 	}
 
+	// The other sources may be shared with somebody who guesses: their failures stay.
 	if err := p.throttle.forget(ctx, sources[0]); err != nil {
 		return wire.User{}, err
 	}

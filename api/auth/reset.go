@@ -107,6 +107,7 @@ func (p *People) ResetPassword(
 		return wire.SignedIn{}, err
 	}
 
+	// Failures with the old password must not lock the person out with the new one.
 	if err := p.throttle.forget(ctx, emailSource(u.Email)); err != nil {
 		return wire.SignedIn{}, err
 	}

@@ -62,6 +62,8 @@ func (t throttle) begin(ctx context.Context, now time.Time, message string, sour
 	if err := t.failed(ctx, now, sources...); err != nil {
 		return err
 	}
+
+	// Others may have begun since the first check. The attempt's own failure does not count.
 	return t.check(ctx, now, message, 1, sources...)
 }
 

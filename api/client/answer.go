@@ -59,15 +59,15 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 		return nil
 	}
 
-	var told wire.ErrorBody
-	if err := json.Unmarshal(body, &told); err != nil || told.Error == "" {
+	var refusal wire.ErrorBody
+	if err := json.Unmarshal(body, &refusal); err != nil || refusal.Error == "" {
 		return c.foreign(res.StatusCode, retryAfter)
 	}
 
 	e := &wire.Error{
-		Code:       told.Error,
-		Message:    told.Message,
-		Fields:     told.Fields,
+		Code:       refusal.Error,
+		Message:    refusal.Message,
+		Fields:     refusal.Fields,
 		RetryAfter: retryAfter,
 	}
 

@@ -68,8 +68,11 @@ func New(c Config) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 8
 	transport.MaxResponseHeaderBytes = 64 << 10
-	transport.DisableCompression = true
 	transport.TLSClientConfig = c.TLS
+
+	// If net/http unpacked answers, it would hide their length, by which readAnswer reserves
+	// memory.
+	transport.DisableCompression = true
 
 	// A redirect is an answer that is not the server's; see foreign.
 	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -163,6 +166,7 @@ func (c *Client) do(ctx context.Context, r request) error {
 		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
 	}
 
+	// The clock is read as close to the call as possible, because the time between bounds the skew.
 	sent := c.now()
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -175,6 +179,7 @@ func (c *Client) do(ctx context.Context, r request) error {
 	if r.answerBytesMax > 0 {
 		most = r.answerBytesMax
 	}
+	// One byte more than allowed is read, so that an answer that is too large is noticed.
 	body, err := readAnswer(ctx, io.LimitReader(&heard{res.Body, silence}, int64(most)+1), res.ContentLength)
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
 		return err // this process has no memory for it

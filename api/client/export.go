@@ -40,6 +40,9 @@ func (c *Client) Export(
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return mark, c.unusable(200, "%v", err)
 		}
+
+		// The mark covers the lines before it. What follows the last one comes again with the
+		// next call.
 		mark = m.Export
 	}
 
@@ -104,6 +107,7 @@ func (c *Client) openExport(ctx context.Context, id wire.Identity, e wire.Export
 		return nil, errNotJSON(err)
 	}
 
+	// Both outlive this function: the caller reads the answer afterwards, and closes it.
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
 	answer := &openAnswer{ctx: ctx, end: func() {
@@ -130,10 +134,11 @@ func (c *Client) openExport(ctx context.Context, id wire.Identity, e wire.Export
 
 	answer.body, answer.heard = res.Body, heard{res.Body, silence}
 	if res.StatusCode != 200 || res.Header.Get("Promptspool-Version") == "" {
+		// Errors are small, and are read as a whole.
 		defer answer.Close()
-		told, _ := io.ReadAll(io.LimitReader(answer, syncAnswerBytesMax))
+		text, _ := io.ReadAll(io.LimitReader(answer, syncAnswerBytesMax))
 
-		return nil, c.read(res, told, syncAnswerBytesMax, nil)
+		return nil, c.read(res, text, syncAnswerBytesMax, nil)
 	}
 
 	return answer, nil

@@ -6,7 +6,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// Beat tells the server of a sidecar, in the name of one of its accounts.
+// Beat reports a sidecar to the server, in the name of one of its accounts.
 func (c *Client) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	r := post(id, "/sync/heartbeat", h)
 	r.answerBytesMax = syncAnswerBytesMax
