@@ -62,8 +62,9 @@ var imports = map[string]string{
 	"spool/archive/query":    "api/wire spool/archive/calls spool/archive/rowcode",
 	"spool/archive/transfer": "api/wire spool/archive",
 	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
-	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer spool/rawlog",
+	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/badgerdb/blocks " +
+		"spool/archive/query spool/archive/rowcode spool/archive/transfer spool/rawlog",
+	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/query " +
 		"spool/archive/rowcode spool/archive/transfer",
 	// The suites that every store passes import what they test.

@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -125,9 +126,6 @@ func (db *DB) newFolding(txn *badger.Txn, k keys) *folding {
 	return &folding{db: db, txn: txn, keys: k, records: make(map[string]*record)}
 }
 
-// bodyVersion is the first byte of a stored body: see codec.pack.
-const bodyVersion = 1
-
 // folding is the state while one batch is folded. Each record is read once and written
 // once, however many of its events are in the batch.
 type folding struct {
@@ -235,7 +233,7 @@ func (f *folding) record(requestID string) (*record, error) {
 	}
 
 	if !r.state.Orphan() {
-		r.row = place(r.state.Request.At, id)
+		r.row = blocks.EncodePlace(r.state.Request.At, id)
 	}
 	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
@@ -338,7 +336,7 @@ func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 // which happens when an earlier request takes over the id.
 func (f *folding) list(r *record) error {
 	row, _ := r.state.Row()
-	at := place(r.state.Request.At, r.id)
+	at := blocks.EncodePlace(r.state.Request.At, r.id)
 	if r.row != nil && string(r.row) != string(at) {
 		hide, err := f.db.hide(f.txn, f.keys, r.row)
 		if err != nil {

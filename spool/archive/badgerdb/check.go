@@ -10,6 +10,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -122,18 +123,18 @@ func (c *checker) look(key, value []byte) error {
 		return decode(key, value, &t.orphans)
 
 	case tableBlock:
-		head, err := decodeHead(value)
+		head, err := blocks.DecodeHead(value)
 		if err != nil {
 			return fmt.Errorf("key %q: %w", key, err)
 		}
 		if t.first == nil {
-			t.first = bytes.Clone(key[len(key)-placeBytes:])
+			t.first = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
 		}
 
 		// All its keys but the head itself and its two marks are columns.
 		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3
 
-		return c.summary(k, key[len(key)-placeBytes:], head)
+		return c.summary(k, key[len(key)-blocks.PlaceBytes:], head)
 
 	case tableTime, tableLate: // these come behind the blocks, so first is known
 		_, _, place := accountOf(key)
@@ -151,13 +152,13 @@ func (c *checker) look(key, value []byte) error {
 }
 
 // summary proves that the summary of a block is that of its rows.
-func (c *checker) summary(k keys, place []byte, head blockHead) error {
+func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
 	b := block{txn: c.txn, codec: c.db.codec, keys: k}
 	b.open(place, head)
 
-	rows := make([]wire.Row, head.rows)
+	rows := make([]wire.Row, head.Rows)
 	for i := range rows {
-		row, err := b.row(i, rowcode.AllColumns)
+		row, err := b.Row(i, rowcode.AllColumns)
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (c *checker) summary(k keys, place []byte, head blockHead) error {
 		return err
 	}
 	if !query.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
-		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.summary(place))
+		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.part(place, blocks.Summary))
 	}
 	return nil
 }

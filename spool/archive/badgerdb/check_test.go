@@ -12,6 +12,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 )
 
@@ -24,10 +25,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	event, _ := parseUUID(archivetest.ID(1))
 	at := archivetest.Start.Add(time.Second)
 	for name, harm := range map[string]write{
-		"a row is missing":             {key: k.newest(place(at, id))},
-		"a row says something else":    {k.newest(place(at, id)), []byte(`{}`)},
-		"a row in the wrong table":     {k.late(place(at, id)), []byte(`{}`)},
-		"a row without a record":       {k.newest(place(at.Add(1), id)), []byte(`{}`)},
+		"a row is missing":             {key: k.newest(blocks.EncodePlace(at, id))},
+		"a row says something else":    {k.newest(blocks.EncodePlace(at, id)), []byte(`{}`)},
+		"a row in the wrong table":     {k.late(blocks.EncodePlace(at, id)), []byte(`{}`)},
+		"a row without a record":       {k.newest(blocks.EncodePlace(at.Add(1), id)), []byte(`{}`)},
 		"a record is missing":          {key: k.record(id)},
 		"a record under another's key": {k.record(event), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)},
 		"a record that is no JSON":     {k.record(id), []byte(`{`)},

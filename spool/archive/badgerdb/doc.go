@@ -11,19 +11,21 @@
 //	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
 //	folder_lock.go, format.go         who may open the folder, and which version wrote it
 //	room.go, spare.go                 the disk and the memory that Badger takes
-//	key.go, value.go                  the layout below: keys, and reading what is under them
+//	key.go, value.go, codec.go        the layout below: keys, reading what is under them, packing
 //	apply.go, state.go, orphan.go     folding events into records
 //	rewrite.go, delete.go, retain.go  changing and deleting records
 //	erase.go                          getting deleted bytes out of the files
-//	pack.go, pack_aside.go            turning rows that stand alone into blocks
-//	block.go, blockrow.go, column.go  a block, its rows, and one of its columns
-//	scan.go, evaluate.go, sift.go     a pass over the list; a filter on a block; words in bodies
+//	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
+//	scan.go, sift.go                  a pass over the list; words in bodies
 //	search.go, sum.go, size.go        what callers ask for
 //	template.go, accounts.go, fleet.go, audit.go
 //	backup.go, restore.go, move.go    backups, and copies to another kind of database
 //	check.go                          a proof that all of this agrees
 //	open_badger.go, unreadable.go, unreadable_table.go
 //	                                  opening after a crash, and on a disk with bad blocks
+//
+// Package blocks is the column store: what a block of rows is, without transactions and
+// without keys.
 //
 // # Writes
 //
@@ -78,13 +80,13 @@
 //
 //	'r' request 16             archive.State: a record without its bodies
 //	'e' request 16, after 4    archive.Delta: what later events add to a large record
-//	'b' request 16, event 16   body of an event, packed: column.go
+//	'b' request 16, event 16   body of an event, packed: codec.go
 //	't' ^time 12, ^request 16  row that stands alone before the first block: rowcode
 //	't' place 28               mark where a block begins, for walks over those rows
 //	't' place 28, 0            a second such mark
 //	'u' ^time 12, ^request 16  row that stands alone in a block's part of the list: rowcode
-//	'd' ^time 12, ^request 16  head of the block of rows that begins at this place: block.go
-//	'k' place 28, column       column of the block at this place: column.go
+//	'd' ^time 12, ^request 16  head of the block of rows that begins at this place: package blocks
+//	'k' place 28, column       column of the block at this place, packed: blocks.Part
 //	'k' place 28, ff           summary of the block's rows, like a column but never packed:
 //	                           query.Summarize; empty if there is none
 //	'n'                        number of records, and of bytes of their events: 2 uint64

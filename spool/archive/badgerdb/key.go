@@ -2,10 +2,10 @@ package badgerdb
 
 import (
 	"encoding/binary"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 )
 
@@ -93,23 +93,10 @@ func (k keys) change(revision uint64) []byte {
 // revisionOf reads the revision out of a key that change made.
 func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
-// place returns where a record is in its account's list.
-func place(at time.Time, id uuid) []byte {
-	// With the sign bit turned, years before 1970 sort as well.
-	seconds := ^(uint64(at.Unix()) ^ 1<<63)
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, placeBytes), seconds)
-	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
-
-	for _, b := range id {
-		key = append(key, ^b)
-	}
-	return key
-}
-
 // placeOf returns the place of a position in a list. ok is false if its id is not a UUID.
 func placeOf(p query.Position) ([]byte, bool) {
 	id, ok := parseUUID(p.RequestID)
-	return place(p.At, id), ok
+	return blocks.EncodePlace(p.At, id), ok
 }
 
 // accountOf splits a key of an account into its account's keys, the table and the rest.
@@ -135,18 +122,3 @@ var goneRow = []byte{0}
 // to pass one by one until Badger has compacted them away. An iterator reads one key
 // ahead, so with two marks it never gets there.
 var mark = []byte{1}
-
-// rowPlace reads the time and the id from a row's key, or from a place.
-func rowPlace(key []byte) (at time.Time, id uuid) {
-	key = key[len(key)-placeBytes:]
-
-	seconds := int64(^binary.BigEndian.Uint64(key) ^ 1<<63)
-	at = time.Unix(seconds, int64(^binary.BigEndian.Uint32(key[8:]))).UTC()
-	for i := range id {
-		id[i] = ^key[12+i]
-	}
-	return at, id
-}
-
-// placeBytes is the length of a place: time and id.
-const placeBytes = 12 + 16

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -28,8 +29,8 @@ var packingDefault = packing{
 	newest:  512,
 	step:    1024,
 	inBlock: 128,
-	rows:    blockRowsMax,
-	bytes:   blockBytesMax,
+	rows:    4096,
+	bytes:   4 << 20,
 }
 
 // span is a part of the list: a block with the rows that stand alone in it, or everything
@@ -37,7 +38,7 @@ var packingDefault = packing{
 type span struct {
 	place []byte // where its block begins; nil before the first block
 	next  []byte // where the following block begins; nil for the last span
-	head  blockHead
+	head  blocks.Head
 	lone  int // rows that stand alone
 }
 
@@ -109,11 +110,11 @@ func (p *packing) crowded(s *span) bool {
 func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error) {
 	spans := []span{{}}
 	err := db.each(ctx, txn, k.table(tableBlock), nil, func(key, value []byte) (bool, error) {
-		head, err := decodeHead(value)
+		head, err := blocks.DecodeHead(value)
 		if err != nil {
 			return false, damaged(key, err)
 		}
-		place := bytes.Clone(key[len(key)-placeBytes:])
+		place := bytes.Clone(key[len(key)-blocks.PlaceBytes:])
 		spans[len(spans)-1].next = place
 		spans = append(spans, span{place: place, head: head})
 
@@ -139,7 +140,7 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 	i := 0
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
-		for spans[i].next != nil && bytes.Compare(key[len(key)-placeBytes:], spans[i].next) >= 0 {
+		for spans[i].next != nil && bytes.Compare(key[len(key)-blocks.PlaceBytes:], spans[i].next) >= 0 {
 			if i++; i == len(spans) {
 				return nil
 			}
@@ -203,25 +204,17 @@ func fit(lone []lone, most, bytes int) (n int) {
 }
 
 // next returns how many of the rows go into the next block.
-func (p *packing) next(rows []placed) (n int) {
-	bytes := bytesOf(rows)
+func (p *packing) next(rows []blocks.Placed) (n int) {
+	bytes := blocks.Weight(rows)
 	if len(rows) <= p.rows+p.rows/2 && bytes <= p.bytes+p.bytes/2 {
 		return len(rows)
 	}
 
 	for bytes = 0; n < len(rows) && n < p.rows; n++ {
-		bytes += rowcode.Weight(&rows[n].row)
+		bytes += rowcode.Weight(&rows[n].Row)
 		if n > 0 && bytes > p.bytes {
 			break
 		}
-	}
-	return n
-}
-
-// bytesOf returns the weight of all rows together.
-func bytesOf(rows []placed) (n int) {
-	for i := range rows {
-		n += rowcode.Weight(&rows[i].row)
 	}
 	return n
 }
@@ -235,7 +228,7 @@ func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []by
 	}
 
 	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
-		next = bytes.Clone(key[len(key)-placeBytes:])
+		next = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
 		return false, nil // the first is enough
 	})
 	return next, err
@@ -259,7 +252,7 @@ func (db *DB) packNewest(
 	step.newest = lone
 	step.from, step.first, step.to = lone[0].place[:], s.next, s.next
 
-	var behind []placed
+	var behind []blocks.Placed
 	if s.next != nil {
 		if behind, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
 			return step, err
@@ -281,10 +274,10 @@ func (db *DB) packNewest(
 // weight and never fit.
 func (db *DB) takeFirst(
 	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
-) (rows []placed, err error) {
+) (rows []blocks.Placed, err error) {
 	before := step.newest
 	head, _, err := loadHead(txn, k, place)
-	if err != nil || head.bytes == 0 || head.rows+len(before) > db.packing.rows {
+	if err != nil || head.Weight == 0 || head.Rows+len(before) > db.packing.rows {
 		return nil, err
 	}
 
@@ -299,7 +292,7 @@ func (db *DB) takeFirst(
 
 	// An estimate: the head has the weight of rows as they are in memory, a lone row that
 	// of its value.
-	bytes := head.bytes
+	bytes := head.Weight
 	for _, part := range [][]lone{before, in} {
 		for i := range part {
 			bytes += part[i].bytes
@@ -336,7 +329,7 @@ func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (
 
 		key := it.Item().Key()
 		l := lone{bytes: int(it.Item().ValueSize())}
-		copy(l.place[:], key[len(key)-placeBytes:])
+		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 		if s.next != nil && bytes.Compare(l.place[:], s.next) >= 0 {
 			break
 		}
@@ -346,8 +339,8 @@ func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (
 }
 
 // readLone reads rows of a table, without those that were deleted.
-func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]placed, error) {
-	rows := make([]placed, 0, len(lone))
+func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]blocks.Placed, error) {
+	rows := make([]blocks.Placed, 0, len(lone))
 	for i := range lone {
 		l := lone[i]
 		if err := l.load(txn, table(l.place[:])); err != nil {
@@ -358,8 +351,8 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 			continue
 		}
 
-		rows = append(rows, placed{place: l.place})
-		if err := l.read(&rows[len(rows)-1].row, rowcode.AllColumns); err != nil {
+		rows = append(rows, blocks.Placed{Place: l.place})
+		if err := l.read(&rows[len(rows)-1].Row, rowcode.AllColumns); err != nil {
 			return nil, damaged(table(l.place[:]), err)
 		}
 	}
@@ -368,45 +361,22 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 
 // merge returns a block's rows, with those that stand alone in its part in place of the
 // rows that they hide.
-func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blockHead, lone []lone) ([]placed, error) {
-	b := block{txn: txn, codec: db.codec, keys: k}
-	b.open(place, head)
-	ids, err := b.column(rowcode.ColumnID)
-	if err != nil {
-		return nil, err
-	}
-
+func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blocks.Head, lone []lone) ([]blocks.Placed, error) {
 	alone, err := db.readLone(txn, k.late, lone)
 	if err != nil {
 		return nil, err
 	}
 
 	// By place, and including deleted rows: those hide a row and bring none.
-	hidden := make(map[[placeBytes]byte]bool, len(lone))
+	hidden := make(map[blocks.Place]bool, len(lone))
 	for i := range lone {
 		hidden[lone[i].place] = true
 	}
 
-	rows := make([]placed, 0, head.rows+len(alone))
-	for i := range head.rows {
-		p := ids.place(i)
-		for len(alone) > 0 && bytes.Compare(alone[0].place[:], p[:]) < 0 {
-			rows, alone = append(rows, alone[0]), alone[1:]
-		}
+	b := block{txn: txn, codec: db.codec, keys: k}
+	b.open(place, head)
 
-		if hidden[p] {
-			continue
-		}
-		row, err := b.row(i, rowcode.AllColumns)
-		if err != nil {
-			return nil, err
-		}
-
-		// The block lends its row until the next call.
-		rows = append(rows, placed{p, rowcode.Clone(row)})
-	}
-
-	return append(rows, alone...), nil
+	return b.Merge(alone, hidden)
 }
 
 // newest returns the key of a row that stands alone before the first block.
@@ -439,13 +409,13 @@ func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
 }
 
 // loadHead reads the head of the block that begins at a place.
-func loadHead(txn *badger.Txn, k keys, place []byte) (head blockHead, found bool, err error) {
+func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bool, err error) {
 	key := k.block(place)
 	raw, err := loadBytes(txn, key)
 	if raw == nil || err != nil {
 		return head, false, err
 	}
-	if head, err = decodeHead(raw); err != nil {
+	if head, err = blocks.DecodeHead(raw); err != nil {
 		return head, false, damaged(key, err)
 	}
 	return head, true, nil
@@ -467,14 +437,14 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 	if err != nil {
 		return nil, false, damaged(key, err)
 	}
-	head, err := decodeHead(value)
+	head, err := blocks.DecodeHead(value)
 	if err != nil {
 		return nil, false, damaged(key, err)
 	}
 
 	b = &block{txn: txn, codec: db.codec, keys: k}
-	b.open(key[len(key)-placeBytes:], head)
-	_, found, err = b.find(place)
+	b.open(key[len(key)-blocks.PlaceBytes:], head)
+	_, found, err = b.Find(place)
 	return b, found, err
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive/badgerdb/blocks"
 )
 
 // packStep packs a part of an account's list in one transaction. Reading the rows and
@@ -26,11 +28,11 @@ type packStep struct {
 }
 
 // writeBlock adds a block of rows.
-func (step *packStep) writeBlock(c *codec, k keys, rows []placed) {
+func (step *packStep) writeBlock(c *codec, k keys, rows []blocks.Placed) {
 	if step.place == nil {
-		step.place = rows[0].place[:]
+		step.place = rows[0].Place[:]
 	}
-	step.writes = append(step.writes, c.writeBlock(k, rows[0].place[:], rows)...)
+	step.writes = append(step.writes, c.writeBlock(k, rows[0].Place[:], rows)...)
 }
 
 // packTries is how often a step is prepared beside other writes before these have to
@@ -104,7 +106,7 @@ func (db *DB) finishPack(k keys, step *packStep) (settled bool, err error) {
 // alone and hide their old form in a block. settled is false if the step must be prepared
 // again.
 func (db *DB) settle(
-	txn *badger.Txn, k keys, step *packStep, touched map[[placeBytes]byte]bool,
+	txn *badger.Txn, k keys, step *packStep, touched map[blocks.Place]bool,
 ) (writes []write, settled bool, err error) {
 	if len(step.writes) == 0 && len(step.newest) == 0 {
 		return nil, true, nil // there was nothing to pack
@@ -155,7 +157,7 @@ func (db *DB) settle(
 // that is committing uses it.
 type watch struct {
 	keys    keys
-	touched map[[placeBytes]byte]bool
+	touched map[blocks.Place]bool
 	lost    bool // there were more than it can note
 }
 
@@ -166,7 +168,8 @@ const touchedMax = 10_000
 // note records a written key if it is that of a row.
 func (w *watch) note(key []byte) {
 	n := len(w.keys)
-	if len(key) != n+1+placeBytes || string(key[:n]) != string(w.keys) || key[n] != tableTime && key[n] != tableLate {
+	if len(key) != n+1+blocks.PlaceBytes || string(key[:n]) != string(w.keys) ||
+		key[n] != tableTime && key[n] != tableLate {
 		return
 	}
 
@@ -177,9 +180,9 @@ func (w *watch) note(key []byte) {
 	}
 
 	if w.touched == nil {
-		w.touched = make(map[[placeBytes]byte]bool)
+		w.touched = make(map[blocks.Place]bool)
 	}
-	w.touched[[placeBytes]byte(key[n+1:])] = true
+	w.touched[blocks.Place(key[n+1:])] = true
 }
 
 // exclusively runs a change while no other write does, and commits it by itself. The

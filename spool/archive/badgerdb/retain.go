@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -121,8 +122,9 @@ func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string
 	for {
 		// Without a block left, everything stands alone, and all of it is read.
 		if q.After = nil; it.Valid() {
-			at, id := rowPlace(it.Item().Key())
-			q.After = &query.Position{At: at.Add(1), RequestID: id.String()} // so that the block's first row is in
+			at, id := blocks.DecodePlace(it.Item().Key())
+			// A nanosecond later, so that the block's first row is in.
+			q.After = &query.Position{At: at.Add(1), RequestID: uuid(id).String()}
 		}
 
 		_, err = db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {

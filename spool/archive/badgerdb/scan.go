@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -49,7 +50,7 @@ type match struct {
 
 // lone is a row that stands alone.
 type lone struct {
-	place [placeBytes]byte
+	place blocks.Place
 	bytes int    // of the value
 	value []byte // nil until it is read
 }
@@ -66,16 +67,16 @@ func (l *lone) load(txn *badger.Txn, key []byte) error {
 // fill returns the row with the wanted columns.
 func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 	if m.block != nil {
-		return m.block.row(m.index, want)
+		return m.block.Row(m.index, want)
 	}
 	return m.row, m.lone.read(m.row, want)
 }
 
 // read fills in the wanted columns of a row.
 func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
-	at, id := rowPlace(l.place[:])
+	at, id := blocks.DecodePlace(l.place[:])
 	if row.AcceptedAt = at; want.Has(rowcode.ColumnID) {
-		row.RequestID = id.String()
+		row.RequestID = uuid(id).String()
 		row.ID = row.RequestID
 	}
 
@@ -109,7 +110,7 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 	if _, to := q.Span(); !to.IsZero() {
 		// The list begins with the newest row. Every place after to comes before end, and
 		// no row is at end: no record has the zero id.
-		if end := place(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
+		if end := blocks.EncodePlace(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
 			s.after = end
 		}
 	}
@@ -161,15 +162,15 @@ func (s *scan) run() error {
 		}
 
 		key := heads.Item().KeyCopy(nil)
-		var head blockHead
+		var head blocks.Head
 		err := heads.Item().Value(func(value []byte) (err error) {
-			head, err = decodeHead(value)
+			head, err = blocks.DecodeHead(value)
 			return err
 		})
 		if err != nil {
 			return damaged(key, err)
 		}
-		s.block.open(key[len(key)-placeBytes:], head)
+		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
 
 		// heads is now at the next block, where this one's part ends.
 		heads.Next()
@@ -190,7 +191,7 @@ func (s *scan) run() error {
 			}
 		}
 
-		if from, _ := s.query.Span(); !from.IsZero() && head.oldest < from.Unix() {
+		if from, _ := s.query.Span(); !from.IsZero() && head.Oldest < from.Unix() {
 			return nil // all blocks behind it are older still
 		}
 	}
@@ -230,7 +231,7 @@ func (s *scan) before(rows, heads *badger.Iterator) bool {
 	}
 
 	row, head := rows.Item().Key(), heads.Item().Key()
-	return bytes.Compare(row[len(row)-placeBytes:], head[len(head)-placeBytes:]) < 0
+	return bytes.Compare(row[len(row)-blocks.PlaceBytes:], head[len(head)-blocks.PlaceBytes:]) < 0
 }
 
 // visitNewest visits the rows before the first block.
@@ -253,7 +254,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 		}
 
 		// Newest first: every row behind it is older still.
-		if at, _ := rowPlace(l.place[:]); at.Before(from) {
+		if at, _ := blocks.DecodePlace(l.place[:]); at.Before(from) {
 			s.done = true
 			return nil
 		}
@@ -268,7 +269,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 // take copies the row that an iterator is at.
 func (l *lone) take(item *badger.Item) (err error) {
 	key := item.Key()
-	copy(l.place[:], key[len(key)-placeBytes:])
+	copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 
 	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
 		err = errUnreadable
@@ -300,7 +301,7 @@ func (s *scan) gather(rows, heads *badger.Iterator) error {
 			}
 		} else {
 			key := rows.Item().Key()
-			copy(l.place[:], key[len(key)-placeBytes:])
+			copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 		}
 
 		s.alone = append(s.alone, l)
@@ -348,8 +349,8 @@ func (s *scan) visitBlock() error {
 
 	// Rows up to the cursor are left out.
 	begin := 0
-	if s.after != nil && bytes.Compare(b.place, s.after) <= 0 {
-		i, found, err := b.find(s.after)
+	if s.after != nil && bytes.Compare(b.Place, s.after) <= 0 {
+		i, found, err := b.Find(s.after)
 		if err != nil {
 			return err
 		}
@@ -359,7 +360,7 @@ func (s *scan) visitBlock() error {
 	}
 
 	// Column by column for the whole block, before its rows are looked at one by one.
-	v, err := s.judgeBlock()
+	v, err := b.Evaluate(s.query)
 	if err != nil {
 		return err
 	}
@@ -367,7 +368,7 @@ func (s *scan) visitBlock() error {
 	// Between each two rows that stand alone come the block's rows; a row at the same
 	// place is hidden.
 	for i := range s.alone {
-		at, found, err := b.find(s.alone[i].place[:])
+		at, found, err := b.Find(s.alone[i].place[:])
 		if err != nil {
 			return err
 		}
@@ -383,38 +384,15 @@ func (s *scan) visitBlock() error {
 			begin = max(begin, at+1)
 		}
 	}
-	return s.visitRange(begin, b.head.rows, v)
-}
-
-// judgeBlock returns which rows of the block may match.
-func (s *scan) judgeBlock() (v verdict, err error) {
-	b, n := &s.block, s.block.head.rows
-
-	// If no row starts within the span that the query asks for, no column need be read.
-	from, to := s.query.StartSpan()
-	if !from.IsZero() || !to.IsZero() {
-		h := &b.head
-		if h.startMin > h.startMax || // no row has a start
-			!from.IsZero() && h.startMax < from.Unix() ||
-			!to.IsZero() && h.startMin > to.Unix() {
-			none := bitset(nil).reset(n, false)
-			return verdict{none, none}, nil
-		}
-	}
-
-	if s.query.Where == nil {
-		every := bitset(nil).reset(n, true)
-		return verdict{every, every}, nil
-	}
-	return b.evaluate(s.query.Where)
+	return s.visitRange(begin, b.Head.Rows, v)
 }
 
 // visitRange visits the matching rows from i to below end.
-func (s *scan) visitRange(i, end int, v verdict) error {
+func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	b := &s.block
 	sifted := i // rows below it have been sifted
 
-	for i = v.may.within(i, end); i >= 0 && !s.done; i = v.may.within(i+1, end) {
+	for i = v.May.Within(i, end); i >= 0 && !s.done; i = v.May.Within(i+1, end) {
 		// Words are looked for in the bodies of many rows at a time, by several
 		// goroutines.
 		if len(s.query.Words) > 0 && i >= sifted {
@@ -425,14 +403,14 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 			if err != nil {
 				return err
 			}
-			if sifted = next; !v.may.has(i) {
+			if sifted = next; !v.May.Has(i) {
 				continue
 			}
 		}
 
 		m := match{block: b, index: i}
-		if len(s.query.Words) > 0 || !v.must.has(i) {
-			row, err := b.row(i, s.needs|rowcode.PlaceColumns)
+		if len(s.query.Words) > 0 || !v.Must.Has(i) {
+			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
 			if err != nil {
 				return err
 			}
@@ -456,7 +434,7 @@ func (s *scan) visitRange(i, end int, v verdict) error {
 
 // stop ends the scan at a row of the block because its time is over.
 func (s *scan) stop(i int) error {
-	row, err := s.block.row(i, rowcode.PlaceColumns)
+	row, err := s.block.Row(i, rowcode.PlaceColumns)
 	if err != nil {
 		return err
 	}

@@ -7,21 +7,21 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/badgerdb/blocks"
 )
 
 // siftRows is how many rows are sifted between looks at the clock.
 const siftRows = 256
 
-// sift clears the rows of v.may, from i to below end, whose bodies cannot contain the
+// sift clears the rows of v.May, from i to below end, whose bodies cannot contain the
 // words of the query. It takes up to siftRows of them and returns the first row that it
 // left. Several goroutines share the work: most of it is unpacking.
-func (s *scan) sift(v verdict, i, end int) (next int, err error) {
+func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 	var rows [siftRows]int
 
 	// rows[:n] are to be sifted; next is behind them.
 	n := 0
-	for i = v.may.within(i, end); i >= 0 && n < siftRows; i = v.may.within(i+1, end) {
+	for i = v.May.Within(i, end); i >= 0 && n < siftRows; i = v.May.Within(i+1, end) {
 		rows[n] = i
 		n++
 	}
@@ -29,7 +29,7 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 		next = i
 	}
 
-	ids, err := s.block.column(rowcode.ColumnID)
+	ids, err := s.block.Places()
 	if err != nil {
 		return 0, err
 	}
@@ -44,8 +44,8 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 			// Each goroutine takes one stretch, from its old end on, so that its iterator
 			// moves forward.
 			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil; j-- {
-				place := ids.place(rows[j])
-				_, id := rowPlace(place[:])
+				place := ids.At(rows[j])
+				_, id := blocks.DecodePlace(place[:])
 				out[j], errs[w] = s.sifters[w].excludes(s, id)
 			}
 		})
@@ -60,7 +60,7 @@ func (s *scan) sift(v verdict, i, end int) (next int, err error) {
 
 	for j := range n {
 		if out[j] {
-			v.may.unset(rows[j])
+			v.May.Unset(rows[j])
 		}
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -61,26 +62,26 @@ func (u *summing) reach() error {
 
 	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
 		key := it.Item().Key()
-		var head blockHead
+		var head blocks.Head
 		err := it.Item().Value(func(value []byte) (err error) {
-			head, err = decodeHead(value)
+			head, err = blocks.DecodeHead(value)
 			return err
 		})
 		if err != nil {
 			return damaged(it.Item().KeyCopy(nil), err)
 		}
 
-		s.block.open(key[len(key)-placeBytes:], head)
+		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
 		if u.inside() {
 			if alone, err := u.alone(); err != nil || alone {
 				return err
 			}
 
-			u.sums.Reach(time.Unix(head.oldest, 0))
+			u.sums.Reach(time.Unix(head.Oldest, 0))
 			return nil
 		}
 
-		if from, _ := s.query.Span(); head.oldest > from.Unix() {
+		if from, _ := s.query.Span(); head.Oldest > from.Unix() {
 			return nil // it reaches beyond the end of the span, and so do all newer ones
 		}
 	}
@@ -90,12 +91,12 @@ func (u *summing) reach() error {
 // alone reports whether any row stands alone in the block's part of the list.
 func (u *summing) alone() (found bool, err error) {
 	s := u.scan
-	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.place)
+	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.Place)
 	if err != nil {
 		return false, err
 	}
 
-	rows, err := s.db.lonePlaces(s.ctx, s.txn, s.keys, span{place: s.block.place, next: next})
+	rows, err := s.db.lonePlaces(s.ctx, s.txn, s.keys, span{place: s.block.Place, next: next})
 	return len(rows) > 0, err
 }
 
@@ -104,9 +105,9 @@ func (u *summing) inside() bool {
 	b := &u.scan.block
 
 	// The head has only seconds, so a block at the very edge is walked row by row.
-	newest, _ := rowPlace(b.place)
+	newest, _ := blocks.DecodePlace(b.Place)
 	from, to := u.scan.query.Span()
-	return (from.IsZero() || time.Unix(b.head.oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
+	return (from.IsZero() || time.Unix(b.Head.Oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
 }
 
 // block adds the block by its summary, and reports whether it could.
@@ -125,7 +126,7 @@ func (u *summing) block() (bool, error) {
 	// again.
 	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
 	if errors.Is(err, query.ErrSummary) {
-		err = damaged(s.keys.summary(s.block.place), err)
+		err = damaged(s.keys.part(s.block.Place, blocks.Summary), err)
 	}
 	if err != nil || !ok {
 		return false, err
@@ -139,7 +140,7 @@ func (u *summing) block() (bool, error) {
 func (u *summing) rest() error {
 	s := u.scan
 	for i := range s.alone {
-		at, hides, err := s.block.find(s.alone[i].place[:])
+		at, hides, err := s.block.Find(s.alone[i].place[:])
 		if err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (u *summing) rest() error {
 			continue
 		}
 
-		row, err := s.block.row(at, u.want|rowcode.PlaceColumns)
+		row, err := s.block.Row(at, u.want|rowcode.PlaceColumns)
 		if err != nil {
 			return err
 		}
@@ -160,10 +161,4 @@ func (u *summing) rest() error {
 		}
 	}
 	return nil
-}
-
-// readSummary reads the block's summary, into buffer if that has room. Without one it is
-// empty.
-func (b *block) readSummary(buffer []byte) (summary []byte, err error) {
-	return b.codec.read(b.txn, columnVersion, b.keys.summary(b.place), buffer)
 }

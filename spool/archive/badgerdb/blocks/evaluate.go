@@ -1,4 +1,4 @@
-package badgerdb
+package blocks
 
 import (
 	"slices"
@@ -10,40 +10,56 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// verdict is the result of a condition for each row of a block: whether it certainly
-// holds, and whether it may. They differ where only the body can decide.
-type verdict struct{ must, may bitset }
+// Verdict tells for which rows of a block a condition certainly holds, and for which it
+// may. They differ where only the body can decide.
+type Verdict struct{ Must, May Bits }
+
+// Evaluate returns which rows of the block may match a query.
+func (b *Block) Evaluate(q *query.Query) (v Verdict, err error) {
+	// If no row starts within the span that the query asks for, no column need be read.
+	from, to := q.StartSpan()
+	if !b.Head.mayStart(from, to) {
+		none := newBits(b.Head.Rows, false)
+		return Verdict{none, none}, nil
+	}
+
+	if q.Where == nil {
+		every := newBits(b.Head.Rows, true)
+		return Verdict{every, every}, nil
+	}
+	return b.evaluate(q.Where)
+}
 
 // evaluate tests a condition on all rows of a block, column by column.
-func (b *block) evaluate(c query.Condition) (v verdict, err error) {
-	n := b.head.rows
+func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
+	n := b.Head.Rows
 	switch c := c.(type) {
 	case query.All:
-		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
+		v = Verdict{newBits(n, true), newBits(n, true)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
 			if err != nil {
 				return v, err
 			}
-			for i := range v.may {
-				v.must[i] &= w.must[i]
-				v.may[i] &= w.may[i]
+			for i := range v.May {
+				v.Must[i] &= w.Must[i]
+				v.May[i] &= w.May[i]
 			}
-			if v.may.next(0) < 0 {
+			if v.May.next(0) < 0 {
 				return v, nil // nothing is left to ask about
 			}
 		}
 		return v, nil
 	case query.Any:
-		v = verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, false)}
+		v = Verdict{newBits(n, false), newBits(n, false)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
 			if err != nil {
 				return v, err
 			}
-			for i := range v.may {
-				v.must[i] |= w.must[i]
-				v.may[i] |= w.may[i]
+			for i := range v.May {
+				v.Must[i] |= w.Must[i]
+				v.May[i] |= w.May[i]
 			}
 		}
 		return v, nil
@@ -52,12 +68,12 @@ func (b *block) evaluate(c query.Condition) (v verdict, err error) {
 		if err != nil {
 			return v, err
 		}
-		v = verdict{bitset(nil).reset(n, true), bitset(nil).reset(n, true)}
+		v = Verdict{newBits(n, true), newBits(n, true)}
 
 		// What may hold may not be excluded, and what must hold is excluded.
-		for i := range v.may {
-			v.must[i] &^= w.may[i]
-			v.may[i] &^= w.must[i]
+		for i := range v.May {
+			v.Must[i] &^= w.May[i]
+			v.May[i] &^= w.Must[i]
 		}
 		return v, nil
 	}
@@ -66,13 +82,13 @@ func (b *block) evaluate(c query.Condition) (v verdict, err error) {
 }
 
 // test tests a condition on one field.
-func (b *block) test(t *query.Test) (v verdict, err error) {
-	n := b.head.rows
+func (b *Block) test(t *query.Test) (v Verdict, err error) {
+	n := b.Head.Rows
 	if t.Column == rowcode.ColumnBody {
-		return verdict{bitset(nil).reset(n, false), bitset(nil).reset(n, true)}, nil
+		return Verdict{newBits(n, false), newBits(n, true)}, nil
 	}
 
-	holds := bitset(nil).reset(n, false)
+	holds := newBits(n, false)
 
 	// A metadata key has a dictionary of its own, or shares one.
 	if keyColumn, err := b.ofKey(t); err != nil {
@@ -91,19 +107,19 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 			return b.testEntries(t, c)
 		case t.Number != nil:
 			b.testNumbers(t, c, holds)
-			return verdict{holds, holds}, nil
+			return Verdict{holds, holds}, nil
 		}
 	}
 
 	if t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
 		err = b.testSpan(t, holds)
-		return verdict{holds, holds}, err
+		return Verdict{holds, holds}, err
 	}
 
 	// Everything else is tested row by row.
 	want := rowcode.ColumnsOf(t.Column)
 	for i := range n {
-		row, err := b.row(i, want)
+		row, err := b.Row(i, want)
 		if err != nil {
 			return v, err
 		}
@@ -112,12 +128,12 @@ func (b *block) test(t *query.Test) (v verdict, err error) {
 		}
 	}
 
-	return verdict{holds, holds}, nil
+	return Verdict{holds, holds}, nil
 }
 
 // testSpan tests a span of time. Rows are in the order of their times, so it searches for
 // both ends; only the rows at the ends are tested.
-func (b *block) testSpan(t *query.Test, holds bitset) error {
+func (b *Block) testSpan(t *query.Test, holds Bits) error {
 	ids, err := b.column(rowcode.ColumnID)
 	if err != nil {
 		return err
@@ -125,7 +141,7 @@ func (b *block) testSpan(t *query.Test, holds bitset) error {
 
 	at := func(i int) time.Time {
 		p := ids.place(i)
-		at, _ := rowPlace(p[:])
+		at, _ := DecodePlace(p[:])
 		return at
 	}
 	match := func(i int) bool {
@@ -133,7 +149,7 @@ func (b *block) testSpan(t *query.Test, holds bitset) error {
 	}
 
 	// The newest rows come first.
-	begin, end := 0, b.head.rows
+	begin, end := 0, b.Head.Rows
 	if !t.To.IsZero() {
 		begin = sort.Search(end, func(i int) bool { return !at(i).After(t.To) })
 	}
@@ -157,7 +173,7 @@ func (b *block) testSpan(t *query.Test, holds bitset) error {
 
 // ofKey returns the column of the metadata key that a test is about, or nil if it is
 // about none. A key without a column of its own is in the shared one.
-func (b *block) ofKey(t *query.Test) (*column, error) {
+func (b *Block) ofKey(t *query.Test) (*column, error) {
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil
 	}
@@ -170,9 +186,9 @@ func (b *block) ofKey(t *query.Test) (*column, error) {
 }
 
 // testEntries tests each entry of a dictionary once, instead of each row.
-func (b *block) testEntries(t *query.Test, c *column) (v verdict, err error) {
-	v.must = bitset(nil).reset(b.head.rows, false)
-	v.may = v.must
+func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
+	v.Must = newBits(b.Head.Rows, false)
+	v.May = v.Must
 
 	found := make([]bool, len(c.entries))
 	unsure := make([]bool, len(c.entries))
@@ -191,18 +207,18 @@ func (b *block) testEntries(t *query.Test, c *column) (v verdict, err error) {
 	}
 
 	if some {
-		c.mark(found, v.must)
+		c.mark(found, v.Must)
 	}
 	if doubt { // only the whole of a long value can decide
-		v.may = slices.Clone(v.must)
-		c.mark(unsure, v.may)
+		v.May = slices.Clone(v.Must)
+		c.mark(unsure, v.May)
 	}
 
 	return v, nil
 }
 
 // mark sets the rows that have one of the given entries.
-func (c *column) mark(entries []bool, rows bitset) {
+func (c *column) mark(entries []bool, rows Bits) {
 	// The usual width, without a call for each row.
 	if c.width == 1 {
 		for i, code := range c.codes {
@@ -255,7 +271,7 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 }
 
 // testNumbers tests each number of a column.
-func (b *block) testNumbers(t *query.Test, c *column, holds bitset) {
+func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 	var one [1]float64
 	none := t.Number(nil) // what holds for rows without a number
 

@@ -1,8 +1,10 @@
-package badgerdb
+package blocks
 
 import (
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -17,9 +19,9 @@ type numbers struct {
 	start, end        time.Time
 }
 
-// row returns a row with the wanted columns. It is lent until the next call. Columns that
+// Row returns a row with the wanted columns. It is lent until the next call. Columns that
 // were not wanted keep what an earlier row had.
-func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
+func (b *Block) Row(i int, want rowcode.Columns) (*wire.Row, error) {
 	row := &b.scratch.row
 	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
 		if !want.Has(c) {
@@ -33,7 +35,7 @@ func (b *block) row(i int, want rowcode.Columns) (*wire.Row, error) {
 }
 
 // fill fills in one column of a row.
-func (b *block) fill(i int, of rowcode.Column, row *wire.Row) error {
+func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	if of == rowcode.ColumnMetadata {
 		return b.fillMetadata(i, row)
 	}
@@ -49,8 +51,8 @@ func (b *block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	switch c.kind {
 	case 'p':
 		p := c.place(i)
-		at, id := rowPlace(p[:])
-		row.AcceptedAt, row.RequestID = at, id.String()
+		at, id := DecodePlace(p[:])
+		row.AcceptedAt, row.RequestID = at, uuid.UUID(id).String()
 		row.ID = row.RequestID
 		return nil
 	case 'i':
@@ -169,7 +171,7 @@ func share(of rowcode.Column, from, row *wire.Row) {
 
 // fillMetadata merges a row's keys, sorted: those with a column of their own, and the
 // others.
-func (b *block) fillMetadata(i int, row *wire.Row) error {
+func (b *Block) fillMetadata(i int, row *wire.Row) error {
 	rest, err := b.column(rowcode.ColumnMetadata)
 	if err != nil {
 		return err
@@ -181,7 +183,7 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 
 	left := others.Metadata
 	all := b.scratch.metadata[:0]
-	for _, key := range b.head.keys {
+	for _, key := range b.Head.keys {
 		c, err := b.metadata(key)
 		if err != nil {
 			return err
@@ -204,13 +206,4 @@ func (b *block) fillMetadata(i int, row *wire.Row) error {
 	}
 	b.scratch.metadata, row.Metadata = all, all
 	return nil
-}
-
-// text returns a row's value in a column of texts. ok is false if it has none.
-func (c *column) text(i int) (s string, ok bool) {
-	entry := c.entries[c.code(i)]
-	if len(entry) == 0 {
-		return "", false
-	}
-	return string(entry[1:]), true // the first byte marks that it has one
 }

@@ -1,0 +1,186 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// A column of a block is
+//
+//	1   how it is coded: 'd' dictionary, 'i' integers, 'p' places
+//	4   number of rows, little-endian
+//	'd' 4 number of entries; for each its length, uvarint, and its value as in a row;
+//	    then for each row its entry's number, in 1, 2 or 4 bytes, as few as the number of
+//	    entries allows; in none if there is one entry
+//	'i' 1 width w of a number: 1, 2, 4 or 8 bytes; 8 the least number; then a bit for each
+//	    row, set if it has a number; then for each row its number minus the least, in w
+//	    bytes, little-endian
+//	'p' for each row its time and id as in its key, 28 bytes, transposed: the first byte of
+//	    each row, then the second of each ...
+
+// columnRowsMax is more than a block ever has.
+const columnRowsMax = 1 << 20
+
+var errColumn = errors.New("this version does not write such a column")
+
+// column is a column of a block, decoded. It aliases the buffer that it was decoded from.
+type column struct {
+	kind    byte
+	n       int      // rows
+	entries [][]byte // 'd'
+	width   int      // of a code or a number, in bytes
+	codes   []byte   // 'd' and 'i': of each row; 'p': all bytes
+	least   int64    // 'i'
+	present []byte   // 'i': a bit for each row
+
+	// entries, decoded into rows that have nothing else; see entry.
+	lent []*wire.Row
+	read []bool // the row of lent is decoded, for this column
+}
+
+// decodeColumn decodes plain, which c aliases. The memory of c is used again.
+func decodeColumn(plain []byte, c *column) error {
+	// Rows already lent stay allocated; clearing read has them filled in again.
+	*c = column{entries: c.entries[:0], lent: c.lent, read: c.read}
+	clear(c.read)
+
+	if len(plain) < 5 {
+		return errColumn
+	}
+
+	r := rowcode.Reader{Rest: plain[5:]}
+	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
+	if c.n > columnRowsMax {
+		return errColumn
+	}
+
+	switch c.kind {
+	case 'd':
+		count := r.Take(4)
+		if r.Err != nil {
+			return errColumn
+		}
+
+		// No size is trusted before the bytes for it are there: a damaged one must not
+		// take memory.
+		entries := int(binary.LittleEndian.Uint32(count))
+		for range entries {
+			c.entries = append(c.entries, r.Take(r.Uvarint()))
+			if r.Err != nil {
+				return errColumn
+			}
+		}
+
+		c.width = codeWidth(entries)
+		if entries == 0 && c.n > 0 {
+			return errColumn
+		}
+	case 'i':
+		head := r.Take(9)
+		if r.Err != nil {
+			return errColumn
+		}
+		c.width, c.least = int(head[0]), int64(binary.LittleEndian.Uint64(head[1:]))
+		if c.width != 1 && c.width != 2 && c.width != 4 && c.width != 8 {
+			return errColumn
+		}
+
+		c.present = r.Take(uint64(c.n+7) / 8)
+	case 'p':
+		c.width = PlaceBytes
+	default:
+		return errColumn
+	}
+
+	c.codes = r.Take(uint64(c.n) * uint64(c.width))
+	if r.Err != nil || len(r.Rest) > 0 {
+		return errColumn
+	}
+
+	return c.verify()
+}
+
+// verify proves that no code is beyond the entries, so that no reader has to check again.
+func (c *column) verify() error {
+	if c.kind != 'd' || c.width == 0 {
+		return nil
+	}
+	for i := range c.n {
+		if c.code(i) >= len(c.entries) {
+			return errColumn
+		}
+	}
+	return nil
+}
+
+// code returns the number of a row's entry.
+func (c *column) code(i int) int {
+	switch c.width {
+	case 1:
+		return int(c.codes[i])
+	case 2:
+		return int(binary.LittleEndian.Uint16(c.codes[2*i:]))
+	case 4:
+		return int(binary.LittleEndian.Uint32(c.codes[4*i:]))
+	}
+	return 0
+}
+
+// number returns the number of a row. ok is false if it has none.
+func (c *column) number(i int) (n int64, ok bool) {
+	if c.present[i/8]&(1<<(i%8)) == 0 {
+		return 0, false
+	}
+
+	switch c.width {
+	case 1:
+		return c.least + int64(c.codes[i]), true
+	case 2:
+		return c.least + int64(binary.LittleEndian.Uint16(c.codes[2*i:])), true
+	case 4:
+		return c.least + int64(binary.LittleEndian.Uint32(c.codes[4*i:])), true
+	}
+
+	return int64(uint64(c.least) + binary.LittleEndian.Uint64(c.codes[8*i:])), true
+}
+
+// place returns a row's time and id as in its key.
+func (c *column) place(i int) (p Place) {
+	for j := range p {
+		p[j] = c.codes[j*c.n+i]
+	}
+	return p
+}
+
+// entry returns an entry of the dictionary as a row that has nothing else. The row is
+// shared, and must not be changed.
+func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
+	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
+		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
+	}
+
+	row := c.lent[number]
+	if !c.read[number] {
+		if row == nil {
+			row = new(wire.Row)
+			c.lent[number] = row
+		}
+		if err := rowcode.ReadValue(c.entries[number], of, row); err != nil {
+			return nil, err
+		}
+		c.read[number] = true
+	}
+	return row, nil
+}
+
+// text returns a row's value in a column of texts. ok is false if it has none.
+func (c *column) text(i int) (s string, ok bool) {
+	entry := c.entries[c.code(i)]
+	if len(entry) == 0 {
+		return "", false
+	}
+	return string(entry[1:]), true // the first byte marks that it has one
+}

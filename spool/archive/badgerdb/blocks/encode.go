@@ -1,0 +1,213 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Placed is a row with its place, as in a key.
+type Placed struct {
+	Place Place
+	Row   wire.Row
+}
+
+// Weight returns the weight of all rows together.
+func Weight(rows []Placed) (n int) {
+	for i := range rows {
+		n += rowcode.Weight(&rows[i].Row)
+	}
+	return n
+}
+
+// Encode calls put with each part of a block and its content, which put may keep. head is
+// HeadOf the rows.
+func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
+	put(Summary, query.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].Row }))
+
+	places := make([]Place, len(rows))
+	for i := range rows {
+		places[i] = rows[i].Place
+	}
+	put(Part{column: rowcode.ColumnID}, encodePlaces(places))
+
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+		if column == rowcode.ColumnMetadata {
+			continue // below: its columns are by key
+		}
+
+		plain := encodeNumbers(column, rows)
+		if plain == nil {
+			plain = encodeDictionary(len(rows), func(i int, b []byte) []byte {
+				return rowcode.AppendValue(b, column, &rows[i].Row)
+			})
+		}
+		put(Part{column: column}, plain)
+	}
+
+	// The frequent metadata keys have a column each; the others share one.
+	for _, key := range head.keys {
+		put(ofMetadataKey(key), encodeDictionary(len(rows), func(i int, b []byte) []byte {
+			for _, m := range rows[i].Row.Metadata {
+				if m.Key == key {
+					b = append(append(b, 1), m.Value...)
+				}
+			}
+
+			return b
+		}))
+	}
+
+	put(Part{column: rowcode.ColumnMetadata}, encodeDictionary(len(rows), func(i int, b []byte) []byte {
+		for _, m := range rows[i].Row.Metadata {
+			if _, separate := slices.BinarySearch(head.keys, m.Key); !separate {
+				b = rowcode.AppendText(rowcode.AppendText(b, m.Key), m.Value)
+			}
+		}
+
+		return b
+	}))
+}
+
+// encodeNumbers encodes a column as integers. It returns nil if the column has none, or
+// has values that an integer cannot represent.
+func encodeNumbers(c rowcode.Column, rows []Placed) []byte {
+	if !isInteger(c) {
+		return nil
+	}
+
+	numbers, present := make([]int64, len(rows)), make([]bool, len(rows))
+	for i := range rows {
+		var exact bool
+		if numbers[i], present[i], exact = integerOf(c, &rows[i].Row); !exact {
+			return nil
+		}
+	}
+
+	return encodeIntegers(numbers, present)
+}
+
+// encodeDictionary encodes a column of n rows as a dictionary. value appends the value of
+// a row; a row without one appends nothing.
+func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
+	numbers := make(map[string]uint32)
+	codes := make([]uint32, n)
+	var entries, scratch []byte
+	for i := range n {
+		scratch = value(i, scratch[:0])
+
+		number, ok := numbers[string(scratch)]
+		if !ok {
+			number = uint32(len(numbers))
+			numbers[string(scratch)] = number
+			entries = append(binary.AppendUvarint(entries, uint64(len(scratch))), scratch...)
+		}
+		codes[i] = number
+	}
+
+	b := append(make([]byte, 0, len(entries)+n*2+16), 'd')
+	b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
+	b = append(b, entries...)
+
+	// As narrow as the number of entries allows: most columns take a byte or nothing.
+	width := codeWidth(len(numbers))
+	for _, code := range codes {
+		b = appendWidth(b, width, uint64(code))
+	}
+
+	return b
+}
+
+// codeWidth returns how many bytes the number of an entry takes.
+func codeWidth(entries int) int {
+	switch {
+	case entries <= 1:
+		return 0
+	case entries <= 1<<8:
+		return 1
+	case entries <= 1<<16:
+		return 2
+	}
+	return 4
+}
+
+// encodeIntegers encodes a column of numbers.
+func encodeIntegers(numbers []int64, present []bool) []byte {
+	// Only rows that have a number count.
+	least, most, some := int64(math.MaxInt64), int64(math.MinInt64), false
+	for i, n := range numbers {
+		if present[i] {
+			least, most, some = min(least, n), max(most, n), true
+		}
+	}
+	if !some {
+		least, most = 0, 0
+	}
+
+	width := 8
+	switch span := uint64(most) - uint64(least); {
+	case span < 1<<8:
+		width = 1
+	case span < 1<<16:
+		width = 2
+	case span < 1<<32:
+		width = 4
+	}
+
+	b := append(make([]byte, 0, len(numbers)*(width+1)+16), 'i')
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
+	b = append(b, byte(width))
+	b = binary.LittleEndian.AppendUint64(b, uint64(least))
+
+	bits := make([]byte, (len(numbers)+7)/8)
+	for i, p := range present {
+		if p {
+			bits[i/8] |= 1 << (i % 8)
+		}
+	}
+	b = append(b, bits...)
+
+	for i, n := range numbers {
+		if !present[i] {
+			n = least
+		}
+		b = appendWidth(b, width, uint64(n)-uint64(least))
+	}
+
+	return b
+}
+
+// appendWidth appends the low bytes of n, little-endian.
+func appendWidth(b []byte, width int, n uint64) []byte {
+	switch width {
+	case 1:
+		return append(b, byte(n))
+	case 2:
+		return binary.LittleEndian.AppendUint16(b, uint16(n))
+	case 4:
+		return binary.LittleEndian.AppendUint32(b, uint32(n))
+	case 8:
+		return binary.LittleEndian.AppendUint64(b, n)
+	}
+
+	return b
+}
+
+// encodePlaces encodes a column of times and ids. Byte by byte they compress far better:
+// most leading bytes are the same in all rows.
+func encodePlaces(places []Place) []byte {
+	b := append(make([]byte, 0, len(places)*PlaceBytes+8), 'p')
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(places)))
+
+	for j := range PlaceBytes {
+		for i := range places {
+			b = append(b, places[i][j])
+		}
+	}
+	return b
+}

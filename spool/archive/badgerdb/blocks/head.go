@@ -1,0 +1,121 @@
+package blocks
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"promptspool/spool/archive/rowcode"
+)
+
+// headVersion begins a block's head, which is
+//
+//	1   version of this table, headVersion
+//	n   rows, uvarint
+//	n   seconds of the oldest row's order time, zigzag varint
+//	n   seconds of the earliest and latest start, zigzag varints; earliest > latest: none has one
+//	n   metadata keys with a column of their own, uvarint; then for each its length and bytes
+//	n   weight of the rows (rowcode.Weight), uvarint; missing from heads of an older version
+const headVersion = 1
+
+// keysMax bounds the metadata keys with a column of their own. All others share one.
+const keysMax = 32
+
+var errHead = errors.New("this version does not write such a head")
+
+// Head is the head of a block, decoded. Times are in seconds.
+type Head struct {
+	Rows   int
+	Oldest int64 // the order time of the oldest row
+	Weight int   // of the rows, see rowcode.Weight; 0: unknown
+
+	startMin, startMax int64    // startMin > startMax: no row has a start
+	keys               []string // metadata keys with a column of their own, sorted
+}
+
+// HeadOf returns the head of a block with the given rows: at least one, in order.
+func HeadOf(rows []Placed) Head {
+	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1}
+
+	// The last row is the oldest: the list begins with the newest.
+	at, _ := DecodePlace(rows[len(rows)-1].Place[:])
+	h.Oldest = at.Unix()
+
+	keys := make(map[string]int)
+	for i := range rows {
+		row := &rows[i].Row
+		if row.StartTime != nil {
+			s := row.StartTime.Unix()
+			if h.startMin > h.startMax {
+				h.startMin, h.startMax = s, s
+			}
+			h.startMin, h.startMax = min(h.startMin, s), max(h.startMax, s)
+		}
+
+		for _, m := range row.Metadata {
+			keys[m.Key]++
+		}
+	}
+
+	// A column for a key of one or two rows would cost more than it saves.
+	maps.DeleteFunc(keys, func(key string, n int) bool {
+		return len(key) > 256 || n*64 < len(rows)
+	})
+	h.keys = slices.SortedFunc(maps.Keys(keys), func(a, b string) int {
+		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) // the most frequent first
+	})
+	h.keys = h.keys[:min(len(h.keys), keysMax)]
+	slices.Sort(h.keys)
+
+	return h
+}
+
+// Encode returns the head as it is stored.
+func (h *Head) Encode() []byte {
+	b := binary.AppendUvarint([]byte{headVersion}, uint64(h.Rows))
+	for _, n := range []int64{h.Oldest, h.startMin, h.startMax} {
+		b = binary.AppendVarint(b, n)
+	}
+
+	b = rowcode.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	return binary.AppendUvarint(b, uint64(h.Weight))
+}
+
+// DecodeHead reads what Encode returned.
+func DecodeHead(b []byte) (h Head, err error) {
+	if len(b) == 0 || b[0] != headVersion {
+		return h, errHead
+	}
+
+	r := rowcode.Reader{Rest: b[1:]}
+	h.Rows = int(r.Uvarint())
+	h.Oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
+	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
+		h.keys = append(h.keys, r.Text())
+	}
+
+	if len(r.Rest) > 0 {
+		h.Weight = int(r.Uvarint())
+	}
+
+	if r.Err != nil || h.Rows < 1 {
+		return h, errHead
+	}
+
+	return h, nil
+}
+
+// mayStart reports whether a row may start from one time to another. A zero time is no
+// bound.
+func (h *Head) mayStart(from, to time.Time) bool {
+	switch {
+	case from.IsZero() && to.IsZero():
+		return true
+	case h.startMin > h.startMax: // no row has a start
+		return false
+	}
+	return (from.IsZero() || h.startMax >= from.Unix()) && (to.IsZero() || h.startMin <= to.Unix())
+}

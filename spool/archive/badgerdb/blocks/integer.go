@@ -1,0 +1,70 @@
+package blocks
+
+import (
+	"math"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// isInteger reports whether blocks keep a column as integers, if they can.
+func isInteger(c rowcode.Column) bool {
+	switch c {
+	case rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens,
+		rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens,
+		rowcode.ColumnTurns, rowcode.ColumnReadable, rowcode.ColumnVersion,
+		rowcode.ColumnCost, rowcode.ColumnLatency, rowcode.ColumnStart, rowcode.ColumnEnd:
+		return true
+	}
+	return false
+}
+
+// integerOf returns what a row has in a column that blocks keep as integers. exact is
+// false if an integer cannot represent it.
+func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
+	switch c {
+	case rowcode.ColumnCost:
+		return billionths(row.Price, dollarsOf)
+	case rowcode.ColumnLatency:
+		return billionths(row.Latency, secondsOf)
+	case rowcode.ColumnStart:
+		return nanosOf(row.StartTime)
+	case rowcode.ColumnEnd:
+		return nanosOf(row.EndTime)
+	}
+
+	n, present = rowcode.IntegerOf(c, row)
+	return n, present, true
+}
+
+// billionths converts x to an integer, and checks that back returns the same x.
+func billionths(x *float64, back func(int64) float64) (n int64, present, exact bool) {
+	if x == nil {
+		return 0, false, true
+	}
+
+	// Up to here the billionths stay below 2^53, where a float64 has every integer.
+	if math.Abs(*x) > 1e6 {
+		return 0, true, false
+	}
+
+	n = int64(math.Round(*x * 1e9))
+	return n, true, back(n) == *x
+}
+
+// secondsOf returns a latency from its nanoseconds, as a row has it, to the last bit.
+func secondsOf(n int64) float64 { return time.Duration(n).Seconds() }
+
+// dollarsOf returns a price from its billionths, as a row has it, to the last bit.
+func dollarsOf(n int64) float64 { return float64(n) / 1e9 }
+
+// nanosOf returns a time in nanoseconds since 1970.
+func nanosOf(t *time.Time) (n int64, present, exact bool) {
+	if t == nil {
+		return 0, false, true
+	}
+
+	n = t.UnixNano()
+	return n, true, t.Equal(time.Unix(0, n))
+}

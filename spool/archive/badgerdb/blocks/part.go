@@ -1,0 +1,41 @@
+package blocks
+
+import "promptspool/spool/archive/rowcode"
+
+// Part names one of the values that a block consists of, besides its head.
+type Part struct {
+	column rowcode.Column
+	ofKey  bool // the column of one metadata key; else ColumnMetadata is what those leave
+	key    string
+}
+
+// Summary is the part that holds query.Summarize of the rows. Unlike the others it is not
+// a column.
+var Summary = Part{column: 0xff}
+
+// AppendTo appends the part's name, as it ends a key. That is one byte for the column,
+// and for the column of a single metadata key 1 and that key.
+func (p Part) AppendTo(b []byte) []byte {
+	b = append(b, byte(p.column))
+	if p.ofKey {
+		b = append(append(b, 1), p.key...)
+	}
+	return b
+}
+
+// Parts returns the names of all parts of the block.
+func (h *Head) Parts() []Part {
+	parts := []Part{{column: rowcode.ColumnID}, Summary}
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+		parts = append(parts, Part{column: column})
+	}
+	for _, key := range h.keys {
+		parts = append(parts, ofMetadataKey(key))
+	}
+	return parts
+}
+
+// ofMetadataKey returns the part that is the column of one metadata key.
+func ofMetadataKey(key string) Part {
+	return Part{column: rowcode.ColumnMetadata, ofKey: true, key: key}
+}

@@ -1,0 +1,38 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// PlaceBytes is the length of a place.
+const PlaceBytes = 12 + 16
+
+// Place is where a row is in its account's list, as in a key: its time and its id. Sorted
+// by their bytes, places begin with the newest.
+type Place [PlaceBytes]byte
+
+// EncodePlace returns the place of a row.
+func EncodePlace(at time.Time, id [16]byte) []byte {
+	// With the sign bit turned, years before 1970 sort as well.
+	seconds := ^(uint64(at.Unix()) ^ 1<<63)
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, PlaceBytes), seconds)
+	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
+
+	for _, b := range id {
+		key = append(key, ^b)
+	}
+	return key
+}
+
+// DecodePlace reads the time and the id from a place, or from a key that ends in one.
+func DecodePlace(key []byte) (at time.Time, id [16]byte) {
+	key = key[len(key)-PlaceBytes:]
+
+	seconds := int64(^binary.BigEndian.Uint64(key) ^ 1<<63)
+	at = time.Unix(seconds, int64(^binary.BigEndian.Uint32(key[8:]))).UTC()
+	for i := range id {
+		id[i] = ^key[12+i]
+	}
+	return at, id
+}
