@@ -47,6 +47,7 @@ func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) er
 
 // Change runs fn and commits what it writes; see accounts.Database.
 func (db accountTables) Change(ctx context.Context, _ bool, fn func(accounts.Tx) error) error {
+	// The committer runs one change after the other: fn meets no other writer.
 	return db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
 		tx := accountTx{db: db.DB, ctx: ctx, txn: txn}
 		err := fn(&tx)
@@ -93,6 +94,7 @@ func (tx *accountTx) Add(t accounts.Table, key string, row any) error { return t
 
 // Put writes a row, and for a person the index by email.
 func (tx *accountTx) Put(t accounts.Table, key string, row any) (err error) {
+	// A person never changes the email, so no older entry of the index is left behind.
 	if p, ok := row.(*transfer.Person); ok {
 		tx.writes, err = store(tx.writes, emailKey(p.Email), p.ID)
 	}
@@ -117,12 +119,14 @@ func (tx *accountTx) Expire(t accounts.Table, near string, before time.Time) err
 	for _, from := range []string{near, ""} {
 		prefix, begin := serverKey(t, ""), serverKey(t, from)
 		err := tx.db.each(tx.ctx, tx.txn, prefix, begin, func(key, value []byte) (bool, error) {
+			// Signing in pays for it, so it may not grow with the number of rows.
 			if seen++; seen > expireMax {
 				return false, nil
 			}
 
 			row, err := accountRow(key, value)
 			if err == nil && accounts.EndOf(row.Of).Before(before) {
+				// The key is lent until we return, and the write outlives that.
 				tx.writes = append(tx.writes, write{key: bytes.Clone(key)})
 			}
 

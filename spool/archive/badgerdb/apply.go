@@ -232,6 +232,7 @@ func (f *folding) record(requestID string) (*record, error) {
 		r.removed = tombstone != nil
 	}
 
+	// What it counts for until now, which finish takes away again.
 	if !r.state.Orphan() {
 		r.row = blocks.EncodePlace(r.state.Request.At, id)
 	}
@@ -301,6 +302,7 @@ func (f *folding) finish() error {
 		return err
 	}
 
+	// Read in this transaction, so it includes the changes before ours in the group.
 	count, err := loadTally(f.txn, f.keys)
 	if err != nil {
 		return err

@@ -69,6 +69,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	if _, err := fmt.Fprintf(w, backupHead, backupFormat, format); err != nil {
 		return b, err
 	}
+	// Beside a server that is at work: one goroutine, and little memory.
 	packed, err := zstd.NewWriter(w,
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),
@@ -208,6 +209,7 @@ func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 		return false, err
 	}
 
+	// CopyN grows the buffer as bytes arrive.
 	b.Reset()
 	if _, err := io.CopyN(b, s.r, int64(n)); err != nil {
 		return false, err

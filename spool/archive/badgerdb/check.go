@@ -28,6 +28,7 @@ func (db *DB) Check(ctx context.Context) error {
 	return db.view(func(txn *badger.Txn) error {
 		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
 
+		// In the order of the keys: a block's head is met before the rows of tables behind it.
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
 			return true, c.look(key, value)
 		})
@@ -83,6 +84,7 @@ func (t *tally) agrees() error {
 		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.records)
 	}
 
+	// Each key that should exist was looked up, so equal numbers mean that no other does.
 	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
@@ -104,6 +106,7 @@ func (c *checker) look(key, value []byte) error {
 	t.found[table]++
 	switch table {
 	case tableRecord:
+		// Joined, because deltas belong to the record that they add to.
 		state, err := c.db.joinState(c.txn, k, uuid(rest), value)
 		if err != nil {
 			return err
@@ -194,6 +197,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		}
 	}
 
+	// A record has a row or a line among the orphans, and never both.
 	if _, visible := state.Row(); visible {
 		t.records++
 		return nil
@@ -222,6 +226,7 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 			return false, err
 		}
 
+		// Compared as they are stored, so that an empty list equals none.
 		want, ok := state.Row()
 		if !ok || !want.AcceptedAt.Equal(row.AcceptedAt) ||
 			string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
@@ -263,6 +268,7 @@ func (c *checker) template(k keys, t *tally, head *wire.Template) error {
 	t.wanted[tableChange]++
 	t.wanted[tableVersion] += uint64(len(head.Versions))
 
+	// Both lead from a number to the template, and are written with its head.
 	for _, key := range [][]byte{k.templateName(head.ID), k.change(head.Revision)} {
 		name, err := loadBytes(c.txn, key)
 		if err != nil {

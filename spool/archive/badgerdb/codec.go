@@ -38,6 +38,7 @@ const workers = 2
 func newCodec() (*codec, error) {
 	dictionary := []byte(archive.BodyDictionary)
 
+	// A small window bounds the memory of an encoder: few values are larger.
 	o := []zstd.EOption{
 		zstd.WithEncoderConcurrency(workers),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),
@@ -46,6 +47,7 @@ func newCodec() (*codec, error) {
 	columns, err1 := zstd.NewWriter(nil, o...)
 	bodies, err2 := zstd.NewWriter(nil, append(o, zstd.WithEncoderDictRaw(archive.BodyDictionaryID, dictionary))...)
 
+	// One for both: what was packed without the dictionary does not name it.
 	decoder, err3 := zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(workers),
 		zstd.WithDecoderMaxMemory(unpackedMax),
@@ -70,6 +72,7 @@ func (c *codec) packBody(plain []byte) []byte { return pack(c.bodies, bodyVersio
 
 // pack packs plain if fewer than most bytes result. Otherwise it returns it as it is.
 func pack(encoder *zstd.Encoder, version byte, plain []byte, most int) []byte {
+	// The two bytes stand in front already, so that nothing has to be copied behind them.
 	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), version, packedZstd))
 	if len(packed)-2 < most {
 		return packed
@@ -83,6 +86,7 @@ func (c *codec) unpack(version byte, value, buffer []byte) ([]byte, error) {
 	case len(value) < 2 || value[0] != version:
 		return nil, errPacked
 	case value[1] == packedPlain:
+		// Copied: Badger's memory is valid only until the read of the value ends.
 		return append(buffer[:0], value[2:]...), nil
 	case value[1] == packedZstd:
 		return c.decoder.DecodeAll(value[2:], buffer[:0])

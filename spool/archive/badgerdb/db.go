@@ -338,6 +338,7 @@ func (db *DB) tidy(ctx context.Context) {
 		db.logger.Info("records beyond the retention were deleted", "records", dropped)
 	}
 
+	// Also where nothing was dropped now: deletions leave waste as well.
 	db.collect(ctx, collectShare)
 }
 
@@ -346,6 +347,7 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 	db.reading.RLock()
 	defer db.reading.RUnlock()
 
+	// Under the lock, because reopen replaces db.bdb.
 	if db.closed {
 		return errClosed()
 	}
@@ -354,6 +356,7 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 
 // stopped returns why a long read should end, or nil.
 func (db *DB) stopped(ctx context.Context) error {
+	// Asked often, so it must not block.
 	select {
 	case <-ctx.Done():
 		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())

@@ -29,6 +29,7 @@ func lockFolder(path string) (*folderLock, error) {
 	}
 
 	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	// Not waited for: two servers on one folder are a mistake in how they were started.
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = fmt.Errorf("another promptspool (%s) uses it; stop that one first, or choose another folder",
 			holder(path))
@@ -60,6 +61,7 @@ func (l *folderLock) present() error {
 // release unlocks the folder. Badger must have closed its files.
 func (l *folderLock) release() error {
 	err := os.Remove(filepath.Join(l.dir.Name(), lockName))
+	// Whoever removed the folder has removed the file too.
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}

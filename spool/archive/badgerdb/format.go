@@ -57,6 +57,8 @@ func prepare(dir string) error {
 	if err != nil || n == format {
 		return err
 	}
+
+	// Now, before anything is written that an older version would misread.
 	return writeFormat(dir, format)
 }
 
@@ -87,6 +89,7 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 		return false, false, fmt.Errorf("read the database's folder: %w", err)
 	}
 
+	// Tables and logs are data. The MANIFEST says which tables count, and is no data alone.
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".sst", ".vlog", ".mem":

@@ -54,6 +54,7 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 
 	return db.view(func(txn *badger.Txn) error {
 		for _, prefix := range prefixes {
+			// A copy that is resumed begins behind the last key that it has.
 			from := prefix
 			if bytes.HasPrefix(after, prefix) {
 				from = append(bytes.Clone(after), 0)
@@ -130,6 +131,7 @@ func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.R
 		return nil, err
 	}
 
+	// All bodies, also of events that no longer show: the other side must have them too.
 	bodies, err := db.bodies(txn, k, id, &state.State, false)
 	return &transfer.Record{State: state.State, Bodies: bodies}, err
 }
@@ -164,6 +166,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 				return nil, err
 			}
 		}
+		// Only now: an account's counts are written once, for all its records.
 		for _, f := range records {
 			if err := f.finish(); err != nil {
 				return nil, err
@@ -178,6 +181,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 		return err
 	}
 
+	// After the commit, as with events: packing reads what is stored.
 	for k, rows := range listed {
 		db.rowsWritten(k, rows)
 	}
@@ -213,6 +217,7 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 	case item.Registry != nil:
 		return store(writes, k.last(), item.Registry)
 	case item.Template != nil:
+		// The keys that derive from a template do not travel.
 		t := item.Template
 		writes = append(writes,
 			write{k.templateName(t.ID), []byte(t.Name)},
@@ -250,6 +255,7 @@ func (f *folding) bring(w *transfer.Record) error {
 		f.orphans.Add(r.waiting)
 	}
 
+	// Marks do not travel either; they derive from the state.
 	f.hide(r, r.state.Hidden())
 	for id, body := range w.Bodies {
 		event, ok := parseUUID(id)

@@ -12,6 +12,7 @@ import (
 // openBadger opens Badger's files, after replacing those that the disk cannot read. It
 // returns how many bytes were lost by that. The caller has locked the folder.
 func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
+	// What Badger cannot open must go, or be replaced, before it reads anything.
 	s := salvage{dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
 	if err == nil {

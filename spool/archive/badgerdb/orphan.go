@@ -45,6 +45,7 @@ func (f *folding) unlistOrphan(r *record) error {
 		return err
 	}
 
+	// The tally is of what waits, and this waits no more.
 	f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
 	return nil
@@ -86,6 +87,7 @@ func (db *DB) Orphans(
 		}
 
 		return db.each(ctx, txn, k.table(tableOrphan), from, func(key, value []byte) (bool, error) {
+			// One line beyond the page shows that there are more.
 			if more = len(rows) == limit; more {
 				return false, nil
 			}

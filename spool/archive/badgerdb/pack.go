@@ -68,6 +68,7 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
 
+	// A short read of heads and keys each time: the rows themselves are read step by step.
 	for {
 		var spans []span
 		err := db.view(func(txn *badger.Txn) (err error) {
@@ -140,6 +141,7 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 	i := 0
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
+		// Keys and spans are in the same order, so one pass over both is enough.
 		for spans[i].next != nil && bytes.Compare(key[len(key)-blocks.PlaceBytes:], spans[i].next) >= 0 {
 			if i++; i == len(spans) {
 				return nil
@@ -210,6 +212,7 @@ func (p *packing) next(rows []blocks.Placed) (n int) {
 		return len(rows)
 	}
 
+	// At least one row, however heavy: else there would be no end.
 	for bytes = 0; n < len(rows) && n < p.rows; n++ {
 		bytes += rowcode.Weight(&rows[n].Row)
 		if n > 0 && bytes > p.bytes {
@@ -347,6 +350,7 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 			return nil, err
 		}
 
+		// It hides a row of the block, and brings none.
 		if bytes.Equal(l.value, goneRow) {
 			continue
 		}
@@ -427,6 +431,7 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
 
+	// Backwards from the place: the block that begins there, or else the one before.
 	it.Seek(k.block(place))
 	if !it.Valid() {
 		return nil, false, nil

@@ -40,6 +40,7 @@ func (db *DB) rewrite(
 		}
 
 		for _, r := range f.order {
+			// It has no request yet that anything could derive from.
 			if r.state.Orphan() {
 				continue
 			}
@@ -110,6 +111,7 @@ func (db *DB) editTogether(ctx context.Context, k keys, ids []string, change arc
 			}
 		}
 
+		// Without a change nothing is written, and nothing has to be erased.
 		if err := f.finish(); err != nil || changed == 0 {
 			return nil, err
 		}

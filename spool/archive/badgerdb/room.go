@@ -48,6 +48,7 @@ func (r *room) free() (free, freeMin int64) {
 		return 1 << 62, 0
 	}
 
+	// Of a small disk the default would take too large a share.
 	if freeMin = r.freeMin; freeMin == 0 {
 		freeMin = min(freeMinDefault, int64(st.Blocks)*st.Bsize/freeMinDefaultShare)
 	}
@@ -102,6 +103,7 @@ func (r *room) canOpen() error {
 	// Badger makes a table of each write-ahead log before it deletes the log.
 	need := int64(openRoom)
 	for _, log := range logs {
+		// Its blocks, not its size: the file is sparse.
 		if info, err := os.Stat(log); err == nil {
 			need += info.Sys().(*syscall.Stat_t).Blocks * 512
 		}

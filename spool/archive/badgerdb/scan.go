@@ -214,6 +214,7 @@ func (s *scan) owner(place []byte) []byte {
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()
 
+	// Backwards: the last block that begins at the place or before it.
 	it.Seek(s.keys.block(place))
 	if it.Valid() {
 		return it.Item().KeyCopy(nil)
@@ -230,6 +231,7 @@ func (s *scan) before(rows, heads *badger.Iterator) bool {
 		return true
 	}
 
+	// Keys of two tables, so only their places can be compared.
 	row, head := rows.Item().Key(), heads.Item().Key()
 	return bytes.Compare(row[len(row)-blocks.PlaceBytes:], head[len(head)-blocks.PlaceBytes:]) < 0
 }
@@ -408,6 +410,7 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 			}
 		}
 
+		// Where the columns have decided, the row is not even put together.
 		m := match{block: b, index: i}
 		if len(s.query.Words) > 0 || !v.Must.Has(i) {
 			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
@@ -447,6 +450,7 @@ func (s *scan) stop(i int) error {
 // judge reports whether one row matches, reading its body if need be. It stops the scan
 // when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
+	// Both are called only if the columns leave the answer open.
 	subject := query.Subject{Row: row}
 
 	// A body may be large. If nobody waits for the answer any more, it is not read.

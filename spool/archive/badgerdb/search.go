@@ -20,6 +20,7 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 		return archive.State{}, nil, err
 	}
 
+	// Long values are in the bodies only; the state has the beginning of each.
 	state.Restore(bodies)
 	if state.Orphan() {
 		return state, nil, nil
@@ -97,6 +98,7 @@ func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byt
 		return nil, badID(h.ID)
 	}
 
+	// A body is read long after it was written, so its hash is checked each time.
 	key := k.body(id, event)
 	body, err := db.codec.read(txn, bodyVersion, key, nil)
 	if err == nil && archive.HashBody(body) != h.Hash {
@@ -190,6 +192,7 @@ func (db *DB) scan(
 		return nil, err
 	}
 
+	// The columns that fn wants are filled in only now, for rows that match.
 	s.visit = func(m *match) (bool, error) {
 		row, err := m.fill(want)
 		if err != nil {
@@ -215,6 +218,7 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 		return nil, err
 	}
 
+	// The history has the hash that the body is checked against.
 	for _, h := range state.History {
 		if h.ID == state.Request.ID {
 			return db.loadBody(txn, k, id, h)

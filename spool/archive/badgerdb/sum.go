@@ -60,6 +60,7 @@ func (u *summing) reach() error {
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()
 
+	// From the oldest block on: the first that counts as a whole tells how far back sums go.
 	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		var head blocks.Head
@@ -73,6 +74,7 @@ func (u *summing) reach() error {
 
 		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
 		if u.inside() {
+			// The row that the head calls the oldest may be hidden by one that stands alone.
 			if alone, err := u.alone(); err != nil || alone {
 				return err
 			}

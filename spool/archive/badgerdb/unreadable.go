@@ -63,6 +63,7 @@ func (s *salvage) run() error {
 		}
 	}
 
+	// In the folder itself: what is in quarantine is not read again.
 	for _, e := range entries {
 		path := filepath.Join(s.dir, e.Name())
 		if !e.Type().IsRegular() {
@@ -91,6 +92,7 @@ func (s *salvage) run() error {
 		}
 	}
 
+	// Once at the end: one file may be unreadable without any data being lost.
 	if s.bytes > 0 {
 		s.logger.Error("the archive starts without what was lost. "+
 			"Restore a backup, or run `promptspool archive check` "+
@@ -232,6 +234,7 @@ func (s *salvage) rewrite(path string, write func(io.Writer, []byte, []rawlog.Sp
 		return write(file, data, bad)
 	})
 
+	// Durable before it takes the place of the old file, which keep has linked elsewhere.
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = s.keep(path)
 	}

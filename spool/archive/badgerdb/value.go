@@ -30,6 +30,7 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 		return nil, damaged(key, err)
 	}
 
+	// A copy, because callers keep it beyond the transaction.
 	value, err := item.ValueCopy(nil)
 	if err == nil && len(value) == 0 {
 		err = errUnreadable
@@ -86,6 +87,7 @@ func (db *DB) each(
 			}
 		}
 
+		// Both are Badger's memory, and lent to fn: most walks keep little of what they see.
 		key := it.Item().Key()
 		err := it.Item().Value(func(value []byte) (err error) {
 			if len(value) == 0 {

@@ -33,6 +33,7 @@ func (b Bits) Unset(i int) { b[i/64] &^= 1 << (i % 64) }
 // next returns the first set bit at or behind i, or -1.
 func (b Bits) next(i int) int {
 	for word := i / 64; word < len(b); word++ {
+		// In the first word, the bits before i do not count.
 		w := b[word]
 		if word == i/64 {
 			w &= ^uint64(0) << (i % 64)

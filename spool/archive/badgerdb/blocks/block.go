@@ -61,6 +61,7 @@ func (b *Block) Open(reader Reader, place []byte, head Head) {
 	b.reader = reader
 	b.Place, b.Head = append(b.Place[:0], place...), head
 
+	// The memory of the columns stays for the next block, except where it grew large.
 	for i := range b.columns {
 		b.columns[i].unload()
 	}
@@ -105,6 +106,7 @@ func (b *Block) load(s *slot, part Part) (*column, error) {
 	}
 
 	// The column aliases the buffer, so the slot owns both.
+	// Only a column with a value for each row can be read by the index of a row.
 	s.buffer = plain
 	if err = decodeColumn(plain, &s.column); err == nil && s.column.n != b.Head.Rows {
 		err = errColumn
@@ -137,6 +139,7 @@ func (b *Block) Find(place []byte) (i int, found bool, err error) {
 		return 0, false, err
 	}
 
+	// Only the places that the search meets are put together from their transposed bytes.
 	low, high := 0, b.Head.Rows
 	for low < high {
 		mid := int(uint(low+high) >> 1)

@@ -51,6 +51,7 @@ func decodeColumn(plain []byte, c *column) error {
 		return errColumn
 	}
 
+	// The bytes may be damaged, so their own claim of how many rows there are is bounded.
 	r := rowcode.Reader{Rest: plain[5:]}
 	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
 	if c.n > columnRowsMax {
@@ -95,6 +96,7 @@ func decodeColumn(plain []byte, c *column) error {
 		return errColumn
 	}
 
+	// All rows are there and nothing more: number and place need not check an index.
 	c.codes = r.Take(uint64(c.n) * uint64(c.width))
 	if r.Err != nil || len(r.Rest) > 0 {
 		return errColumn
@@ -162,6 +164,7 @@ func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
 	}
 
+	// Decoded when the first row asks for it: after most filters few entries are needed.
 	row := c.lent[number]
 	if !c.read[number] {
 		if row == nil {

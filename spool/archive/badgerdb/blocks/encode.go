@@ -29,6 +29,7 @@ func Weight(rows []Placed) (n int) {
 func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
 	put(Summary, query.Summarize(len(rows), func(i int) *wire.Row { return &rows[i].Row }))
 
+	// One column after the other: packed by put, it is small before the next is made.
 	places := make([]Place, len(rows))
 	for i := range rows {
 		places[i] = rows[i].Place
@@ -83,6 +84,8 @@ func encodeNumbers(c rowcode.Column, rows []Placed) []byte {
 	numbers, present := make([]int64, len(rows)), make([]bool, len(rows))
 	for i := range rows {
 		var exact bool
+		// One value that does not fit makes the whole column a dictionary, so that a reader
+		// has to look at one form only.
 		if numbers[i], present[i], exact = integerOf(c, &rows[i].Row); !exact {
 			return nil
 		}
@@ -100,6 +103,7 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	for i := range n {
 		scratch = value(i, scratch[:0])
 
+		// Looking it up copies nothing. Only a new entry does, and most are not.
 		number, ok := numbers[string(scratch)]
 		if !ok {
 			number = uint32(len(numbers))
@@ -109,6 +113,7 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 		codes[i] = number
 	}
 
+	// Only now is the number of entries known, and with it the width of a code.
 	b := append(make([]byte, 0, len(entries)+n*2+16), 'd')
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
@@ -149,6 +154,7 @@ func encodeIntegers(numbers []int64, present []bool) []byte {
 		least, most = 0, 0
 	}
 
+	// Unsigned: the difference of two int64 need not fit into one.
 	width := 8
 	switch span := uint64(most) - uint64(least); {
 	case span < 1<<8:
@@ -173,6 +179,7 @@ func encodeIntegers(numbers []int64, present []bool) []byte {
 	b = append(b, bits...)
 
 	for i, n := range numbers {
+		// A row without a number takes as much room, so that each is where its index says.
 		if !present[i] {
 			n = least
 		}

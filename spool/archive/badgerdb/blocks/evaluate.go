@@ -35,6 +35,7 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 	n := b.Head.Rows
 	switch c := c.(type) {
 	case query.All:
+		// Into bits of its own: a part may use the same ones for must and may.
 		v = Verdict{newBits(n, true), newBits(n, true)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
@@ -84,6 +85,7 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 // test tests a condition on one field.
 func (b *Block) test(t *query.Test) (v Verdict, err error) {
 	n := b.Head.Rows
+	// No column has bodies: any row may match, and none certainly does.
 	if t.Column == rowcode.ColumnBody {
 		return Verdict{newBits(n, false), newBits(n, true)}, nil
 	}
@@ -187,12 +189,14 @@ func (b *Block) ofKey(t *query.Test) (*column, error) {
 
 // testEntries tests each entry of a dictionary once, instead of each row.
 func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
+	// The same bits for both, as long as no entry leaves a doubt.
 	v.Must = newBits(b.Head.Rows, false)
 	v.May = v.Must
 
 	found := make([]bool, len(c.entries))
 	unsure := make([]bool, len(c.entries))
 	some, doubt := false, false
+	// The column that the other keys share has pairs as entries, an own one only values.
 	ask := asker{
 		test:   t,
 		column: c,
@@ -251,6 +255,7 @@ type asker struct {
 func (a *asker) about(i int) (holds, unsure bool, err error) {
 	row := &a.row
 	if a.oneKey {
+		// No bytes: the rows of this entry lack the key. Otherwise one byte comes first.
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
 			value := rowcode.Shortened(a.test.Key, string(entry[1:]))
@@ -272,11 +277,13 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 
 // testNumbers tests each number of a column.
 func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
+	// t.Number takes a slice, and one for each row would be garbage.
 	var one [1]float64
 	none := t.Number(nil) // what holds for rows without a number
 
 	if c.width == 1 { // few different ones, such as versions: each is tested once
 		// A width of 1 means at most 256 different numbers.
+		// Testing those that do not occur costs less than finding out which do.
 		var found [256]bool
 		for n := range found {
 			one[0] = asNumber(t.Column, c.least+int64(n))

@@ -47,6 +47,7 @@ func HeadOf(rows []Placed) Head {
 	keys := make(map[string]int)
 	for i := range rows {
 		row := &rows[i].Row
+		// Until the first start, startMin is above startMax.
 		if row.StartTime != nil {
 			s := row.StartTime.Unix()
 			if h.startMin > h.startMax {
@@ -90,6 +91,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 		return h, errHead
 	}
 
+	// A damaged count of keys takes no memory: the reader fails where the bytes end.
 	r := rowcode.Reader{Rest: b[1:]}
 	h.Rows = int(r.Uvarint())
 	h.Oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
@@ -97,6 +99,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 		h.keys = append(h.keys, r.Text())
 	}
 
+	// Missing from heads of an older version.
 	if len(r.Rest) > 0 {
 		h.Weight = int(r.Uvarint())
 	}

@@ -34,6 +34,7 @@ func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 		return nanosOf(row.EndTime)
 	}
 
+	// All others are integers in a row already.
 	n, present = rowcode.IntegerOf(c, row)
 	return n, present, true
 }
@@ -65,6 +66,7 @@ func nanosOf(t *time.Time) (n int64, present, exact bool) {
 		return 0, false, true
 	}
 
+	// Outside 1677 to 2262 the result is undefined, which the comparison finds out.
 	n = t.UnixNano()
 	return n, true, t.Equal(time.Unix(0, n))
 }

@@ -21,6 +21,7 @@ func (b *Block) Merge(alone []Placed, hidden map[Place]bool) ([]Placed, error) {
 			rows, alone = append(rows, alone[0]), alone[1:]
 		}
 
+		// Its newer form is among alone, or it was deleted.
 		if hidden[p] {
 			continue
 		}

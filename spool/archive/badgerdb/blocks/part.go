@@ -16,6 +16,7 @@ var Summary = Part{column: 0xff}
 // AppendTo appends the part's name, as it ends a key. That is one byte for the column,
 // and for the column of a single metadata key 1 and that key.
 func (p Part) AppendTo(b []byte) []byte {
+	// The 1 keeps the column of an empty key apart from the one that is shared.
 	b = append(b, byte(p.column))
 	if p.ofKey {
 		b = append(append(b, 1), p.key...)

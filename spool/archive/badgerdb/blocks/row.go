@@ -22,6 +22,7 @@ type numbers struct {
 // Row returns a row with the wanted columns. It is lent until the next call. Columns that
 // were not wanted keep what an earlier row had.
 func (b *Block) Row(i int, want rowcode.Columns) (*wire.Row, error) {
+	// The same row each time: one for each match would be most of a scan's garbage.
 	row := &b.scratch.row
 	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
 		if !want.Has(c) {
@@ -52,6 +53,8 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	case 'p':
 		p := c.place(i)
 		at, id := DecodePlace(p[:])
+
+		// Both fields hold the id, and share one string.
 		row.AcceptedAt, row.RequestID = at, uuid.UUID(id).String()
 		row.ID = row.RequestID
 		return nil
@@ -61,6 +64,7 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		return nil
 	}
 
+	// All rows with this value share the decoded entry, so nobody may change a lent row.
 	entry, err := c.entry(of, c.code(i))
 	if err != nil {
 		return err
@@ -181,6 +185,7 @@ func (b *Block) fillMetadata(i int, row *wire.Row) error {
 		return err
 	}
 
+	// left only moves along the entry, which belongs to other rows as well.
 	left := others.Metadata
 	all := b.scratch.metadata[:0]
 	for _, key := range b.Head.keys {
@@ -189,11 +194,13 @@ func (b *Block) fillMetadata(i int, row *wire.Row) error {
 			return err
 		}
 
+		// An own column has an entry for the rows that lack the key, too.
 		value, ok := c.text(i)
 		if !ok {
 			continue
 		}
 
+		// Keys without a column may come in anywhere between the others.
 		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
 			all, left = append(all, left[0]), left[1:]
 		}
