@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -240,4 +241,39 @@ func BenchmarkFloor(b *testing.B) {
 	for b.Loop() {
 		json.Valid(body)
 	}
+}
+
+// Every name becomes "[email]" and needs a number of its own. Memory, not time: it is the same however busy the
+// machine is, and each number that is tried is a text.
+func TestNamesThatBecomeEqualCostInProportion(t *testing.T) {
+	r := rulesOf(t, all(Mask)...)
+	if got, want := apply(t, r, `{"a":{"a@b.io":1,"b@b.io":2,"[email]~2":3,"c@b.io":4}}`),
+		`{"a":{"[email]":1,"[email]~2":2,"[email]~2":3,"[email]~3":4}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+
+	cost := func(n int) uint64 {
+		var b strings.Builder
+		b.WriteString(`{"kwargs":{"a":1`)
+		for i := range n {
+			fmt.Fprintf(&b, `,"a%d@b.io":1`, i)
+		}
+		b.WriteString("}}")
+		body := []byte(b.String())
+
+		before := allocated()
+		r.Body(body, func(string, string) {})
+		return allocated() - before
+	}
+	if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
+		t.Errorf("four times as many names take %d bytes, not about four times %d", fourfold, once)
+	}
+}
+
+// allocated returns how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+
+	return m.TotalAlloc
 }

@@ -78,7 +78,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 	prevEnd := i + 1 // behind the last member that stays
 	any := false     // some member stays
 	dropped := false // some member was dropped
-	var renamed map[string]bool
+	var renamed map[string]int
 	c := jsonscan.Enter(w.src, i)
 	for n := 0; c.Next(); n++ {
 		var name []byte
@@ -229,21 +229,26 @@ func namesPhone(name string) bool {
 }
 
 // name redacts a member's name, with builtins only: a pattern for texts could break names
-// that are part of a format. Names that become equal get a number.
-func (w *walker) name(start, end int, name []byte, renamed map[string]bool) map[string]bool {
+// that are part of a format. Names that become equal get a number. renamed holds, for each
+// name so far, the last number behind it.
+func (w *walker) name(start, end int, name []byte, renamed map[string]int) map[string]int {
 	edits := w.scan(name)
 	if len(edits) == 0 {
 		return renamed
 	}
-
-	text := string(edited(name, edits))
 	if renamed == nil {
-		renamed = map[string]bool{}
+		renamed = map[string]int{}
 	}
-	for n, base := 2, text; renamed[text]; n++ {
-		text = base + "~" + strconv.Itoa(n)
+
+	// A hostile body may have millions of names that become equal, so each goes on where
+	// the one before it stopped.
+	base := string(edited(name, edits))
+	text := base
+	for renamed[text] > 0 {
+		renamed[base]++
+		text = base + "~" + strconv.Itoa(renamed[base])
 	}
-	renamed[text] = true
+	renamed[text] = 1
 
 	w.put(start, end, string(jsonscan.AppendString(nil, text)))
 	return renamed
