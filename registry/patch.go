@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/dustin/go-humanize/english"
@@ -95,7 +97,7 @@ func patchBlueprint(blueprint json.RawMessage, p wire.TemplatePatch) (json.RawMe
 
 // patchElements replaces elements of an array by their index. An index one past the end
 // appends.
-func patchElements(name string, array, change json.RawMessage) (json.RawMessage, error) {
+func patchElements(name string, array, patch json.RawMessage) (json.RawMessage, error) {
 	var elements []json.RawMessage
 	if array != nil {
 		if err := json.Unmarshal(array, &elements); err != nil {
@@ -103,7 +105,7 @@ func patchElements(name string, array, change json.RawMessage) (json.RawMessage,
 		}
 	}
 	var byIndex map[string]json.RawMessage
-	if err := json.Unmarshal(change, &byIndex); err != nil {
+	if err := json.Unmarshal(patch, &byIndex); err != nil {
 		return nil, err
 	}
 	notIndex := func(text string) error {
@@ -114,25 +116,33 @@ func patchElements(name string, array, change json.RawMessage) (json.RawMessage,
 		})
 	}
 
-	// Maps have no order, but appended elements need one: each round appends at least one
-	// of those that are left, if any of them can be.
-	for range byIndex {
-		for text, element := range byIndex {
-			i, err := strconv.Atoi(text)
-			switch {
-			case err != nil || i < 0 || i >= len(elements)+len(byIndex):
-				return nil, notIndex(text)
-			case i < len(elements):
-				elements[i] = element
-				delete(byIndex, text)
-			case i == len(elements):
-				elements = append(elements, element)
-				delete(byIndex, text)
-			}
-		}
+	// From the lowest index up: each may append the element that the next one follows. A
+	// patch may have millions of them, so they are not looked for again and again.
+	type change struct {
+		index int
+		text  string // the index as written
 	}
+	order := make([]change, 0, len(byIndex))
 	for text := range byIndex {
-		return nil, notIndex(text)
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 {
+			return nil, notIndex(text)
+		}
+		order = append(order, change{i, text})
+	}
+	slices.SortFunc(order, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text))
+	})
+
+	for _, c := range order {
+		switch {
+		case c.index > len(elements):
+			return nil, notIndex(c.text)
+		case c.index == len(elements):
+			elements = append(elements, byIndex[c.text])
+		default:
+			elements[c.index] = byIndex[c.text]
+		}
 	}
 
 	return json.Marshal(elements)
