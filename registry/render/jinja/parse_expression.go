@@ -3,6 +3,7 @@ package jinja
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"promptspool/registry/render/python"
 )
@@ -158,11 +159,12 @@ func (p *parser) primary() expression {
 	case "name":
 		return p.name(t)
 	case "string":
-		s := t.text
-		for p.is("string") { // adjacent strings are joined
-			s += p.next().text
+		// Adjacent strings are joined, all at once: there may be tens of thousands.
+		parts := []string{t.text}
+		for p.is("string") {
+			parts = append(parts, p.next().text)
 		}
-		return constant{s}
+		return constant{strings.Join(parts, "")}
 	case "int":
 		if n, err := strconv.ParseInt(t.text, 0, 64); err == nil {
 			return constant{n}

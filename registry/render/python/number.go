@@ -193,10 +193,14 @@ func (s Spec) layout(sign, digits, rest string, groupSize int) string {
 	}
 
 	if s.zero && s.align == 0 || s.fill == '0' && s.align == '=' {
+		// Counted before they are written: zero by zero, the digits would be copied
+		// thousands of times.
 		wanted := s.width - len(sign) - len(rest)
-		for len(digits)+(len(digits)-1)/groupSize < wanted {
-			digits = "0" + digits
+		n := len(digits)
+		for n+(n-1)/groupSize < wanted {
+			n++
 		}
+		digits = strings.Repeat("0", n-len(digits)) + digits
 	}
 
 	var b strings.Builder
