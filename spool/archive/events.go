@@ -2,7 +2,6 @@ package archive
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"promptspool/api/wire"
@@ -17,6 +16,7 @@ import (
 // remains. The result aliases bodies.
 func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	groups := s.groupsWithoutBody(bodies)
+	left := s.effects()
 	events := make([]wire.Event, 0, len(s.History))
 	for _, h := range s.History {
 		e := wire.Event{
@@ -44,7 +44,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 		// Its body was not kept, because the state had all of it.
 		if e.Body == nil {
 			body := map[string]any{"request_id": s.RequestID}
-			s.addEffect(body, h)
+			s.addEffect(body, h, left)
 			if h.Kind == wire.KindGroup && len(groups) > 0 {
 				body["group_id"] = groups[0]
 				groups = groups[1:]
@@ -57,24 +57,49 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	return events
 }
 
+// effects are what is left of the scores and the metadata that events brought, by event.
+// They are gathered at once: a record may have thousands of both.
+type effects struct {
+	scores   map[string]string // the score's name
+	metadata map[string]map[string]string
+}
+
+func (s *State) effects() effects {
+	left := effects{make(map[string]string), make(map[string]map[string]string)}
+	for name, score := range s.Scores {
+		left.scores[score.ID] = name
+	}
+
+	set := func(key string, v Stamped[string]) {
+		if left.metadata[v.ID] == nil {
+			left.metadata[v.ID] = make(map[string]string)
+		}
+		left.metadata[v.ID][key] = v.Value
+	}
+	for key, past := range s.Past {
+		for _, v := range past {
+			set(key, v)
+		}
+	}
+	for key, v := range s.Metadata {
+		set(key, v)
+	}
+
+	return left
+}
+
 // addEffect adds what is left of an event's effect to its body.
-func (s *State) addEffect(body map[string]any, h Entry) {
+func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 	switch h.Kind {
 	case wire.KindScore:
-		for _, name := range slices.Sorted(maps.Keys(s.Scores)) {
-			if s.Scores[name].ID == h.ID {
-				body["name"], body["score"] = name, s.Scores[name].Value
-			}
+		if name, ok := left.scores[h.ID]; ok {
+			body["name"], body["score"] = name, s.Scores[name].Value
 		}
 	case wire.KindMetadata:
-		left := map[string]string{}
-		s.addPastValues(h.ID, left)
-		for key, v := range s.Metadata {
-			if v.ID == h.ID {
-				left[key] = v.Value
-			}
+		body["metadata"] = left.metadata[h.ID]
+		if left.metadata[h.ID] == nil { // an empty object, not null
+			body["metadata"] = map[string]string{}
 		}
-		body["metadata"] = left
 	case wire.KindPrompt:
 		if s.Prompt == nil || s.Prompt.ID != h.ID {
 			return

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -280,15 +279,4 @@ func (s *State) metadata() map[string]string {
 	}
 
 	return m
-}
-
-// addPastValues adds the metadata that an event set and that later events replaced.
-func (s *State) addPastValues(eventID string, into map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(s.Past)) {
-		for _, v := range s.Past[key] {
-			if v.ID == eventID {
-				into[key] = v.Value
-			}
-		}
-	}
 }
