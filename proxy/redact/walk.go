@@ -273,6 +273,7 @@ func (w *walker) redact(p *pieces) {
 		p.edit(inner.edits)
 		return
 	}
+
 	p.edit(w.scan(p.text))
 	for _, rule := range w.r.patterns {
 		var edits []edit

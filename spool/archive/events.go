@@ -95,11 +95,13 @@ func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 		if name, ok := left.scores[h.ID]; ok {
 			body["name"], body["score"] = name, s.Scores[name].Value
 		}
+
 	case wire.KindMetadata:
 		body["metadata"] = left.metadata[h.ID]
 		if left.metadata[h.ID] == nil { // an empty object, not null
 			body["metadata"] = map[string]string{}
 		}
+
 	case wire.KindPrompt:
 		if s.Prompt == nil || s.Prompt.ID != h.ID {
 			return

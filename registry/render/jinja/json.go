@@ -39,6 +39,7 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 		w.float(v)
 	case int64, bigInteger:
 		w.x.appendRepr(&w.b, v)
+
 	case *listValue:
 		w.block("[]", len(v.items), lineBreak, func(i int, lineBreak string) {
 			w.value(v.items[i], lineBreak)
@@ -51,6 +52,7 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 			w.b = append(w.b, ": "...)
 			w.value(v.values[at], lineBreak)
 		})
+
 	default:
 		fail("makes JSON of %s", typeName(v))
 	}
