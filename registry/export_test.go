@@ -14,7 +14,7 @@ func (c *Cache) SetOpened(bytes int) {
 	c.entries.openedBytesMax = bytes
 }
 
-// Opened is how many templates are open, and how many bytes they take.
+// Opened returns how many templates are open, and how many bytes they take.
 func (c *Cache) Opened() (count, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,27 +12,31 @@ import (
 	"promptspool/registry/registrytest"
 )
 
-// full is a registry with a template that has so many versions and steps of its labels: "prod" has stood
-// at version 1 since the first step, and "next" took all others.
+// full makes a registry with a template that has many versions and moves of its labels: "prod" has been
+// at version 1 since the first move, and "next" made all others.
 func full(t *testing.T, versions, moves int) *registry.Registry {
 	t.Helper()
 	store := registrytest.NewMemory()
 	r := registry.New(registry.Config{Logger: quiet, Store: store})
 	publish(t, r, says("greeting", "0"))
 
-	_, err := store.UpdateTemplate(t.Context(), ann.Account, "greeting", func(head *wire.Template) (*wire.Version, bool, error) {
+	history := func(head *wire.Template) (*wire.Version, bool, error) {
 		for len(head.Versions) < versions-1 {
 			head.Versions = append(head.Versions, head.Versions[0])
 		}
-		head.Labels = []wire.Label{{ID: wire.LabelID(head.ID, 1), Name: "next", Version: 1}, {ID: wire.LabelID(head.ID, 2), Name: "prod", Version: 1}}
+		head.Labels = []wire.Label{
+			{ID: wire.LabelID(head.ID, 1), Name: "next", Version: 1},
+			{ID: wire.LabelID(head.ID, 2), Name: "prod", Version: 1},
+		}
+
 		at := time.Now().Add(-time.Hour)
 		head.Moves = []wire.Move{{Label: "prod", Version: 1, At: at}}
 		for len(head.Moves) < moves {
 			head.Moves = append(head.Moves, wire.Move{Label: "next", Version: 1, At: at})
 		}
 		return &wire.Version{Blueprint: says("greeting", "last").Blueprint, CreatedAt: time.Now()}, true, nil
-	})
-	if err != nil {
+	}
+	if _, err := store.UpdateTemplate(t.Context(), ann.Account, "greeting", history); err != nil {
 		t.Fatal(err)
 	}
 
@@ -48,7 +52,7 @@ func TestATemplateHasAMostOfVersions(t *testing.T) {
 	}
 }
 
-// The history of labels is bounded, and each label's last step stays in it.
+// The history of labels is bounded, and each label's last move stays in it.
 func TestTheHistoryOfLabelsForgetsItsOldestSteps(t *testing.T) {
 	r := full(t, 2, 10_000)
 

@@ -13,7 +13,7 @@ import (
 	"promptspool/registry/registrytest"
 )
 
-// listed is the names and versions of a page, how it was found, and of how many templates it is.
+// listed returns the names and versions of a page, the total number of templates, and how they were found.
 func (c *sidecar) listed(t *testing.T, q wire.TemplateListQuery) string {
 	t.Helper()
 
@@ -53,7 +53,7 @@ func TestWithoutTheServerAListTellsTheTemplatesThatAreHeld(t *testing.T) {
 		s.goAway()
 		time.Sleep(time.Minute)
 		for _, q := range []struct {
-			what  string
+			name  string
 			query wire.TemplateListQuery
 			want  string
 		}{
@@ -70,17 +70,19 @@ func TestWithoutTheServerAListTellsTheTemplatesThatAreHeld(t *testing.T) {
 			{"sorted by time", wire.TemplateListQuery{SortBy: "updated_at"}, "unavailable"},
 			{"archived ones", wire.TemplateListQuery{Status: "deleted"}, "unavailable"},
 		} {
-			equal(t, q.what, c.listed(t, q.query), q.want)
+			equal(t, q.name, c.listed(t, q.query), q.want)
 		}
 
 		list, err := c.List(context.Background(), ann, wire.TemplateListQuery{})
-		if err != nil || list.Age != time.Minute || text(list.Items[1].Blueprint) != "two" || list.Items[1].Labels[0].Version != 1 {
+		if err != nil || list.Age != time.Minute ||
+			text(list.Items[1].Blueprint) != "two" || list.Items[1].Labels[0].Version != 1 {
 			t.Errorf("%+v, age %v, error %v", list, list.Age, err)
 		}
 		other := ann
 		other.Account = "other"
-		if _, err := c.List(context.Background(), other, wire.TemplateListQuery{}); !wire.IsCode(err, wire.CodeUnavailable) {
-			t.Errorf("another account, of which nothing is held: %v", err)
+		_, err = c.List(context.Background(), other, wire.TemplateListQuery{})
+		if !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("another account, of which no copy is held: %v", err)
 		}
 
 		c.stop()
@@ -92,22 +94,24 @@ func TestWithoutTheServerAListTellsTheTemplatesThatAreHeld(t *testing.T) {
 	})
 
 	for code, want := range map[wire.Code]string{
-		wire.CodeInternal: "a@1 of 1 stale", wire.CodeNotImplemented: "a@1 of 1 stale", wire.CodeUnavailable: "a@1 of 1 stale",
-		wire.CodeForbidden: "forbidden", wire.CodeInvalid: "invalid",
+		wire.CodeInternal: "a@1 of 1 stale", wire.CodeNotImplemented: "a@1 of 1 stale",
+		wire.CodeUnavailable: "a@1 of 1 stale",
+		wire.CodeForbidden:   "forbidden", wire.CodeInvalid: "invalid",
 	} {
 		scene(t, "when it answers "+string(code), func(t *testing.T, s *server, dir string) {
 			s.publish(t, says("a", "one"))
 			c := start(t, dir, s)
 			c.fetched(t, "a", latest)
 			s.set(func() {
-				s.behind = registry.New(registry.Config{Store: failing{registrytest.NewMemory(), wire.Errorf(code, "No.")}, Logger: quiet})
+				store := failing{registrytest.NewMemory(), wire.Errorf(code, "No.")}
+				s.behind = registry.New(registry.Config{Store: store, Logger: quiet})
 			})
 			equal(t, "the list", c.listed(t, wire.TemplateListQuery{}), want)
 		})
 	}
 }
 
-// failing is a store that lists nothing.
+// failing is a store that fails to list templates.
 type failing struct {
 	registry.Store
 	err error
@@ -117,7 +121,7 @@ func (f failing) Templates(context.Context, string, wire.TemplateListQuery) ([]w
 	return nil, 0, f.err
 }
 
-// A server that answers nothing holds up no list for long.
+// A server that does not answer holds up no list for long.
 func TestAListWaitsForTheServerForAMoment(t *testing.T) {
 	scene(t, "it hangs", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("a", "one"))

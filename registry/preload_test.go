@@ -21,18 +21,21 @@ func TestPreloadedTemplatesAreThereWhenTheServerGoesAway(t *testing.T) {
 			publish(t, s.registry(), p)
 			publish(t, s.registry(), says(name, name+" two"))
 		}
+
 		c := start(t, dir, s)
 		if err := c.Preload(t.Context(), ann, []string{"label:prod", "c"}); err != nil {
 			t.Fatal(err)
 		}
 		err := c.Preload(t.Context(), ann, []string{"nosuch", "c@label:prod"})
 		wantFault(t, err, wire.CodeNotFound, "nosuch", "c@label:prod")
+
 		s.goAway()
 		for name, sel := range map[string]wire.Selector{"a": {Label: "prod"}, "b": {Label: "prod"}, "c": {}} {
 			if got, err := c.Raw(t.Context(), ann, name, sel); err != nil {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := c.Preload(ctx, ann, []string{"b"}); err == nil {
@@ -75,7 +78,7 @@ func TestACopyThatChangedIsFetchedBeforeItIsAskedFor(t *testing.T) {
 		s.goAway()
 		synctest.Wait()
 		if got := c.fetched(t, "greet", latest); got != "two stale" {
-			t.Errorf("the server told of a new version and went away; then the sidecar serves %q", got)
+			t.Errorf("the server reported a new version and went away; then the sidecar serves %q", got)
 		}
 	})
 }
@@ -106,6 +109,7 @@ func TestLabelsAndVersionsResolveAmongTheCopies(t *testing.T) {
 		one.Labels, two.Labels = []string{"old"}, []string{"prod", "stage"}
 		publish(t, s.registry(), one)
 		publish(t, s.registry(), two)
+
 		c := start(t, dir, s)
 		synctest.Wait()
 		equal(t, "latest", c.fetched(t, "greet", latest), "two miss")
@@ -116,14 +120,20 @@ func TestLabelsAndVersionsResolveAmongTheCopies(t *testing.T) {
 		}
 		equal(t, "another version", c.fetched(t, "greet", wire.Selector{Label: "old"}), "one miss")
 		equal(t, "questions", s.questions(), 2)
-		if _, err := s.registry().CreateLabel(t.Context(), ann, "greet", wire.LabelWrite{Name: "stage", Version: 1}, ""); err != nil {
+
+		stage := wire.LabelWrite{Name: "stage", Version: 1}
+		if _, err := s.registry().CreateLabel(t.Context(), ann, "greet", stage, ""); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		equal(t, "the label moved", c.fetched(t, "greet", wire.Selector{Label: "stage"}), "one hit")
+
 		s.goAway()
 		synctest.Wait()
-		for sel, want := range map[wire.Selector]string{{Label: "prod"}: "two stale", {Label: "stage"}: "one stale", {Version: 1}: "one hit", {Version: 3}: "unavailable", {Label: "nosuch"}: "unavailable"} {
+		for sel, want := range map[wire.Selector]string{
+			{Label: "prod"}: "two stale", {Label: "stage"}: "one stale", {Version: 1}: "one hit",
+			{Version: 3}: "unavailable", {Label: "nosuch"}: "unavailable",
+		} {
 			if got := c.fetched(t, "greet", sel); got != want {
 				t.Errorf("%+v while the server is away: %s, want %s", sel, got, want)
 			}

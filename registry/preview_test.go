@@ -24,7 +24,7 @@ func TestAPreviewRendersWhatIsNotPublished(t *testing.T) {
 	}
 	draft.Blueprint = json.RawMessage(`{"messages":[{"role":"king","content":"x"}]}`)
 	if _, _, err := r.Preview(t.Context(), ann, draft, f); !wire.IsCode(err, wire.CodeInvalid) {
-		t.Errorf("what cannot be published is previewed: %v", err)
+		t.Errorf("a draft that cannot be published is previewed: %v", err)
 	}
 }
 
@@ -35,10 +35,11 @@ func TestOfTwoWhoSaveOnTheSameBaseOneIsToldOfTheOther(t *testing.T) {
 	p.Base = &base
 	publish(t, r, p)
 	if _, err := r.Publish(t.Context(), ann, p); !wire.IsCode(err, wire.CodeConflict) {
-		t.Errorf("a template that was there is made again: %v", err)
+		t.Errorf("an existing template is made again: %v", err)
 	}
+
 	base = 1
-	var won, told atomic.Int32
+	var won, lost atomic.Int32
 	var all sync.WaitGroup
 	for _, text := range []string{"Hi", "Hey", "Ho"} {
 		all.Go(func() {
@@ -48,14 +49,16 @@ func TestOfTwoWhoSaveOnTheSameBaseOneIsToldOfTheOther(t *testing.T) {
 			case err == nil:
 				won.Add(1)
 			case wire.IsCode(err, wire.CodeConflict) && strings.Contains(err.Error(), "version 2"):
-				told.Add(1)
+				lost.Add(1)
 			}
 		})
 	}
+
 	all.Wait()
-	if won.Load() != 1 || told.Load() != 2 {
-		t.Errorf("%d were saved, %d were told", won.Load(), told.Load())
+	if won.Load() != 1 || lost.Load() != 2 {
+		t.Errorf("%d were saved, %d learned of the other version; want 1 and 2", won.Load(), lost.Load())
 	}
+
 	head, err := r.Head(t.Context(), ann, "greet")
 	if err != nil || head.Latest() != 2 {
 		t.Errorf("the head is %+v, %v", head, err)

@@ -25,7 +25,7 @@ func newRegistry(t *testing.T) *registry.Registry {
 	return registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory()})
 }
 
-// says is a completion with this text, published under a name.
+// says returns a completion with this text, to publish under a name.
 func says(name, text string) wire.Publish {
 	blueprint, _ := json.Marshal(map[string]any{"content": text})
 	return wire.Publish{Name: name, Blueprint: blueprint}
@@ -40,7 +40,7 @@ func publish(t *testing.T, r *registry.Registry, p wire.Publish) wire.Published 
 	return out
 }
 
-// text is what a fetched completion says.
+// text returns the text of a fetched completion.
 func text(blueprint json.RawMessage) string {
 	var b struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(blueprint, &b); err != nil || len(b.Content) == 0 {
@@ -49,10 +49,10 @@ func text(blueprint json.RawMessage) string {
 	return b.Content[0].Text
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("%s (-want +got):\n%s", what, diff)
+		t.Fatalf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -62,6 +62,7 @@ func TestATemplateIsFetchedByNameIdVersionAndLabel(t *testing.T) {
 	first.Labels, first.Tags, first.CommitMessage = []string{"prod"}, []string{"t"}, "first"
 	id := publish(t, r, first).ID
 	publish(t, r, says("greet/en", "two"))
+
 	for _, c := range []struct {
 		ident   string
 		sel     wire.Selector
@@ -78,8 +79,11 @@ func TestATemplateIsFetchedByNameIdVersionAndLabel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, fmt.Sprintf("%s %+v", c.ident, c.sel), []any{text(got.Blueprint), got.Version, got.Name, got.Tags}, []any{c.text, c.version, "greet/en", []string{"t"}})
+		equal(t, fmt.Sprintf("%s %+v", c.ident, c.sel),
+			[]any{text(got.Blueprint), got.Version, got.Name, got.Tags},
+			[]any{c.text, c.version, "greet/en", []string{"t"}})
 	}
+
 	raw, err := r.Raw(context.Background(), ann, "greet/en", wire.Selector{Version: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +99,7 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 		publish(t, r, p)
 	}
 	publish(t, r, says("bare", "x"))
+
 	for _, c := range []struct {
 		ident string
 		sel   wire.Selector
@@ -115,31 +120,45 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 
 func TestTheSameContentMakesNoVersionButMovesLabelsAndTags(t *testing.T) {
 	r := newRegistry(t)
-	p := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"x","n":1.0}`), Metadata: json.RawMessage(`{"a":1,"b":"<"}`), CommitMessage: "first"}
+	p := wire.Publish{
+		Name:          "greet",
+		Blueprint:     json.RawMessage(`{"content":"x","n":1.0}`),
+		Metadata:      json.RawMessage(`{"a":1,"b":"<"}`),
+		CommitMessage: "first",
+	}
+
 	first := publish(t, r, p)
-	p.Blueprint, p.Metadata = json.RawMessage(`{ "n": 1.0, "content": [{"type": "text", "text": "x"}] }`), json.RawMessage(`{"b":"\u003c","a":1}`)
+	p.Blueprint = json.RawMessage(`{ "n": 1.0, "content": [{"type": "text", "text": "x"}] }`)
+	p.Metadata = json.RawMessage(`{"b":"\u003c","a":1}`)
 	p.Labels, p.Tags, p.CommitMessage = []string{"prod", "prod"}, []string{"t"}, "second"
 	again := publish(t, r, p)
-	equal(t, "again", []any{again.VersionNumber, again.VersionID, again.Labels, again.Tags, *again.CommitMessage}, []any{1, first.VersionID, []string{"prod"}, []string{"t"}, "first"})
+	equal(t, "again",
+		[]any{again.VersionNumber, again.VersionID, again.Labels, again.Tags, *again.CommitMessage},
+		[]any{1, first.VersionID, []string{"prod"}, []string{"t"}, "first"})
 	if again.Warning == nil || !strings.Contains(*again.Warning, "second") || first.Warning != nil {
 		t.Errorf("the second message vanished: %v, %v", first.Warning, again.Warning)
 	}
+
 	p.CommitMessage = "first"
 	if same := publish(t, r, p); same.Warning != nil {
 		t.Errorf("the same message again: %s", *same.Warning)
 	}
+
 	p.Tags = nil
 	before, _ := r.Changes(context.Background(), ann, wire.ChangesQuery{})
 	equal(t, "tags that are not given stay", publish(t, r, p).Tags, []string{"t"})
 	after, _ := r.Changes(context.Background(), ann, wire.ChangesQuery{})
 	equal(t, "what changes nothing is no change", after, before)
+
 	p.Metadata = json.RawMessage(`{"a":1.0,"b":"<"}`)
 	equal(t, "another metadata is another version", publish(t, r, p).VersionNumber, 2)
 }
 
 func TestALabelMovesWithItsHistory(t *testing.T) {
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	r := registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory(), Now: func() time.Time { return clock }})
+	now := func() time.Time { return clock }
+	r := registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory(), Now: now})
+
 	start := clock
 	for i, text := range []string{"one", "two", "three"} {
 		clock = start.Add(time.Duration(i) * time.Hour)
@@ -149,7 +168,8 @@ func TestALabelMovesWithItsHistory(t *testing.T) {
 		}
 		publish(t, r, p)
 	}
-	clock = start.Add(-time.Hour) // the clock is set back: history goes on from where it was
+
+	clock = start.Add(-time.Hour) // the clock is set back: history continues from where it was
 	publish(t, r, says("greet", "four"))
 	for _, c := range []struct {
 		sel  wire.Selector
@@ -172,7 +192,9 @@ func TestALabelMovesWithItsHistory(t *testing.T) {
 			t.Errorf("%+v at %v: %s version %d, error %v; want version %d", c.sel, c.at, name, version, err, c.want)
 		}
 	}
-	if _, _, err := r.VersionAt(context.Background(), "acme", "gone", wire.Selector{}, start); !wire.IsCode(err, wire.CodeNotFound) {
+
+	_, _, err := r.VersionAt(context.Background(), "acme", "gone", wire.Selector{}, start)
+	if !wire.IsCode(err, wire.CodeNotFound) {
 		t.Errorf("a template that is not there: error %v", err)
 	}
 }
@@ -193,6 +215,7 @@ func TestFiftyPublishersLeaveNoGapAndMoveTheLabelWithTheVersion(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	for i, number := range numbers {
 		raw, err := r.Raw(context.Background(), ann, "greet", wire.Selector{Version: number})
 		if err != nil {
@@ -200,6 +223,7 @@ func TestFiftyPublishersLeaveNoGapAndMoveTheLabelWithTheVersion(t *testing.T) {
 		}
 		equal(t, "the text of version "+fmt.Sprint(number), text(raw.Blueprint), fmt.Sprint("text ", i))
 	}
+
 	raw, err := r.Raw(context.Background(), ann, "greet", wire.Selector{Label: "prod"})
 	if err != nil {
 		t.Fatal(err)
@@ -209,13 +233,17 @@ func TestFiftyPublishersLeaveNoGapAndMoveTheLabelWithTheVersion(t *testing.T) {
 
 func TestPublishTellsEveryFaultByItsPathInTheBody(t *testing.T) {
 	_, err := newRegistry(t).Publish(context.Background(), ann, wire.Publish{
-		Name: "greet", Blueprint: json.RawMessage(`{"content":[{}]}`), Metadata: json.RawMessage(`{"model":{"parameters":{"api_key":"x"}}}`),
+		Name:      "greet",
+		Blueprint: json.RawMessage(`{"content":[{}]}`),
+		Metadata:  json.RawMessage(`{"model":{"parameters":{"api_key":"x"}}}`),
 	})
 	var fields []string
 	for _, f := range wire.AsError(err).Fields {
 		fields = append(fields, f.Field)
 	}
-	equal(t, "fields", fields, []string{"prompt_version.prompt_template.content[0].type", "prompt_version.metadata.model.parameters.api_key"})
+	equal(t, "fields", fields, []string{
+		"prompt_version.prompt_template.content[0].type", "prompt_version.metadata.model.parameters.api_key",
+	})
 }
 
 func TestLabelsAreBounded(t *testing.T) {
@@ -241,7 +269,11 @@ func TestListTellsEachTemplateWithItsLatestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "page", []any{len(list.Items), list.Items[0].Name, list.Items[0].Version, text(list.Items[0].Blueprint), list.Total, list.HasNext, list.HasPrev}, []any{1, "b", 2, "two", 2, false, true})
+	first := list.Items[0]
+	equal(t, "page",
+		[]any{len(list.Items), first.Name, first.Version, text(first.Blueprint),
+			list.Total, list.HasNext, list.HasPrev},
+		[]any{1, "b", 2, "two", 2, false, true})
 	none, err := r.List(context.Background(), wire.Identity{Account: "other"}, wire.TemplateListQuery{})
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +289,7 @@ func TestLLMKwargs(t *testing.T) {
 	publish(t, r, p)
 	p.Name, p.Metadata = "acme", json.RawMessage(`{"model":{"provider":"acme","name":"a1"}}`)
 	publish(t, r, p)
+
 	vars := map[string]json.RawMessage{"who": json.RawMessage(`"Ann"`)}
 	for _, c := range []struct {
 		name    string
@@ -266,10 +299,16 @@ func TestLLMKwargs(t *testing.T) {
 		warning string
 	}{
 		{"no provider anywhere", "chat", wire.TemplateFetch{Variables: vars}, "", ""},
-		{"the request's provider, without a model", "chat", wire.TemplateFetch{Provider: "openai", Variables: vars}, `{"messages":[{"role":"user","content":"Hi Ann"}]}`, ""},
-		{"the metadata's provider", "openai", wire.TemplateFetch{}, `{"model":"gpt","messages":[{"role":"user","content":"Hi {who}"}]}`, ""},
-		{"a missing variable", "openai", wire.TemplateFetch{Variables: map[string]json.RawMessage{}}, `{"model":"gpt","messages":[{"role":"user","content":"Hi "}]}`, "These variables were not given and are empty: who."},
-		{"a provider in the metadata that is not known", "acme", wire.TemplateFetch{}, "", `llm_kwargs is null: provider "acme" is not one that this version makes llm_kwargs for; it knows ` + strings.Join(render.Providers(), ", ") + "."},
+		{"the request's provider, without a model", "chat", wire.TemplateFetch{Provider: "openai", Variables: vars},
+			`{"messages":[{"role":"user","content":"Hi Ann"}]}`, ""},
+		{"the metadata's provider", "openai", wire.TemplateFetch{},
+			`{"model":"gpt","messages":[{"role":"user","content":"Hi {who}"}]}`, ""},
+		{"a missing variable", "openai", wire.TemplateFetch{Variables: map[string]json.RawMessage{}},
+			`{"model":"gpt","messages":[{"role":"user","content":"Hi "}]}`,
+			"These variables were not given and are empty: who."},
+		{"an unknown provider in the metadata", "acme", wire.TemplateFetch{}, "",
+			`llm_kwargs is null: provider "acme" is not one that this version makes llm_kwargs for; it knows ` +
+				strings.Join(render.Providers(), ", ") + "."},
 	} {
 		got, err := r.Fetch(context.Background(), ann, c.ident, c.fetch)
 		if err != nil {
@@ -284,8 +323,10 @@ func TestLLMKwargs(t *testing.T) {
 			t.Errorf("%s: the blueprint was filled: %s", c.name, got.Blueprint)
 		}
 	}
-	if _, err := r.Fetch(context.Background(), ann, "chat", wire.TemplateFetch{Provider: "acme"}); !wire.IsCode(err, wire.CodeInvalid) {
-		t.Errorf("a provider that was asked for and is not known: error %v, want a 422", err)
+
+	_, err := r.Fetch(context.Background(), ann, "chat", wire.TemplateFetch{Provider: "acme"})
+	if !wire.IsCode(err, wire.CodeInvalid) {
+		t.Errorf("an unknown provider in the request: error %v, want a 422", err)
 	}
 }
 
@@ -303,10 +344,12 @@ func TestChangesWaitsForAPublishOfItsAccount(t *testing.T) {
 			return c
 		}
 		equal(t, "something to tell", ask(0, time.Hour), wire.Changes{Success: true, Revision: 1, Names: []string{"a"}})
-		equal(t, "more than there can be", ask(9, time.Hour), wire.Changes{Success: true, Revision: 1, Reset: true, Names: []string{}})
+		equal(t, "more than there can be", ask(9, time.Hour),
+			wire.Changes{Success: true, Revision: 1, Reset: true, Names: []string{}})
 		equal(t, "nothing, and no wait", ask(1, 0), wire.Changes{Success: true, Revision: 1, Names: []string{}})
 		equal(t, "time so far", time.Since(start), 0*time.Second)
-		equal(t, "nothing for the longest wait", ask(1, time.Hour), wire.Changes{Success: true, Revision: 1, Names: []string{}})
+		equal(t, "nothing for the longest wait", ask(1, time.Hour),
+			wire.Changes{Success: true, Revision: 1, Names: []string{}})
 		equal(t, "the longest wait", time.Since(start), registry.ChangesWaitMax)
 
 		go func() {
@@ -326,6 +369,7 @@ func TestChangesWaitsForAPublishOfItsAccount(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		c, err := r.Changes(ctx, ann, wire.ChangesQuery{Since: 2, Wait: 30 * time.Second})
 		c.ProviderBaseURLs = ""
-		equal(t, "the caller left", []any{c, err}, []any{wire.Changes{Success: true, Revision: 2, Names: []string{}}, nil})
+		equal(t, "the caller left", []any{c, err},
+			[]any{wire.Changes{Success: true, Revision: 2, Names: []string{}}, nil})
 	})
 }

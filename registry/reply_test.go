@@ -13,7 +13,7 @@ import (
 	"promptspool/registry/registrytest"
 )
 
-// member is what an app reads in a reply, as JSON.
+// member returns a member of a reply as JSON, as an app would read it.
 func member(t *testing.T, reply wire.RenderedTemplate, name string) string {
 	t.Helper()
 
@@ -25,41 +25,51 @@ func member(t *testing.T, reply wire.RenderedTemplate, name string) string {
 	return string(o[name])
 }
 
-// SDKs choose the provider's client, and the function that they call, by metadata.model of the reply.
+// SDKs choose the provider's client, and the function to call, by metadata.model of the reply.
 func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 	const (
-		gpt    = `{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1}},"owner":"ann"}`
+		gpt = `{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1}},` +
+			`"owner":"ann"}`
 		claude = `{"model":{"provider":"anthropic","name":"claude-x","parameters":{"max_tokens":9}}}`
 	)
 
+	chatGPT := `{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1},` +
+		`"api_type":"chat-completions"},"owner":"ann"}`
 	r := newRegistry(t)
 	for _, c := range []struct{ name, metadata, provider, model, want, warns string }{
-		{"as published", gpt, "", "",
-			`{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1},"api_type":"chat-completions"},"owner":"ann"}`, ""},
-		{"its own provider", gpt, "openai", "gpt-4o",
-			`{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1},"api_type":"chat-completions"},"owner":"ann"}`, ""},
-		{"another spelling of the same API", `{"model":{"provider":"openai.azure","name":"a","api_type":"chat.completions"}}`, "", "",
+		{"as published", gpt, "", "", chatGPT, ""},
+		{"its own provider", gpt, "openai", "gpt-4o", chatGPT, ""},
+		{"another spelling of the same API",
+			`{"model":{"provider":"openai.azure","name":"a","api_type":"chat.completions"}}`, "", "",
 			`{"model":{"provider":"openai.azure","name":"a","api_type":"chat-completions"}}`, ""},
 		{"another API", `{"model":{"provider":"openai","name":"a","api_type":"responses"}}`, "", "",
 			`{"model":{"provider":"openai","name":"a","api_type":"responses"}}`, ""},
 		{"an API without arguments", `{"model":{"provider":"openai","name":"a","api_type":"images"}}`, "", "",
 			`{"model":{"provider":"openai","name":"a","api_type":"images"}}`, "images"},
 		{"another model", gpt, "", "gpt-5",
-			`{"model":{"provider":"openai","name":"gpt-5","api_type":"chat-completions","parameters":{"temperature":0.50,"seed":1}},"owner":"ann"}`, ""},
+			`{"model":{"provider":"openai","name":"gpt-5","api_type":"chat-completions",` +
+				`"parameters":{"temperature":0.50,"seed":1}},"owner":"ann"}`, ""},
 		{"another provider and model", gpt, "anthropic", "claude-y",
-			`{"model":{"provider":"anthropic","name":"claude-y","parameters":{"temperature":0.50}},"owner":"ann"}`, "seed"},
+			`{"model":{"provider":"anthropic","name":"claude-y","parameters":{"temperature":0.50}},` +
+				`"owner":"ann"}`, "seed"},
 		{"another provider without a model", gpt, "anthropic", "",
 			`{"model":{"provider":"anthropic","name":null,"parameters":{"temperature":0.50}},"owner":"ann"}`, "gpt-4o"},
 		{"to OpenAI", claude, "openai", "gpt-4o",
-			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"chat-completions","parameters":{"max_tokens":9}}}`, ""},
+			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"chat-completions",` +
+				`"parameters":{"max_tokens":9}}}`, ""},
 		{"the same models elsewhere", gpt, "openai.azure", "",
-			`{"model":{"provider":"openai.azure","name":"gpt-4o","api_type":"chat-completions","parameters":{"temperature":0.50,"seed":1}},"owner":"ann"}`, ""},
+			`{"model":{"provider":"openai.azure","name":"gpt-4o","api_type":"chat-completions",` +
+				`"parameters":{"temperature":0.50,"seed":1}},"owner":"ann"}`, ""},
 		{"nothing published", `null`, "openai", "gpt-4o",
 			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"chat-completions","parameters":{}}}`, ""},
 		{"nothing at all", `null`, "", "", `null`, ""},
 		{"no model", `{"owner":"ann"}`, "", "", `{"owner":"ann"}`, ""},
 	} {
-		p := wire.Publish{Name: c.name, Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"user","content":"hi"}]}`), Metadata: json.RawMessage(c.metadata)}
+		p := wire.Publish{
+			Name:      c.name,
+			Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"user","content":"hi"}]}`),
+			Metadata:  json.RawMessage(c.metadata),
+		}
 		publish(t, r, p)
 
 		reply, err := r.Fetch(t.Context(), ann, c.name, wire.TemplateFetch{Provider: c.provider, Model: c.model})
@@ -69,7 +79,8 @@ func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 		}
 
 		equal(t, c.name, member(t, reply, "metadata"), c.want)
-		if warning := member(t, reply, "warning"); (warning != "null") != (c.warns != "") || !strings.Contains(warning, c.warns) {
+		warning := member(t, reply, "warning")
+		if (warning != "null") != (c.warns != "") || !strings.Contains(warning, c.warns) {
 			t.Errorf("%s: warning %s", c.name, warning)
 		}
 
@@ -81,8 +92,13 @@ func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 }
 
 func TestAProviderBaseURLIsAnObject(t *testing.T) {
-	r := registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet,
-		ProviderBaseURLs: map[string]string{"anthropic": "https://a.example", "openai": "https://o.example/v1"}})
+	r := registry.New(registry.Config{
+		Store:  registrytest.NewMemory(),
+		Logger: quiet,
+		ProviderBaseURLs: map[string]string{
+			"anthropic": "https://a.example", "openai": "https://o.example/v1",
+		},
+	})
 	p := says("greet", "hi")
 	p.Metadata = json.RawMessage(`{"model":{"provider":"openai","name":"gpt-4o"}}`)
 	publish(t, r, p)
@@ -100,14 +116,16 @@ func TestAProviderBaseURLIsAnObject(t *testing.T) {
 	}
 }
 
-// Another setting of the server is no change of a template: sidecars hear of it all the same.
+// Another setting of the server is not a change of a template, but sidecars must learn of it.
 func TestAnotherProviderBaseURLReachesSidecars(t *testing.T) {
 	store := registrytest.NewMemory()
 	serving := func(url string) *registry.Registry {
-		return registry.New(registry.Config{Store: store, Logger: quiet, ProviderBaseURLs: map[string]string{"openai": url}})
+		urls := map[string]string{"openai": url}
+		return registry.New(registry.Config{Store: store, Logger: quiet, ProviderBaseURLs: urls})
 	}
 	url := func(t *testing.T, c *sidecar, sel wire.Selector) string {
-		reply, err := c.Fetch(context.Background(), ann, "greet", wire.TemplateFetch{Selector: sel, Provider: "openai", Model: "m"})
+		fetch := wire.TemplateFetch{Selector: sel, Provider: "openai", Model: "m"}
+		reply, err := c.Fetch(context.Background(), ann, "greet", fetch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +171,7 @@ func TestAnotherProviderBaseURLReachesSidecars(t *testing.T) {
 		equal(t, "after", url(t, c, latest), "https://two hit")
 	})
 
-	scene(t, "of a server that was restarted while the sidecar was not there", func(t *testing.T, s *server, dir string) {
+	scene(t, "of a server that was restarted without the sidecar", func(t *testing.T, s *server, dir string) {
 		s.set(func() { s.behind = serving("https://one") })
 		s.publish(t, says("greet", "hi"))
 		c := start(t, dir, s)

@@ -10,8 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// What is made of large templates takes room, and waits for it. Small ones are served all
-// the same.
+// Large templates take room to be parsed and rendered, and wait for it. Small ones are served in any
+// case.
 func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 	scene(t, "room", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("small", "hello"))
@@ -31,8 +31,8 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 				return err
 			},
 		}
-		for what, fetch := range fetches {
-			for name, large := range map[string]bool{"small": false, "tags": what == "fetching", "large": true} {
+		for action, fetch := range fetches {
+			for name, large := range map[string]bool{"small": false, "tags": action == "fetching", "large": true} {
 				others := c.room.Claim(false)
 				if err := room.Take(room.With(context.Background(), &others), 16<<20); err != nil {
 					t.Fatal(err)
@@ -44,7 +44,7 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 				waited := time.Since(began) > 0
 				if err != nil || waited != large || claim.Holds() != large {
 					t.Errorf("%s %s: it waited %v and holds room %v, want %v; %v",
-						what, name, waited, claim.Holds(), large, err)
+						action, name, waited, claim.Holds(), large, err)
 				}
 				claim.Release()
 				<-time.After(2 * time.Second) // all is free again
@@ -53,7 +53,7 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-// A page of the templates that are held takes room as well: it is as large as they are.
+// A page of the held templates takes room as well: it is as large as they are.
 func TestAPageOfTheTemplatesThatAreHeldTakesRoom(t *testing.T) {
 	scene(t, "room", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("small", "hello"))

@@ -20,7 +20,7 @@ type server struct {
 	behind *registry.Registry
 	down   chan struct{} // closed while the server is away
 	hold   time.Duration // how long an answer to Raw takes
-	deaf   bool          // the feed tells nothing
+	deaf   bool          // the feed reports nothing
 	hang   bool          // new calls of Raw and Changes get no answer at all
 	err    error         // what Raw answers instead
 	asked  int           // calls of Raw
@@ -31,7 +31,8 @@ var quiet = slog.New(slog.DiscardHandler)
 var errAway = errors.New("connection refused")
 
 func newServer() *server {
-	return &server{behind: registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet}), down: make(chan struct{})}
+	behind := registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
+	return &server{behind: behind, down: make(chan struct{})}
 }
 
 func (s *server) set(change func()) {
@@ -46,7 +47,7 @@ func (s *server) registry() *registry.Registry {
 	return s.behind
 }
 
-// goAway breaks every call that is out, and refuses those that come.
+// goAway breaks every call in flight, and refuses new ones.
 func (s *server) goAway()   { s.set(func() { close(s.down) }) }
 func (s *server) comeBack() { s.set(func() { s.down = make(chan struct{}) }) }
 
@@ -56,11 +57,12 @@ func (s *server) questions() int {
 	return s.asked
 }
 
-// connect gives a context that ends when the connection breaks, and what broken says of it.
+// connect returns a context that ends when the connection breaks, and the error that a call has then.
 func (s *server) connect(ctx context.Context) (_ context.Context, broken func(error) error) {
 	s.mu.Lock()
 	down := s.down
 	s.mu.Unlock()
+
 	ctx, cancel := context.WithCancel(ctx)
 	select {
 	case <-down:
@@ -74,6 +76,7 @@ func (s *server) connect(ctx context.Context) (_ context.Context, broken func(er
 			cancel()
 		}()
 	}
+
 	return ctx, func(err error) error {
 		defer cancel()
 		if ctx.Err() != nil {
@@ -89,10 +92,12 @@ func (s *server) Raw(ctx context.Context, id wire.Identity, ident string, sel wi
 	s.asked++
 	hold, err := s.hold, s.err
 	s.mu.Unlock()
+
 	s.swallow(ctx)
 	if err != nil {
 		return wire.RawTemplate{}, broken(err)
 	}
+
 	raw, err := s.registry().Raw(ctx, id, ident, sel) // read first, then held: the answer may be old when it comes
 	if hold > 0 {
 		select {

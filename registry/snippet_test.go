@@ -18,12 +18,12 @@ func fetchText(t *testing.T, r *registry.Registry, ident string, s wire.Selector
 	return text(raw.Blueprint)
 }
 
-func wantFault(t *testing.T, err error, code wire.Code, says ...string) {
+func wantFault(t *testing.T, err error, code wire.Code, texts ...string) {
 	t.Helper()
 	if !wire.IsCode(err, code) {
 		t.Fatalf("error is %v, want %s", err, code)
 	}
-	for _, s := range says {
+	for _, s := range texts {
 		if !strings.Contains(err.Error(), s) {
 			t.Errorf("error is %v, want it to say %q", err, s)
 		}
@@ -37,18 +37,24 @@ func TestASnippetStandsInItsPlaceAndFollowsItsLabel(t *testing.T) {
 	publish(t, r, tone)
 	publish(t, r, says("tone", "Be brief."))
 	publish(t, r, says("greet", "Hi {name}. @@@tone@@@ @@@tone@label:prod@@@ @@@tone@version_number:1@@@"))
+
 	if got := fetchText(t, r, "greet", wire.Selector{}); got != "Hi {name}. Be brief. Be kind. Be kind." {
 		t.Errorf("the text is %q", got)
 	}
+
 	if _, err := r.CreateLabel(t.Context(), ann, "tone", wire.LabelWrite{Name: "prod", Version: 2}, ""); err != nil {
 		t.Fatal(err)
 	}
+
 	raw, err := r.Raw(t.Context(), ann, "greet", wire.Selector{Version: 1})
 	if err != nil || text(raw.Blueprint) != "Hi {name}. Be brief. Be brief. Be kind." {
 		t.Errorf("the text is %q, %v", text(raw.Blueprint), err)
 	}
 	prod := "prod"
-	equal(t, "snippets", raw.Snippets, []wire.UsedSnippet{{Name: "tone", Version: 2}, {Name: "tone", Version: 2, Label: &prod}, {Name: "tone", Version: 1}})
+	equal(t, "snippets", raw.Snippets, []wire.UsedSnippet{
+		{Name: "tone", Version: 2}, {Name: "tone", Version: 2, Label: &prod}, {Name: "tone", Version: 1},
+	})
+
 	source, err := r.Source(t.Context(), ann, "greet", wire.Selector{})
 	if err != nil || !strings.Contains(text(source.Blueprint), "@@@tone@label:prod@@@") {
 		t.Errorf("the source is %q, %v", text(source.Blueprint), err)
@@ -67,7 +73,7 @@ func TestASnippetThatIsMissingOrRunsInACircleIsNotPublished(t *testing.T) {
 	_, err = r.Publish(t.Context(), ann, says("a", "@@@b@label:prod@@@"))
 	wantFault(t, err, wire.CodeInvalid, "snippet b@label:prod", "no label")
 	if got := fetchText(t, r, "a", wire.Selector{}); got != "end" {
-		t.Errorf("what was published is %q", got)
+		t.Errorf("the published text is %q", got)
 	}
 }
 

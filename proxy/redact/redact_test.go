@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// all are the builtins with one action.
+// all returns every builtin with one action.
 func all(action string) []Rule { return []Rule{{Builtin: Builtins, Action: action}} }
 
 func rulesOf(t testing.TB, rules ...Rule) *Rules {
@@ -38,6 +38,7 @@ func apply(t testing.TB, r *Rules, body string) string {
 
 func TestWhatIsBuiltIn(t *testing.T) {
 	r := rulesOf(t, all(Mask)...)
+
 	for text, want := range map[string]string{
 		"mail ann@example.com now":                         "mail [email] now",
 		"<Ann.O'Neil+x@mail.example.co.uk>, b@c.de.":       "<[email]>, [email].",
@@ -74,33 +75,43 @@ func TestWhatIsBuiltIn(t *testing.T) {
 
 func TestEveryStringIsLookedAt(t *testing.T) {
 	r := rulesOf(t, all(Mask)...)
-	for _, tt := range []struct{ what, body, want string }{
+
+	for _, tt := range []struct{ name, body, want string }{
 		{"an unknown field, deep", `{"odd":[{"x":["a@b.io"]}]}`, `{"odd":[{"x":["[email]"]}]}`},
-		{"tags and metadata", `{"tags":["a@b.io"],"metadata":{"k":"a@b.io"}}`, `{"tags":["[email]"],"metadata":{"k":"[email]"}}`},
+		{"tags and metadata", `{"tags":["a@b.io"],"metadata":{"k":"a@b.io"}}`,
+			`{"tags":["[email]"],"metadata":{"k":"[email]"}}`},
 		{"escapes", `{"a":"\u0061\u0040b.io\n"}`, `{"a":"[email]\n"}`},
-		{"a tool's arguments", `{"a":"{\"to\":\"a\\u0040b.io\",\"card\":4111111111111111}"}`, `{"a":"{\"to\":\"[email]\",\"card\":\"[card]\"}"}`},
-		{"arguments in arguments", `{"a":"[\"{\\\"x\\\":\\\"a@b.io\\\"}\"]"}`, `{"a":"[\"{\\\"x\\\":\\\"[email]\\\"}\"]"}`},
+		{"a tool's arguments", `{"a":"{\"to\":\"a\\u0040b.io\",\"card\":4111111111111111}"}`,
+			`{"a":"{\"to\":\"[email]\",\"card\":\"[card]\"}"}`},
+		{"arguments in arguments", `{"a":"[\"{\\\"x\\\":\\\"a@b.io\\\"}\"]"}`,
+			`{"a":"[\"{\\\"x\\\":\\\"[email]\\\"}\"]"}`},
 		{"names of members", `{"m":{"a@b.io":1,"c@d.io":2}}`, `{"m":{"[email]":1,"[email]~2":2}}`},
 		{"a card as a number", `{"a":[4111111111111111,4111111111111112,12]}`, `{"a":["[card]",4111111111111112,12]}`},
 		{"a card with a point", `{"a":[4111111111111111.0,4111111111111111.5]}`, `{"a":["[card]",4111111111111111.5]}`},
-		{"a phone as a number", `{"phone":14155550132,"work_phone":4155550132.0,"a":14155550132}`, `{"phone":"[phone]","work_phone":"[phone]","a":14155550132}`},
+		{"a phone as a number", `{"phone":14155550132,"work_phone":4155550132.0,"a":14155550132}`,
+			`{"phone":"[phone]","work_phone":"[phone]","a":14155550132}`},
 		{"names of top-level members", `{"a@b.io":1,"request_id":"x"}`, `{"[email]":1,"request_id":"x"}`},
-		{"what the server needs", `{"prompt_name":"a@b.io","request_id":"a@b.io"}`, `{"prompt_name":"a@b.io","request_id":"a@b.io"}`},
-		{"the bytes of all else", `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`, `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`},
+		{"what the server needs", `{"prompt_name":"a@b.io","request_id":"a@b.io"}`,
+			`{"prompt_name":"a@b.io","request_id":"a@b.io"}`},
+		{"all other bytes", `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`, `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`},
 		{"nothing", `{}`, `{}`},
 	} {
 		if got := apply(t, r, tt.body); got != tt.want {
-			t.Errorf("%s: %s became %s; want %s", tt.what, tt.body, got, tt.want)
+			t.Errorf("%s: %s became %s; want %s", tt.name, tt.body, got, tt.want)
 		}
 	}
 }
 
 func TestPaths(t *testing.T) {
 	for _, tt := range []struct{ path, action, body, want string }{
-		{"metadata.*", Mask, `{"metadata":{"a":"x","b":"y"},"a":"x"}`, `{"metadata":{"a":"[masked]","b":"[masked]"},"a":"x"}`},
-		{"$.kwargs.messages[*].content", Mask, `{"kwargs":{"messages":[{"role":"u","content":"x"},{"content":["y",{"t":"z"},7,true,null]}]}}`,
-			`{"kwargs":{"messages":[{"role":"u","content":"[masked]"},{"content":["[masked]",{"t":"[masked]"},"[masked]","[masked]",null]}]}}`},
-		{"..password", Drop, `{"a":{"password":"x","b":1},"password":"y","c":[{"password":1}]}`, `{"a":{"b":1},"c":[{}]}`},
+		{"metadata.*", Mask, `{"metadata":{"a":"x","b":"y"},"a":"x"}`,
+			`{"metadata":{"a":"[masked]","b":"[masked]"},"a":"x"}`},
+		{"$.kwargs.messages[*].content", Mask,
+			`{"kwargs":{"messages":[{"role":"u","content":"x"},{"content":["y",{"t":"z"},7,true,null]}]}}`,
+			`{"kwargs":{"messages":[{"role":"u","content":"[masked]"},` +
+				`{"content":["[masked]",{"t":"[masked]"},"[masked]","[masked]",null]}]}}`},
+		{"..password", Drop, `{"a":{"password":"x","b":1},"password":"y","c":[{"password":1}]}`,
+			`{"a":{"b":1},"c":[{}]}`},
 		{"a[1]", Drop, `{"a":[1, 2, 3]}`, `{"a":[1, 3]}`},
 		{"a[0]", Drop, `{"a":[1, 2, 3]}`, `{"a":[2, 3]}`},
 		{"a[2]", Drop, `{"a":[1, 2, 3]}`, `{"a":[1, 2]}`},
@@ -112,7 +123,9 @@ func TestPaths(t *testing.T) {
 		{"..a..b", Mask, `{"a":{"a":{"x":{"b":"1"}}},"b":"2"}`, `{"a":{"a":{"x":{"b":"[masked]"}}},"b":"2"}`},
 		{"nowhere", Drop, `{"a":1}`, `{"a":1}`},
 	} {
-		if got := apply(t, rulesOf(t, Rule{Path: tt.path, Action: tt.action}), tt.body); got != tt.want {
+		r := rulesOf(t, Rule{Path: tt.path, Action: tt.action})
+
+		if got := apply(t, r, tt.body); got != tt.want {
 			t.Errorf("%s %s: %s became %s; want %s", tt.action, tt.path, tt.body, got, tt.want)
 		}
 	}
@@ -151,10 +164,12 @@ func TestRulesThatCannotBe(t *testing.T) {
 		`the path "a.[b" has a syntax error at ".[b"`:        {Path: "a.[b"},
 		`the path "$" has a syntax error at "$"; write it l`: {Path: "$"},
 	} {
-		if _, index, err := New([]Rule{{Path: "fine"}, rule}, nil); err == nil || index != 1 || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) {
+		_, index, err := New([]Rule{{Path: "fine"}, rule}, nil)
+		if err == nil || index != 1 || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%+v: %d, %v; want %q", rule, index, err, want)
 		}
 	}
+
 	if _, index, err := New(make([]Rule, patternsMax+1), nil); err == nil || index != -1 {
 		t.Errorf("too many rules: %v", err)
 	}
@@ -178,24 +193,30 @@ func TestNoRulesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestDeepPathsStayLinear: each level would otherwise double what the one above had.
+// TestDeepPathsStayLinear has a path in which each level could double the work of the one above.
 func TestDeepPathsStayLinear(t *testing.T) {
 	r := rulesOf(t, Rule{Path: strings.Repeat("..*", 31) + "..q"})
 	body := strings.Repeat(`{"a":`, 400) + `1` + strings.Repeat(`}`, 400)
 	if got := apply(t, r, body); got != body {
-		t.Error("a path met what is not there")
+		t.Error("a path matched something that is not there")
 	}
 }
 
 func FuzzBody(f *testing.F) {
-	for _, seed := range []string{`{"a":"a@b.io +14155550132 4111111111111111 Bearer abcdefgh sk-0123456789abcdefghij"}`, `{"a":[{"b c":"{\"x\":1}"}],"":null}`, `{"password":1}`} {
+	for _, seed := range []string{
+		`{"a":"a@b.io +14155550132 4111111111111111 Bearer abcdefgh sk-0123456789abcdefghij"}`,
+		`{"a":[{"b c":"{\"x\":1}"}],"":null}`,
+		`{"password":1}`,
+	} {
 		f.Add([]byte(seed))
 	}
+
 	masks := rulesOf(f, append(all(Mask), Rule{Path: "..password", Action: Drop}, Rule{Path: "x.*", Action: Hash})...)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if !json.Valid(body) || bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
 			return
 		}
+
 		before := bytes.Clone(body)
 		got := masks.Body(body, func(string, string) {})
 		if !json.Valid(got) {
@@ -210,7 +231,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// record4K is a chat of 4 KB, as apps send it.
+// record4K returns a chat of 4 KB, as apps send it.
 func record4K() []byte {
 	var b strings.Builder
 	b.WriteString(`{"function_name":"openai.ChatCompletion.create","kwargs":{"model":"gpt-4o","messages":[`)
@@ -218,7 +239,9 @@ func record4K() []byte {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"role":"user","content":"Please look into order %d of last week (placed 2026-03-%02d), which did not arrive.\nThe customer, who wrote from ann%d@example.com, says that the parcel was left at the door; was it?"}`, 10000+i, i+1, i)
+		fmt.Fprintf(&b, `{"role":"user","content":"Please look into order %d of last week (placed 2026-03-%02d), `+
+			`which did not arrive.\nThe customer, who wrote from ann%d@example.com, says that the parcel was left `+
+			`at the door; was it?"}`, 10000+i, i+1, i)
 	}
 	b.WriteString(`]},"request_start_time":1795224000.10,"tags":["support"]}`)
 	return []byte(b.String())

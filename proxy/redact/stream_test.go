@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shape is how chunks of a provider's stream carry pieces of a text.
+// shape is a form in which chunks of a provider's stream carry pieces of a text.
 type shape struct {
 	name  string
 	chunk string // with PIECE in place of the JSON string
@@ -22,18 +22,24 @@ var shapes = []shape{
 	{"chat", `{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":PIECE}}]}`, ""},
 	{"chat without index", `{"choices":[{"delta":{"content":PIECE}}]}`, ""},
 	{"chat reasoning", `{"choices":[{"delta":{"reasoning_content":PIECE,"content":null}}]}`, ""},
-	{"chat tool call", `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":PIECE}}]}}]}`, ""},
+	{"chat tool call",
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":PIECE}}]}}]}`, ""},
 	{"chat function call", `{"choices":[{"delta":{"function_call":{"arguments":PIECE}}}]}`, ""},
 	{"completion", `{"choices":[{"text":PIECE,"index":0}]}`, ""},
-	{"responses", `{"type":"response.output_text.delta","output_index":0,"delta":PIECE}`, `{"type":"response.created"},`},
-	{"anthropic", `{"delta":{"text":PIECE,"type":"text_delta"},"index":0,"type":"content_block_delta"}`, `{"type":"message_start","message":{"content":[]}},`},
-	{"anthropic tool call", `{"type":"content_block_delta","index":1,"delta":{"partial_json":PIECE}}`, `{"type":"message_start"},`},
+	{"responses", `{"type":"response.output_text.delta","output_index":0,"delta":PIECE}`,
+		`{"type":"response.created"},`},
+	{"anthropic", `{"delta":{"text":PIECE,"type":"text_delta"},"index":0,"type":"content_block_delta"}`,
+		`{"type":"message_start","message":{"content":[]}},`},
+	{"anthropic tool call", `{"type":"content_block_delta","index":1,"delta":{"partial_json":PIECE}}`,
+		`{"type":"message_start"},`},
 	{"gemini", `{"candidates":[{"content":{"role":"model","parts":[{"text":PIECE}]}}]}`, ""},
-	{"bedrock", `{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"text":PIECE}}}`, `{"messageStart":{"role":"assistant"}},`},
-	{"bedrock tool call", `{"contentBlockDelta":{"contentBlockIndex":1,"delta":{"toolUse":{"input":PIECE}}}}`, `{"messageStart":{}},`},
+	{"bedrock", `{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"text":PIECE}}}`,
+		`{"messageStart":{"role":"assistant"}},`},
+	{"bedrock tool call", `{"contentBlockDelta":{"contentBlockIndex":1,"delta":{"toolUse":{"input":PIECE}}}}`,
+		`{"messageStart":{}},`},
 }
 
-// streamed is a write with a text in pieces, each followed by a chunk of another index.
+// streamed returns a write with a text in pieces.
 func (s shape) streamed(pieces []string) string {
 	chunks := make([]string, len(pieces))
 	for i, p := range pieces {
@@ -43,7 +49,7 @@ func (s shape) streamed(pieces []string) string {
 	return `{"request_response":[` + s.first + strings.Join(chunks, ",") + `]}`
 }
 
-// joined puts the pieces of a write together again.
+// joined returns the text of a write in pieces.
 func (s shape) joined(t testing.TB, body string) string {
 	var out strings.Builder
 	before, after, _ := strings.Cut(s.chunk, "PIECE")
@@ -90,19 +96,25 @@ func TestPiecesOfAToolsArgumentsAreReadAsJSON(t *testing.T) {
 func TestPiecesOfDifferentCallsAreNotJoined(t *testing.T) {
 	r := rulesOf(t, all(Mask)...)
 	body := `{"request_response":[` +
-		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"ann@"}},{"index":1,"function":{"arguments":"bob@"}}]}}]},` +
-		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"d.io"}},{"index":0,"function":{"arguments":"b.io"}}]}}]},` +
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"ann@"}},` +
+		`{"index":1,"function":{"arguments":"bob@"}}]}}]},` +
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"d.io"}},` +
+		`{"index":0,"function":{"arguments":"b.io"}}]}}]},` +
 		`{"choices":[{"index":1,"delta":{"content":"x.io"}}]}]}`
-	want := strings.NewReplacer(`"ann@"`, `"[email]"`, `"bob@"`, `"[email]"`, `"d.io"`, `""`, `"b.io"`, `""`).Replace(body)
+	want := strings.NewReplacer(
+		`"ann@"`, `"[email]"`, `"bob@"`, `"[email]"`, `"d.io"`, `""`, `"b.io"`, `""`,
+	).Replace(body)
 	if got := apply(t, r, body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// TestRedactingPiecesIsRedactingTheirText cuts texts anywhere.
+// TestRedactingPiecesIsRedactingTheirText cuts texts at any place.
 func TestRedactingPiecesIsRedactingTheirText(t *testing.T) {
-	words := []string{"ann@example.com", "4111 1111 1111 1111", "+14155550132", "Bearer abcdefgh1234", "PROJ-12", " ", ", ", "x", "é", "\\u0040b.io", "ann",
-		`{"a":"ann@b.io"}`, `"`, "\\", "12", "@", "b.io", "[email]"}
+	words := []string{
+		"ann@example.com", "4111 1111 1111 1111", "+14155550132", "Bearer abcdefgh1234", "PROJ-12", " ", ", ",
+		"x", "é", "\\u0040b.io", "ann", `{"a":"ann@b.io"}`, `"`, "\\", "12", "@", "b.io", "[email]",
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		action := rapid.SampledFrom([]string{Mask, Hash, Drop}).Draw(rt, "action")
 		r := rulesOf(t, append(all(action), Rule{Pattern: `PROJ-\d+`, Action: action}, Rule{Pattern: `\[e\w+`})...)
@@ -132,9 +144,12 @@ func TestRedactingPiecesIsRedactingTheirText(t *testing.T) {
 }
 
 func TestPathsReachIntoAStream(t *testing.T) {
-	r := rulesOf(t, Rule{Path: "request_response[*].choices[*].delta.content", Action: Mask}, Rule{Builtin: []string{"email"}})
-	got := apply(t, r, `{"request_response":[{"choices":[{"delta":{"content":"ann@","refusal":"a@b"}}]},{"choices":[{"delta":{"content":"b.io","refusal":".io"}}]}]}`)
-	want := `{"request_response":[{"choices":[{"delta":{"content":"[masked]","refusal":"[email]"}}]},{"choices":[{"delta":{"content":"[masked]","refusal":""}}]}]}`
+	content := Rule{Path: "request_response[*].choices[*].delta.content", Action: Mask}
+	r := rulesOf(t, content, Rule{Builtin: []string{"email"}})
+	got := apply(t, r, `{"request_response":[{"choices":[{"delta":{"content":"ann@","refusal":"a@b"}}]},`+
+		`{"choices":[{"delta":{"content":"b.io","refusal":".io"}}]}]}`)
+	want := `{"request_response":[{"choices":[{"delta":{"content":"[masked]","refusal":"[email]"}}]},` +
+		`{"choices":[{"delta":{"content":"[masked]","refusal":""}}]}]}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -153,13 +168,18 @@ func TestStreamsTakeTimeInProportion(t *testing.T) {
 		return `{"r":[` + strings.Join(chunks, ",") + `]}`
 	}
 	pieces := strings.TrimSuffix(strings.Repeat(`{"content":"a"},`, 30_000), ",")
+
 	for name, body := range map[string]string{
-		"many pieces":   many(func(int) string { return `{"choices":[{"delta":{"content":"4"}}]}` }),
-		"many lanes":    many(func(i int) string { return `{"choices":[{"index":` + strconv.Itoa(i) + `,"delta":{"content":"@"}}]}` }),
-		"a long name":   `{"r":[{"choices":[],"` + long + `":[` + pieces + `]}]}`,
-		"a long index":  `{"r":[{"choices":[],"x":{"index":"` + long + `","c":[` + pieces + `]}}]}`,
-		"deep":          `{"r":` + strings.Repeat(`[{"choices":1,"x":`, 200) + `"` + long + `"` + strings.Repeat(`}]`, 200) + `}`,
-		"deep in depth": `{"r":[{"choices":` + strings.Repeat(`{"a":`, 400) + `"` + long + `"` + strings.Repeat(`}`, 400) + `}]}`,
+		"many pieces": many(func(int) string { return `{"choices":[{"delta":{"content":"4"}}]}` }),
+		"many lanes": many(func(i int) string {
+			return `{"choices":[{"index":` + strconv.Itoa(i) + `,"delta":{"content":"@"}}]}`
+		}),
+		"a long name":  `{"r":[{"choices":[],"` + long + `":[` + pieces + `]}]}`,
+		"a long index": `{"r":[{"choices":[],"x":{"index":"` + long + `","c":[` + pieces + `]}}]}`,
+		"deep": `{"r":` + strings.Repeat(`[{"choices":1,"x":`, 200) + `"` + long + `"` +
+			strings.Repeat(`}]`, 200) + `}`,
+		"deep in depth": `{"r":[{"choices":` + strings.Repeat(`{"a":`, 400) + `"` + long + `"` +
+			strings.Repeat(`}`, 400) + `}]}`,
 	} {
 		start := processor(t)
 		apply(t, r, body)
