@@ -116,9 +116,13 @@ func (c *crowd) send(ctx context.Context, client *http.Client, key string, event
 	}
 }
 
-// ownClient is the client of one sidecar, with at most so many connections.
+// ownClient returns the client of one sidecar, with a bound of its connections.
 func ownClient(t testing.TB, connections int) *http.Client {
-	transport := &http.Transport{MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DialContext: (&net.Dialer{}).DialContext}
+	transport := &http.Transport{
+		MaxConnsPerHost:     connections,
+		MaxIdleConnsPerHost: connections,
+		DialContext:         (&net.Dialer{}).DialContext,
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
