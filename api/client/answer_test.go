@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"promptspool/api/room"
 	"promptspool/api/wire"
 )
 
-// wantAway checks that an error says the server is away, and in which way. It must not
-// tell the key.
+// wantAway checks that an error says that the server is away, and why. It must not reveal
+// the key.
 func wantAway(t *testing.T, what string, err error, want wire.Away) {
 	t.Helper()
+
 	var away *wire.Away
 	if !wire.IsCode(err, wire.CodeUnavailable) || !errors.As(err, &away) {
 		t.Errorf("%s: got %v, want a server that is away", what, err)
@@ -29,23 +29,35 @@ func wantAway(t *testing.T, what string, err error, want wire.Away) {
 	if away.Status != want.Status || !errors.Is(away.Err, want.Err) {
 		t.Errorf("%s: got %+v, want %+v", what, *away, want)
 	}
+
 	if e := wire.AsError(err); e.RetryAfter < time.Second || !strings.Contains(e.Message, "http://127.0.0.1:") {
 		t.Errorf("%s: %q, to be repeated after %v, does not help", what, e.Message, e.RetryAfter)
 	}
 	if strings.Contains(err.Error(), string(key)) {
-		t.Errorf("%s: the key is told: %v", what, err)
+		t.Errorf("%s: the key is revealed: %v", what, err)
 	}
 }
 
 func TestTheServersErrorArrivesWhole(t *testing.T) {
 	at := time.Now().Add(30 * time.Minute).UTC().Format(http.TimeFormat)
+
+	// A date is exact to the second, less the time until it is read.
+	isSame := func(a, b time.Duration) bool {
+		return a == b || (a-b).Abs() < time.Minute && a > time.Minute
+	}
+
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc
 		want    wire.Error
 	}{
 		"fields": {
-			answer(422, `{"success":false,"error":"invalid","message":"score is missing.","fields":[{"field":"score","reason":"is missing"}]}`),
-			wire.Error{Code: wire.CodeInvalid, Message: "score is missing.", Fields: []wire.FieldError{{Field: "score", Reason: "is missing"}}},
+			answer(422, `{"success":false,"error":"invalid","message":"score is missing.",`+
+				`"fields":[{"field":"score","reason":"is missing"}]}`),
+			wire.Error{
+				Code:    wire.CodeInvalid,
+				Message: "score is missing.",
+				Fields:  []wire.FieldError{{Field: "score", Reason: "is missing"}},
+			},
 		},
 		"Retry-After in seconds": {
 			answer(503, `{"error":"unavailable","message":"Later."}`, "Retry-After", "7"),
@@ -74,10 +86,8 @@ func TestTheServersErrorArrivesWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := serve(t, tt.handler).Verdict(t.Context(), key)
-			got := wire.AsError(err)
-			if diff := cmp.Diff(&tt.want, got, cmpopts.EquateApprox(0, float64(time.Minute)), cmp.Comparer(func(a, b time.Duration) bool {
-				return (a-b).Abs() < time.Minute && (a == b || a > time.Minute) // a date is exact to the second, less the time until here
-			})); diff != "" {
+			diff := cmp.Diff(&tt.want, wire.AsError(err), cmp.Comparer(isSame))
+			if diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -93,26 +103,27 @@ func TestAnswersOfOthersAreNotTheServers(t *testing.T) {
 			answer(status, body, header...)(w, r)
 		}
 	}
+
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc
 		status  int
 	}{
 		"a login page":                 {unmarked(200, html), 200},
 		"a proxy that refuses":         {unmarked(403, html), 403},
-		"a proxy that finds it large":  {unmarked(413, html), 413},
+		"a proxy with a smaller bound": {unmarked(413, html), 413},
 		"a proxy without a server":     {unmarked(502, html), 502},
 		"somebody else's JSON":         {unmarked(200, `{"success":true,"account":"mallory","scope":"full"}`), 200},
 		"somebody else's JSON error":   {unmarked(401, ours), 401},
-		"nothing":                      {unmarked(204, ""), 204},
+		"an empty answer":              {unmarked(204, ""), 204},
 		"a redirect":                   {unmarked(302, "", "Location", "/elsewhere"), 302},
-		"marked, and no JSON":          {answer(200, html), 200},
-		"marked, and half":             {answer(200, `{"success":true,"account":"a`), 200},
-		"marked, and twice":            {answer(200, `{"success":true,"account":"a"}{}`), 200},
-		"marked, and null":             {answer(200, `null`), 200},
-		"marked, and empty":            {answer(200, ``), 200},
-		"marked, and of another shape": {answer(200, `{"success":true,"account":7}`), 200},
+		"marked, but not JSON":         {answer(200, html), 200},
+		"marked, but cut":              {answer(200, `{"success":true,"account":"a`), 200},
+		"marked, two objects":          {answer(200, `{"success":true,"account":"a"}{}`), 200},
+		"marked, null":                 {answer(200, `null`), 200},
+		"marked, but empty":            {answer(200, ``), 200},
+		"marked, of another shape":     {answer(200, `{"success":true,"account":7}`), 200},
 		"marked, an error in HTML":     {answer(403, html), 403},
-		"marked, an error of others":   {answer(401, `{"detail":"no"}`), 401},
+		"marked, a foreign error":      {answer(401, `{"detail":"no"}`), 401},
 	} {
 		_, err := serve(t, tt.handler).Verdict(t.Context(), key)
 		wantAway(t, name, err, wire.Away{Status: tt.status})
@@ -132,10 +143,12 @@ func TestHugeAnswersAreNotRead(t *testing.T) {
 	padding := strings.Repeat(" ", syncAnswerBytesMax)
 	_, err := serve(t, answer(200, padding+`{"success":true,"account":"acme"}`)).Verdict(t.Context(), key)
 	wantAway(t, "an answer beyond the bound", err, wire.Away{Status: 200})
+
 	within := `{"success":true,"account":"acme"}`
 	if _, err := serve(t, answer(200, padding[len(within):]+within)).Verdict(t.Context(), key); err != nil {
 		t.Errorf("an answer as long as the bound: %v", err)
 	}
+
 	if _, err := serve(t, answer(200, padding+`{"success":true}`)).Request(t.Context(), caller, "r"); err != nil {
 		t.Errorf("a record of 4 MiB: %v", err)
 	}
@@ -144,15 +157,24 @@ func TestHugeAnswersAreNotRead(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
-		"": 0, "0": 0, "120": 2 * time.Minute, "-5": 0, "1.5": 0, "soon": 0, "4294967295": time.Hour, "99999999999999": 0,
-		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0, "Mon, 01 Mar 2027 12:00:00 GMT": time.Hour,
+		"":                              0,
+		"0":                             0,
+		"120":                           2 * time.Minute,
+		"-5":                            0,
+		"1.5":                           0,
+		"soon":                          0,
+		"4294967295":                    time.Hour,
+		"99999999999999":                0,
+		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
+		"Sun, 01 Mar 2026 11:00:00 GMT": 0,
+		"Mon, 01 Mar 2027 12:00:00 GMT": time.Hour,
 	} {
 		same(t, "after "+header, parseRetryAfter(header, now), want)
 	}
 }
 
-// There is no room for an answer that was promised or that turns out to be large; small
-// ones come all the same.
+// There is no room for an answer that is announced as large, or turns out to be. Small ones
+// come nevertheless.
 func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 	const size = 2 << 20
 	var asked atomic.Int32
@@ -163,7 +185,7 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 			length = 100
 		}
 		if r.URL.Query().Has("version") {
-			w.(http.Flusher).Flush() // so that its length is not told
+			w.(http.Flusher).Flush() // so that its length is not announced
 		}
 		fmt.Fprintf(w, `{"success":true,"prompt_name":"%s"}`, strings.Repeat("n", length))
 	})
@@ -179,8 +201,10 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := c.Raw(room.With(ctx, &claim), caller, "n", s)
+
 		return err
 	}
+
 	if err := ask(wire.Selector{}, time.Second); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("an answer of a known length: %v", err)
 	}
@@ -197,10 +221,12 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 		t.Cleanup(claim.Release)
 		raw, err := c.Raw(room.With(t.Context(), &claim), caller, "n", s)
 		if err != nil || len(raw.Name) != size || !claim.Holds() {
-			t.Errorf("when there is room: a name of %d bytes, %v; room is held: %v", len(raw.Name), err, claim.Holds())
+			t.Errorf("when there is room: a name of %d bytes, %v; room is held: %v",
+				len(raw.Name), err, claim.Holds())
 		}
 		claim.Release()
 	}
+
 	if asked.Load() != 5 {
 		t.Errorf("the server was asked %d times", asked.Load())
 	}

@@ -15,7 +15,8 @@ import (
 type sent struct{ Method, URI, Body, Key, Agent, Type, Encoding string }
 
 func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
-	ptr := func(s string) *string { return &s }
+	cursor := "n"
+
 	for name, tt := range map[string]struct {
 		call   func(context.Context, *Client) (any, error)
 		sent   sent
@@ -23,11 +24,16 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 		want   any
 	}{
 		"Send": {
-			call:   func(ctx context.Context, c *Client) (any, error) { return c.Send(ctx, key, 3, []byte("packed")) },
-			sent:   sent{Method: "POST", URI: "/sync/events", Body: "packed", Encoding: "zstd"},
-			answer: `{"success":true,"accepted":1,"duplicate":1,"refused":[{"id":"e3","code":"later","reason":"kind is new"}]}`,
-			want: wire.BatchAnswer{Success: true, Accepted: 1, Duplicate: 1,
-				Refused: []wire.Result{{ID: "e3", Code: wire.ResultLater, Reason: "kind is new"}}},
+			call: func(ctx context.Context, c *Client) (any, error) { return c.Send(ctx, key, 3, []byte("packed")) },
+			sent: sent{Method: "POST", URI: "/sync/events", Body: "packed", Encoding: "zstd"},
+			answer: `{"success":true,"accepted":1,"duplicate":1,` +
+				`"refused":[{"id":"e3","code":"later","reason":"kind is new"}]}`,
+			want: wire.BatchAnswer{
+				Success:   true,
+				Accepted:  1,
+				Duplicate: 1,
+				Refused:   []wire.Result{{ID: "e3", Code: wire.ResultLater, Reason: "kind is new"}},
+			},
 		},
 		"Verdict": {
 			call:   func(ctx context.Context, c *Client) (any, error) { return c.Verdict(ctx, key) },
@@ -39,18 +45,35 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 			call:   func(ctx context.Context, c *Client) (any, error) { return c.Request(ctx, caller, "an/id") },
 			sent:   sent{Method: "GET", URI: "/api/public/v2/requests/an%2Fid"},
 			answer: `{"success":true,"request_id":"an/id","request":{"kwargs": {"model":"m","a":"<\u003e"}}}`,
-			want: wire.Record{Success: true, RequestID: "an/id",
-				Request: json.RawMessage(`{"kwargs": {"model":"m","a":"<\u003e"}}`)}, // byte for byte
+			want: wire.Record{
+				Success:   true,
+				RequestID: "an/id",
+				Request:   json.RawMessage(`{"kwargs": {"model":"m","a":"<\u003e"}}`), // byte for byte
+			},
 		},
 		"Search": {
 			call: func(ctx context.Context, c *Client) (any, error) {
-				return c.Search(ctx, caller, wire.Search{PerPage: 5, Cursor: "c", FilterGroup: &wire.Filter{Logic: "AND",
-					Filters: []wire.Filter{{Field: "tags", Operator: "contains", Value: json.RawMessage(`"a<b"`)}}}})
+				hasTag := wire.Filter{Field: "tags", Operator: "contains", Value: json.RawMessage(`"a<b"`)}
+				return c.Search(ctx, caller, wire.Search{
+					PerPage:     5,
+					Cursor:      "c",
+					FilterGroup: &wire.Filter{Logic: "AND", Filters: []wire.Filter{hasTag}},
+				})
 			},
-			sent: sent{Method: "POST", URI: "/api/public/v2/requests/search",
-				Body: `{"filter_group":{"logic":"AND","filters":[{"field":"tags","operator":"contains","value":"a<b"}]},"per_page":5,"cursor":"c"}` + "\n"},
+			sent: sent{
+				Method: "POST",
+				URI:    "/api/public/v2/requests/search",
+				Body: `{"filter_group":{"logic":"AND",` +
+					`"filters":[{"field":"tags","operator":"contains","value":"a<b"}]},` +
+					`"per_page":5,"cursor":"c"}` + "\n",
+			},
 			answer: `{"success":true,"items":[{"request_id":"r"}],"total":1,"next_cursor":"n"}`,
-			want:   wire.SearchPage{Success: true, Items: []wire.Row{{RequestID: "r"}}, Paging: wire.Paging{Total: 1}, NextCursor: ptr("n")},
+			want: wire.SearchPage{
+				Success:    true,
+				Items:      []wire.Row{{RequestID: "r"}},
+				Paging:     wire.Paging{Total: 1},
+				NextCursor: &cursor,
+			},
 		},
 		"Search for everything": {
 			call:   func(ctx context.Context, c *Client) (any, error) { return c.Search(ctx, caller, wire.Search{}) },
@@ -76,11 +99,22 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 		},
 		"Publish": {
 			call: func(ctx context.Context, c *Client) (any, error) {
-				return c.Publish(ctx, caller, wire.Publish{Name: "greeting", Tags: []string{"t"}, Blueprint: json.RawMessage(`{"a":"<&>\u2028"}`),
-					Metadata: json.RawMessage(`{"model":{}}`), CommitMessage: "first", Labels: []string{"prod"}})
+				return c.Publish(ctx, caller, wire.Publish{
+					Name:          "greeting",
+					Tags:          []string{"t"},
+					Blueprint:     json.RawMessage(`{"a":"<&>\u2028"}`),
+					Metadata:      json.RawMessage(`{"model":{}}`),
+					CommitMessage: "first",
+					Labels:        []string{"prod"},
+				})
 			},
-			sent: sent{Method: "POST", URI: "/rest/prompt-templates", Body: `{"prompt_template":{"prompt_name":"greeting","tags":["t"]},` +
-				`"prompt_version":{"prompt_template":{"a":"<&>\u2028"},"commit_message":"first","metadata":{"model":{}}},"release_labels":["prod"]}` + "\n"},
+			sent: sent{
+				Method: "POST",
+				URI:    "/rest/prompt-templates",
+				Body: `{"prompt_template":{"prompt_name":"greeting","tags":["t"]},` +
+					`"prompt_version":{"prompt_template":{"a":"<&>\u2028"},"commit_message":"first",` +
+					`"metadata":{"model":{}}},"release_labels":["prod"]}` + "\n",
+			},
 			answer: `{"success":true,"id":7,"version_number":1}`,
 			want:   wire.Published{Success: true, ID: 7, VersionNumber: 1},
 		},
@@ -88,8 +122,12 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 			call: func(ctx context.Context, c *Client) (any, error) {
 				return c.Publish(ctx, caller, wire.Publish{Name: "n", Blueprint: json.RawMessage(`{}`)})
 			},
-			sent: sent{Method: "POST", URI: "/rest/prompt-templates",
-				Body: `{"prompt_template":{"prompt_name":"n","tags":null},"prompt_version":{"prompt_template":{}}}` + "\n"},
+			sent: sent{
+				Method: "POST",
+				URI:    "/rest/prompt-templates",
+				Body: `{"prompt_template":{"prompt_name":"n","tags":null},` +
+					`"prompt_version":{"prompt_template":{}}}` + "\n",
+			},
 			answer: `{"success":true}`,
 			want:   wire.Published{Success: true},
 		},
@@ -99,11 +137,16 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 			},
 			sent:   sent{Method: "GET", URI: "/prompt-templates?label=prod&name=a%26b&page=2&per_page=30"},
 			answer: `{"success":true,"items":[{"id":7}],"page":2}`,
-			want:   wire.TemplateList{Success: true, Items: []wire.TemplateListItem{{ID: 7}}, Paging: wire.Paging{Page: 2}},
+			want: wire.TemplateList{
+				Success: true,
+				Items:   []wire.TemplateListItem{{ID: 7}},
+				Paging:  wire.Paging{Page: 2},
+			},
 		},
 		"Changes": {
 			call: func(ctx context.Context, c *Client) (any, error) {
-				return c.Changes(ctx, caller, wire.ChangesQuery{Since: 12, Wait: 30 * time.Second, ProviderBaseURLs: "af"})
+				q := wire.ChangesQuery{Since: 12, Wait: 30 * time.Second, ProviderBaseURLs: "af"}
+				return c.Changes(ctx, caller, q)
 			},
 			sent:   sent{Method: "GET", URI: "/sync/changes?provider_base_urls=af&since=12&wait=30s"},
 			answer: `{"success":true,"revision":13,"names":["greeting"],"of_a_newer_server":1}`,
@@ -117,15 +160,24 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				h := r.Header
-				got = sent{r.Method, r.RequestURI, string(body), h.Get("X-API-KEY"), h.Get("User-Agent"), h.Get("Content-Type"), h.Get("Content-Encoding")}
+				got = sent{
+					Method:   r.Method,
+					URI:      r.RequestURI,
+					Body:     string(body),
+					Key:      r.Header.Get("X-API-KEY"),
+					Agent:    r.Header.Get("User-Agent"),
+					Type:     r.Header.Get("Content-Type"),
+					Encoding: r.Header.Get("Content-Encoding"),
+				}
 				answer(200, tt.answer)(w, r)
 			})
+
 			value, err := tt.call(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			same(t, "answer", value, tt.want)
+
 			tt.sent.Key, tt.sent.Agent = string(key), "promptspool/1.2.3"
 			if tt.sent.Body != "" {
 				tt.sent.Type = "application/json"

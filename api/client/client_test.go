@@ -22,8 +22,8 @@ const key = wire.Secret("ps_a-key-that-nobody-may-read")
 
 var caller = wire.Identity{Account: "acme", Scope: wire.ScopeFull, Key: key, Verified: true}
 
-// serve starts a server and a client of it. What the handler answers carries the mark of
-// a promptspool server, unless it takes it off.
+// serve starts a server and returns a client of it. The answers have the header of a
+// promptspool server, unless the handler deletes it.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,6 +31,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 		handler(w, r)
 	}))
 	t.Cleanup(server.Close)
+
 	return dial(t, server.URL)
 }
 
@@ -41,10 +42,11 @@ func dial(t *testing.T, url string) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+
 	return c
 }
 
-// answer is a handler that always gives the same.
+// answer returns a handler that always answers the same.
 func answer(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
@@ -63,24 +65,35 @@ func same(t *testing.T, what string, got, want any) {
 }
 
 func TestURLsOfServers(t *testing.T) {
-	for _, url := range []string{"http://127.0.0.1:8788", "https://spool.example", "http://[::1]:8788", "http://host/promptspool", "HTTP://host"} {
+	for _, url := range []string{
+		"http://127.0.0.1:8788", "https://spool.example", "http://[::1]:8788", "http://host/promptspool",
+		"HTTP://host",
+	} {
 		if _, err := New(Config{URL: url}); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	for _, url := range []string{"", "localhost:8788", "127.0.0.1:8788", "/path", "ftp://host", "http://", "http://:8788", "http://host:port",
-		"http://host?", "http://host?a=b", "http://host#", "http://host#part", "http://user@host", " http://host", "http://host\n", "unix:/x"} {
+
+	for _, url := range []string{
+		"", "localhost:8788", "127.0.0.1:8788", "/path", "ftp://host", "http://", "http://:8788",
+		"http://host:port", "http://host?", "http://host?a=b", "http://host#", "http://host#part",
+		"http://user@host", " http://host", "http://host\n", "unix:/x",
+	} {
 		_, err := New(Config{URL: url})
 		if err == nil {
-			t.Errorf("%q was taken", url)
+			t.Errorf("%q was accepted", url)
 		} else if s := err.Error(); !strings.Contains(s, "http://127.0.0.1:8788") && !strings.Contains(s, "leave out") {
-			t.Errorf("%q: %q does not tell the next step", url, s)
+			t.Errorf("%q: %q does not name the next step", url, s)
 		}
 	}
 }
 
 func TestAPasswordInAURLIsNotRepeated(t *testing.T) {
-	for _, url := range []string{"http://user:hunter2@host", "ftp://user:hunter2@host", "http://user:hunter2@host:port"} {
+	for _, url := range []string{
+		"http://user:hunter2@host",
+		"ftp://user:hunter2@host",
+		"http://user:hunter2@host:port",
+	} {
 		if _, err := New(Config{URL: url}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", url, err)
 		}
@@ -94,7 +107,14 @@ func TestAURLMayHaveAPathAndSlashesAtItsEnd(t *testing.T) {
 		answer(200, `{"success":true,"account":"acme"}`, "Promptspool-Version", "9.9.9")(w, r)
 	}))
 	t.Cleanup(server.Close)
-	for suffix, want := range map[string]string{"": "/sync/key", "/": "/sync/key", "///": "/sync/key", "/a/b": "/a/b/sync/key", "/a%2Fb/": "/a%2Fb/sync/key"} {
+
+	for suffix, want := range map[string]string{
+		"":        "/sync/key",
+		"/":       "/sync/key",
+		"///":     "/sync/key",
+		"/a/b":    "/a/b/sync/key",
+		"/a%2Fb/": "/a%2Fb/sync/key",
+	} {
 		if _, err := dial(t, server.URL+suffix).Verdict(t.Context(), key); err != nil {
 			t.Error(err)
 		}
@@ -102,11 +122,11 @@ func TestAURLMayHaveAPathAndSlashesAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestAKeyThatNoHeaderCarriesIsRefusedWithoutAsking(t *testing.T) {
+func TestAKeyThatNoHeaderCanCarryIsRefusedWithoutACall(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was called") })
-	for _, key := range []wire.Secret{"key\n", "\rkey", "k\tey", "key\x00", "key\x7f", wire.Secret(strings.Repeat("k", keyBytesMax+1))} {
-		// Not CodeUnavailable: a sidecar would otherwise try to deliver with this key
-		// forever.
+	tooLong := wire.Secret(strings.Repeat("k", keyBytesMax+1))
+	for _, key := range []wire.Secret{"key\n", "\rkey", "k\tey", "key\x00", "key\x7f", tooLong} {
+		// Not CodeUnavailable, or a sidecar would try to deliver with this key forever.
 		if _, err := c.Send(t.Context(), key, 1, nil); !wire.IsCode(err, wire.CodeUnauthorized) {
 			t.Errorf("key %.20q: %v", string(key), err)
 		}

@@ -18,17 +18,18 @@ import (
 	"promptspool/api/wire"
 )
 
-func TestNobodyListens(t *testing.T) {
+func TestNoServerListens(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := ln.Addr().String()
 	_ = ln.Close()
+
 	_, err = dial(t, "http://"+address).Verdict(t.Context(), key)
 	wantAway(t, "refused", err, wire.Away{Err: syscall.ECONNREFUSED})
 	if strings.Contains(err.Error(), "/sync/key") {
-		t.Errorf("%v tells a route that the caller does not know", err)
+		t.Errorf("%v names a route that the caller does not know", err)
 	}
 }
 
@@ -43,12 +44,13 @@ func TestTheConnectionBreaksWithinAnAnswer(t *testing.T) {
 	wantAway(t, "broken", err, wire.Away{Err: io.ErrUnexpectedEOF})
 }
 
-func TestACancelledCallEndsAtOnce(t *testing.T) {
+func TestACancelledCallEndsImmediately(t *testing.T) {
 	polling := make(chan struct{})
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(polling)
-		<-r.Context().Done() // when the client goes away
+		<-r.Context().Done() // when the client has left
 	})
+
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-polling
@@ -74,6 +76,7 @@ func TestARedirectIsNotFollowedAndTheKeyGoesNowhereElse(t *testing.T) {
 		t.Error("the redirect was followed")
 	}))
 	t.Cleanup(elsewhere.Close)
+
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		c := serve(t, answer(status, `{"success":true,"account":"mallory"}`, "Location", elsewhere.URL))
 		_, err := c.Verdict(t.Context(), key)
@@ -83,8 +86,8 @@ func TestARedirectIsNotFollowedAndTheKeyGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// pipes is a client whose connections are pipes, and where the server's ends of them
-// arrive: time in it is synctest's.
+// pipes returns a client whose connections are pipes, and a channel of the server's ends of
+// them. With pipes, time is synctest's.
 func pipes(t *testing.T) (*Client, <-chan net.Conn) {
 	t.Helper()
 	c := dial(t, "http://127.0.0.1:1")
@@ -94,6 +97,7 @@ func pipes(t *testing.T) (*Client, <-chan net.Conn) {
 		conns <- theirs
 		return ours, nil
 	}
+
 	return c, conns
 }
 
@@ -105,13 +109,15 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		"stops in the middle of its answer": func(conn net.Conn) {
 			_, _ = http.ReadRequest(bufio.NewReader(conn))
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nPromptspool-Version: 1\r\nContent-Length: 100\r\n\r\n{")
+			_, _ = io.WriteString(conn,
+				"HTTP/1.1 200 OK\r\nPromptspool-Version: 1\r\nContent-Length: 100\r\n\r\n{")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, conns := pipes(t)
 				go func() { server(<-conns) }()
+
 				start := time.Now()
 				_, err := c.Send(t.Context(), key, 1, make([]byte, 1<<20))
 				wantAway(t, name, err, wire.Away{Err: errSilent})
@@ -130,13 +136,16 @@ func TestASlowServerIsWaitedFor(t *testing.T) {
 			if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 				t.Error(err)
 			}
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nPromptspool-Version: 1\r\nConnection: close\r\n\r\n")
+
+			_, _ = io.WriteString(conn,
+				"HTTP/1.1 200 OK\r\nPromptspool-Version: 1\r\nConnection: close\r\n\r\n")
 			for _, part := range []string{`{"success"`, `:true,`, `"account"`, `:"acme"}`} {
 				<-time.After(silenceMax - time.Second) // by synctest's clock
 				_, _ = io.WriteString(conn, part)
 			}
 			_ = conn.Close()
 		}()
+
 		v, err := c.Verdict(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +155,7 @@ func TestASlowServerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// brittle is a connection that takes nothing more once it is broken.
+// brittle is a connection that rejects writes once it is broken.
 type brittle struct {
 	net.Conn
 	broken *atomic.Bool
@@ -156,6 +165,7 @@ func (b *brittle) Write(p []byte) (int, error) {
 	if b.broken.Load() {
 		return 0, syscall.EPIPE
 	}
+
 	return b.Conn.Write(p)
 }
 
@@ -169,12 +179,15 @@ func TestABatchGoesOutAgainWhenItsIdleConnectionTurnsOutBroken(t *testing.T) {
 		bodies = append(bodies, string(body))
 		answer(200, `{"success":true,"accepted":1}`)(w, r)
 	})
+
 	var conns []*brittle
-	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		conns = append(conns, &brittle{conn, new(atomic.Bool)})
 		return conns[len(conns)-1], err
 	}
+	c.http.Transport.(*http.Transport).DialContext = dialer
+
 	for _, batch := range []string{"first", "second"} {
 		if _, err := c.Send(t.Context(), key, 1, []byte(batch)); err != nil {
 			t.Fatal(err)
@@ -188,7 +201,9 @@ func TestABatchGoesOutAgainWhenItsIdleConnectionTurnsOutBroken(t *testing.T) {
 func TestErrorsUnwrapToWhatHappened(t *testing.T) {
 	cause := errors.New("network is down")
 	c := dial(t, "http://127.0.0.1:1")
-	c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, cause }
+	dialer := func(context.Context, string, string) (net.Conn, error) { return nil, cause }
+	c.http.Transport.(*http.Transport).DialContext = dialer
+
 	_, err := c.Verdict(t.Context(), key)
 	wantAway(t, "dial", err, wire.Away{Err: cause})
 }
