@@ -127,7 +127,7 @@ func batchCall(body []byte, encoding string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// clockID identifies the clocks of APIs under test.
+// clockID is the ClockID of the APIs under test.
 const clockID = "0198c5a0-0000-7000-8000-00000000c10c"
 
 // serve starts an API on ln. Every answer is compared with the API's description.
@@ -442,6 +442,7 @@ func TestTheRecordersJudgementReachesTheCaller(t *testing.T) {
 
 func TestBrowsersAreKeptOut(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.GuardBrowsers, c.Hosts = true, []string{"sidecar.local"} })
+
 	for _, c := range []struct {
 		name, key, value string
 		status           int

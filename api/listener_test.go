@@ -53,6 +53,7 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 	const (
 		head     = "POST /rest/track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\n"
 		chunks   = "Transfer-Encoding: chunked\r\n\r\n"
+		folded   = "Transfer-Encoding:\r\n chunked\r\n"
 		oldHead  = "POST /rest/track-request HTTP/1.0\r\nHost: localhost\r\nX-API-KEY: app\r\n"
 		hostless = "POST /rest/track-request HTTP/1.1\r\nX-API-KEY: app\r\n"
 		smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -76,7 +77,7 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 		"an unknown coding":                head + "Transfer-Encoding: xchunked\r\n\r\n" + chunk,
 		"chunked, and another":             head + "Transfer-Encoding: chunked, identity\r\n\r\n" + chunk,
 		"chunked twice":                    head + "Transfer-Encoding: chunked\r\n" + chunks + "0\r\n\r\n" + smuggled,
-		"a folded coding":                  head + "Transfer-Encoding:\r\n chunked\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
+		"a folded coding":                  head + folded + "Content-Length: 2\r\n\r\n{}" + smuggled,
 		"a folded header":                  head + "X-A: b\r\n Content-Length: 60\r\n\r\n" + smuggled,
 		"a bare line feed in the head":     head + "X-A: b\nContent-Length: 2\r\n\r\n{}" + smuggled,
 		"a bare line feed in chunks":       head + chunks + "2\n{}\n0\n\n" + smuggled,

@@ -23,6 +23,7 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 		{"POST", "/library-track-metadata", "track-metadata", ""},
 		{"POST", "/library-track-prompt", "track-prompt", ""},
 		{"POST", "/create-group", "create-group", ""},
+
 		{"POST", "/prompt-templates/greet", "fetch-template", "greet"},
 		{"POST", "/prompt-templates/team/greet", "fetch-template", "team/greet"},
 		{"POST", "/prompt-templates/team%2Fgreet", "fetch-template", "team/greet"},
@@ -62,6 +63,7 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 		{"POST", "/prompt-templates/%zz", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/greet/snippet-usage", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/team/greet/snippet-usage", wire.CodeNotFound, ""},
+
 		{"GET", "/rest/track-request", wire.CodeMethod, "POST"},
 		{"DELETE", "/prompt-templates/greet", wire.CodeMethod, "POST, GET"},
 		{"PUT", "/prompt-templates", wire.CodeMethod, "GET"},

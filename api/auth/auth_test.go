@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newAuth() *auth.Auth { return auth.New(auth.Config{Store: authtest.NewMemory(), Now: clock()}) }
 
-// clock ticks one second with each look at it.
+// clock returns a clock that advances one second each time it is read.
 func clock() func() time.Time {
 	now := noon
 	return func() time.Time {
@@ -36,6 +36,7 @@ func create(t *testing.T, a *auth.Auth, account string, scope wire.Scope) (wire.
 	if err != nil {
 		t.Fatalf("CreateKey: %v", err)
 	}
+
 	return secret, k
 }
 
@@ -65,11 +66,12 @@ func TestAKeyThatWasMadeIsItsAccount(t *testing.T) {
 	}
 }
 
-func TestAKeyHasTheFormThatIsPromised(t *testing.T) {
+func TestAKeyHasTheDocumentedForm(t *testing.T) {
 	a := newAuth()
 	secret, k := create(t, a, "team", wire.ScopeApp)
+
 	if !regexp.MustCompile(`^ps_[A-Za-z0-9_-]{43}$`).MatchString(string(secret)) {
-		t.Errorf("a secret of %d characters has not the form ps_ and 32 bytes of base64url", len(secret))
+		t.Errorf("a secret of %d characters does not consist of ps_ and 32 bytes of base64url", len(secret))
 	}
 	if !regexp.MustCompile(`^key_[a-z2-7]{12}$`).MatchString(k.ID) {
 		t.Errorf("id is %q", k.ID)
@@ -77,19 +79,21 @@ func TestAKeyHasTheFormThatIsPromised(t *testing.T) {
 	if want := noon.Add(time.Second); k.CreatedAt != want || k.Name != "laptop" || k.AccountName != "team" {
 		t.Errorf("key is %+v, want name laptop, account team, made at %v", k, want)
 	}
+
 	again, k2 := create(t, a, "team", wire.ScopeApp)
 	if again == secret || k2.ID == k.ID {
 		t.Error("two keys are the same")
 	}
 }
 
-func TestAStrangerIsRefusedAndToldWhatToDo(t *testing.T) {
+func TestAnInvalidKeyIsRefusedWithTheNextStep(t *testing.T) {
 	a := newAuth()
 	known, _ := create(t, a, "team", wire.ScopeApp)
 	revoked, k := create(t, a, "team", wire.ScopeApp)
 	if _, err := a.RevokeKey(t.Context(), k.ID); err != nil {
 		t.Fatalf("RevokeKey: %v", err)
 	}
+
 	for _, tt := range []struct {
 		who  string
 		key  wire.Secret
@@ -109,10 +113,10 @@ func TestAStrangerIsRefusedAndToldWhatToDo(t *testing.T) {
 			wantError(t, err, wire.CodeUnauthorized, tt.says)
 			wantError(t, err, wire.CodeUnauthorized, "promptspool keys create")
 			if id != (wire.Identity{}) {
-				t.Errorf("a stranger got the identity %+v", id)
+				t.Errorf("the key got the identity %+v", id)
 			}
 			if tt.key != "" && strings.Contains(err.Error(), string(tt.key)) {
-				t.Error("the error tells the key")
+				t.Error("the error reveals the key")
 			}
 		})
 	}
@@ -129,7 +133,11 @@ func (s brokenStore) KeyByHash(context.Context, [32]byte) (wire.Key, error) {
 }
 
 func TestAStoreThatCannotAnswerIsNotARefusal(t *testing.T) {
-	for _, want := range []error{wire.Unavailable(time.Second, "The database is away."), errors.New("disk on fire"), context.Canceled} {
+	for _, want := range []error{
+		wire.Unavailable(time.Second, "The database is away."),
+		errors.New("disk on fire"),
+		context.Canceled,
+	} {
 		a := auth.New(auth.Config{Store: brokenStore{err: want}})
 		if _, err := a.Authenticate(t.Context(), "ps_somebody"); !errors.Is(err, want) {
 			t.Errorf("error is %v, want %v", err, want)
@@ -141,6 +149,7 @@ func TestTheStoreNeverSeesASecret(t *testing.T) {
 	store := authtest.NewMemory()
 	a := auth.New(auth.Config{Store: store})
 	secret, k := create(t, a, "team", wire.ScopeApp)
+
 	found, err := store.KeyByHash(t.Context(), sha256.Sum256([]byte(secret)))
 	if err != nil {
 		t.Fatalf("the key is not stored under the SHA-256 of its secret: %v", err)
@@ -159,14 +168,14 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 		scope               wire.Scope
 		field               string // at fault; "" if none
 	}{
-		{"all is well", "a", "", wire.ScopeApp, ""},
-		{"every sign that is allowed", "az09._-", "my laptop ✓", wire.ScopeFull, ""},
+		{"everything valid", "a", "", wire.ScopeApp, ""},
+		{"every character that is allowed", "az09._-", "my laptop ✓", wire.ScopeFull, ""},
 		{"the longest account", strings.Repeat("a", 64), "", wire.ScopeApp, ""},
 		{"the longest name, in characters", "a", strings.Repeat("é", 128), wire.ScopeApp, ""},
 		{"no account", "", "", wire.ScopeApp, "account"},
 		{"account too long", strings.Repeat("a", 65), "", wire.ScopeApp, "account"},
 		{"account in capitals", "Team", "", wire.ScopeApp, "account"},
-		{"account with a stranger inside", "te/am", "", wire.ScopeApp, "account"},
+		{"account with a slash", "te/am", "", wire.ScopeApp, "account"},
 		{"account with a line break at its end", "team\n", "", wire.ScopeApp, "account"},
 		{"name too long", "a", strings.Repeat("é", 129), wire.ScopeApp, "name"},
 		{"name that moves a terminal's cursor", "a", "\x1b[2J", wire.ScopeApp, "name"},
@@ -177,15 +186,17 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			a := newAuth()
 			secret, _, err := a.CreateKey(t.Context(), tt.account, tt.name, tt.scope)
+
 			if tt.field == "" {
 				if err != nil || secret == "" {
 					t.Errorf("refused: %v", err)
 				}
 				return
 			}
+
 			wantError(t, err, wire.CodeInvalid, tt.field+" must be")
 			if keys, _ := a.Keys(t.Context()); secret != "" || len(keys) != 0 {
-				t.Errorf("a key was made all the same: %v", keys)
+				t.Errorf("a key was made nevertheless: %v", keys)
 			}
 		})
 	}
@@ -195,6 +206,7 @@ const bootstrapKey wire.Secret = "0123456789abcdef0123456789abcdef" // 32 charac
 
 func TestBootstrapMakesTheDefaultAccountOnce(t *testing.T) {
 	a := newAuth()
+
 	first, err := a.Bootstrap(t.Context(), bootstrapKey)
 	if err != nil {
 		t.Fatalf("Bootstrap: %v", err)
@@ -202,6 +214,7 @@ func TestBootstrapMakesTheDefaultAccountOnce(t *testing.T) {
 	if first.AccountName != "default" || first.Scope != wire.ScopeFull {
 		t.Errorf("key is %+v, want account default, scope full", first)
 	}
+
 	again, err := a.Bootstrap(t.Context(), bootstrapKey)
 	if err != nil || again != first {
 		t.Errorf("the second call gives %+v, %v; want %+v", again, err, first)
@@ -210,13 +223,14 @@ func TestBootstrapMakesTheDefaultAccountOnce(t *testing.T) {
 	if err != nil || id.Account != first.AccountID {
 		t.Errorf("identity is %+v, %v", id, err)
 	}
+
 	other, err := a.Bootstrap(t.Context(), bootstrapKey+"2")
 	if err != nil || other.ID == first.ID || other.AccountID != first.AccountID {
 		t.Errorf("a second bootstrap key is %+v, %v; want another key of the same account", other, err)
 	}
 }
 
-func TestBootstrapRefusesWhatCannotServe(t *testing.T) {
+func TestBootstrapRefusesUnusableKeys(t *testing.T) {
 	a := newAuth()
 	appKey, _ := create(t, a, "default", wire.ScopeApp)
 	othersKey, _ := create(t, a, "team", wire.ScopeFull)
@@ -227,6 +241,7 @@ func TestBootstrapRefusesWhatCannotServe(t *testing.T) {
 	if _, err := a.RevokeKey(t.Context(), revoked.ID); err != nil {
 		t.Fatalf("RevokeKey: %v", err)
 	}
+
 	for _, tt := range []struct {
 		what string
 		key  wire.Secret
@@ -248,23 +263,25 @@ func TestBootstrapRefusesWhatCannotServe(t *testing.T) {
 			wantError(t, err, tt.code, tt.says)
 			wantError(t, err, tt.code, "PROMPTSPOOL_BOOTSTRAP_KEY")
 			if tt.key != "" && strings.Contains(err.Error(), string(tt.key)) {
-				t.Error("the error tells the key")
+				t.Error("the error reveals the key")
 			}
 		})
 	}
 }
 
-func TestRevokingTakesEffectAtOnceAndNamesWhatItMissed(t *testing.T) {
+func TestRevokingTakesEffectImmediately(t *testing.T) {
 	a := newAuth()
 	secret, k := create(t, a, "team", wire.ScopeApp)
 	revoked, err := a.RevokeKey(t.Context(), k.ID)
 	if err != nil || revoked.RevokedAt == nil || !revoked.RevokedAt.Equal(noon.Add(2*time.Second)) {
 		t.Fatalf("RevokeKey gives %+v, %v", revoked, err)
 	}
+
 	_, err = a.Authenticate(t.Context(), secret)
 	wantError(t, err, wire.CodeUnauthorized, "was revoked")
 	_, err = a.RevokeKey(t.Context(), "key_nosuch")
 	wantError(t, err, wire.CodeNotFound, "promptspool keys list")
+
 	keys, err := a.Keys(t.Context())
 	if diff := cmp.Diff([]wire.Key{revoked}, keys); err != nil || diff != "" {
 		t.Errorf("Keys: %v\n%s", err, diff)

@@ -8,9 +8,10 @@ import (
 	"promptspool/api/wire"
 )
 
-func TestStrangersAreRefusedBeyondTheQueueAndThoseWhoAreKnownAreNot(t *testing.T) {
+func TestOnlyStrangersAreRefusedBeyondTheQueue(t *testing.T) {
 	h := newHashers()
 	release := make(chan struct{})
+
 	var waiting sync.WaitGroup
 	work := func() {
 		if err := h.run(t.Context(), false, func() { <-release }); err != nil {
@@ -33,7 +34,7 @@ func TestStrangersAreRefusedBeyondTheQueueAndThoseWhoAreKnownAreNot(t *testing.T
 	waiting.Go(func() { known <- h.run(t.Context(), true, func() {}) })
 	close(release)
 	if err := <-known; err != nil {
-		t.Errorf("who is known got %v", err)
+		t.Errorf("a known caller got %v", err)
 	}
 	waiting.Wait()
 }

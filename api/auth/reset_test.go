@@ -6,71 +6,81 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"promptspool/api/wire"
 )
 
 const newPassword = "a new one to remember"
 
-func (tn *town) resetLink(by, who wire.User) wire.Secret {
-	tn.t.Helper()
-	code, u, err := tn.MakeReset(tn.t.Context(), by, who.ID)
+// resetLink makes a link with which who chooses a new password.
+func (f *fixture) resetLink(by, who wire.User) wire.Secret {
+	f.t.Helper()
+	code, u, err := f.MakeReset(f.t.Context(), by, who.ID)
 	if err != nil || u.Email != who.Email {
-		tn.t.Fatalf("MakeReset: %+v, %v", u, err)
+		f.t.Fatalf("MakeReset: %+v, %v", u, err)
 	}
+
 	return code
 }
 
 func TestAResetLinkWorksOnceAndForADay(t *testing.T) {
-	tn := newTown(t, "")
-	owner := tn.owner()
-	bob := tn.guest(owner, "bob@example.com", wire.RoleEditor)
-	old := tn.signIn(bob.Email)
+	f := newFixture(t, "")
+	owner := f.owner()
+	bob := f.guest(owner, "bob@example.com", wire.RoleEditor)
+	old := f.signIn(bob.Email)
 
-	late := tn.resetLink(owner, bob)
-	tn.now = tn.now.Add(24 * time.Hour)
-	_, err := tn.ResetPassword(t.Context(), late, newPassword, office)
+	late := f.resetLink(owner, bob)
+	f.now = f.now.Add(24 * time.Hour)
+	_, err := f.ResetPassword(t.Context(), late, newPassword, office)
 	wantError(t, err, wire.CodeForbidden, "Ask an owner")
 
-	replaced, code := tn.resetLink(owner, bob), tn.resetLink(owner, bob)
-	_, err = tn.ResetPassword(t.Context(), replaced, newPassword, office)
+	replaced, code := f.resetLink(owner, bob), f.resetLink(owner, bob)
+	_, err = f.ResetPassword(t.Context(), replaced, newPassword, office)
 	wantError(t, err, wire.CodeForbidden, "Ask an owner")
-	_, err = tn.ResetPassword(t.Context(), code, "short", office)
+	_, err = f.ResetPassword(t.Context(), code, "short", office)
 	wantError(t, err, wire.CodeInvalid, "at least 12")
 
-	for range 10 { // a forgotten password is tried
-		_, _ = tn.SignIn(t.Context(), bob.Email, "wrong", wire.Browser{IP: office})
+	// The person tries the forgotten password.
+	for range 10 {
+		_, _ = f.SignIn(t.Context(), bob.Email, "wrong", wire.Browser{IP: office})
 	}
-	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
+	_, err = f.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
 	wantError(t, err, wire.CodeTooMany, "link to reset")
-	fresh, err := tn.ResetPassword(t.Context(), " "+code+"\n", newPassword, office) // as it was pasted
+
+	// The code has what is pasted with it.
+	fresh, err := f.ResetPassword(t.Context(), " "+code+"\n", newPassword, office)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tn.Session(t.Context(), fresh.Token); err != nil {
+	if _, err := f.Session(t.Context(), fresh.Token); err != nil {
 		t.Errorf("the new session: %v", err)
 	}
-	if _, err := tn.Session(t.Context(), old.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
+	if _, err := f.Session(t.Context(), old.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
 		t.Errorf("the old session: %v", err)
 	}
-	if _, err := tn.SignIn(t.Context(), bob.Email, newPassword, wire.Browser{IP: office}); err != nil {
+	if _, err := f.SignIn(t.Context(), bob.Email, newPassword, wire.Browser{IP: office}); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	_, err = tn.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
+
+	_, err = f.SignIn(t.Context(), bob.Email, goodPassword, wire.Browser{IP: office})
 	wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
-	_, err = tn.ResetPassword(t.Context(), code, newPassword, office)
+	_, err = f.ResetPassword(t.Context(), code, newPassword, office)
 	wantError(t, err, wire.CodeForbidden, "Ask an owner")
 }
 
-func TestAResetLinkIsUsedByOneOfThoseWhoTryAtOnce(t *testing.T) {
-	tn := newTown(t, "")
-	owner := tn.owner()
-	code := tn.resetLink(owner, tn.guest(owner, "bob@example.com", wire.RoleEditor))
+func TestAResetLinkWorksForOneOfSeveralConcurrentCalls(t *testing.T) {
+	f := newFixture(t, "")
+	owner := f.owner()
+	code := f.resetLink(owner, f.guest(owner, "bob@example.com", wire.RoleEditor))
+
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for n := range errs {
-		wg.Go(func() { _, errs[n] = tn.ResetPassword(context.Background(), code, newPassword, office) })
+		wg.Go(func() { _, errs[n] = f.ResetPassword(context.Background(), code, newPassword, office) })
 	}
 	wg.Wait()
+
 	used := 0
 	for _, err := range errs {
 		if err == nil {
@@ -80,18 +90,19 @@ func TestAResetLinkIsUsedByOneOfThoseWhoTryAtOnce(t *testing.T) {
 		}
 	}
 	if used != 1 {
-		t.Errorf("%d of them used it", used)
+		t.Errorf("%d calls used it", used)
 	}
 }
 
-func TestAnOperatorHelpsWhoIsLockedOut(t *testing.T) {
-	tn := newTown(t, "")
-	owner, operator := tn.owner(), tn.Operator()
+func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
+	f := newFixture(t, "")
+	owner, operator := f.owner(), f.Operator()
+
 	code, u, err := operator.MakeReset(t.Context(), " Ann@Example.com")
 	if err != nil || u.ID != owner.ID {
 		t.Fatalf("MakeReset: %+v, %v", u, err)
 	}
-	if _, err := tn.ResetPassword(t.Context(), code, newPassword, office); err != nil {
+	if _, err := f.ResetPassword(t.Context(), code, newPassword, office); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = operator.MakeReset(t.Context(), "nobody@example.com")
@@ -103,19 +114,20 @@ func TestAnOperatorHelpsWhoIsLockedOut(t *testing.T) {
 	if err != nil || i.AccountName != "default" || i.Role != wire.RoleOwner {
 		t.Fatalf("Invite: %+v, %v", i, err)
 	}
-	bob := tn.join(wire.Application{Email: "bob@example.com", Password: goodPassword, Code: invite})
-	session := tn.signIn(bob.Email)
-	tn.now = tn.now.Add(time.Second)
+
+	bob := f.join(wire.Application{Email: "bob@example.com", Password: goodPassword, Code: invite})
+	session := f.signIn(bob.Email)
+	f.now = f.now.Add(time.Second)
 	if gone, err := operator.SetDisabled(t.Context(), bob.Email, true); err != nil || gone.DisabledAt == nil {
 		t.Errorf("SetDisabled: %+v, %v", gone, err)
 	}
-	if _, err := tn.Session(t.Context(), session.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
+	if _, err := f.Session(t.Context(), session.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
 		t.Errorf("a disabled person's session: %v", err)
 	}
 	_, _, err = operator.MakeReset(t.Context(), bob.Email)
 	wantError(t, err, wire.CodeConflict, "is disabled")
 
-	entries, err := tn.AuditLog(t.Context(), owner, "", 10)
+	entries, err := f.AuditLog(t.Context(), owner, "", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,73 +135,77 @@ func TestAnOperatorHelpsWhoIsLockedOut(t *testing.T) {
 	for _, e := range entries {
 		log = append(log, e.Actor+": "+e.Action+" "+e.Target+" "+e.Detail)
 	}
-	want := []string{"operator: disable member bob@example.com ", "operator: invite owner ",
+	want := []string{
+		"operator: disable member bob@example.com ",
+		"operator: invite owner ",
 		"ann@example.com: reset password ann@example.com with a link made by operator",
-		"operator: make reset link ann@example.com "}
-	if len(log) != len(want) {
-		t.Fatalf("the audit log is %q", log)
+		"operator: make reset link ann@example.com ",
 	}
-	for n := range want {
-		if log[n] != want[n] {
-			t.Errorf("entry %d is %q, want %q", n, log[n], want[n])
-		}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }
 
 func TestAnOperatorListsAndInvitesByAccount(t *testing.T) {
-	tn := newTown(t, wire.SignUpOpen)
-	owner := tn.owner()
-	other := tn.join(wire.Application{Email: "cat@example.com", Password: goodPassword, Account: "other"})
+	f := newFixture(t, wire.SignUpOpen)
+	owner := f.owner()
+	other := f.join(wire.Application{Email: "cat@example.com", Password: goodPassword, Account: "other"})
+
 	for account, want := range map[string]int{"": 2, "default": 1, "other": 1, "nobodys": 0} {
-		people, err := tn.Operator().People(t.Context(), account)
+		people, err := f.Operator().People(t.Context(), account)
 		if err != nil || len(people) != want {
 			t.Errorf("the people of %q are %+v, %v", account, people, err)
 		}
 	}
-	code, _, err := tn.Operator().Invite(t.Context(), "fresh", wire.RoleOwner)
+
+	code, _, err := f.Operator().Invite(t.Context(), "fresh", wire.RoleOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := tn.join(wire.Application{Email: "dan@example.com", Password: goodPassword, Code: code})
+	first := f.join(wire.Application{Email: "dan@example.com", Password: goodPassword, Code: code})
 	if first.AccountName != "fresh" || first.AccountID == owner.AccountID || first.AccountID == other.AccountID {
 		t.Errorf("the first person of a new account is %+v", first)
 	}
-	_, _, err = tn.Operator().Invite(t.Context(), "Not A Name", "king")
+	_, _, err = f.Operator().Invite(t.Context(), "Not A Name", "king")
 	wantError(t, err, wire.CodeInvalid, "must be")
 }
 
-func TestWhoseFormItIsIsKnownForAWhile(t *testing.T) {
-	tn := newTown(t, "")
-	owner := tn.owner()
-	s := tn.signIn(owner.Email)
+func TestAFormsSessionIsRememberedForAWhile(t *testing.T) {
+	f := newFixture(t, "")
+	owner := f.owner()
+	s := f.signIn(owner.Email)
+
 	form := s.FormSession()
 	if form == s.FormSession() {
 		t.Error("a form names its session the same each time")
 	}
 	known := func() error {
-		u, err := tn.MadeFor(t.Context(), form)
+		u, err := f.MadeFor(t.Context(), form)
 		if err == nil && u.ID != owner.ID {
 			t.Errorf("the form is of %+v", u)
 		}
 		return err
 	}
+
 	if err := known(); err != nil {
 		t.Error(err)
 	}
-	if err := tn.SignOut(t.Context(), s.Token); err != nil {
+	if err := f.SignOut(t.Context(), s.Token); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tn.Session(t.Context(), s.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
+	if _, err := f.Session(t.Context(), s.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
 		t.Errorf("the session: %v", err)
 	}
-	tn.now = tn.now.Add(wire.SessionKept - time.Second)
+
+	f.now = f.now.Add(wire.SessionKept - time.Second)
 	if err := known(); err != nil {
 		t.Errorf("a week after signing out: %v", err)
 	}
-	tn.now = tn.now.Add(time.Second)
+	f.now = f.now.Add(time.Second)
 	wantError(t, known(), wire.CodeNotFound, "no longer known")
+
 	for _, other := range []string{"", "x", s.CSRF(), wire.SignedIn{Token: "y"}.FormSession()} {
-		_, err := tn.MadeFor(t.Context(), other)
+		_, err := f.MadeFor(t.Context(), other)
 		wantError(t, err, wire.CodeNotFound, "")
 	}
 	if s.Bears(form) {
